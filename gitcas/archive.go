@@ -141,7 +141,7 @@ func (b *builder) fillFromChain(e *Ended) error {
 	if err != nil {
 		return err
 	}
-	if err := b.v.fetchNodes(b.ctx, folder); err != nil {
+	if err := (prefetcher{b.v}).fetchNodes(b.ctx, folder); err != nil {
 		return err
 	}
 	get := func(h node.Hash) (node.Node, error) {
@@ -191,7 +191,7 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 	}
 	edit := dirEdit{}
 	for year, days := range years {
-		old, err := b.v.readYear(b.ctx, year)
+		old, err := historyFiles{b.v}.readYear(b.ctx, year)
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 
 // appendDay adds lines to the file of a day, and writes the day's page anew.
 func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended) error {
-	old, err := b.v.readYear(b.ctx, year)
+	old, err := historyFiles{b.v}.readYear(b.ctx, year)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ type Summary struct {
 // word for what the steps used; of any other it reads the chain.
 func (v *View) Summary(ctx context.Context, id ThreadID) (Summary, error) {
 	s, err := v.readSummary(ctx, id)
-	return s, v.s.adviseRestore(v.refs, err)
+	return s, opener{v.s}.adviseRestore(v.refs, err)
 }
 
 func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
@@ -78,7 +78,7 @@ func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
 // step's output and body are there. What these hold is checked when it is read, see In.
 func (v *View) Chain(ctx context.Context, id ThreadID) (Chain, error) {
 	c, err := v.readChain(ctx, id)
-	return c, v.s.adviseRestore(v.refs, err)
+	return c, opener{v.s}.adviseRestore(v.refs, err)
 }
 
 func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
@@ -90,7 +90,7 @@ func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
 	if err != nil {
 		return Chain{}, err
 	}
-	if err := v.fetchNodes(ctx, d); err != nil {
+	if err := (prefetcher{v}).fetchNodes(ctx, d); err != nil {
 		return Chain{}, err
 	}
 	get := func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, threadPath(id), h) }

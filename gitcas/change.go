@@ -154,7 +154,7 @@ func (b *builder) noteRefs(root dirEdit) error {
 	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
 		return nil
 	}
-	text, err := b.v.rootFile(&b.cur, versionName)
+	text, err := tipReader{b.v}.rootFile(&b.cur, versionName)
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,11 @@ import (
 // requests take fewer: who looks for a thread mostly finds it in the newest file.
 const daysAtOnce = 16
 
+// historyFiles reads the history files of the tip.
+type historyFiles struct{ *View }
+
 // readYear is history/<year>, nil when the tip has none.
-func (v *View) readYear(ctx context.Context, year string) (*dir, error) {
+func (v historyFiles) readYear(ctx context.Context, year string) (*dir, error) {
 	e, ok := v.history.findEntry(year)
 	if !ok {
 		return nil, nil
@@ -48,11 +51,11 @@ func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn fu
 
 // visitLines gives every history line to fn, the newest first.
 func (s *Store) visitLines(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
-	days, err := v.listDays(ctx, from)
+	days, err := historyFiles{v}.listDays(ctx, from)
 	if err != nil {
 		return err
 	}
-	return v.readDays(ctx, days, fn)
+	return historyFiles{v}.readDays(ctx, days, fn)
 }
 
 // day is one history file.
@@ -62,7 +65,7 @@ type day struct {
 }
 
 // listDays lists the history files from a time on, newest first.
-func (v *View) listDays(ctx context.Context, from time.Time) ([]day, error) {
+func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, error) {
 	var ids []wire.ID
 	for _, e := range v.history.listEntries() {
 		ids = append(ids, e.ID)
@@ -92,7 +95,7 @@ func (v *View) listDays(ctx context.Context, from time.Time) ([]day, error) {
 
 // readDays reads history files in order, a few at a time, and forgets each one
 // that was read.
-func (v *View) readDays(ctx context.Context, days []day, fn func(Ended) error) error {
+func (v historyFiles) readDays(ctx context.Context, days []day, fn func(Ended) error) error {
 	for batch := 1; len(days) > 0; batch = min(4*batch, daysAtOnce) {
 		n := min(batch, len(days))
 		ids := make([]wire.ID, n)
@@ -134,13 +137,13 @@ func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, boo
 	if err != nil || ok {
 		return e, ok, err
 	}
-	days, err := v.listDays(ctx, time.Time{})
+	days, err := historyFiles{v}.listDays(ctx, time.Time{})
 	if err != nil {
 		return Ended{}, false, err
 	}
 	for i, d := range days {
 		if d.path < statefile.HistoryPath(id.Time().Add(-clockGrace)) {
-			return v.searchDays(ctx, days[i:], id)
+			return historyFiles{v}.searchDays(ctx, days[i:], id)
 		}
 	}
 	return Ended{}, false, nil
@@ -149,14 +152,14 @@ func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, boo
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves
 // none out.
 func (s *Store) FindEndedSince(ctx context.Context, v *View, id ThreadID, from time.Time) (Ended, bool, error) {
-	days, err := v.listDays(ctx, from.Add(-clockGrace))
+	days, err := historyFiles{v}.listDays(ctx, from.Add(-clockGrace))
 	if err != nil {
 		return Ended{}, false, err
 	}
-	return v.searchDays(ctx, days, id)
+	return historyFiles{v}.searchDays(ctx, days, id)
 }
 
-func (v *View) searchDays(ctx context.Context, days []day, id ThreadID) (found Ended, ok bool, err error) {
+func (v historyFiles) searchDays(ctx context.Context, days []day, id ThreadID) (found Ended, ok bool, err error) {
 	err = v.readDays(ctx, days, func(e Ended) error {
 		if e.Thread == id {
 			found, ok = e, true
@@ -187,7 +190,7 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 	if entry, _ := past.Entry(e.Thread); entry.Head != e.Head {
 		return nil, newContentError("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
 	}
-	return past, past.readThreads(ctx, []ThreadID{e.Thread})
+	return past, prefetcher{past}.readThreads(ctx, []ThreadID{e.Thread})
 }
 
 // LoadKnown returns a view of a state commit as it was, with everything of the threads
@@ -198,7 +201,7 @@ func (s *Store) LoadKnown(ctx context.Context, commit wire.ID, ids ...ThreadID) 
 	if err != nil {
 		return nil, fmt.Errorf("read the state commit %s: %w", commit, err)
 	}
-	return v, v.readThreads(ctx, ids)
+	return v, prefetcher{v}.readThreads(ctx, ids)
 }
 
 // loadPinned reads what the tip's fetch brings of a state commit.
@@ -209,7 +212,7 @@ func (s *Store) loadPinned(ctx context.Context, at time.Time, commit wire.ID) (*
 		return nil, err
 	}
 	v.cache.addObjects(objs)
-	v.state, err = v.readTip(commit)
+	v.state, err = tipReader{v}.readTip(commit)
 	return v, err
 }
 

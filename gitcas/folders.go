@@ -33,9 +33,12 @@ func (v *View) isLong(id ThreadID) bool {
 	return known && used.Steps >= longThread
 }
 
+// prefetcher reads folders and nodes before they are asked for, in few requests.
+type prefetcher struct{ *View }
+
 // readThreads fetches the folders of threads with all but the details, and what is
 // needed of cas/. Of long threads it fetches the listings.
-func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
+func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 	var short, long []ThreadID
 	for _, id := range ids {
 		if _, loaded := v.folders[id]; loaded {
@@ -69,7 +72,7 @@ func (v *View) readThreads(ctx context.Context, ids []ThreadID) error {
 
 // readFolders fetches folders, with what the filter lets come along, and cas/ where
 // it is small.
-func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) error {
+func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -99,7 +102,7 @@ func (v *View) readFolders(ctx context.Context, ids []ThreadID, filter string) e
 
 // adoptObjects keeps, of what came along with a thread's folder, what a job reads: nodes, and the
 // listings of the folders in it.
-func (v *View) adoptObjects(d *dir, objs wire.Objects) {
+func (v prefetcher) adoptObjects(d *dir, objs wire.Objects) {
 	for _, e := range d.listEntries() {
 		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
 		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.hasObject(e.ID) {
@@ -111,7 +114,7 @@ func (v *View) adoptObjects(d *dir, objs wire.Objects) {
 // fetchNodes fetches what is not there yet of a thread's records and what they refer
 // to, without details, and what of cas/ they need. It is one request where nothing was
 // fetched before, and where cas/ is small.
-func (v *View) fetchNodes(ctx context.Context, d *dir) error {
+func (v prefetcher) fetchNodes(ctx context.Context, d *dir) error {
 	var nodes []wire.ID
 	for _, e := range d.listEntries() {
 		if _, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name); isNode {
@@ -134,11 +137,11 @@ func (v *View) fetchNodes(ctx context.Context, d *dir) error {
 }
 
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
-func (v *View) smallCas() bool { return len(v.cas.listEntries()) <= maxSmallCas }
+func (v prefetcher) smallCas() bool { return len(v.cas.listEntries()) <= maxSmallCas }
 
 // prefetchCas fetches a thread's workflow in one request, and what that refers to in
 // another, where cas/ was too large to be fetched whole.
-func (v *View) prefetchCas(ctx context.Context, d *dir) error {
+func (v prefetcher) prefetchCas(ctx context.Context, d *dir) error {
 	if v.smallCas() || d == nil {
 		return nil
 	}
@@ -168,7 +171,7 @@ func (v *View) prefetchCas(ctx context.Context, d *dir) error {
 
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
 // can't be read says so to who needs it.
-func (v *View) prefetchRefs(ctx context.Context, h node.Hash) error {
+func (v prefetcher) prefetchRefs(ctx context.Context, h node.Hash) error {
 	if _, ok := v.cas.findEntry(nodeFile(h)); !ok {
 		return nil
 	}
@@ -194,7 +197,7 @@ func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
 	for _, h := range hs {
 		need[h] = true
 	}
-	return v.fetchObjects(ctx, v.casFiles(need)...)
+	return v.fetchObjects(ctx, prefetcher{v}.casFiles(need)...)
 }
 
 // readUnchecked is a node that was fetched, checked by hash but not by schema.
@@ -211,7 +214,7 @@ func (v *View) readUnchecked(path string, id wire.ID, h node.Hash) (node.Node, e
 
 // casFiles are the blobs of the needed files of cas/ (nil: of all), without those
 // that every uwf knows.
-func (v *View) casFiles(need map[node.Hash]bool) []wire.ID {
+func (v prefetcher) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
 	for _, e := range v.cas.listEntries() {
 		h, _ := nodeOf(e.Name)

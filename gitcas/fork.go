@@ -72,7 +72,7 @@ func (b *builder) forkSource(from ThreadID) (*dir, error) {
 // sharedRecords are the records of the chain from head, with the earlier attempts that they
 // name, and the number of its steps that src has. The new thread's own may come first.
 func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
-	if err := b.v.fetchNodes(b.ctx, src); err != nil {
+	if err := (prefetcher{b.v}).fetchNodes(b.ctx, src); err != nil {
 		return nil, 0, err
 	}
 	need := map[node.Hash]bool{}

@@ -269,7 +269,7 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 	}
 	for _, h := range records {
 		p := Place{Thread: id, Of: h, Detail: true}
-		_, err := v.closedNodes(f.ctx, p)
+		_, err := placeReader{&v}.closedNodes(f.ctx, p)
 		if err := f.noteError(Place{Thread: id}.Path(h), err); err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 
 // checkHistory walks all commits.
 func (f *fsck) checkHistory() error {
-	err := f.s.walkHistory(f.ctx, f.v.tip, func(h *historyCommit) error {
+	err := historyReader{f.s}.walkHistory(f.ctx, f.v.tip, func(h *historyCommit) error {
 		f.report.Commits++
 		where := "commit " + h.id.String()
 		if len(h.commit.Parents) > 1 {
@@ -428,7 +428,7 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 		f.addProblem(where, "it removes %s", path)
 		return nil
 	}
-	objs, err := f.s.fetchTrees(f.ctx, []wire.ID{before, after})
+	objs, err := historyReader{f.s}.fetchTrees(f.ctx, []wire.ID{before, after})
 	if err != nil {
 		return f.noteError(where, err)
 	}
@@ -481,7 +481,7 @@ func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 			}
 			v.history = d
 		}
-		list, err := v.listDays(f.ctx, time.Time{})
+		list, err := historyFiles{&v}.listDays(f.ctx, time.Time{})
 		if err != nil {
 			return f.noteError(where, err)
 		}

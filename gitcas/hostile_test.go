@@ -855,7 +855,7 @@ func TestAdvice(t *testing.T) {
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},
 	} {
-		err := s.adviseRestore(tc.refs, tc.err)
+		err := opener{s}.adviseRestore(tc.refs, tc.err)
 		var d *DamagedError
 		if !errors.As(err, &d) {
 			continue
@@ -886,7 +886,7 @@ func TestExtendsFails(t *testing.T) {
 			objs[x.v.Tip()] = o
 		}}, ErrContent},
 	} {
-		ok, err := Open(tc.f, testOptions()).isAncestor(t.Context(), x.v.Tip(), ancestor)
+		ok, err := historyReader{Open(tc.f, testOptions())}.isAncestor(t.Context(), x.v.Tip(), ancestor)
 		if !errors.Is(err, tc.want) || ok != (tc.want == nil) {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}

@@ -42,14 +42,14 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 			return nil, fmt.Errorf("%w: %w: %.40q", ErrInvalid, statefile.ErrBadThreadID, id)
 		}
 	}
-	next, err := s.readConsistent(ctx, v, ids)
+	next, err := opener{s}.readConsistent(ctx, v, ids)
 	if err != nil {
 		return nil, err
 	}
-	if err := next.readThreads(ctx, ids); err != nil {
-		return nil, s.adviseRestore(next.refs, err)
+	if err := (prefetcher{next}).readThreads(ctx, ids); err != nil {
+		return nil, opener{s}.adviseRestore(next.refs, err)
 	}
-	return next, next.listWorkBranches(ctx, ids)
+	return next, tipReader{next}.listWorkBranches(ctx, ids)
 }
 
 // listRefs lists the refs that a view of these threads shows.
@@ -79,9 +79,12 @@ func (s *Store) listRefs(ctx context.Context, v *View, ids []ThreadID) (wire.Lis
 	return l, nil
 }
 
+// tipReader reads what the tip of the branch lists.
+type tipReader struct{ *View }
+
 // listWorkBranches lists work branches that have a name of their own (a pull
 // request's): only the entry tells it.
-func (v *View) listWorkBranches(ctx context.Context, ids []ThreadID) error {
+func (v tipReader) listWorkBranches(ctx context.Context, ids []ThreadID) error {
 	var names []string
 	for _, id := range ids {
 		e, ok := v.Entry(id)
@@ -107,35 +110,38 @@ func (v *View) listWorkBranches(ctx context.Context, ids []ThreadID) error {
 	return nil
 }
 
+// opener makes a view of what the remote has now, and refuses a branch that is not the one that was seen before.
+type opener struct{ *Store }
+
 // openView makes a view of a listing, without any thread that v has not loaded.
-func (s *Store) openView(ctx context.Context, old *View, l wire.Listing) (*View, error) {
+func (s opener) openView(ctx context.Context, old *View, l wire.Listing) (*View, error) {
 	if err := s.checkPresence(ctx, l); err != nil {
 		return nil, err
 	}
 	tip := l.Refs[s.ref]
-	v := &View{s: s, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
+	v := &View{s: s.Store, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
 	if old != nil && !old.pinned {
 		v.cache.nodes = old.cache.nodes
 		if old.tip == tip {
 			v.cache, v.state = old.cache, old.state
 		} else {
-			v.keepClaims(old)
+			tipReader{v}.keepClaims(old)
 		}
 	}
-	if err := v.fetchTip(ctx, tip); err != nil {
+	if err := (tipReader{v}).fetchTip(ctx, tip); err != nil {
 		return nil, err
 	}
 	if v.tip != tip {
-		st, err := v.readTip(tip)
+		st, err := tipReader{v}.readTip(tip)
 		if err != nil {
 			return nil, err
 		}
 		v.state = st
 		if old != nil && !old.pinned {
-			v.keepFolders(old)
+			tipReader{v}.keepFolders(old)
 		}
 	}
-	if err := v.readClaims(); err != nil {
+	if err := (tipReader{v}).readClaims(); err != nil {
 		return nil, err
 	}
 	if want := s.o.ExpectStore; want != "" && v.version.Store != want {
@@ -145,7 +151,7 @@ func (s *Store) openView(ctx context.Context, old *View, l wire.Listing) (*View,
 }
 
 // keepClaims takes over the claims' commits that an older view has.
-func (v *View) keepClaims(old *View) {
+func (v tipReader) keepClaims(old *View) {
 	for name, id := range v.refs {
 		if _, ok := threadOfRef(name, claimFolder); !ok {
 			continue
@@ -159,7 +165,7 @@ func (v *View) keepClaims(old *View) {
 // keepFolders takes over what an older view has of folders that are as they were,
 // and blobs that are still listed. Nothing else of it is kept: a job that loses
 // many races must not grow.
-func (v *View) keepFolders(old *View) {
+func (v tipReader) keepFolders(old *View) {
 	for id, d := range old.folders {
 		if d != nil && v.threadDirs.entryID(string(id)) == d.obj.ID {
 			v.folders[id] = d
@@ -169,7 +175,7 @@ func (v *View) keepFolders(old *View) {
 	v.keepFolder(old, v.cas)
 }
 
-func (v *View) keepFolder(old *View, d *dir) {
+func (v tipReader) keepFolder(old *View, d *dir) {
 	for _, e := range d.listEntries() {
 		if o, ok := old.cache.getObject(e.ID); ok {
 			v.cache.addObjects(wire.Objects{e.ID: o})
@@ -189,7 +195,7 @@ func (v *View) keepFolder(old *View, d *dir) {
 
 // fetchTip fetches the tip and the claims' commits in one request, unless they
 // are there.
-func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
+func (v tipReader) fetchTip(ctx context.Context, tip wire.ID) error {
 	var wants []wire.ID
 	if v.tip != tip {
 		wants = append(wants, tip)
@@ -215,7 +221,7 @@ func (v *View) fetchTip(ctx context.Context, tip wire.ID) error {
 }
 
 // readTip reads what the tip's fetch brought.
-func (v *View) readTip(tip wire.ID) (state, error) {
+func (v tipReader) readTip(tip wire.ID) (state, error) {
 	st := state{tip: tip, folders: map[ThreadID]*dir{}}
 	o, _ := v.cache.getObject(tip)
 	if o.Type != plumbing.CommitObject {
@@ -264,7 +270,7 @@ func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
 }
 
 // rootFile reads one of the files that every tip has.
-func (v *View) rootFile(st *state, name string) ([]byte, error) {
+func (v tipReader) rootFile(st *state, name string) ([]byte, error) {
 	e, ok := st.root.findEntry(name)
 	if !ok {
 		return nil, newContentError(name, "it is missing")
@@ -279,7 +285,7 @@ func (v *View) rootFile(st *state, name string) ([]byte, error) {
 	return o.Data, nil
 }
 
-func (v *View) readVersion(st *state) error {
+func (v tipReader) readVersion(st *state) error {
 	data, err := v.rootFile(st, versionName)
 	if err != nil {
 		return err
@@ -298,7 +304,7 @@ func (v *View) readVersion(st *state) error {
 	return nil
 }
 
-func (v *View) readLists(st *state) error {
+func (v tipReader) readLists(st *state) error {
 	data, err := v.rootFile(st, threadsName)
 	if err != nil {
 		return err
@@ -316,7 +322,7 @@ func (v *View) readLists(st *state) error {
 }
 
 // readClaims reads the claims' commits.
-func (v *View) readClaims() error {
+func (v tipReader) readClaims() error {
 	for name, id := range v.refs {
 		thread, ok := threadOfRef(name, claimFolder)
 		if !ok {

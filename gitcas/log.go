@@ -38,12 +38,12 @@ const rootFilter = "tree:1"
 // that of one which was resumed after its end goes on with what was before.
 // ErrStop from fn ends it early.
 func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry) error) error {
-	lives, err := s.threadLives(ctx, v, id)
+	lives, err := historyReader{s}.threadLives(ctx, v, id)
 	if err != nil {
 		return err
 	}
 	for _, from := range lives {
-		err := s.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		err := historyReader{s}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
 		switch {
 		case errors.Is(err, errBegins):
 		case errors.Is(err, ErrStop):
@@ -58,9 +58,12 @@ func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry)
 // errBegins says that a walk has come to the commit that a folder began with.
 var errBegins = errors.New("the folder begins here")
 
+// historyReader reads the commits of a branch.
+type historyReader struct{ *Store }
+
 // threadLives are the last commits that hold a thread's folder, of each of its lives, the
 // newest first.
-func (s *Store) threadLives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
+func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
 	var out []wire.ID
 	if !v.threadDirs.entryID(string(id)).IsZero() {
 		out = append(out, v.tip)
@@ -121,7 +124,7 @@ func (h *historyCommit) logEntry() LogEntry {
 
 // walkHistory visits the commits from one on, newest first, along first parents. It
 // holds a bounded part of the history at a time.
-func (s *Store) walkHistory(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
+func (s historyReader) walkHistory(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
 	var last *historyCommit // visited only when its parent is known
 	for at := from; !at.IsZero(); {
 		chunk, err := s.readHistory(ctx, at)
@@ -150,7 +153,7 @@ func (s *Store) walkHistory(ctx context.Context, from wire.ID, visit func(*histo
 
 // readHistory reads a commit and some of its ancestors, with their root folders
 // and the listings of threads/.
-func (s *Store) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, error) {
+func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, error) {
 	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: commitsAtOnce, Filter: rootFilter})
 	if err != nil {
 		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
@@ -215,7 +218,7 @@ func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, e
 }
 
 // fetchTrees fetches trees by id; each one asked for is there.
-func (s *Store) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
+func (s historyReader) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
 	if len(ids) == 0 {
 		return wire.Objects{}, nil
 	}

@@ -26,7 +26,7 @@ import (
 const listings = 4
 
 // checkPresence applies the rules that the listing alone decides.
-func (s *Store) checkPresence(ctx context.Context, l wire.Listing) error {
+func (s opener) checkPresence(ctx context.Context, l wire.Listing) error {
 	tip, mark := l.Refs[s.ref], l.Refs[storeRef]
 	if s.o.LocalTip != nil {
 		local, ok, err := s.o.LocalTip(ctx)
@@ -74,7 +74,7 @@ func (e *LocalDiffersError) Unwrap() error { return ErrLocalDiffers }
 // readConsistent lists the refs and reads the tip, until the branch extends what
 // refs/uwf/store points to. All refs are listed again each time: claims are judged
 // against the heads of the same listing.
-func (s *Store) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*View, error) {
+func (s opener) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*View, error) {
 	for try := 0; ; try++ {
 		l, err := s.listRefs(ctx, v, ids)
 		if err != nil {
@@ -106,15 +106,15 @@ func (s *Store) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 
 // extendsMark reports whether the tip is what refs/uwf/store points to, or
 // extends it. A branch without the ref gets it with the next push.
-func (s *Store) extendsMark(ctx context.Context, v *View) (bool, error) {
+func (s opener) extendsMark(ctx context.Context, v *View) (bool, error) {
 	mark, ok := v.refs[storeRef]
 	if !ok || mark == v.tip || slices.Contains(v.parents, mark) {
 		return true, nil
 	}
-	return s.isAncestor(ctx, v.tip, mark)
+	return historyReader(s).isAncestor(ctx, v.tip, mark)
 }
 
-func (s *Store) checkRewritten(tip, mark wire.ID) error {
+func (s opener) checkRewritten(tip, mark wire.ID) error {
 	url := text.ShellWord(s.remote.URL())
 	return &DamagedError{
 		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
@@ -127,7 +127,7 @@ func (s *Store) checkRewritten(tip, mark wire.ID) error {
 // adviseRestore adds to an error about the branch's content how to get back to what uwf
 // wrote last. A format that is not known may come from a newer uwf and is left
 // alone.
-func (s *Store) adviseRestore(refs map[string]wire.ID, err error) error {
+func (s opener) adviseRestore(refs map[string]wire.ID, err error) error {
 	tip, mark := refs[s.ref], refs[storeRef]
 	var d *DamagedError
 	if mark.IsZero() || mark == tip || !errors.As(err, &d) || !errors.Is(err, ErrContent) || d.Restore != "" {
@@ -140,13 +140,13 @@ func (s *Store) adviseRestore(refs map[string]wire.ID, err error) error {
 
 // goBack is the command that puts the branch back to the last commit that uwf
 // wrote.
-func (s *Store) goBack(tip, mark wire.ID) string {
+func (s opener) goBack(tip, mark wire.ID) string {
 	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
 		text.ShellWord(s.remote.URL()), storeRef, s.ref, tip, mark)
 }
 
 // isAncestor reports whether ancestor is in the history of tip.
-func (s *Store) isAncestor(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
+func (s historyReader) isAncestor(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
 	found := false
 	err := s.walkBack(ctx, tip, ancestor, 0, func(id wire.ID) bool {
 		found = id == ancestor

@@ -55,7 +55,7 @@ func TestChangedDay(t *testing.T) {
 	v = mustPush(t, s, v, endChange(t, v, first, "over"))
 	path := ""
 	for _, year := range v.history.listEntries() {
-		d, err := v.readYear(t.Context(), year.Name)
+		d, err := historyFiles{v}.readYear(t.Context(), year.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestChangedDay(t *testing.T) {
 	v = mustLoad(t, s, second)
 	mustPush(t, s, v, endChange(t, v, second, "over"))
 	tip := mustLoad(t, s)
-	d, err := tip.readYear(t.Context(), strings.Split(path, "/")[1])
+	d, err := historyFiles{tip}.readYear(t.Context(), strings.Split(path, "/")[1])
 	if err != nil {
 		t.Fatal(err)
 	}

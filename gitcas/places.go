@@ -31,7 +31,7 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 		if p.Of == "" {
 			return (&folderReader{ctx: ctx, v: v}).readRecord(p.Thread, h)
 		}
-		nodes, err := v.closedNodes(ctx, p)
+		nodes, err := placeReader{v}.closedNodes(ctx, p)
 		if err != nil {
 			return node.Node{}, err
 		}
@@ -43,15 +43,18 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 	})
 }
 
+// placeReader reads what lies in the places of a thread's folder.
+type placeReader struct{ *View }
+
 // closedNodes are the nodes that a record refers to, checked. They are worked out once.
-func (v *View) closedNodes(ctx context.Context, p Place) (node.Map, error) {
+func (v placeReader) closedNodes(ctx context.Context, p Place) (node.Map, error) {
 	v.cache.mu.Lock()
 	nodes, ok := v.cache.closed[p]
 	v.cache.mu.Unlock()
 	if ok {
 		return nodes, nil
 	}
-	nodes, err := (&folderReader{ctx: ctx, v: v}).readClosed(p)
+	nodes, err := (&folderReader{ctx: ctx, v: v.View}).readClosed(p)
 	if err == nil {
 		v.cache.mu.Lock()
 		v.cache.closed[p] = nodes
@@ -67,18 +70,18 @@ type definition struct {
 }
 
 // readDefinition reads a workflow and all that it refers to, from cas/.
-func (v *View) readDefinition(ctx context.Context, h node.Hash) (definition, error) {
+func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definition, error) {
 	v.cache.mu.Lock()
 	d, ok := v.cache.flows[h]
 	v.cache.mu.Unlock()
 	if ok {
 		return d, nil
 	}
-	if !v.smallCas() {
-		if err := v.fetchObjects(ctx, v.casFiles(map[node.Hash]bool{h: true})...); err != nil {
+	if !prefetcher(v).smallCas() {
+		if err := v.fetchObjects(ctx, prefetcher(v).casFiles(map[node.Hash]bool{h: true})...); err != nil {
 			return d, err
 		}
-		if err := v.prefetchRefs(ctx, h); err != nil {
+		if err := prefetcher(v).prefetchRefs(ctx, h); err != nil {
 			return d, err
 		}
 	}
@@ -105,7 +108,7 @@ func (s *Store) closeDefinition(g node.Getter, h node.Hash) (definition, error) 
 // more are nodes that are not stored yet.
 func (v *View) Definition(ctx context.Context, h node.Hash, more map[node.Hash]node.Node) (node.Digest, error) {
 	if len(more) == 0 {
-		d, err := v.readDefinition(ctx, h)
+		d, err := placeReader{v}.readDefinition(ctx, h)
 		return d.digest, err
 	}
 	d, err := v.s.closeDefinition(getterFunc(func(h node.Hash) (node.Node, error) {
@@ -297,7 +300,7 @@ func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, err
 	if _, fresh := r.fresh[Place{}][s.Workflow]; fresh {
 		d, err = r.v.s.closeDefinition(getterFunc(r.readShared), s.Workflow)
 	} else {
-		d, err = r.v.readDefinition(r.ctx, s.Workflow)
+		d, err = placeReader{r.v}.readDefinition(r.ctx, s.Workflow)
 	}
 	if err == nil && s.Digests != nil && s.Digests.Workflow != d.digest {
 		err = newExchangedError(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
@@ -422,7 +425,7 @@ func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
 	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
 		return n, err
 	}
-	if d, err = r.v.detailFolder(r.ctx, d, p.Of); err != nil {
+	if d, err = (placeReader{r.v}).detailFolder(r.ctx, d, p.Of); err != nil {
 		return node.Node{}, err
 	}
 	return r.readIn(p, d, h)
@@ -455,7 +458,7 @@ func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) 
 }
 
 // detailFolder is the folder of a record's details in a thread's; nil where there is none.
-func (v *View) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
+func (v placeReader) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
 	d, err := v.readSub(ctx, thread, detailDir, checkDetails)
 	if err != nil {
 		return nil, err

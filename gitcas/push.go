@@ -27,9 +27,9 @@ import (
 // failing the push: the view's Lagging says so. How many it takes is learnt when it refuses
 // more, and noted in VERSION by the next commit.
 func (s *Store) Push(ctx context.Context, v *View, c *Change) (*View, error) {
-	_, next, err := s.tryPush(ctx, v, c)
+	_, next, err := pusher{s}.tryPush(ctx, v, c)
 	for errors.Is(err, errFewerRefs) {
-		_, next, err = s.tryPush(ctx, v, c)
+		_, next, err = pusher{s}.tryPush(ctx, v, c)
 	}
 	return next, err
 }
@@ -51,8 +51,11 @@ type sending struct {
 	pending *pending
 }
 
+// pusher pushes the parts of a change.
+type pusher struct{ *Store }
+
 // tryPush makes one push of a change.
-func (s *Store) tryPush(ctx context.Context, v *View, c *Change) (*sending, *View, error) {
+func (s pusher) tryPush(ctx context.Context, v *View, c *Change) (*sending, *View, error) {
 	switch {
 	case s.err != nil:
 		return nil, nil, s.err
@@ -84,7 +87,7 @@ func (s *Store) tryPush(ctx context.Context, v *View, c *Change) (*sending, *Vie
 
 // sendUpdates pushes updates in one go where they are no more than most, else in parts: up to that
 // with the state branch, which is tried once, then the rest.
-func (s *Store) sendUpdates(ctx context.Context, most int, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
+func (s pusher) sendUpdates(ctx context.Context, most int, p *sending, objs []wire.PackObject) (time.Time, map[string]error, error) {
 	if len(p.updates) <= most {
 		at, err := s.pushOnce(ctx, p.updates, objs)
 		return at, nil, err
@@ -115,7 +118,7 @@ func (s *Store) sendUpdates(ctx context.Context, most int, p *sending, objs []wi
 
 // firstPart divides updates, which are in order, into those of the next push and the others.
 // The state branch and the ref that marks it go together where two refs may.
-func (s *Store) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
+func (s pusher) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
 	n := min(most, len(updates))
 	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == storeRef {
 		n--
@@ -132,13 +135,13 @@ func PushesOfStep(most int) (n int) {
 	s := &Store{ref: headsFolder + DefaultBranch}
 	rest := []wire.RefUpdate{{Name: attemptFolder}, {Name: s.ref}, {Name: storeRef}, {Name: headsFolder + workFolder}, {Name: claimFolder}}
 	for ; len(rest) > 0; n++ {
-		_, rest = s.firstPart(rest, max(most, 1))
+		_, rest = pusher{s}.firstPart(rest, max(most, 1))
 	}
 	return n
 }
 
 // pushOnce makes one push of updates that belong together.
-func (s *Store) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
+func (s pusher) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
 	at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 	return at, s.learnFewer(err, len(updates))
 }
@@ -159,7 +162,7 @@ func (s *Store) learnFewer(err error, tried int) error {
 
 // sendRest pushes what goes after the state branch. What fails is brought up by a later
 // job: the state branch has the change.
-func (s *Store) sendRest(ctx context.Context, most int, p *sending) (lagging map[string]error) {
+func (s pusher) sendRest(ctx context.Context, most int, p *sending) (lagging map[string]error) {
 	lagging = map[string]error{}
 	for rest := p.rest; len(rest) > 0; {
 		var part []wire.RefUpdate
@@ -182,7 +185,7 @@ func (s *Store) sendRest(ctx context.Context, most int, p *sending) (lagging map
 // rankUpdate is the order of updates where they can't be made at once: what an agent
 // produced is on a ref before anything else can fail, and the claim stays until
 // all is done.
-func (s *Store) rankUpdate(u wire.RefUpdate) int {
+func (s pusher) rankUpdate(u wire.RefUpdate) int {
 	switch name := u.Name; {
 	case strings.HasPrefix(name, attemptFolder) && !u.New.IsZero():
 		return 0
@@ -290,7 +293,7 @@ func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[
 		}
 		if thread, ok := threadOfRef(u.Name, claimFolder); ok {
 			delete(v.claims, thread)
-			if err := v.ownClaim(thread, u.New, b.c.Objects); err != nil {
+			if err := (tipReader{v}).ownClaim(thread, u.New, b.c.Objects); err != nil {
 				return nil, err
 			}
 		}
@@ -299,7 +302,7 @@ func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[
 }
 
 // ownClaim reads a claim that was just pushed.
-func (v *View) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) error {
+func (v tipReader) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) error {
 	for _, o := range objs {
 		if o.ID != id {
 			continue
@@ -322,7 +325,7 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 		if !errors.Is(err, ErrNoStore) {
 			return v, err
 		}
-		err = s.createBranch(ctx)
+		err = pusher{s}.createBranch(ctx)
 		if after, away := wire.IsOutage(err); away {
 			err = o.Wait(ctx, err, after)
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
@@ -335,7 +338,7 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 }
 
 // createBranch pushes the first commit.
-func (s *Store) createBranch(ctx context.Context) error {
+func (s pusher) createBranch(ctx context.Context) error {
 	atomic, err := s.remote.Atomic(ctx)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			return v, nil
 		}
 		u.beginTry()
-		sent, next, err := s.tryPush(ctx, v, c)
+		sent, next, err := pusher{s}.tryPush(ctx, v, c)
 		if err == nil {
 			c.callLanded(next)
 			return next, nil
@@ -181,7 +181,7 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 	if p == nil || err != nil || len(p.rest) == 0 {
 		return p, v, err
 	}
-	lagging := u.s.sendRest(ctx, u.s.refsAtOnce(v.version), p)
+	lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.version), p)
 	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
 		return nil, nil, u.orUnsure(fmt.Errorf("what was pushed is on the state branch: %w", err))
 	}
@@ -207,7 +207,7 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 	}
 	var found *sending
 	known := false
-	err := u.s.walkBack(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
+	err := historyReader{u.s}.walkBack(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
 		found = byTip[id]
 		known = known || id == base
 		return found == nil
@@ -224,7 +224,7 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 // walkBack gives the commits from tip back to ancestor, and no further, to visit, until it
 // returns false. It fetches commits alone, and of these only what lies between the two,
 // at most depth (0: all) on a line. An ancestor that is not visited is not among them.
-func (s *Store) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
+func (s historyReader) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
 	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted, Depth: depth})
 	if err != nil {
 		return fmt.Errorf("read the history of %s: %w", s.o.Branch, err)

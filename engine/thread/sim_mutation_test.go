@@ -426,7 +426,7 @@ var guarded = []struct {
 	}},
 	{"TestUnansweredOnePartOfMany", mutation{
 		"the rest of what landed in part is not sent", "../../gitcas/update.go",
-		"lagging := u.s.sendRest(ctx, u.s.refsAtOnce(v.version), p)",
+		"lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.version), p)",
 		"lagging := map[string]error(nil)",
 	}},
 	{"TestUnreadableAnswer", mutation{

@@ -78,9 +78,12 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	return orderNames(names)
 }
 
+// checker checks what was read of a definition, beyond its shape.
+type checker struct{ *compiler }
+
 // checkApproval refuses approvals where there is nothing that a person could have
 // approved.
-func (c *compiler) checkApproval(from string, e edgeAt) {
+func (c checker) checkApproval(from string, e edgeAt) {
 	switch {
 	case e.approval == nil:
 	case from == Start:
@@ -94,7 +97,7 @@ func (c *compiler) checkApproval(from string, e edgeAt) {
 
 // checkAsks finds roles whose edges need an approval, and that never ask for one:
 // once, at the first of the edges.
-func (c *compiler) checkAsks(f fromAt) {
+func (c checker) checkAsks(f fromAt) {
 	needs := slices.IndexFunc(f.edges, func(e edgeAt) bool { return e.approval != nil })
 	if needs < 0 || c.suspends || f.broken || c.findRole(f.name) == nil || slices.ContainsFunc(f.edges, c.asksPerson) {
 		return
@@ -107,7 +110,7 @@ func (c *compiler) checkAsks(f fromAt) {
 
 // asksPerson reports whether an edge leads to a person, or is mistyped and meant to, which
 // was reported.
-func (c *compiler) asksPerson(e edgeAt) bool {
+func (c checker) asksPerson(e edgeAt) bool {
 	return e.To == Suspend || c.findRole(e.To) == nil && Suggest(e.To, []string{Suspend}) != ""
 }
 

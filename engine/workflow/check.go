@@ -69,7 +69,7 @@ func (c *compiler) roleNames() []string {
 }
 
 // checkSchemas runs the guard walk that every schema node must pass.
-func (c *compiler) checkSchemas() {
+func (c checker) checkSchemas() {
 	for i := range c.roles {
 		r := &c.roles[i]
 		if !r.known {
@@ -112,7 +112,7 @@ func pointerName(p string) string {
 }
 
 // checkGraph looks at names and reachability.
-func (c *compiler) checkGraph() {
+func (c checker) checkGraph() {
 	if c.graphPos.IsZero() || c.rolesLost {
 		return // reported: there is no graph, or there are no roles to lead to
 	}
@@ -132,7 +132,7 @@ func (c *compiler) checkGraph() {
 	c.checkReachable()
 }
 
-func (c *compiler) checkFrom(f fromAt) {
+func (c checker) checkFrom(f fromAt) {
 	length := utf8.RuneCountInString(f.name)
 	switch {
 	case f.name == End || f.name == Suspend:
@@ -160,7 +160,7 @@ func (c *compiler) checkFrom(f fromAt) {
 	c.checkAsks(f)
 }
 
-func (c *compiler) checkStart(f fromAt) {
+func (c checker) checkStart(f fromAt) {
 	fix := "write one edge: `_: {role: …, prompt: …}`"
 	if c.suspends {
 		fix = "write `new: {role: …, prompt: …}`"
@@ -178,7 +178,7 @@ func (c *compiler) checkStart(f fromAt) {
 	}
 }
 
-func (c *compiler) checkTarget(from string, e edgeAt) {
+func (c checker) checkTarget(from string, e edgeAt) {
 	if e.to == nil || e.To == "" || e.To == End || e.To == Suspend || c.findRole(e.To) != nil {
 		if e.to != nil && e.To == "" && e.to.Scalar == "" {
 			c.problems.Add(e.to.Pos, 1, "name the next role, $END or $SUSPEND", "%s leads to an empty name", e.describeEdge(from))
@@ -192,7 +192,7 @@ func (c *compiler) checkTarget(from string, e edgeAt) {
 	c.problems.Add(e.to.Pos, e.to.Length(), suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.describeEdge(from), e.To)
 }
 
-func (c *compiler) checkPrompt(from string, e edgeAt) {
+func (c checker) checkPrompt(from string, e edgeAt) {
 	if e.prompt == nil || e.prompt.Kind != source.KindScalar || from == Start || e.To == End {
 		return
 	}
@@ -207,7 +207,7 @@ func (c *compiler) checkPrompt(from string, e edgeAt) {
 
 // checkLocation refuses folders that lie outside of the work tree as far as the text
 // itself says so; what a template brings in is checked when it is filled in.
-func (c *compiler) checkLocation(from string, e edgeAt) {
+func (c checker) checkLocation(from string, e edgeAt) {
 	if e.location == nil || e.Location == "" {
 		return
 	}
@@ -232,7 +232,7 @@ func (c *compiler) checkLocation(from string, e edgeAt) {
 }
 
 // checkReachable follows the edges from $START and back from $END.
-func (c *compiler) checkReachable() {
+func (c checker) checkReachable() {
 	if f := c.findFrom(Start); f == nil || slices.ContainsFunc(c.graph, func(f fromAt) bool { return f.broken }) || len(f.edges) == 0 {
 		return // reported; what seems unreachable may be reached by what can't be read
 	}
@@ -279,7 +279,7 @@ func (c *compiler) checkReachable() {
 
 // guessMeant maps a mistyped name, which was reported, to the role that it most likely
 // means, so that one typo doesn't also make roles unreachable.
-func (c *compiler) guessMeant() func(string) string {
+func (c checker) guessMeant() func(string) string {
 	names := append(c.roleNames(), Start, End, Suspend)
 	known := make(map[string]string, len(names))
 	for _, n := range names {
@@ -299,7 +299,7 @@ func (c *compiler) guessMeant() func(string) string {
 }
 
 // reachableFrom is every name that can be reached from one.
-func (c *compiler) reachableFrom(from string, next func(string) []string) map[string]bool {
+func (c checker) reachableFrom(from string, next func(string) []string) map[string]bool {
 	seen := map[string]bool{from: true}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
 		for _, to := range next(queue[0]) {
@@ -313,7 +313,7 @@ func (c *compiler) reachableFrom(from string, next func(string) []string) map[st
 }
 
 // checkStatuses compares the statuses of each role's schema with its edges.
-func (c *compiler) checkStatuses() {
+func (c checker) checkStatuses() {
 	for i := range c.roles {
 		r := &c.roles[i]
 		f := c.findFrom(r.Name)
@@ -339,7 +339,7 @@ func (c *compiler) checkStatuses() {
 }
 
 // checkUndeclared: a role without a status can only go one way.
-func (c *compiler) checkUndeclared(r *roleAt, f *fromAt, key string) {
+func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 	or := ", or use `_`"
 	if c.liquid {
 		or = ""
@@ -357,7 +357,7 @@ func (c *compiler) checkUndeclared(r *roleAt, f *fromAt, key string) {
 }
 
 // noUnit: in version 1 every output has a status.
-func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
+func (c checker) noUnit(r *roleAt, f *fromAt, key string) {
 	for _, e := range f.edges {
 		if e.When.Kind == Always {
 			c.problems.Add(e.at, e.labelLength(), fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
@@ -366,7 +366,7 @@ func (c *compiler) noUnit(r *roleAt, f *fromAt, key string) {
 	}
 }
 
-func (c *compiler) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
+func (c checker) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	reported := map[string]bool{}
 	for _, v := range s.Values {
 		// An edge that is mistyped is reported there.
@@ -387,7 +387,7 @@ func (c *compiler) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	}
 }
 
-func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) {
+func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) {
 	names := s.Names()
 	for _, e := range f.edges {
 		switch {
@@ -415,7 +415,7 @@ func (c *compiler) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string
 }
 
 // checkStatusTypes reports statuses that are no text.
-func (c *compiler) checkStatusTypes(r *roleAt, key string) {
+func (c checker) checkStatusTypes(r *roleAt, key string) {
 	walkStatus(r.schema, key, 0, func(v *source.Value) {
 		if _, text := v.Scalar.(string); v.Kind == source.KindScalar && !text {
 			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())

@@ -103,12 +103,12 @@ func (c *compiler) compileAll() *Definition {
 	c.readGraph()
 	c.readLimits()
 	c.checkNames()
-	c.checkAll()
+	checker{c}.checkAll()
 	return c.buildDefinition()
 }
 
 // checkAll looks at everything beyond the shape.
-func (c *compiler) checkAll() {
+func (c checker) checkAll() {
 	roles := make(map[string]Role, len(c.roles))
 	for _, r := range c.roles {
 		roles[r.Name] = r.Role

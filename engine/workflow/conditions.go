@@ -57,13 +57,13 @@ func (c *compiler) readConditions() {
 			at.expression = one.Val
 			at.Expression, _ = c.textOf(one.Val, what)
 		}
-		c.checkCondition(&at, what)
+		checker{c}.checkCondition(&at, what)
 		c.conditions = append(c.conditions, at)
 	}
 }
 
 // checkCondition compiles an expression.
-func (c *compiler) checkCondition(at *conditionAt, what string) {
+func (c checker) checkCondition(at *conditionAt, what string) {
 	v := at.expression
 	if v == nil || v.Kind != source.KindScalar {
 		return
@@ -158,7 +158,7 @@ func suggestName(name string, known []string) string {
 }
 
 // checkLists finds edges that are never taken, and conditions that nobody uses.
-func (c *compiler) checkLists() {
+func (c checker) checkLists() {
 	for _, f := range c.graph {
 		if f.list {
 			c.checkList(f)
@@ -172,7 +172,7 @@ func (c *compiler) checkLists() {
 	}
 }
 
-func (c *compiler) checkList(f fromAt) {
+func (c checker) checkList(f fromAt) {
 	first := map[string]int{}
 	for i, e := range f.edges {
 		name := ""

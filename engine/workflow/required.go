@@ -9,7 +9,7 @@ import (
 
 // checkRequired warns of what a schema requires and does not list: no agent is asked for
 // it, and no answer can have it. Where it leaves nothing that fits, it is a mistake.
-func (c *compiler) checkRequired(r *roleAt) {
+func (c checker) checkRequired(r *roleAt) {
 	found, nothingFits := shape.UnlistedOf(r.Schema)
 	for _, u := range found {
 		out, wrong := c.warnings, "and its properties do not list it: no agent is asked for it"

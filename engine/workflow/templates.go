@@ -7,7 +7,7 @@ import (
 
 // checkTemplates parses every prompt and location, and looks the names that they
 // use up in the schema of the role whose output fills them in.
-func (c *compiler) checkTemplates() {
+func (c checker) checkTemplates() {
 	check := variables.Mustache
 	if c.liquid {
 		check = variables.Liquid
@@ -32,7 +32,7 @@ func (c *compiler) checkTemplates() {
 	}
 }
 
-func (c *compiler) checkText(check func(variables.Template), t variables.Template, what string, v *source.Value) {
+func (c checker) checkText(check func(variables.Template), t variables.Template, what string, v *source.Value) {
 	if v == nil || v.Kind != source.KindScalar {
 		return
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
+// textRewriter rewrites the texts of a store: files, pages and messages.
+type textRewriter struct{ *run }
+
 // cleanText takes what is looked for out of text that nothing depends on, and brings
 // the hashes and commit ids in it up to date. It may be a thread's.
-func (r *run) cleanText(s, thread string) (string, int) {
+func (r textRewriter) cleanText(s, thread string) (string, int) {
 	out, count := s, 0
 	for _, f := range []Finder{r.o.Find, r.findQuotes(thread)} {
 		if f == nil {
@@ -27,7 +30,7 @@ func (r *run) cleanText(s, thread string) (string, int) {
 }
 
 // rewritePage rewrites text for people, and files that are not uwf's.
-func (r *run) rewritePage(data []byte, place Place, thread string) []byte {
+func (r textRewriter) rewritePage(data []byte, place Place, thread string) []byte {
 	out, n := r.cleanText(string(data), thread)
 	if n > 0 {
 		r.report.noteFound(place, "")
@@ -36,7 +39,7 @@ func (r *run) rewritePage(data []byte, place Place, thread string) []byte {
 }
 
 // fileMentions reports whether a file has to be looked at closely.
-func (r *run) fileMentions(data []byte) bool {
+func (r textRewriter) fileMentions(data []byte) bool {
 	s := string(data)
 	out, n := r.cleanText(s, "")
 	return n > 0 || out != s
@@ -70,7 +73,7 @@ func (f fields) noteName(what, s string) {
 }
 
 // threadsFile rewrites threads.yaml. One that can't be read is taken for text.
-func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
+func (r textRewriter) threadsFile(data []byte, place Place) ([]byte, error) {
 	if !r.fileMentions(data) {
 		return data, nil
 	}
@@ -78,7 +81,7 @@ func (r *run) threadsFile(data []byte, place Place) ([]byte, error) {
 	if err != nil {
 		return r.rewritePage(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
-	f := fields{r, place}
+	f := fields{r.run, place}
 	out, err := t.Map(func(id statefile.ThreadID, e statefile.Entry) statefile.Entry {
 		return f.cleanEntry(string(id), e)
 	}, func(s string) string {
@@ -131,7 +134,7 @@ func (f fields) redactPerson(what string, by *statefile.By) {
 }
 
 // registryFile rewrites registry.yaml.
-func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
+func (r textRewriter) registryFile(data []byte, place Place) ([]byte, error) {
 	if !r.fileMentions(data) {
 		return data, nil
 	}
@@ -139,7 +142,7 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 	if err != nil {
 		return r.rewritePage(data, place, ""), nil //nolint:nilerr // what can't be read is text
 	}
-	f := fields{r, place}
+	f := fields{r.run, place}
 	now := r.nodes.sharedNow
 	out, err := reg.Map(func(name string, e statefile.RegistryEntry) statefile.RegistryEntry {
 		f.noteName("a name", name)
@@ -159,7 +162,7 @@ func (r *run) registryFile(data []byte, place Place) ([]byte, error) {
 }
 
 // versionFile rewrites VERSION, if what it says stays.
-func (r *run) versionFile(data []byte, place Place) []byte {
+func (r textRewriter) versionFile(data []byte, place Place) []byte {
 	out, n := r.cleanText(string(data), "")
 	if n == 0 {
 		return data
@@ -178,7 +181,7 @@ func (r *run) versionFile(data []byte, place Place) []byte {
 type day struct{ old, out []byte }
 
 // dayFile rewrites a history file, of which only the new lines are looked at.
-func (r *run) dayFile(data []byte, place Place) []byte {
+func (r textRewriter) dayFile(data []byte, place Place) []byte {
 	last := r.days[place.Path]
 	if len(last.old) == 0 || !bytes.HasPrefix(data, last.old) || last.old[len(last.old)-1] != '\n' {
 		last = day{}
@@ -193,7 +196,7 @@ func (r *run) dayFile(data []byte, place Place) []byte {
 }
 
 // dayPage writes the page of a day anew, of the lines that were rewritten just before.
-func (r *run) dayPage(data []byte, place Place) []byte {
+func (r textRewriter) dayPage(data []byte, place Place) []byte {
 	lines := r.days[statefile.DayFilePath(place.Path)]
 	if page, err := statefile.DayPage(lines.old); err != nil || !bytes.Equal(page, data) {
 		return r.rewritePage(data, place, "")
@@ -206,12 +209,12 @@ func (r *run) dayPage(data []byte, place Place) []byte {
 
 // rewriteLine rewrites one line of a history file. Only its texts change: how it is
 // written stays.
-func (r *run) rewriteLine(line []byte, place Place) []byte {
+func (r textRewriter) rewriteLine(line []byte, place Place) []byte {
 	var e statefile.Ended
 	if err := json.Unmarshal(line, &e); err != nil {
 		return r.rewritePage(line, place, "")
 	}
-	f := fields{r, place}
+	f := fields{r.run, place}
 	at := string(e.Thread)
 	f.noteName(at+" work.branch", e.Work.Branch)
 	if to := r.nodes.recordNow(at, e.Head); to != e.Head {
@@ -285,7 +288,7 @@ func quoteLike(s, to string) ([]byte, bool) {
 }
 
 // fileName is the name of a file that is not uwf's, without what is looked for.
-func (r *run) fileName(s string, place Place) string {
+func (r textRewriter) fileName(s string, place Place) string {
 	if r.o.Find == nil {
 		return s
 	}
@@ -299,7 +302,7 @@ func (r *run) fileName(s string, place Place) string {
 
 // rewriteMessage rewrites the message of a commit: what it quotes, and the hashes in its
 // trailers.
-func (r *run) rewriteMessage(msg string, id Place) string {
+func (r textRewriter) rewriteMessage(msg string, id Place) string {
 	thread := ""
 	for _, t := range commitmsg.Parse(msg).Trailers {
 		if t.Key == "Uwf-Thread" {

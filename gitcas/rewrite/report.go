@@ -104,7 +104,7 @@ func (r *report) changedThreads(alive []Thread) []Thread {
 }
 
 // findQuotes finds the texts of named nodes in a thread's pages and messages.
-func (r *run) findQuotes(thread string) Finder {
+func (r textRewriter) findQuotes(thread string) Finder {
 	rep := r.report
 	if f, made := rep.quotes[thread]; made || len(rep.quoted[thread]) == 0 {
 		return f

@@ -183,7 +183,7 @@ func (r *run) rewriteRoot(a at) (wire.ID, error) {
 func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []wire.ID, where string) wire.ID {
 	place := Place{Commit: r.commit, Path: r.prefix + where}
 	head, _, _ := bytes.Cut(o.Data, []byte("\n\n"))
-	msg := r.rewriteMessage(c.Message, place)
+	msg := textRewriter{r}.rewriteMessage(c.Message, place)
 	changed := tree != c.Tree || !slices.Equal(parents, c.Parents) || msg != c.Message
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
@@ -205,7 +205,7 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 			}
 		}
 		signature = false
-		out := r.rewriteHeader(line, place)
+		out := textRewriter{r}.rewriteHeader(line, place)
 		changed = changed || out != line
 		b.WriteString(out)
 	}
@@ -218,7 +218,7 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 
 // rewriteHeader is a line of author or committer: a name or an address may hold what is
 // looked for. The date stays.
-func (r *run) rewriteHeader(line string, place Place) string {
+func (r textRewriter) rewriteHeader(line string, place Place) string {
 	key, rest, _ := strings.Cut(line, " ")
 	open, end := strings.IndexByte(rest, '<'), strings.LastIndexByte(rest, '>')
 	if r.o.Find == nil || key != "author" && key != "committer" || open < 0 || end < open {

@@ -337,7 +337,7 @@ func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, er
 	case c.kind == pageFile: // its role is a name
 		fields{r, r.placeOf(c.joinPath())}.noteName("(its name)", e.Name)
 	case c.kind == foreign:
-		e.Name = r.fileName(e.Name, r.placeOf(a.joinPath()))
+		e.Name = textRewriter{r}.fileName(e.Name, r.placeOf(a.joinPath()))
 	}
 	return e, nil
 }
@@ -355,7 +355,7 @@ func (r *run) rewriteFile(c at) (wire.ID, error) {
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	data, err := r.rewriteContent(c, o.Data)
+	data, err := textRewriter{r}.rewriteContent(c, o.Data)
 	if err != nil {
 		return wire.ZeroID, fmt.Errorf("%s: %w", c.joinPath(), err)
 	}
@@ -374,7 +374,7 @@ func (r *run) isAlsoPeoples(a at) bool {
 	return r.partial && a.kind == foreign && !here
 }
 
-func (r *run) rewriteContent(c at, data []byte) ([]byte, error) {
+func (r textRewriter) rewriteContent(c at, data []byte) ([]byte, error) {
 	place := r.placeOf(c.joinPath())
 	switch c.kind {
 	case threadsYAML:
