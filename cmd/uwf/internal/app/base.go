@@ -22,7 +22,7 @@ func (f *Factory) Base(ctx context.Context, remote wire.Remote, ref string) (str
 	}
 	switch loc.Kind {
 	case RepositoryStore:
-		return f.localBase(ctx, ref)
+		return repoFinder{f}.localBase(ctx, ref)
 	case RemoteStore:
 		return remoteBase(ctx, remote, ref)
 	}
@@ -32,7 +32,10 @@ func (f *Factory) Base(ctx context.Context, remote wire.Remote, ref string) (str
 	return "", nil
 }
 
-func (f *Factory) localBase(ctx context.Context, ref string) (string, error) {
+// repoFinder finds the repository here, and what is in it.
+type repoFinder struct{ *Factory }
+
+func (f repoFinder) localBase(ctx context.Context, ref string) (string, error) {
 	name := ref
 	if name == "" {
 		name = "HEAD"

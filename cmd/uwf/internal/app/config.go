@@ -15,7 +15,7 @@ const maxConfig = 1 << 20
 
 // Config is the settings of this repository and user, read once.
 func (f *Factory) Config() (*config.Config, error) {
-	f.configOnce.Do(func() { f.config, f.configErr = f.loadConfig() })
+	f.configOnce.Do(func() { f.config, f.configErr = settingsReader{f}.loadConfig() })
 	return f.config, f.configErr
 }
 
@@ -38,7 +38,10 @@ func (f *Factory) ConfigSources() config.Sources {
 	return s
 }
 
-func (f *Factory) loadConfig() (*config.Config, error) {
+// settingsReader reads what a process is told by its surroundings.
+type settingsReader struct{ *Factory }
+
+func (f settingsReader) loadConfig() (*config.Config, error) {
 	c, err := config.Load(f.ConfigSources())
 	if errors.Is(err, config.ErrInvalid) {
 		return nil, &UsageError{Err: err}

@@ -16,11 +16,14 @@ import (
 // tokenUser is the user name that forges take together with a token.
 const tokenUser = "x-access-token"
 
+// credentials finds what a remote or a forge asks for.
+type credentials struct{ *Factory }
+
 // basicAuth gives the credentials for an HTTP(S) remote: the job's GITHUB_TOKEN
 // when the remote is on the forge that the job runs on, else what git's credential
 // helpers know of that server. Both are bound to a server, because the URL may come
 // from a repository's own file. Without any the remote is tried without.
-func (f *Factory) basicAuth(remote string) func(context.Context) (string, string, error) {
+func (f credentials) basicAuth(remote string) func(context.Context) (string, string, error) {
 	u, err := url.Parse(remote)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil
@@ -42,7 +45,7 @@ func (f *Factory) basicAuth(remote string) func(context.Context) (string, string
 // remoteSecrets are the passwords and tokens that lead to the store's remote: an
 // agent that gets to know one must not be able to write it into the store. What is
 // asked for here is not asked for again when the remote is used.
-func (f *Factory) remoteSecrets(ctx context.Context) ([]redact.Secret, error) {
+func (f credentials) remoteSecrets(ctx context.Context) ([]redact.Secret, error) {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return nil, err
@@ -96,13 +99,13 @@ func (a *answers) takeAnswer(remote string) (credential, bool) {
 // isForge reports whether a URL is on the server that the job's token is for. A
 // token is never sent anywhere else, nor in the clear unless the forge itself is
 // reached so.
-func (f *Factory) isForge(u *url.URL) bool {
+func (f credentials) isForge(u *url.URL) bool {
 	s, err := url.Parse(f.forgeURL())
 	return err == nil && s.Scheme == u.Scheme && strings.EqualFold(s.Host, u.Host)
 }
 
 // forgeURL is the server that the token of the environment is for.
-func (f *Factory) forgeURL() string {
+func (f credentials) forgeURL() string {
 	return cmp.Or(f.Getenv("GITHUB_SERVER_URL"), "https://github.com")
 }
 
@@ -110,7 +113,7 @@ func (f *Factory) forgeURL() string {
 // repository, since a repository's own settings may be an agent's; its own ones only
 // where the user's settings say so. That they know nothing is no error: the server then
 // says whether it wants to know more.
-func (f *Factory) fillCredential(ctx context.Context, u *url.URL) (user, pass string, err error) {
+func (f credentials) fillCredential(ctx context.Context, u *url.URL) (user, pass string, err error) {
 	var ask bytes.Buffer
 	for _, kv := range [][2]string{{"protocol", u.Scheme}, {"host", u.Host}, {"path", strings.TrimPrefix(u.Path, "/")}, {"username", u.User.Username()}} {
 		if kv[1] != "" && !strings.ContainsAny(kv[1], "\n\x00") {

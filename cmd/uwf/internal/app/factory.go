@@ -122,7 +122,7 @@ func New() (*Factory, error) {
 // its own.
 func NewAt(dir string, environ []string, streams IO) *Factory {
 	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, Rand: rand.Reader}
-	f.Git = f.runGit
+	f.Git = gitPrograms{f}.runGit
 	return f
 }
 
@@ -159,16 +159,16 @@ func (f *Factory) ChooseOutput(query string) error {
 // Printer prints results to stdout in the format that was asked for.
 func (f *Factory) Printer() output.Printer {
 	return output.Printer{
-		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && f.useColor(),
+		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && settingsReader{f}.useColor(),
 		Query: f.Query, Seen: f.Printed,
 	}
 }
 
 // Notes prints remarks for people to stderr, never results.
 func (f *Factory) Notes() *output.Writer {
-	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && f.useColor()}.Text()
+	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && settingsReader{f}.useColor()}.Text()
 }
 
-func (f *Factory) useColor() bool {
+func (f settingsReader) useColor() bool {
 	return f.Getenv("NO_COLOR") == "" && f.Getenv("TERM") != "dumb"
 }

@@ -12,17 +12,17 @@ import (
 // Dial reaches a git remote with the credentials that stores are reached with. It
 // makes no request yet.
 func (f *Factory) Dial(remote string) (wire.Remote, error) {
-	r, err := f.dialWire(remote)
+	r, err := storeOpener{f}.dialWire(remote)
 	if err != nil {
 		return nil, err
 	}
-	return f.logSessions(r), nil
+	return logOpener{f}.logSessions(r), nil
 }
 
 // RemoteURL is the address of a remote of the repository, by its name, or of a URL
 // as it is.
 func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) {
-	return f.remoteURL(ctx, remote)
+	return storeOpener{f}.remoteURL(ctx, remote)
 }
 
 // Token is the environment's token for the API of the forge at that address. A token goes
@@ -32,10 +32,10 @@ func (f *Factory) Token(u *url.URL) (token, unsent string) {
 	for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN"} {
 		switch t := f.Getenv(name); {
 		case t == "":
-		case f.isForge(u):
+		case (credentials{f}).isForge(u):
 			return t, ""
 		case unsent == "":
-			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, f.forgeURL())
+			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, credentials{f}.forgeURL())
 		}
 	}
 	return "", unsent
@@ -54,7 +54,7 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 	if pass, ok := u.User.Password(); ok {
 		return pass, nil
 	}
-	user, pass, err := f.fillCredential(ctx, u)
+	user, pass, err := credentials{f}.fillCredential(ctx, u)
 	if err == nil && pass != "" {
 		f.known.putAnswer(remote, credential{user, pass})
 	}

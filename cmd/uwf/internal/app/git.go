@@ -43,8 +43,11 @@ func harmlessGit() []string {
 	}
 }
 
+// gitPrograms runs git, apart from the folders in which agents work.
+type gitPrograms struct{ *Factory }
+
 // runGit is the Factory's Git.
-func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+func (f gitPrograms) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
 	path := f.programPath(dir)
@@ -90,7 +93,7 @@ func topFolder(dir string) string { return filepath.VolumeName(dir) + string(fil
 // What they put there is no git for a process that isn't confined. What holds the
 // user's home folder stays: programs of the user's lie there. Where PATH names no other git,
 // the one there is taken.
-func (f *Factory) programPath(dir string) string {
+func (f gitPrograms) programPath(dir string) string {
 	folders := append([]string{dir, f.Dir, f.RepoRoot(), f.Getenv("GITHUB_WORKSPACE")}, f.apart...)
 	if home := f.Getenv("HOME"); home != "" {
 		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && Within(home, dir) })
@@ -109,13 +112,13 @@ func (f *Factory) KeepApart(dir string) { f.apart = append(f.apart, dir) }
 // Program finds a program of this machine, and the environment to run it with: this
 // process's, with the PATH that it was found in.
 func (f *Factory) Program(name string) (program string, environ []string, err error) {
-	environ = f.environApart()
-	program, err = programIn(f.programPath(""), name)
+	environ = gitPrograms{f}.environApart()
+	program, err = programIn(gitPrograms{f}.programPath(""), name)
 	return program, environ, err
 }
 
 // environApart is this process's environment with a PATH that no agent has written to.
-func (f *Factory) environApart() []string {
+func (f gitPrograms) environApart() []string {
 	return append(slices.Clone(f.Environ), "PATH="+f.programPath(""))
 }
 
@@ -231,7 +234,7 @@ func (e *GitError) exitCode() int {
 }
 
 // localTip looks a branch up in the repository around the working directory.
-func (f *Factory) localTip(ctx context.Context, branch string) (wire.ID, bool, error) {
+func (f gitPrograms) localTip(ctx context.Context, branch string) (wire.ID, bool, error) {
 	r := f.Repo()
 	out, err := f.Git(ctx, r.Root, nil, "-c", "safe.directory="+r.Root, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
 	var ge *GitError

@@ -14,11 +14,11 @@ import (
 // environment says so (GITHUB_RUN_ID, GITHUB_RUN_ATTEMPT), else a random id of
 // its own. It is the same whenever one process asks.
 func (f *Factory) Identity() (lease.Identity, error) {
-	f.whoOnce.Do(func() { f.who, f.whoErr = f.findIdentity() })
+	f.whoOnce.Do(func() { f.who, f.whoErr = settingsReader{f}.findIdentity() })
 	return f.who, f.whoErr
 }
 
-func (f *Factory) findIdentity() (lease.Identity, error) {
+func (f settingsReader) findIdentity() (lease.Identity, error) {
 	who := lease.Identity{Attempt: 1, PIDNS: ownPIDNS(), PID: os.Getpid(), Alive: isAlive}
 	who.Started, _, _ = startOf(who.PID) // 0: not known
 	ask := f.Machine
@@ -68,7 +68,7 @@ func bootID() string {
 // of a Job are counted, so that each has the same run in every re-run of the job.
 func (f *Factory) NextIdentity() (lease.Identity, error) {
 	if f.Job != nil && f.Job.Run != "" {
-		who, err := f.findIdentity()
+		who, err := settingsReader{f}.findIdentity()
 		f.renewals++
 		who.Run = fmt.Sprintf("%s-%d", f.Job.Run, f.renewals+1)
 		return who, err
@@ -76,5 +76,5 @@ func (f *Factory) NextIdentity() (lease.Identity, error) {
 	if f.Getenv("GITHUB_RUN_ID") != "" {
 		return f.Identity()
 	}
-	return f.findIdentity()
+	return settingsReader{f}.findIdentity()
 }

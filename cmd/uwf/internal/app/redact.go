@@ -11,16 +11,19 @@ import (
 // Redactor knows the secrets of the configuration, of the environment and of the
 // store's remote. It is made once.
 func (f *Factory) Redactor(ctx context.Context) (*redact.Redactor, error) {
-	f.redactOnce.Do(func() { f.redactor, f.redactErr = f.makeRedactor(ctx) })
+	f.redactOnce.Do(func() { f.redactor, f.redactErr = redactorMaker{f}.makeRedactor(ctx) })
 	return f.redactor, f.redactErr
 }
 
-func (f *Factory) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
+// redactorMaker makes the redactor of what is printed and kept.
+type redactorMaker struct{ *Factory }
+
+func (f redactorMaker) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
 	red, err := f.localRedactor()
 	if err != nil {
 		return nil, err
 	}
-	remote, err := f.remoteSecrets(ctx)
+	remote, err := credentials(f).remoteSecrets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +34,7 @@ func (f *Factory) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
 	return red, nil
 }
 
-func (f *Factory) localRedactor() (*redact.Redactor, error) {
+func (f redactorMaker) localRedactor() (*redact.Redactor, error) {
 	c, err := f.Config()
 	if err != nil {
 		return nil, err
@@ -49,7 +52,7 @@ func (f *Factory) CleanMessage(msg string) string {
 	red := f.redactor
 	if red == nil {
 		var err error
-		if red, err = f.localRedactor(); err != nil {
+		if red, err = (redactorMaker{f}).localRedactor(); err != nil {
 			if red, err = redact.New(redact.Options{Secrets: redact.FromEnv(f.Environ)}); err != nil {
 				return "a message that could not be searched for secrets was left out"
 			}

@@ -28,7 +28,7 @@ func (f *Factory) Repo() Repo {
 			f.repo = Repo{Root: f.Job.Root}
 			return
 		}
-		f.putLeftoversBack()
+		repoFinder{f}.putLeftoversBack()
 		f.repo = findRepo(f.Dir)
 	})
 	return f.repo
@@ -38,7 +38,7 @@ func (f *Factory) Repo() Repo {
 // while agents work there.
 func KeptSettings(root string) string { return filepath.Join(root, "git") }
 
-func (f *Factory) putLeftoversBack() {
+func (f repoFinder) putLeftoversBack() {
 	root, err := f.StorageRoot()
 	if err != nil {
 		return // then there is nothing below it

@@ -10,17 +10,20 @@ import (
 // ShowBranch is the command that shows what is on a branch of the store's remote, commit
 // by commit, typed where this process runs; empty where that can't be told.
 func (f *Factory) ShowBranch(ctx context.Context, branch string) string {
-	return f.showRef(ctx, "log -p", branch)
+	return refShower{f}.showRef(ctx, "log -p", branch)
 }
 
 // ShowRef is the command that shows the commit of another ref of the store's remote.
 func (f *Factory) ShowRef(ctx context.Context, ref string) string {
-	return f.showRef(ctx, "show", ref)
+	return refShower{f}.showRef(ctx, "show", ref)
 }
+
+// refShower says how a person sees a ref.
+type refShower struct{ *Factory }
 
 // showRef is that of git which shows a ref. Only a store that is this repository itself
 // has its refs here; of another one the ref is fetched first.
-func (f *Factory) showRef(ctx context.Context, verb, ref string) string {
+func (f refShower) showRef(ctx context.Context, verb, ref string) string {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return ""
@@ -39,7 +42,7 @@ func (f *Factory) showRef(ctx context.Context, verb, ref string) string {
 }
 
 // remoteWord is how git is told which remote: by its name, where it has one here.
-func (f *Factory) remoteWord(loc Location) string {
+func (f refShower) remoteWord(loc Location) string {
 	if c, err := f.Config(); err == nil && f.Job == nil && isRemoteName(c.State.Remote) && c.State.Remote != "" {
 		return c.State.Remote
 	}

@@ -36,11 +36,14 @@ const (
 // repository itself; outside of one the user's own store below the storage root.
 // It is found once.
 func (f *Factory) Locate(ctx context.Context) (Location, error) {
-	f.locateOnce.Do(func() { f.location, f.locateErr = f.locateStore(ctx) })
+	f.locateOnce.Do(func() { f.location, f.locateErr = storeOpener{f}.locateStore(ctx) })
 	return f.location, f.locateErr
 }
 
-func (f *Factory) locateStore(ctx context.Context) (Location, error) {
+// storeOpener finds and opens the store.
+type storeOpener struct{ *Factory }
+
+func (f storeOpener) locateStore(ctx context.Context) (Location, error) {
 	c, err := f.Config()
 	if err != nil {
 		return Location{}, err
@@ -86,7 +89,7 @@ func (r Repo) refuseCheckedOut(branch string) error {
 
 // remoteURL resolves state.remote. A name is looked up as git does, with the
 // user's insteadOf rules.
-func (f *Factory) remoteURL(ctx context.Context, remote string) (string, error) {
+func (f storeOpener) remoteURL(ctx context.Context, remote string) (string, error) {
 	base := f.RepoRoot()
 	if isRemoteName(remote) {
 		if base == "" {
@@ -133,7 +136,7 @@ func (f *Factory) Store(ctx context.Context) (*gitcas.Store, error) {
 			return nil, fmt.Errorf("%w: not in a git repository, and %s does not exist yet; start a thread or put a workflow to make it", gitcas.ErrNoStore, dir)
 		}
 	}
-	return f.openStore(loc)
+	return storeOpener{f}.openStore(loc)
 }
 
 // NewStore opens the store for the commands that may begin one: init, workflow
@@ -145,11 +148,11 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 		return nil, err
 	}
 	if dir, ok := loc.personalDir(); ok {
-		if err := f.makePersonal(ctx, dir); err != nil {
+		if err := (storeOpener{f}).makePersonal(ctx, dir); err != nil {
 			return nil, err
 		}
 	}
-	return f.openStore(loc)
+	return storeOpener{f}.openStore(loc)
 }
 
 func (l Location) personalDir() (string, bool) {
@@ -162,7 +165,7 @@ func (l Location) personalDir() (string, bool) {
 
 // makePersonal makes the bare repository unless it is there. It is made beside
 // its place and renamed, so that a killed process leaves no half of one.
-func (f *Factory) makePersonal(ctx context.Context, dir string) error {
+func (f storeOpener) makePersonal(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -186,7 +189,7 @@ func (f *Factory) makePersonal(ctx context.Context, dir string) error {
 	return nil
 }
 
-func (f *Factory) openStore(loc Location) (*gitcas.Store, error) {
+func (f storeOpener) openStore(loc Location) (*gitcas.Store, error) {
 	remote, err := f.dialRemote(loc.URL)
 	if err != nil {
 		return nil, err
@@ -195,24 +198,26 @@ func (f *Factory) openStore(loc Location) (*gitcas.Store, error) {
 	policy := f.Outages()
 	o.Until, o.Waiting, o.Sleep = policy.Until, policy.Tell, policy.Sleep
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
-		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) { return f.localTip(ctx, loc.Branch) }
+		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) {
+			return gitPrograms(f).localTip(ctx, loc.Branch)
+		}
 	}
-	remote = f.logSessions(remote)
+	remote = logOpener(f).logSessions(remote)
 	if f.Job != nil && f.Job.Wrap != nil {
 		remote = f.Job.Wrap(remote)
 	}
 	return gitcas.Open(remote, o), nil
 }
 
-func (f *Factory) dialRemote(url string) (wire.Remote, error) {
+func (f storeOpener) dialRemote(url string) (wire.Remote, error) {
 	if f.Job != nil && f.Job.Dialed != nil {
 		return f.Job.Dialed, nil
 	}
 	return f.dialWire(url)
 }
 
-func (f *Factory) dialWire(url string) (wire.Remote, error) {
-	return f.DialAs(url, f.basicAuth(url))
+func (f storeOpener) dialWire(url string) (wire.Remote, error) {
+	return f.DialAs(url, credentials(f).basicAuth(url))
 }
 
 // DialAs reaches a git remote with credentials that the caller has. It makes no request
@@ -222,5 +227,5 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	if dial == nil {
 		dial = wire.Dial
 	}
-	return dial(url, wire.DialOptions{BasicAuth: auth, Env: f.environApart(), Now: f.Now, Timeout: f.Silence})
+	return dial(url, wire.DialOptions{BasicAuth: auth, Env: gitPrograms{f}.environApart(), Now: f.Now, Timeout: f.Silence})
 }
