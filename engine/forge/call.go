@@ -57,7 +57,7 @@ type answer struct {
 
 // call makes a request, again where that helps, and decodes the answer into out
 // (nil: it is not read).
-func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
+func (c *connection) call(ctx context.Context, r request, out any) (answer, error) {
 	o := c.o.Outages.Begin()
 	for {
 		a, err := c.try(ctx, r)
@@ -80,7 +80,7 @@ func (c *client) call(ctx context.Context, r request, out any) (answer, error) {
 }
 
 // try makes the request once.
-func (c *client) try(ctx context.Context, r request) (answer, error) {
+func (c *connection) try(ctx context.Context, r request) (answer, error) {
 	req, err := c.gh.NewRequest(r.method, c.requestURL(r), r.body)
 	if err != nil {
 		return answer{}, err
@@ -110,7 +110,7 @@ func (c *client) try(ctx context.Context, r request) (answer, error) {
 }
 
 // requestURL is where a request goes, relative to the API's own.
-func (c *client) requestURL(r request) string {
+func (c *connection) requestURL(r request) string {
 	u := c.repo + r.path
 	if r.root {
 		u = strings.TrimPrefix(r.path, "/") // an address is taken as it is
@@ -121,7 +121,7 @@ func (c *client) requestURL(r request) string {
 	return u
 }
 
-func (c *client) decode(r request, a answer, out any) error {
+func (c *connection) decode(r request, a answer, out any) error {
 	if out == nil || a.status == http.StatusNoContent {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (c *client) decode(r request, a answer, out any) error {
 }
 
 // unreached is the error of a request that got no answer.
-func (c *client) unreached(ctx context.Context, r request, err error) *Error {
+func (c *connection) unreached(ctx context.Context, r request, err error) *Error {
 	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.clean(innermost(err).Error()), Cause: err}
 	if ctx.Err() != nil {
 		fail.Cause, fail.final = context.Cause(ctx), true
@@ -159,7 +159,7 @@ func innermost(err error) error {
 }
 
 // clean takes the token out of a text: some servers repeat what they were sent.
-func (c *client) clean(s string) string {
+func (c *connection) clean(s string) string {
 	if token := c.o.Token(); len(token) > 3 {
 		s = strings.ReplaceAll(s, token, "***")
 	}
@@ -167,7 +167,7 @@ func (c *client) clean(s string) string {
 }
 
 // judge is the error that an answer stands for; nil: it is a success.
-func (c *client) judge(r request, a answer) *Error {
+func (c *connection) judge(r request, a answer) *Error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (c *client) judge(r request, a answer) *Error {
 	return fail
 }
 
-func (c *client) movedTo(a answer) string {
+func (c *connection) movedTo(a answer) string {
 	to := c.clean(a.moved)
 	if u, err := url.Parse(a.moved); err == nil {
 		u.User, u.RawQuery = nil, ""
@@ -206,7 +206,7 @@ func (c *client) movedTo(a answer) string {
 }
 
 // words are the forge's own, and whether they mean that too much was asked for.
-func (c *client) words(a answer) (said string, limited bool) {
+func (c *connection) words(a answer) (said string, limited bool) {
 	res := &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(strings.NewReader(string(a.body)))}
 	err := github.CheckResponse(res)
 	var primary *github.RateLimitError
@@ -248,7 +248,7 @@ func oneLine(s string) string { return text.Cut(text.Line(s), 500) }
 
 // limitedFor is how long to wait, by GitHub's rules: Retry-After; where nothing is
 // left, until the limit begins anew; else a minute.
-func (c *client) limitedFor(a answer) time.Duration {
+func (c *connection) limitedFor(a answer) time.Duration {
 	if after := outage.RetryAfter(a.header, c.now()); after > 0 {
 		return after
 	}

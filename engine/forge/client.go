@@ -48,15 +48,21 @@ func Detect(apiURL, giteaActions string) Flavour {
 // client is a Forge over HTTP. The flavours differ in a few calls only, each of
 // which says how.
 type client struct {
-	o       Options
-	gh      *github.Client
-	http    *http.Client
+	*connection
 	flavour Flavour
-	repo    string // "repos/owner/name"
 	owner   string
-	calls   atomic.Int64
 	// noRunDetails: this forge does not know that field of a dispatch.
 	noRunDetails atomic.Bool
+}
+
+// connection makes the requests of a client: with the token, again where that helps, and
+// with the forge's refusals told apart.
+type connection struct {
+	o     Options
+	gh    *github.Client
+	http  *http.Client
+	repo  string // "repos/owner/name"
+	calls atomic.Int64
 }
 
 // name is what GitHub and Gitea allow in names of owners and repositories.
@@ -73,8 +79,7 @@ func New(o Options) (Forge, error) {
 		return nil, fmt.Errorf("reach the forge: %q is no repository: write it as owner/name (GITHUB_REPOSITORY)", o.Repository)
 	}
 	o.fill(base)
-	c := &client{o: o, flavour: o.Flavour, owner: owner, repo: "repos/" + owner + "/" + repo}
-	c.gh = github.NewClient(nil)
+	c := &connection{o: o, gh: github.NewClient(nil), repo: "repos/" + owner + "/" + repo}
 	c.gh.BaseURL, c.gh.UserAgent = base, o.UserAgent
 	own := *o.HTTPClient
 	if own.Transport == nil {
@@ -83,7 +88,7 @@ func New(o Options) (Forge, error) {
 	own.Transport = counted{own.Transport, &c.calls}
 	own.CheckRedirect = sameHost
 	c.http = &own
-	return c, nil
+	return &client{connection: c, flavour: o.Flavour, owner: owner}, nil
 }
 
 func isName(s string) bool { return name.MatchString(s) && s != "." && s != ".." }
@@ -118,7 +123,7 @@ func (o *Options) fill(base *url.URL) {
 }
 
 // now is the time, for what the forge asks to be waited for.
-func (c *client) now() time.Time { return c.o.Outages.Now() }
+func (c *connection) now() time.Time { return c.o.Outages.Now() }
 
 // sameHost follows the redirects of a renamed repository for what only reads. It
 // never carries the token to another server, and never turns a POST into a GET, as
@@ -147,4 +152,4 @@ func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
 func (c *client) Flavour() Flavour { return c.flavour }
 
 // Calls is how many requests were made.
-func (c *client) Calls() int { return int(c.calls.Load()) }
+func (c *connection) Calls() int { return int(c.calls.Load()) }
