@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -15,20 +13,19 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/gitcas"
 )
 
 // announcer tells people that an agent begins before it does: the thread is claimed by
 // then and the limits are checked. It keeps the agent from what can't be pushed.
 type announcer struct {
 	task.Agent
-	j *job
+	j *steps
 }
 
 // Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	a.j.announce(ctx, t)
-	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
+	if err := a.j.gate.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
 		return task.Draft{}, err
 	}
 	watch, err := a.j.watch(t)
@@ -40,7 +37,7 @@ func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 }
 
 // announce brings the comment up to date at a claim.
-func (j *job) announce(ctx context.Context, t task.Task) {
+func (j *steps) announce(ctx context.Context, t task.Task) {
 	p, err := picture.Claimed(t)
 	if err != nil {
 		j.warn("the thread's comment could not be brought up to date", err)
@@ -59,27 +56,27 @@ func (j *job) announce(ctx context.Context, t task.Task) {
 // agent is who does the step: the engine's own agent or, where agents run in a job of
 // their own, what that one left. An artifact that is not of the step
 // that is to be done is refused when it is asked for it.
-func (j *job) agent() task.Agent {
-	if j.in.Command != CommandCommit {
+func (j *steps) agent() task.Agent {
+	if j.Inputs.Command != CommandCommit {
 		return j.Engine.Agent
 	}
-	a, err := artifact.Read(j.in.Artifact)
+	a, err := artifact.Read(j.Inputs.Artifact)
 	switch {
 	case errors.Is(err, artifact.ErrNone):
 		return nobody{err}
 	case err != nil:
-		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.in.Artifact, err)}
+		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.Inputs.Artifact, err)}
 	}
 	return artifact.Agent(a, j.Engine.Folder)
 }
 
 // agentDied reports whether the job that was to run the thread's agent died before it could
 // leave anything: that is no failure of the step's.
-func (j *job) agentDied() bool {
-	if j.in.Thread == "" || !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Result == "failure" && !n.Ran }) {
+func (j *steps) agentDied() bool {
+	if j.Inputs.Thread == "" || !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Result == "failure" && !n.Ran }) {
 		return false
 	}
-	_, err := artifact.Read(j.in.Artifact)
+	_, err := artifact.Read(j.Inputs.Artifact)
 	return errors.Is(err, artifact.ErrNone)
 }
 
@@ -93,27 +90,27 @@ func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, 
 
 // agentOnly runs the agent of a thread's next step on a private copy of the store, and
 // leaves what it did as an artifact. It writes nothing else anywhere.
-func (j *job) agentOnly(ctx context.Context) error {
-	if j.in.Thread == "" {
+func (j *steps) agentOnly(ctx context.Context) error {
+	if j.Inputs.Thread == "" {
 		return j.quiet("there is no step to do yet: the job that may write starts the thread")
 	}
-	if err := j.Work.Use(ctx, j.in.Thread); err != nil {
+	if err := j.work.Use(ctx, j.Inputs.Thread); err != nil {
 		return err
 	}
 	agent, folder := j.Engine.Agent, j.Engine.Folder
 	defer func() { j.Engine.Agent, j.Engine.Folder = agent, folder }()
 	j.Engine.Agent = watched{agent, j}
 	captured := artifact.Capture(j.Engine)
-	res, err := j.Engine.Step(ctx, step.Request{Thread: j.in.Thread, ExpectHead: j.in.Head, Agent: j.in.Agent, Deliver: true, Nonce: j.in.Claim, HandsOver: true})
+	res, err := j.Engine.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
 	j.note(res)
 	// What it did is on no state branch yet.
 	j.out.Done = false
-	if h := j.in.Head.Hash; h != "" {
+	if h := j.Inputs.Head.Hash; h != "" {
 		j.out.Head = h
 	}
 	a, ran := captured.Artifact()
 	if ran {
-		if werr := artifact.Write(j.in.Artifact, a); werr != nil {
+		if werr := artifact.Write(j.Inputs.Artifact, a); werr != nil {
 			return errors.Join(err, werr)
 		}
 		return err
@@ -130,7 +127,7 @@ func (j *job) agentOnly(ctx context.Context) error {
 // watched is an agent whose changes are checked, and no more.
 type watched struct {
 	task.Agent
-	j *job
+	j *steps
 }
 
 // Run implements task.Agent.
@@ -154,7 +151,7 @@ func checked(watch workflowfiles.Watch, t task.Task, failed error) error {
 
 // watch looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
-func (j *job) watch(t task.Task) (workflowfiles.Watch, error) {
+func (j *steps) watch(t task.Task) (workflowfiles.Watch, error) {
 	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
 		return workflowfiles.Watch{}, nil
 	}
@@ -163,22 +160,4 @@ func (j *job) watch(t task.Task) (workflowfiles.Watch, error) {
 		return watch, &task.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
 	}
 	return watch, nil
-}
-
-func (j *job) gitea() bool { return j.Forge.Flavour() == forge.Gitea }
-
-// advice is what to do about an error.
-func (j *job) advice(err error, status gitcas.Status) string {
-	again := "Comment /uwf retry to try again."
-	if status == gitcas.StatusSuspended {
-		again = "Put it right, then comment /uwf retry."
-	}
-	if errors.Is(err, errPullClosed) {
-		return "Open it again, then comment /uwf retry; or end the thread with /uwf cancel."
-	}
-	var changed *workflowfiles.ChangedError
-	if errors.As(err, &changed) || workflowfiles.Refused(err) {
-		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
-	}
-	return strings.TrimSpace(j.pushAdvice(err) + " " + again)
 }

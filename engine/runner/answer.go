@@ -13,17 +13,17 @@ import (
 func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.CommandError) (Outcome, error) {
 	j := newJob(r, ev)
 	err := func() error {
-		if j.in.Command == CommandRun {
+		if j.Inputs.Command == CommandRun {
 			return j.quiet("the comment's command can't be understood")
 		}
-		ok, why, err := j.mayStart(ctx)
+		ok, why, err := j.gate.mayStart(ctx)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return j.denied(ctx, why)
+			return j.intake.denied(ctx, why)
 		}
-		return j.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
+		return j.intake.finder.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
 	}()
 	return j.finish(ctx, err)
 }
@@ -33,23 +33,23 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 // needs no more of a Runner than the forge, the inputs, and what takes secrets out.
 func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
 	j := newJob(r, ev)
-	if ev.Subject == nil || j.Job.Attempt > 1 || j.in.Command == CommandRun {
+	if ev.Subject == nil || j.Job.Attempt > 1 || j.Inputs.Command == CommandRun {
 		return
 	}
 	switch ev.Kind {
 	case event.Labeled:
-		if !j.addsLabel() {
+		if !j.gate.addsLabel() {
 			return
 		}
 	case event.Assigned:
-		if !j.ours(ev.Assignee) {
+		if !j.gate.ours(ev.Assignee) {
 			return
 		}
 	case event.Comment:
 	default:
 		return
 	}
-	if ok, _, err := j.mayStart(ctx); err == nil && ok {
+	if ok, _, err := j.gate.mayStart(ctx); err == nil && ok {
 		j.answer(ctx, ev.Subject.Number, j.couldNot("begin", errors.New(why)))
 	}
 }

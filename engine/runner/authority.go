@@ -2,13 +2,25 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/event"
 )
+
+// gate says what the people behind an event may have done, and where agents may work.
+type gate struct {
+	*effects
+	allowed bool // the people behind the event may start and steer
+	// confirmed: the comment with the command is what its author wrote, who may give it.
+	confirmed bool
+	written   time.Time // when the comment with the command was, once that is confirmed
+	unknown   bool      // the forge can't tell what somebody may do
+}
 
 // Nothing in a payload gives anybody a right: it only says who did something. What
 // they may do is looked up, now, also in a re-run.
@@ -16,7 +28,7 @@ import (
 // mayStart says whether the people behind the event may start or steer a thread. Why
 // says why not, in one line. That it can't be found out is an error only where asking
 // again would help.
-func (j *job) mayStart(ctx context.Context) (ok bool, why string, err error) {
+func (j *gate) mayStart(ctx context.Context) (ok bool, why string, err error) {
 	if j.allowed {
 		return true, "", nil
 	}
@@ -31,7 +43,7 @@ func (j *job) mayStart(ctx context.Context) (ok bool, why string, err error) {
 
 // actors are everybody who has to be allowed: who did it; for a comment its author, and
 // whoever edited it; and who started the re-run.
-func (j *job) actors() []event.User {
+func (j *gate) actors() []event.User {
 	who := []event.User{j.ev.Sender}
 	if j.ev.Kind == event.Comment {
 		who = append([]event.User{j.ev.CommentAuthor}, who...)
@@ -49,8 +61,8 @@ func (j *job) actors() []event.User {
 }
 
 // may says whether one account may start and steer threads.
-func (j *job) may(ctx context.Context, who event.User) (ok bool, why string, err error) {
-	named := who.Login != "" && slices.Contains(j.in.Allow, who.Login)
+func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, err error) {
+	named := who.Login != "" && slices.Contains(j.Inputs.Allow, who.Login)
 	switch {
 	case who.Login == "":
 		return false, "the event doesn't say who did it", nil
@@ -82,7 +94,7 @@ func (j *job) may(ctx context.Context, who event.User) (ok bool, why string, err
 // tell what others may do, as on Gitea, that much is sure. Login and id have to be the
 // owner's, which the forge put into the event. Whoever the job's own token stands for is
 // not meant: what that does, jobs do. Where the forge doesn't say who that is, nobody is.
-func (j *job) isOwner(ctx context.Context, who event.User) (bool, error) {
+func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 	o := j.ev.Repo.Owner
 	login, _, _ := strings.Cut(j.Job.Repository, "/")
 	if j.ev.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
@@ -105,17 +117,42 @@ func isBot(login string) bool {
 
 // ours reports whether an account is the one that issues are assigned to for uwf to
 // take them: that of the label's name, or a bot that may start threads.
-func (j *job) ours(login string) bool {
+func (j *gate) ours(login string) bool {
 	label := j.label()
 	if login == label || login == label+"[bot]" || login == label+"-bot" {
 		return true
 	}
-	return (isBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.in.Allow, login)
+	return (isBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.Inputs.Allow, login)
 }
 
-func (j *job) label() string {
-	if j.in.Label == "" {
-		return "uwf"
+// confirmComment asks the forge for the comment with the command: whoever can write the
+// event's file could put anybody's name, and any words, into it. Why says why it is not
+// what the event says, in one line.
+func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
+	ask := j.Forge.Comment
+	if j.ev.Review {
+		ask = j.Forge.ReviewComment
 	}
-	return j.in.Label
+	c, err := ask(ctx, j.ev.CommentID)
+	who := j.ev.CommentAuthor
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return "the comment is not there any more", nil
+	case err != nil:
+		return "", fmt.Errorf("look for the comment: %w", err)
+	case who.ID != 0 && c.AuthorID != 0 && who.ID != c.AuthorID, !strings.EqualFold(who.Login, c.Author):
+		return fmt.Sprintf("the comment is by %s, and the event says %s", c.Author, who.Login), nil
+	case c.Number != j.ev.Subject.Number:
+		return fmt.Sprintf("the comment is on #%d, and the event says #%d", c.Number, j.ev.Subject.Number), nil
+	case strings.TrimSpace(c.Body) != strings.TrimSpace(j.ev.CommentBody):
+		return "the comment was edited since: write another one", nil
+	}
+	j.written = c.Created
+	return "", nil
+}
+
+// addsLabel reports whether the event put our label on.
+func (j *gate) addsLabel() bool {
+	label := j.label()
+	return slices.ContainsFunc(j.ev.Added, func(l string) bool { return strings.EqualFold(l, label) })
 }

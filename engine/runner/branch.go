@@ -19,7 +19,7 @@ var errPullClosed = errors.New("no agent works on it any more")
 // token can push there, and this job's token may push where theirs can't: to a protected
 // branch. So a thread works on its own branch, or on that of the open pull request that
 // it is about.
-func (j *job) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
+func (j *gate) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
 	branch := entry.Work.Branch
 	if branch == "" || branch == gitcas.WorkBranch(id) {
 		return nil
@@ -41,10 +41,18 @@ func (j *job) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.En
 		return fmt.Errorf("look whose branch %q is: read pull request #%d: %w", branch, n, err)
 	case pull.Head.Name != branch || !strings.EqualFold(pull.Head.Repo, j.Job.Repository):
 		return no
-	case pull.Open || j.in.Command == CommandCommit: // what an agent has done is not lost
+	case pull.Open || j.Inputs.Command == CommandCommit: // what an agent has done is not lost
 		return nil
 	case pull.Merged:
 		return fmt.Errorf("pull request #%d was merged: %w", n, errPullClosed)
 	}
 	return fmt.Errorf("pull request #%d was closed: %w", n, errPullClosed)
+}
+
+// work is the branch that a thread works on.
+func work(p *picture.Picture) string {
+	if b := p.Entry.Work.Branch; b != "" {
+		return b
+	}
+	return gitcas.WorkBranch(p.ID)
 }

@@ -21,6 +21,15 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
+// commands does what people say in comments.
+type commands struct {
+	*effects
+	gate   *gate
+	finder *finder
+	steps  *steps
+	intake *intake
+}
+
 // The commands of people.
 const (
 	verbStart  = "start"
@@ -34,26 +43,26 @@ const (
 
 // command does what a comment says, and answers it: where nothing of it shows in the
 // thread's comment, in words. Errors are told when the job ends.
-func (j *job) command(ctx context.Context) error {
+func (j *commands) command(ctx context.Context) error {
 	c, s := j.ev.Command, j.ev.Subject
 	if c == nil || s == nil {
 		return j.quiet("the comment holds no command")
 	}
 	// Before anything is answered: strangers don't make a job comment.
-	ok, why, err := j.mayStart(ctx)
+	ok, why, err := j.gate.mayStart(ctx)
 	if err != nil {
 		return err
 	}
 	if ok && c.Verb != verbHelp && c.Verb != verbStatus {
-		if why, err = j.confirmComment(ctx); err != nil {
+		if why, err = j.gate.confirmComment(ctx); err != nil {
 			return err
 		}
 		ok = why == ""
 	}
 	if !ok {
-		return j.denied(ctx, why)
+		return j.intake.denied(ctx, why)
 	}
-	j.confirmed = true
+	j.gate.confirmed = true
 	if err = j.obeyCommand(ctx, c, s); err == nil && !j.spoke && j.Job.Attempt <= 1 {
 		why := sentence(firstLine(j.out.Notice))
 		if err := j.reply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
@@ -64,22 +73,22 @@ func (j *job) command(ctx context.Context) error {
 }
 
 // obeyCommand does what a command says that may be given.
-func (j *job) obeyCommand(ctx context.Context, c *event.Command, s *event.Subject) error {
+func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.Subject) error {
 	if c.Verb == verbStart {
 		return j.startByCommand(ctx, c, *s)
 	}
 	if c.Verb == verbHelp {
-		return j.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
+		return j.finder.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
 	}
 	if why := j.options(c); why != "" {
-		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
+		return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
 	}
-	f, err := j.findFor(ctx, c, *s)
+	f, err := j.finder.findFor(ctx, c, *s)
 	if err != nil {
 		return err
 	}
 	if f == nil {
-		return j.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
+		return j.finder.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
 	}
 	switch c.Verb {
 	case verbResume:
@@ -93,14 +102,14 @@ func (j *job) obeyCommand(ctx context.Context, c *event.Command, s *event.Subjec
 	case verbFork:
 		return j.fork(ctx, c, f)
 	}
-	return j.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
+	return j.finder.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
 }
 
 // aliasPattern is an agent's name. A comment may not bring a command line along.
 var aliasPattern = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
 // options takes over what a command says of this job. Why says what can't be.
-func (j *job) options(c *event.Command) (why string) {
+func (j *commands) options(c *event.Command) (why string) {
 	if _, ok := c.Option("model"); ok {
 		return "A comment can't choose the model; the configuration does."
 	}
@@ -108,164 +117,43 @@ func (j *job) options(c *event.Command) (why string) {
 		if !aliasPattern.MatchString(agent) {
 			return "`--agent` takes the name of an agent of the configuration."
 		}
-		j.in.Agent = agent
+		j.Inputs.Agent = agent
 	}
 	return ""
 }
 
-// say answers a command, and ends the job green.
-func (j *job) say(ctx context.Context, r report.Reply) error {
-	if s := j.ev.Subject; s != nil {
-		if err := j.reply(ctx, s.Number, r); err != nil {
-			j.warn("the command could not be answered", err)
-		}
-	}
-	switch r.Kind {
-	case report.Done:
-		return j.quiet("/uwf " + r.Verb + ": done")
-	case report.NoThread:
-		return j.quiet("/uwf " + r.Verb + ": there is no thread here")
-	}
-	return j.quiet("/uwf " + r.Verb + ": " + or(r.Why, "that can't be done"))
-}
-
-// refuse answers that a command doesn't fit the thread as it is.
-func (j *job) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
-	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
-	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
-		j.about(f.p)
-		r.Thread = j.asIs(f)
-	}
-	return j.say(ctx, r)
-}
-
-// found is the thread that a command means.
-type found struct {
-	id    gitcas.ThreadID
-	v     *gitcas.View // as it is now
-	p     *picture.Picture
-	ended *gitcas.Ended // nil: it is alive
-}
-
-// findFor finds the thread that a command means: the one that it names, else that of
-// the issue or pull request.
-func (j *job) findFor(ctx context.Context, c *event.Command, s event.Subject) (*found, error) {
-	if id, ok := c.Option("thread"); ok {
-		t := gitcas.ThreadID(strings.ToUpper(id))
-		if !t.Valid() {
-			return nil, nil
-		}
-		return j.foundByID(ctx, t)
-	}
-	return j.find(ctx, s)
-}
-
-// searchBack bounds how far back a thread that has ended is looked for.
-const searchBack = 366 * 24 * time.Hour
-
-// find finds the thread about a subject, or whose pull request it is: of those that
-// are alive the newest, else of the ended ones the one that ended last. Nil: none.
-func (j *job) find(ctx context.Context, s event.Subject) (*found, error) {
-	store := j.Engine.Store
-	v, err := store.Load(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var newest gitcas.ThreadID
-	for id, e := range v.Threads() {
-		if isAbout(e.Key, e.PR, s) && id > newest {
-			newest = id
-		}
-	}
-	if newest != "" {
-		return j.foundByID(ctx, newest)
-	}
-	var line *gitcas.Ended
-	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
-		if !isAbout(e.Key, e.PR, s) {
-			return nil
-		}
-		line = &e
-		return gitcas.ErrStop
-	})
-	if line == nil {
-		return nil, err
-	}
-	return j.over(ctx, v, *line)
-}
-
-// isAbout reports whether a thread with that key and pull request is about a subject.
-func isAbout(key string, pr int, s event.Subject) bool {
-	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
-}
-
-// foundByID reads a thread by its id, alive or over.
-func (j *job) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
-	store := j.Engine.Store
-	v, err := store.Load(ctx, id)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	j.store = v.StoreID()
-	if _, alive := v.Entry(id); alive {
-		p, err := picture.Seen(ctx, v, id)
-		return &found{id: id, v: v, p: p}, err
-	}
-	line, ok, err := store.FindEnded(ctx, v, id)
-	if !ok || line.Reason == gitcas.ReasonRemoved {
-		return nil, err
-	}
-	return j.over(ctx, v, line)
-}
-
-// over reads a thread that is no longer on the tip.
-func (j *job) over(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
-	past, err := j.Engine.Store.LoadEnded(ctx, v, line)
-	if err != nil {
-		return nil, err
-	}
-	p, err := picture.Seen(ctx, past, line.Thread)
-	return &found{id: line.Thread, v: v, p: p, ended: &line}, err
-}
-
 // startByCommand starts a thread on the comment's issue or pull request, of the
 // workflow that the command names.
-func (j *job) startByCommand(ctx context.Context, c *event.Command, s event.Subject) error {
-	a := asked{subject: &s, workflow: j.in.Workflow, more: c.Text, byCommand: true}
+func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject) error {
+	a := asked{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, byCommand: true}
 	words := c.Words()
 	if name, ok := c.Option("workflow"); ok {
 		words = append(words, name)
 	}
 	if why := j.options(c); why != "" {
-		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
+		return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
 	}
 	if n, ok := c.Option("max-steps"); ok {
 		limits, err := limitsOf(c)
 		if err != nil {
-			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
+			return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
 		}
-		j.in.MaxSteps = int(limits["maxSteps"])
+		j.Inputs.MaxSteps = int(limits["maxSteps"])
 	}
 	if len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
-			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
+			return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
 		}
 		a.workflow = words[0]
 	}
-	return j.start(ctx, a)
+	return j.intake.start(ctx, a)
 }
 
 // resume lets a thread go on, and goes on with it.
-func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error {
 	limits, err := limitsOf(c)
 	if err != nil {
-		return j.refuse(ctx, f.id, verbResume, err.Error())
+		return j.finder.refuse(ctx, f.id, verbResume, err.Error())
 	}
 	if again := j.startedAgainBy(); again != "" {
 		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
@@ -278,9 +166,9 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 		}
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
-	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.written})
+	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.written})
 	if err != nil && !j.undoubtedly(err) {
-		return j.refuse(ctx, f.id, verbResume, steerError(err))
+		return j.finder.refuse(ctx, f.id, verbResume, steerError(err))
 	}
 	if err != nil && j.Job.Attempt <= 1 {
 		return err
@@ -290,7 +178,7 @@ func (j *job) resume(ctx context.Context, c *event.Command, f *found) error {
 
 // undoubtedly reports whether an error is not about what was asked for. A re-run finds
 // that what it asks for has been done.
-func (j *job) undoubtedly(err error) bool {
+func (j *commands) undoubtedly(err error) bool {
 	switch life.KindOf(err) {
 	case life.KindNotYours:
 		return j.Job.Attempt > 1
@@ -301,19 +189,19 @@ func (j *job) undoubtedly(err error) bool {
 }
 
 // takeOn goes on with a thread that somebody let go on.
-func (j *job) takeOn(ctx context.Context, f *found) error {
-	head, err := j.present(ctx, f.id)
+func (j *commands) takeOn(ctx context.Context, f *found) error {
+	head, err := j.intake.present(ctx, f.id)
 	if err != nil {
 		return err
 	}
-	return j.goOn(ctx, f.id, head)
+	return j.steps.goOn(ctx, f.id, head)
 }
 
 // retry tries again whatever it is that failed: the step, its delivery, or only the
 // job for it, which got lost.
-func (j *job) retry(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) retry(ctx context.Context, c *event.Command, f *found) error {
 	if f.ended != nil {
-		return j.refuse(ctx, f.id, verbRetry, "It is over.")
+		return j.finder.refuse(ctx, f.id, verbRetry, "It is over.")
 	}
 	e := f.p.Entry
 	var err error
@@ -323,14 +211,14 @@ func (j *job) retry(ctx context.Context, c *event.Command, f *found) error {
 	case failures(e) > 0:
 		err = j.Engine.Retry(ctx, f.id)
 	case e.Status == gitcas.StatusSuspended && f.p.Asks():
-		return j.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
+		return j.finder.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
 	case e.Status == gitcas.StatusSuspended:
 		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
 	case j.Job.Attempt <= 1 && f.claimed():
-		return j.refuse(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
+		return j.finder.refuse(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
 	}
 	if err != nil && !j.undoubtedly(err) {
-		return j.refuse(ctx, f.id, verbRetry, steerError(err))
+		return j.finder.refuse(ctx, f.id, verbRetry, steerError(err))
 	}
 	if err != nil && j.Job.Attempt <= 1 {
 		return err
@@ -339,9 +227,9 @@ func (j *job) retry(ctx context.Context, c *event.Command, f *found) error {
 }
 
 // status writes the thread's comment anew.
-func (j *job) status(ctx context.Context, f *found) error {
+func (j *commands) status(ctx context.Context, f *found) error {
 	j.about(f.p)
-	t := j.asIs(f)
+	t := j.finder.asIs(f)
 	j.tell(ctx, f.p, t)
 	j.out.Thread, j.out.Head, j.out.Step, j.out.Status = f.id, f.p.Entry.Head, len(f.p.Chain.Steps), string(f.p.Entry.Status)
 	if f.ended == nil {
@@ -353,7 +241,7 @@ func (j *job) status(ctx context.Context, f *found) error {
 }
 
 // cancel ends a thread for good.
-func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error {
 	reason := cancelledBy(j.ev.CommentAuthor.Login)
 	if text := strings.TrimSpace(sanitize.Incoming(c.Text)); text != "" {
 		reason += ": " + text
@@ -361,12 +249,12 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	line, err := j.Engine.Cancel(ctx, f.id, reason)
 	switch {
 	case life.KindOf(err) == life.KindNotYours:
-		return j.refuse(ctx, f.id, verbCancel, "It is over already.")
+		return j.finder.refuse(ctx, f.id, verbCancel, "It is over already.")
 	case err != nil:
 		return err
 	}
 	f.ended = &line
-	t := j.past(f)
+	t := j.finder.past(f)
 	t.Stopping = f.claimed()
 	j.tell(ctx, f.p, t)
 	for _, l := range labels() {
@@ -378,37 +266,8 @@ func (j *job) cancel(ctx context.Context, c *event.Command, f *found) error {
 	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
 }
 
-// tellStopped says that nobody works on a thread any more that was cancelled while somebody
-// did. What else became of it somebody else says.
-func (j *job) tellStopped(ctx context.Context, id gitcas.ThreadID) {
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	f, err := j.foundByID(ctx, id)
-	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
-		return
-	}
-	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
-		j.tell(ctx, f.p, j.past(f))
-	}
-}
-
-// cancelledBy begins the note of a thread that a comment cancelled; what was said follows.
-func cancelledBy(login string) string { return "cancelled by " + login + " in a comment" }
-
-// whyCancelled is what was said when a thread was cancelled, without who said it.
-func whyCancelled(e *gitcas.Ended) string {
-	if e.ClosedBy == nil {
-		return e.Note
-	}
-	if text, ok := strings.CutPrefix(e.Note, cancelledBy(e.ClosedBy.Login)); ok {
-		return strings.TrimPrefix(text, ": ")
-	}
-	return e.Note
-}
-
 // fork begins another thread with the first steps of this one.
-func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 	n := len(f.p.Chain.Steps)
 	steps := -1
 	words := c.Words()
@@ -419,14 +278,14 @@ func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
 		var err error
 		steps, err = strconv.Atoi(strings.TrimPrefix(words[0], ":"))
 		if err != nil || len(words) > 1 || steps < 0 || steps > n {
-			return j.refuse(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
+			return j.finder.refuse(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
 		}
 	}
 	limits, err := limitsOf(c)
 	if err != nil {
-		return j.refuse(ctx, f.id, verbFork, err.Error())
+		return j.finder.refuse(ctx, f.id, verbFork, err.Error())
 	}
-	id, err := j.newID()
+	id, err := j.intake.newID()
 	if err != nil {
 		return err
 	}
@@ -437,7 +296,7 @@ func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
 	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
 	if err != nil {
 		if c := life.KindOf(err); c == life.KindNotYours || c == life.KindUsage {
-			return j.refuse(ctx, f.id, verbFork, steerError(err))
+			return j.finder.refuse(ctx, f.id, verbFork, steerError(err))
 		}
 		return err
 	}
@@ -446,18 +305,18 @@ func (j *job) fork(ctx context.Context, c *event.Command, f *found) error {
 		j.made = started.Thread
 	}
 	j.sticky = nil
-	head, err := j.present(ctx, started.Thread)
+	head, err := j.intake.present(ctx, started.Thread)
 	if err != nil {
 		return err
 	}
 	if started.Suspended != nil {
-		return j.waits(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
+		return j.steps.waits(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
 	}
-	return j.goOn(ctx, started.Thread, head)
+	return j.steps.goOn(ctx, started.Thread, head)
 }
 
 // forkedBefore reports whether a re-run's fork has come to its end.
-func (j *job) forkedBefore(ctx context.Context, key string) (over bool, err error) {
+func (j *commands) forkedBefore(ctx context.Context, key string) (over bool, err error) {
 	if j.Job.Attempt <= 1 {
 		return false, nil
 	}
@@ -524,59 +383,4 @@ func steerError(err error) string {
 		return sentence(refused.Reason)
 	}
 	return sentence(firstLine(err.Error()))
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
-// asIs is a thread as it stands now, for people.
-func (j *job) asIs(f *found) report.Thread {
-	p := f.p
-	if f.ended != nil {
-		return j.past(f)
-	}
-	switch e := p.Entry; {
-	case failures(e) > 0:
-		t := j.view(p, report.Failed)
-		t.Failure = countTries(e)
-		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
-		t.Question = ""
-		if e.Deliver {
-			t.Failure.Phase = "deliver"
-		}
-		return t
-	case e.Status == gitcas.StatusSuspended:
-		return j.view(p, report.Waiting)
-	}
-	t := j.view(p, report.Queued)
-	if f.claimed() {
-		held, _ := f.v.Claim(f.id)
-		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
-	} else if job, lost := j.lostJob(f.v, p); lost {
-		t.State, t.Lost = report.Lost, job
-	}
-	return t
-}
-
-// claimed reports whether a job works on the thread.
-func (f *found) claimed() bool {
-	held, ok := f.v.Claim(f.id)
-	return ok && held.Head == f.p.Entry.Head && life.ClaimAlive(held.Claim, f.v.Time())
-}
-
-// past is a thread that is over, for people.
-func (j *job) past(f *found) report.Thread {
-	t := j.view(f.p, report.Delivered)
-	t.Role, t.Question = "", ""
-	switch {
-	case f.ended.Reason == gitcas.ReasonCancelled:
-		t.State, t.Closed, t.Why = report.Cancelled, f.ended.ClosedBy, whyCancelled(f.ended)
-	case f.ended.PR != 0:
-		t.Pull = &report.Pull{Number: f.ended.PR, URL: t.Links.IssueURL(f.ended.PR)}
-	case f.ended.Work.Commit == f.p.Chain.Start.Base:
-		t.State = report.NoChanges
-	}
-	return t
 }

@@ -3,65 +3,79 @@ package runner
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
-// reply answers somebody's command, once: a job that is run again finds its answer.
-func (j *job) reply(ctx context.Context, number int, r report.Reply) error {
-	if number == 0 || j.in.Command == CommandRun {
-		return nil
+// newSticky is the comment of a thread, not looked for yet.
+func (j *effects) newSticky(id gitcas.ThreadID) *sticky.Comment {
+	return &sticky.Comment{
+		Forge: j.Forge, Thread: string(id), Off: j.Inputs.Comment.Off, Fresh: j.made == id,
+		Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
 	}
-	r.Comment, r.Login = j.ev.CommentID, or(j.ev.CommentAuthor.Login, j.ev.Sender.Login)
-	body, err := j.clean(r.Markdown())
-	if err != nil {
-		return err
-	}
-	if j.Job.Attempt > 1 {
-		list, err := j.Forge.Comments(ctx, number)
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
-			if strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) {
-				return j.noteAnswer(j.Forge.UpdateComment(ctx, c.ID, body))
-			}
-		}
-	}
-	_, err = j.Forge.CreateComment(ctx, number, body)
-	return j.noteAnswer(err)
 }
 
-// noteAnswer notes that the issue was answered, unless that failed.
-func (j *job) noteAnswer(err error) error {
-	if err == nil {
-		j.spoke, j.told = true, true
+// about tells the job which thread its effects are for.
+func (j *effects) about(p *picture.Picture) *sticky.Comment {
+	s := j.sticky
+	if s == nil || s.Thread != string(p.ID) {
+		s = j.newSticky(p.ID)
+		if j.Inputs.Thread == p.ID {
+			s.ID = j.Inputs.Comment.ID
+		}
+		j.sticky = s
 	}
-	return err
+	s.Number = p.Trigger.Number
+	if s.ID == 0 {
+		s.ID = p.Entry.Comment
+	}
+	return s
 }
 
-// refuseOnce says who may start and steer threads, unless it was said on the same issue
-// before.
-func (j *job) refuseOnce(ctx context.Context, number int, why string) error {
-	r := report.Reply{Kind: report.Refused, Why: why}
-	switch c := j.ev.Command; j.ev.Kind {
-	case event.Comment:
-		if r.Asked = "a command"; c != nil {
-			r.Verb = c.Verb
-		}
-	case event.Labeled:
-		r.Asked = "the label " + j.label()
-	case event.Assigned:
-		r.Asked = "an assignment"
-	default: // nobody looks at an issue for an answer
-		return nil
+// tell brings the thread's comment to a state. Nothing depends on it.
+func (j *effects) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
+	s := j.about(p)
+	t.Links.Comment = j.links(p).Comment
+	j.writeSticky(ctx, s, t)
+}
+
+// writeSticky makes a thread's comment say how it stands.
+func (j *effects) writeSticky(ctx context.Context, s *sticky.Comment, t report.Thread) {
+	j.shown = &t
+	if s.Off || s.Number == 0 {
+		return
 	}
-	list, err := j.Forge.Comments(ctx, number)
-	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
-		return err
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	if err := s.Write(ctx, report.Comment(t)); err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
 	}
-	return j.reply(ctx, number, r)
+	j.spoke = true
+	j.told = slices.Contains([]report.State{report.Failed, report.Waiting, report.Limited, report.Damaged}, t.State)
+}
+
+// recorded are what the step's commit writes down.
+func (j *effects) recorded() life.Effects {
+	if j.sticky == nil {
+		return life.Effects{}
+	}
+	return life.Effects{Comment: j.sticky.ID}
+}
+
+// record writes the comment's id down where no step of this job does.
+func (j *effects) record(ctx context.Context, p *picture.Picture) {
+	s := j.sticky
+	if s == nil || s.ID == 0 || s.ID == p.Entry.Comment {
+		return
+	}
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	if err := j.Engine.Record(ctx, p.ID, life.Effects{Comment: s.ID}); err != nil {
+		j.warn("the comment's id could not be noted", err)
+	}
 }

@@ -3,39 +3,34 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/deliver"
-	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // deliver makes a thread's end known: a pull request and the last words of its
 // comment. The engine takes it off the tip then.
-func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
+func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
 	if p := j.last; p == nil || p.ID != id {
 		j.pictureOf(ctx, id)
 	}
 	if p := j.last; p != nil && p.ID == id {
-		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
+		if err := j.gate.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
 			return j.broken(ctx, id, head.Hash, err)
 		}
 	}
 	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
-		return j.handOver(ctx, id, d)
+		return j.delivery.handOver(ctx, id, d)
 	}})
 	j.note(res)
 	var undelivered *life.DeliverError
 	switch {
 	case err == nil:
 		j.hook(nil, "delivered")
-		if terr := j.Work.Tidy(ctx, id); terr != nil {
+		if terr := j.work.Tidy(ctx, id); terr != nil {
 			j.warn("the working folder stays", terr)
 		}
 		return nil
@@ -50,7 +45,7 @@ func (j *job) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) er
 }
 
 // undelivered tells that a thread's end could not be made known.
-func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
+func (j *steps) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
 	p := j.pictureOf(ctx, id)
 	if p == nil {
 		return
@@ -67,198 +62,4 @@ func (j *job) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.Del
 	if err.Waits {
 		j.mark(ctx, p, labelFailed)
 	}
-}
-
-// handOver opens or updates the pull request and finishes the comment. It may be
-// called again, and finds then what it made.
-func (j *job) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
-	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
-	if err != nil {
-		return life.Effects{}, err
-	}
-	j.last, j.latest = p, d.View
-	s := j.about(p)
-	t := j.view(p, report.Delivered)
-	t.Role, t.Question = "", ""
-	made := func() life.Effects {
-		e := life.Effects{Comment: s.ID}
-		if t.Pull != nil {
-			e.PR = t.Pull.Number
-		}
-		return e
-	}
-	if d.Tip.IsZero() || d.Tip.String() == p.Chain.Start.Base {
-		t.State = report.NoChanges
-	} else if err := j.pull(ctx, p, &t); err != nil {
-		return made(), err
-	}
-	if t.Pull != nil {
-		j.out.PullRequest = t.Pull.Number
-	}
-	for _, l := range labels() {
-		if len(p.Entry.Attempts) > 0 || j.carries(p.Trigger.Number, l.Name) {
-			j.unmark(ctx, p, l.Name)
-		}
-	}
-	return made(), j.close(ctx, p, t)
-}
-
-// close writes the comment's last words. The thread leaves the tip after them, so what
-// keeps them back for a while is an error: the delivery is tried again.
-func (j *job) close(ctx context.Context, p *picture.Picture, t report.Thread) error {
-	s := j.about(p)
-	t.Links.Comment = j.links(p).Comment
-	j.shown = &t
-	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.ID, report.Sentence(t)))
-	err := s.Write(ctx, report.Comment(t))
-	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
-		return err
-	}
-	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
-	}
-	return nil
-}
-
-// pull sees to it that there is a pull request for the thread's work, one.
-func (j *job) pull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
-	branch := work(p)
-	if p.Trigger.Branch == branch {
-		return j.ownPull(ctx, p, t)
-	}
-	base := p.Trigger.Branch // a fork of a thread about a pull request
-	if base == "" {
-		var err error
-		if base, err = j.defaultBranch(ctx); err != nil {
-			return err
-		}
-	}
-	t.Links.Compare = t.Links.CompareURL(base, branch)
-	if j.in.PullRequest.Off {
-		t.Prevented = "No pull request is opened here: the input pull-request is false."
-		return nil
-	}
-	title, body, err := j.pullText(p, *t)
-	if err != nil {
-		return err
-	}
-	found, updated, err := j.onePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.in.Draft})
-	switch {
-	case err == nil:
-		t.Pull = &report.Pull{Number: found.Number, URL: or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.in.Draft && !updated, Updated: updated}
-		t.Links.Compare = ""
-		return nil
-	case errors.Is(err, forge.ErrNoChanges):
-		t.State = report.NoChanges
-		t.Links.Compare = ""
-		return nil
-	case refused(err):
-		t.Prevented = j.prevented(err)
-		j.warn("the pull request could not be opened", err)
-		return nil
-	}
-	return err
-}
-
-// ownPull looks after a thread that worked on a pull request's own branch, which has the
-// changes already: unless it was merged or closed meanwhile.
-func (j *job) ownPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
-	n := p.Trigger.Number
-	found, err := j.Forge.Pull(ctx, n)
-	switch {
-	case err == nil && found.Open:
-		t.Pull = &report.Pull{Number: n, URL: t.Links.IssueURL(n), Updated: true}
-		return nil
-	case err != nil && !errors.Is(err, forge.ErrNotFound):
-		return err
-	}
-	what := "closed"
-	if found.Merged {
-		what = "merged"
-	}
-	t.Prevented = fmt.Sprintf("Pull request #%d was %s before the work was done: what was changed since is not in it.", n, what)
-	base, err := j.defaultBranch(ctx)
-	if err != nil {
-		return err
-	}
-	t.Links.Compare = t.Links.CompareURL(base, work(p))
-	return nil
-}
-
-// prevented says why there is no pull request, and how to allow it.
-func (j *job) prevented(err error) string {
-	if errors.Is(err, forge.ErrForbidden) {
-		why := "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\""
-		if j.gitea() { // which has no setting for it
-			return why + "."
-		}
-		return why + ", and the setting \"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
-	}
-	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
-}
-
-// pullText is the pull request's title and body.
-func (j *job) pullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
-	if title, err = j.clean(report.PullTitle(t, p.Trigger.Title)); err != nil {
-		return "", "", err
-	}
-	body, err = j.clean(report.PullBody(t))
-	return title, body, err
-}
-
-// onePull updates the thread's pull request where there is an open one, else it opens
-// one. One that a lost answer, or another job, left is found by its branch.
-func (j *job) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
-	if known := j.knownPull(p); known != 0 {
-		found, err := j.Forge.Pull(ctx, known)
-		switch {
-		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
-			return found, true, j.updatePull(ctx, p, found, n)
-		case err != nil && !errors.Is(err, forge.ErrNotFound):
-			return found, false, err
-		}
-	}
-	made, err := j.Forge.CreatePull(ctx, n)
-	if n.Draft && errors.Is(err, forge.ErrInvalid) {
-		// Drafts are not to be had in every repository.
-		n.Draft = false
-		made, err = j.Forge.CreatePull(ctx, n)
-	}
-	switch {
-	case err == nil:
-		j.hook(nil, "pull-created")
-		return made, false, nil
-	case errors.Is(err, forge.ErrExists), unsure(err):
-		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
-		if ferr != nil || !ok || !found.Open {
-			return made, false, errors.Join(err, ferr)
-		}
-		return found, true, j.updatePull(ctx, p, found, n)
-	}
-	return made, false, err
-}
-
-// knownPull is the pull request that an earlier job opened for the thread; 0: none.
-func (j *job) knownPull(p *picture.Picture) int {
-	if p.Entry.PR != 0 {
-		return p.Entry.PR
-	}
-	if j.in.Thread == p.ID {
-		return int(j.in.PullRequest.ID)
-	}
-	return 0
-}
-
-// updatePull brings the pull request's words up to date. They are not worth failing.
-// Where a person opened it, or wrote it anew, their words stay.
-func (j *job) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
-	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
-		return nil
-	}
-	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {
-		j.warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
-		return nil
-	}
-	j.hook(nil, "pull-updated")
-	return nil
 }

@@ -7,12 +7,22 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
+
+// dispatcher starts the next jobs of threads.
+type dispatcher struct {
+	*effects
+	sent    bool         // the next job of this one's thread was started
+	rescued int          // what the next job is told of those that died
+	ahead   *lease.Lease // the claim for the jobs that are to be started; nil: none
+	pairs   bool         // agents run in a job of their own, which can push nothing
+}
 
 // next is what a dispatched job is told.
 type next struct {
@@ -45,13 +55,13 @@ var errNoFile = errors.New("which workflow file this job is from is not known (n
 
 // send starts the next job. While the forge is away it waits for it, longer than other
 // effects do: without the next job the thread stands still.
-func (j *job) send(ctx context.Context, n next) error {
+func (j *dispatcher) send(ctx context.Context, n next) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = effectContext(ctx)
 		defer cancel()
 	}
-	file := j.in.Dispatch
+	file := j.Inputs.Dispatch
 	switch file {
 	case DispatchRepository:
 		payload := map[string]any{}
@@ -82,8 +92,8 @@ func (j *job) send(ctx context.Context, n next) error {
 
 // dispatch starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
-func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
-	if j.in.Dispatch == DispatchOff {
+func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+	if j.Inputs.Dispatch == DispatchOff {
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
 	}
@@ -112,7 +122,7 @@ func (j *job) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p
 // claimAhead claims a thread for the jobs that are to be started for it, where agents have one
 // of their own, which can't, and the commit of the step before has not. The error says that
 // others are at work, so that none is to be started.
-func (j *job) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+func (j *dispatcher) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if !j.pairs || j.ahead != nil || j.latest == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
 		return nil
 	}
@@ -126,13 +136,13 @@ func (j *job) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin,
 }
 
 // releaseAhead lets a thread go whose next jobs are not started after all.
-func (j *job) releaseAhead(ctx context.Context) {
+func (j *dispatcher) releaseAhead(ctx context.Context) {
 	j.ahead.Release(ctx)
 	j.ahead = nil
 }
 
-func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
-	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: Wanted{Off: j.in.Comment.Off}, pull: Wanted{Off: j.in.PullRequest.Off}}
+func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
+	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: Wanted{Off: j.Inputs.Comment.Off}, pull: Wanted{Off: j.Inputs.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
@@ -143,7 +153,7 @@ func (j *job) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next
 }
 
 // stranded says that a thread's next job was refused.
-func (j *job) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
+func (j *dispatcher) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
 	done, err := j.suspendTold(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)})
 	if err != nil {
@@ -168,4 +178,24 @@ func dispatchAdvice(err error) string {
 		return "The workflow file has to declare the inputs thread, head, store, comment, pull-request and rescued of workflow_dispatch (and claim, where agents run in a job of their own), as the one that uwf init writes does." + then
 	}
 	return "Name the workflow file in the input dispatch." + then
+}
+
+// suspendTold makes a thread wait for a person, and says why in its comment. done is false
+// where it has gone on meanwhile.
+func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, why report.Failure) (done bool, err error) {
+	sctx, cancel := effectContext(ctx)
+	defer cancel()
+	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {
+		return false, err
+	}
+	j.out.Status = string(gitcas.StatusSuspended)
+	if p != nil {
+		t := j.view(p, report.Failed)
+		t.Question = ""
+		why.Role = t.Role
+		t.Failure = &why
+		j.tell(ctx, p, t)
+		j.mark(ctx, p, labelFailed)
+	}
+	return true, nil
 }

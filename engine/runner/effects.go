@@ -4,17 +4,101 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
+
+// effects are what people see of a job: comments, labels, notices and errors. All parts of
+// a job speak by the same ones.
+type effects struct {
+	Engine *step.Stepper
+	Forge  forge.Forge
+	Inputs *Inputs // the job's, with what the event carries
+	Job    Job
+	Out    Output
+	Now    func() time.Time
+	Hook   func(point string)
+
+	ev     event.Event
+	out    Outcome
+	sticky *sticky.Comment  // the comment of the thread at hand
+	shown  *report.Thread   // what was told of it last
+	last   *picture.Picture // how it was seen last
+	latest *gitcas.View     // in which it was seen; nil: none yet
+	made   gitcas.ThreadID  // the thread that this job started
+	spoke  bool             // something was written on the issue: a comment, or an answer
+	told   bool             // the last that was written there says why nothing goes on
+	branch string           // the default branch, once it was asked for
+	store  string           // the store's id, once it was read
+}
+
+// notice says why a green job did nothing, or nothing more.
+func (j *effects) notice(msg string) {
+	msg, err := j.clean(msg)
+	if err != nil {
+		return
+	}
+	j.out.Notice = msg
+	j.Out.Notice(msg)
+}
+
+// quiet ends the job, green.
+func (j *effects) quiet(msg string) error {
+	j.notice(msg)
+	return nil
+}
+
+// annotate shows an error, a definition's at file and line.
+func (j *effects) annotate(err error) {
+	var invalid *workflow.InvalidError
+	if errors.As(err, &invalid) {
+		for i, p := range invalid.Problems {
+			if i == maxAnnotations-1 && len(invalid.Problems) > maxAnnotations {
+				j.annotation(Annotation{File: p.File, Title: "workflow definition", Message: fmt.Sprintf("and %d more problems; see them all with: uwf workflow validate %s", len(invalid.Problems)-i, p.File)})
+				return
+			}
+			msg := p.Message
+			if p.Fix != "" {
+				msg += " (" + p.Fix + ")"
+			}
+			j.annotation(Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "workflow definition", Message: msg})
+		}
+		return
+	}
+	j.annotation(Annotation{Title: "uwf", Message: err.Error()})
+}
+
+func (j *effects) annotation(a Annotation) {
+	var err error
+	if a.Message, err = j.clean(a.Message); err != nil {
+		a.Message = "the job failed; its error could not be checked for secrets, so it is not shown"
+	}
+	j.Out.Error(a)
+}
+
+// note takes over what a step says.
+func (j *effects) note(res thread.Result) {
+	j.out.Thread, j.out.Head, j.out.Status, j.out.Step, j.out.Done = res.Thread, res.Head, res.Status, res.Step, res.Done
+	j.out.NextRole = res.NextRole
+	if res.Role != "" {
+		j.out.Role, j.out.Result = res.Role, res.Result
+	}
+	if res.PR != 0 {
+		j.out.PullRequest = res.PR
+	}
+}
+
+func (j *effects) gitea() bool { return j.Forge.Flavour() == forge.Gitea }
 
 // Effects are what people see of a step. One that fails never loses the step and never
 // makes it a failed one: it is told as a warning, and made up for by the next job, the
@@ -42,117 +126,8 @@ const (
 	labelFailed  = "uwf-failed"
 )
 
-func labels() []forge.Label {
-	return []forge.Label{
-		{Name: labelWaiting, Color: "fbca04", Description: "An agent's question waits for an answer"},
-		{Name: labelFailed, Color: "b60205", Description: "uwf can't go on without help"},
-	}
-}
-
-// about tells the job which thread its effects are for.
-func (j *job) about(p *picture.Picture) *sticky.Comment {
-	s := j.sticky
-	if s == nil || s.Thread != string(p.ID) {
-		s = j.newSticky(p.ID)
-		if j.in.Thread == p.ID {
-			s.ID = j.in.Comment.ID
-		}
-		j.sticky = s
-	}
-	s.Number = p.Trigger.Number
-	if s.ID == 0 {
-		s.ID = p.Entry.Comment
-	}
-	return s
-}
-
-// tell brings the thread's comment to a state. Nothing depends on it.
-func (j *job) tell(ctx context.Context, p *picture.Picture, t report.Thread) {
-	s := j.about(p)
-	t.Links.Comment = j.links(p).Comment
-	j.writeSticky(ctx, s, t)
-}
-
-// writeSticky makes a thread's comment say how it stands.
-func (j *job) writeSticky(ctx context.Context, s *sticky.Comment, t report.Thread) {
-	j.shown = &t
-	if s.Off || s.Number == 0 {
-		return
-	}
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	if err := s.Write(ctx, report.Comment(t)); err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
-		return
-	}
-	j.spoke = true
-	j.told = slices.Contains([]report.State{report.Failed, report.Waiting, report.Limited, report.Damaged}, t.State)
-}
-
-// effects are what the step's commit writes down.
-func (j *job) effects() life.Effects {
-	if j.sticky == nil {
-		return life.Effects{}
-	}
-	return life.Effects{Comment: j.sticky.ID}
-}
-
-// record writes the comment's id down where no step of this job does.
-func (j *job) record(ctx context.Context, p *picture.Picture) {
-	s := j.sticky
-	if s == nil || s.ID == 0 || s.ID == p.Entry.Comment {
-		return
-	}
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	if err := j.Engine.Record(ctx, p.ID, life.Effects{Comment: s.ID}); err != nil {
-		j.warn("the comment's id could not be noted", err)
-	}
-}
-
-// mark puts one of the labels on and takes the others off, as far as the payload tells
-// that they are there.
-func (j *job) mark(ctx context.Context, p *picture.Picture, name string) {
-	if p.Trigger.Number == 0 {
-		return
-	}
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	for _, l := range labels() {
-		switch {
-		case l.Name == name:
-			if err := j.Forge.AddLabel(ctx, p.Trigger.Number, l); err != nil {
-				j.warn("the label "+name+" could not be put on", err)
-			}
-		case j.carries(p.Trigger.Number, l.Name):
-			j.unmark(ctx, p, l.Name)
-		}
-	}
-	j.hook(nil, "labelled")
-}
-
-// unmark takes labels off. That they are not there is no error.
-func (j *job) unmark(ctx context.Context, p *picture.Picture, names ...string) {
-	if p.Trigger.Number == 0 {
-		return
-	}
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	for _, name := range names {
-		if err := j.Forge.RemoveLabel(ctx, p.Trigger.Number, name); err != nil {
-			j.warn("the label "+name+" could not be taken off", err)
-		}
-	}
-}
-
-// carries reports whether the event's subject is that number, with that label.
-func (j *job) carries(number int, label string) bool {
-	s := j.ev.Subject
-	return s != nil && s.Number == number && slices.Contains(s.Labels, label)
-}
-
 // warn tells of an effect that failed.
-func (j *job) warn(what string, err error) {
+func (j *effects) warn(what string, err error) {
 	text, cerr := j.clean(err.Error())
 	if cerr != nil {
 		text = "the error can't be shown"
@@ -161,7 +136,7 @@ func (j *job) warn(what string, err error) {
 }
 
 // clean takes secrets out of what is about to be shown. It fails closed.
-func (j *job) clean(s string) (string, error) {
+func (j *effects) clean(s string) (string, error) {
 	v, _, err := j.Engine.Redact.Value(s)
 	text, ok := v.(string)
 	if err != nil || !ok {
@@ -171,7 +146,7 @@ func (j *job) clean(s string) (string, error) {
 }
 
 // hook is a durable point, where there was no error.
-func (j *job) hook(err error, point string) {
+func (j *effects) hook(err error, point string) {
 	if err == nil && j.Hook != nil {
 		j.Hook(point)
 	}
@@ -195,7 +170,7 @@ func refused(err error) bool {
 // defaultBranch asks for the default branch's name: somebody may have renamed it since
 // the job before. Git tells it with HEAD, at no cost of API calls; where it doesn't,
 // the forge is asked.
-func (j *job) defaultBranch(ctx context.Context) (string, error) {
+func (j *effects) defaultBranch(ctx context.Context) (string, error) {
 	if j.branch != "" {
 		return j.branch, nil
 	}
@@ -208,7 +183,7 @@ func (j *job) defaultBranch(ctx context.Context) (string, error) {
 	return j.askBranch(ctx)
 }
 
-func (j *job) askBranch(ctx context.Context) (string, error) {
+func (j *effects) askBranch(ctx context.Context) (string, error) {
 	repo, err := j.Forge.Repository(ctx)
 	if err != nil {
 		return "", fmt.Errorf("ask for the default branch: %w", err)
@@ -218,12 +193,4 @@ func (j *job) askBranch(ctx context.Context) (string, error) {
 	}
 	j.branch = repo.DefaultBranch
 	return j.branch, nil
-}
-
-// work is the branch that a thread works on.
-func work(p *picture.Picture) string {
-	if b := p.Entry.Work.Branch; b != "" {
-		return b
-	}
-	return gitcas.WorkBranch(p.ID)
 }

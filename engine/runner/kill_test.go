@@ -495,7 +495,7 @@ func TestUndeliverable(t *testing.T) {
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &life.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
-	j := &job{Runner: &Runner{Forge: newFakeForge()}}
+	j := &steps{effects: &effects{Forge: newFakeForge()}}
 	if got := j.advice(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
 	}
@@ -515,7 +515,7 @@ func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	file := filepath.Join(dir, ".github", "workflows", "new.yml")
-	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
+	j := &steps{effects: &effects{Forge: &fakeForge{flavour: forge.GitHub}}}
 	_, err := watched{failsAfter{file}, j}.Run(t.Context(), task.Task{Workspace: dir}, nil)
 	if !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
@@ -531,7 +531,7 @@ func TestWorkflowFilesUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	must(t, os.WriteFile(filepath.Join(dir, ".github", "workflows", "large.yml"), make([]byte, 2<<20), 0o600))
-	j := &job{Runner: &Runner{Forge: &fakeForge{flavour: forge.GitHub}}}
+	j := &steps{effects: &effects{Forge: &fakeForge{flavour: forge.GitHub}}}
 	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), task.Task{Workspace: dir, Agent: "x"}, nil)
 	var failed *task.AgentError
 	if !errors.As(err, &failed) || errors.Is(err, errBroken) || !strings.Contains(err.Error(), "large.yml has 2097152 bytes") {

@@ -455,9 +455,9 @@ func TestMayWorkOn(t *testing.T) {
 				j.branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
 			}
 			if c.commit {
-				j.in.Command = CommandCommit
+				j.Inputs.Command = CommandCommit
 			}
-			err := j.mayWorkOn(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
+			err := j.gate.mayWorkOn(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
 			switch {
 			case c.why == "" && err != nil:
 				t.Error(err)

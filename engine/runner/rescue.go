@@ -15,26 +15,33 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
+
+// rescuer goes on with a run of which a job is over that should not be.
+type rescuer struct {
+	*effects
+	finder     *finder
+	dispatcher *dispatcher
+	steps      *steps
+}
 
 // maxRescued is how many jobs in a row may die without a trace before a person is asked.
 const maxRescued = 3
 
 // lookAfter does what is to be done for a run of which a job is over that should not be.
-func (j *job) lookAfter(ctx context.Context) error {
-	for _, n := range j.in.Needs { // so their claims are dead, whatever these say
+func (j *rescuer) lookAfter(ctx context.Context) error {
+	for _, n := range j.Inputs.Needs { // so their claims are dead, whatever these say
 		j.Engine.Who.Over = append(j.Engine.Who.Over, n.Name)
 		if !n.Ran {
 			j.Engine.Who.Killed = append(j.Engine.Who.Killed, n.Name)
 		}
 	}
-	j.Engine.Who.Ahead = j.in.Claim
+	j.Engine.Who.Ahead = j.Inputs.Claim
 	switch {
-	case len(j.in.Needs) == 0:
-		return &life.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.in.Command)}
-	case j.in.Command == CommandStopped:
+	case len(j.Inputs.Needs) == 0:
+		return &life.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.Inputs.Command)}
+	case j.Inputs.Command == CommandStopped:
 		return j.runCancelled(ctx)
 	}
 	return j.rescue(ctx)
@@ -42,15 +49,15 @@ func (j *job) lookAfter(ctx context.Context) error {
 
 // rescue goes on with the run's own thread, whose job died: it is not left to a schedule
 // that comes hours later. A step that failed, and said so, is a person's to try again.
-func (j *job) rescue(ctx context.Context) error {
-	if !slices.ContainsFunc(j.in.Needs, Needed.died) {
+func (j *rescuer) rescue(ctx context.Context) error {
+	if !slices.ContainsFunc(j.Inputs.Needs, Needed.died) {
 		return j.quiet("no job of this run died")
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
 		return err
 	}
-	moved := j.in.Head.Hash != "" && p.Entry.Head != j.in.Head.Hash
+	moved := j.Inputs.Head.Hash != "" && p.Entry.Head != j.Inputs.Head.Hash
 	held, claimed := j.latest.Claim(p.ID)
 	switch {
 	case left.Told:
@@ -63,15 +70,15 @@ func (j *job) rescue(ctx context.Context) error {
 	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
 		return err
 	}
-	began := slices.ContainsFunc(j.in.Needs, Needed.hadRunner)
+	began := slices.ContainsFunc(j.Inputs.Needs, Needed.hadRunner)
 	if !began {
 		j.Engine.ReleaseAhead(ctx, j.latest, p.ID)
-		left.Claim = left.Claim && j.in.Claim == ""
+		left.Claim = left.Claim && j.Inputs.Claim == ""
 	}
 	lost := report.LostJob{Began: true, Again: true}
 	switch {
 	case left.Claim:
-		lost.At, j.pairs = time.UnixMilli(held.Renewed), j.pairs || held.Ahead
+		lost.At, j.dispatcher.pairs = time.UnixMilli(held.Renewed), j.dispatcher.pairs || held.Ahead
 		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
 			return err
 		}
@@ -79,20 +86,20 @@ func (j *job) rescue(ctx context.Context) error {
 	case !began:
 		return j.quiet(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
 	default:
-		if j.rescued = j.in.Rescued + 1; j.rescued >= maxRescued {
+		if j.dispatcher.rescued = j.Inputs.Rescued + 1; j.dispatcher.rescued >= maxRescued {
 			return j.giveUp(ctx, p)
 		}
 	}
 	t := j.view(p, report.Lost)
 	t.Lost = lost
 	j.tell(ctx, p, t)
-	return j.dispatch(ctx, p.ID, p.Head(), p)
+	return j.dispatcher.dispatch(ctx, p.ID, p.Head(), p)
 }
 
 // bringIn puts the step into the thread that the dead job had sealed and could not push, if
 // there is one, and starts the next job. It reports whether it did.
-func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
-	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.effects})
+func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
+	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.recorded})
 	switch {
 	case life.KindOf(err) == life.KindNotYours: // it stays in the run's artifact
 		return true, j.quiet(err.Error())
@@ -100,7 +107,7 @@ func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
 		return in, err
 	case res.Suspended != nil:
 		j.note(res)
-		return true, j.waits(ctx, res)
+		return true, j.steps.waits(ctx, res)
 	}
 	j.note(res)
 	p, err := j.look(ctx, id)
@@ -108,13 +115,13 @@ func (j *job) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
 		return true, err
 	}
 	j.tell(ctx, p, j.view(p, report.Queued))
-	return true, j.dispatch(ctx, id, p.Head(), p)
+	return true, j.dispatcher.dispatch(ctx, id, p.Head(), p)
 }
 
 // giveUp makes a thread wait whose jobs die before they can begin.
-func (j *job) giveUp(ctx context.Context, p *picture.Picture) error {
-	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.rescued, j.Job.runURL())
-	done, err := j.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
+func (j *rescuer) giveUp(ctx context.Context, p *picture.Picture) error {
+	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.dispatcher.rescued, j.Job.runURL())
+	done, err := j.dispatcher.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
 	if err != nil {
 		return err
 	}
@@ -132,8 +139,8 @@ var cancelledByPattern = lazyregexp.New(`(?m)^The run was cancell?ed by @([0-9A-
 
 // runCancelled makes the run's own thread wait: a person cancelled the run. A job that
 // gave way to another one before it had a runner was cancelled by nobody.
-func (j *job) runCancelled(ctx context.Context) error {
-	if !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Result == "cancelled" }) {
+func (j *rescuer) runCancelled(ctx context.Context) error {
+	if !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Result == "cancelled" }) {
 		return j.quiet("no job of this run was cancelled")
 	}
 	p, left, err := j.ownThread(ctx)
@@ -150,7 +157,7 @@ func (j *job) runCancelled(ctx context.Context) error {
 	case by != nil:
 		reason = "cancelled by @" + by[1] + " on the Actions page"
 	case slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, superseded) }),
-		left == (thread.Remains{}) && !slices.ContainsFunc(j.in.Needs, func(n Needed) bool { return n.Ran }):
+		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Ran }):
 		return j.quiet(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
 	}
 	if left.Claim {
@@ -179,7 +186,7 @@ func (j *job) runCancelled(ctx context.Context) error {
 
 // ownThread is the thread that this run is about, with what its jobs left on its head;
 // nil: there is none, or nothing is due for it, which has been told.
-func (j *job) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, error) {
+func (j *rescuer) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, error) {
 	id, err := j.ownThreadID(ctx)
 	if err != nil {
 		return nil, thread.Remains{}, err
@@ -189,7 +196,7 @@ func (j *job) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, 
 	}
 	p, err := j.look(ctx, id)
 	if errors.Is(err, gitcas.ErrUnknownThread) {
-		j.tellStopped(ctx, id)
+		j.finder.tellStopped(ctx, id)
 		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s is over", id))
 	}
 	if err != nil {
@@ -206,17 +213,17 @@ func (j *job) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, 
 }
 
 // ownThreadID is the id of that thread; empty: there is none.
-func (j *job) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
-	if j.in.Thread != "" {
-		return j.in.Thread, nil
+func (j *rescuer) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
+	if j.Inputs.Thread != "" {
+		return j.Inputs.Thread, nil
 	}
 	var f *found
 	var err error
 	switch s := j.ev.Subject; {
 	case j.ev.Kind == event.Comment && j.ev.Command != nil && s != nil:
-		f, err = j.findFor(ctx, j.ev.Command, *s)
+		f, err = j.finder.findFor(ctx, j.ev.Command, *s)
 	case (j.ev.Kind == event.Labeled || j.ev.Kind == event.Assigned) && s != nil:
-		f, err = j.find(ctx, *s)
+		f, err = j.finder.find(ctx, *s)
 	default:
 		return j.startedByPrompt(ctx)
 	}
@@ -227,7 +234,7 @@ func (j *job) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
 }
 
 // startedByPrompt is the thread that a job of this run started for a prompt.
-func (j *job) startedByPrompt(ctx context.Context) (gitcas.ThreadID, error) {
+func (j *rescuer) startedByPrompt(ctx context.Context) (gitcas.ThreadID, error) {
 	v, err := j.Engine.Store.Load(ctx)
 	if errors.Is(err, gitcas.ErrNoStore) {
 		return "", nil
@@ -241,24 +248,4 @@ func (j *job) startedByPrompt(ctx context.Context) (gitcas.ThreadID, error) {
 		}
 	}
 	return "", nil
-}
-
-// suspendTold makes a thread wait for a person, and says why in its comment. done is false
-// where it has gone on meanwhile.
-func (j *job) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, why report.Failure) (done bool, err error) {
-	sctx, cancel := effectContext(ctx)
-	defer cancel()
-	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {
-		return false, err
-	}
-	j.out.Status = string(gitcas.StatusSuspended)
-	if p != nil {
-		t := j.view(p, report.Failed)
-		t.Question = ""
-		why.Role = t.Role
-		t.Failure = &why
-		j.tell(ctx, p, t)
-		j.mark(ctx, p, labelFailed)
-	}
-	return true, nil
 }

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -17,6 +15,16 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
+
+// sweeper looks after threads that nobody steps, and says why a job is red.
+type sweeper struct {
+	*effects
+	gate       *gate
+	finder     *finder
+	dispatcher *dispatcher
+	steps      *steps
+	rand       io.Reader
+}
 
 // Bounds on what one job dispatches for others. A thread stays due until the job for it
 // has begun, so that jobs which end meanwhile start it again: a job with a thread of its
@@ -28,30 +36,11 @@ const (
 	sweepMaxSchedule = 5
 )
 
-// defaultIdle is how long a thread lies still before its next job counts as lost: far
-// longer than a runner takes to begin, on most days.
-const defaultIdle = 5 * time.Minute
-
-// idleElsewhere is the same where agents run in jobs that can't claim their thread: it
-// lies still for as long as an agent may work.
-const idleElsewhere = time.Hour
-
-// idleTime is how long a thread has to lie still before its next job counts as lost.
-func (j *job) idleTime() time.Duration {
-	switch {
-	case j.Idle != 0:
-		return j.Idle
-	case j.in.Command == CommandCommit:
-		return idleElsewhere
-	}
-	return defaultIdle
-}
-
 // sweep starts the next job of threads that nobody works on although they are due:
 // their job died, or its dispatch got lost. It fails no job but a scheduled one, which is
 // there for nothing else, and only where the store is damaged.
-func (j *job) sweep(ctx context.Context) error {
-	if j.in.Dispatch == DispatchOff {
+func (j *sweeper) sweep(ctx context.Context) error {
+	if j.Inputs.Dispatch == DispatchOff {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, effectTime)
@@ -79,19 +68,19 @@ func (j *job) sweep(ctx context.Context) error {
 
 // takeUp starts the next job of some of the threads that are due. It reads none of them:
 // a job that can't read its thread makes it wait.
-func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
+func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 	most := sweepMax
 	switch {
-	case j.out.Thread != "" || j.in.Thread != "":
+	case j.out.Thread != "" || j.Inputs.Thread != "":
 		most = sweepMaxHop
 	case j.ev.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
 	for _, p := range j.some(j.due(v), most) {
 		entry, _ := v.Entry(p.Thread)
-		n := j.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
+		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
-		if err := j.send(ctx, n); err != nil {
+		if err := j.dispatcher.send(ctx, n); err != nil {
 			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
 			j.tellLost(ctx, v, p.Thread)
 			return
@@ -103,46 +92,26 @@ func (j *job) takeUp(ctx context.Context, v *gitcas.View) {
 
 // tellLost shows in a thread's comment that its job died, or never came, and that there
 // is no other one. Where there is, that says more soon.
-func (j *job) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
+func (j *sweeper) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
 	if p := j.pictureOf(ctx, id); p != nil {
 		t := j.view(p, report.Lost)
-		t.Lost, _ = j.lostJob(v, p)
+		t.Lost, _ = j.finder.lostJob(v, p)
 		j.tell(ctx, p, t)
 	}
 }
 
-// lostJob is the job that is to go on with a thread of a view, if that died, or did not
-// come for longer than jobs take to.
-func (j *job) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, lost bool) {
-	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
-		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !life.ClaimAlive(held.Claim, v.Time())
-	}
-	var since int64
-	switch e := p.Entry; {
-	case e.Deliver:
-		since = e.Since
-	case e.Next != nil:
-		since = e.Next.Since
-	}
-	if since == 0 {
-		return report.LostJob{}, false
-	}
-	at := time.UnixMilli(since)
-	return report.LostJob{At: at}, v.Time().Sub(at) > j.idleTime()
-}
-
 // due are the threads that wait for a job, but for the one whose next job this one
 // has just started.
-func (j *job) due(v *gitcas.View) []thread.Pending {
-	return slices.DeleteFunc(j.Engine.Pending(v, j.idleTime()), func(p thread.Pending) bool { return j.sent && p.Thread == j.out.Thread })
+func (j *sweeper) due(v *gitcas.View) []thread.Pending {
+	return slices.DeleteFunc(j.Engine.Pending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.out.Thread })
 }
 
 // some picks at most n of the threads, by chance: jobs that end at the same time pick
 // different ones.
-func (j *job) some(due []thread.Pending, n int) []thread.Pending {
+func (j *sweeper) some(due []thread.Pending, n int) []thread.Pending {
 	for i := range min(n, len(due)) {
 		var b [4]byte
-		if _, err := io.ReadFull(j.Rand, b[:]); err != nil {
+		if _, err := io.ReadFull(j.rand, b[:]); err != nil {
 			break
 		}
 		k := i + int(binary.BigEndian.Uint32(b[:])%uint32(len(due)-i))

@@ -6,23 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/engine/runner/sticky"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // tellTrouble says on the issue why the job is red, unless that was said: an issue must
 // not say that all is well when it is not. What may pass by itself is told only to who
 // waits for an answer; so is everything where nothing is known of the thread.
-func (j *job) tellTrouble(ctx context.Context, err error) {
-	if j.in.Command == CommandRun || ctx.Err() != nil {
+func (j *sweeper) tellTrouble(ctx context.Context, err error) {
+	if j.Inputs.Command == CommandRun || ctx.Err() != nil {
 		return
 	}
 	answered := j.told
@@ -30,7 +26,7 @@ func (j *job) tellTrouble(ctx context.Context, err error) {
 		j.tellDamage(ctx, err, j.threadsAtHand)
 		j.suspendUnread(ctx, err)
 	} else if id := j.threadAtHand(); !j.told && id != "" && !passing(err) {
-		j.failed(ctx, id, err)
+		j.steps.failed(ctx, id, err)
 		answered = j.told
 	}
 	if s := j.ev.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.ev.Command != nil || !passing(err)) {
@@ -39,23 +35,25 @@ func (j *job) tellTrouble(ctx context.Context, err error) {
 }
 
 // waitsForAnswer reports whether somebody with the right to it is behind the event.
-func (j *job) waitsForAnswer(ctx context.Context) bool {
+func (j *sweeper) waitsForAnswer(ctx context.Context) bool {
 	switch j.ev.Kind {
 	case event.Comment:
-		return j.confirmed
+		return j.gate.confirmed
 	case event.Labeled, event.Assigned:
-		ok, _, err := j.mayStart(ctx)
+		ok, _, err := j.gate.mayStart(ctx)
 		return err == nil && ok
 	}
 	return false
 }
 
 // threadAtHand is the thread that the job is about; empty: none, or it is not known.
-func (j *job) threadAtHand() gitcas.ThreadID { return cmp.Or(j.out.Thread, j.in.Thread, j.made) }
+func (j *sweeper) threadAtHand() gitcas.ThreadID {
+	return cmp.Or(j.out.Thread, j.Inputs.Thread, j.made)
+}
 
 // threadsAtHand are those of a view that a damaged store concerns: the job's own, those
 // about the event's subject, or, where the job is about none, all.
-func (j *job) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
+func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 	if id := j.threadAtHand(); id != "" {
 		return []gitcas.ThreadID{id}
 	}
@@ -80,7 +78,7 @@ func (j *job) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 // tellDamage says in the comments of threads that the store is damaged, and how it is
 // mended. They are read from the last commit that is known to be good. A comment that
 // says so already is left as it is, however often a schedule finds the same.
-func (j *job) tellDamage(ctx context.Context, err error, which func(*gitcas.View) []gitcas.ThreadID) {
+func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.View) []gitcas.ThreadID) {
 	var d *gitcas.DamagedError
 	if !errors.As(err, &d) {
 		return
@@ -105,7 +103,7 @@ func (j *job) tellDamage(ctx context.Context, err error, which func(*gitcas.View
 // suspendUnread makes a thread wait that the job could not read: another job for it would
 // fare no better, and the sweep would start one again and again. Where the branch is to
 // be put back to what uwf wrote last, nothing is written on top of it.
-func (j *job) suspendUnread(ctx context.Context, cause error) {
+func (j *sweeper) suspendUnread(ctx context.Context, cause error) {
 	id := j.threadAtHand()
 	var d *gitcas.DamagedError
 	if id == "" || errors.As(cause, &d) && d.Restore != "" {
@@ -125,7 +123,7 @@ func (j *job) suspendUnread(ctx context.Context, cause error) {
 
 // lastKnown is the store as it was before it was damaged, or, where only a thread is, as
 // it is; nil: nothing of it can be read, and is not shown then.
-func (j *job) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas.View {
+func (j *sweeper) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas.View {
 	load := func() (*gitcas.View, error) { return j.Engine.Store.Load(ctx) }
 	if !d.LastKnown.IsZero() {
 		load = func() (*gitcas.View, error) { return j.Engine.Store.LoadKnown(ctx, d.LastKnown) }
@@ -138,7 +136,7 @@ func (j *job) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas.Vie
 }
 
 // lastPicture is how a thread looked before its store was damaged; nil: nobody knows.
-func (j *job) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *picture.Picture {
+func (j *sweeper) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *picture.Picture {
 	if p := j.last; p != nil && p.ID == id {
 		return p
 	}
@@ -161,16 +159,16 @@ func (j *job) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.Dam
 
 // tellUnread is tellDamage for a thread of which nothing can be read: its comment is
 // found by the id that its entry, or the dispatch, tells of it.
-func (j *job) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View, why *report.Failure) {
+func (j *sweeper) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View, why *report.Failure) {
 	var comment int64
 	if v != nil {
 		e, _ := v.Entry(id)
 		comment = e.Comment
 	}
-	if comment == 0 && j.in.Thread == id {
-		comment = j.in.Comment.ID
+	if comment == 0 && j.Inputs.Thread == id {
+		comment = j.Inputs.Comment.ID
 	}
-	if comment == 0 || j.in.Comment.Off {
+	if comment == 0 || j.Inputs.Comment.Off {
 		return
 	}
 	there, err := j.Forge.Comment(ctx, comment)
@@ -189,56 +187,4 @@ func (j *job) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.View
 	j.sticky = j.newSticky(id)
 	j.sticky.ID, j.sticky.Number = comment, there.Number
 	j.writeSticky(ctx, j.sticky, t)
-}
-
-// newSticky is the comment of a thread, not looked for yet.
-func (j *job) newSticky(id gitcas.ThreadID) *sticky.Comment {
-	return &sticky.Comment{
-		Forge: j.Forge, Thread: string(id), Off: j.in.Comment.Off, Fresh: j.made == id,
-		Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
-	}
-}
-
-// couldNot is what is said where nothing was done: what could not be, why, what mends it,
-// and how to ask again.
-func (j *job) couldNot(what string, err error) string {
-	why, mend := err.Error(), j.pushAdvice(err)
-	var d *gitcas.DamagedError
-	if errors.As(err, &d) {
-		bare := *d
-		bare.Restore = ""
-		why, mend = strings.Replace(why, d.Error(), bare.Error(), 1), report.Mending(d.Restore)
-	}
-	again := "take the label off and put it on again, or comment `/uwf start`."
-	if j.ev.Command != nil {
-		again = "write the command again."
-	}
-	then := "Put it right, then " + again
-	if passing(err) {
-		then = "That may be over soon. Then " + again
-	}
-	out := "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\n"
-	if mend != "" {
-		out += mend + "\n\n"
-	}
-	return out + then
-}
-
-// pushAdvice is what lets a refused push through; empty: the error is about none.
-func (j *job) pushAdvice(err error) string {
-	switch {
-	case errors.Is(err, wire.ErrProtected):
-		page := "settings/rules"
-		if j.gitea() {
-			page = "settings/branches"
-		}
-		where := "on the repository's page, Settings"
-		if repo := j.Job.repoURL(); repo != "" {
-			where = repo + "/" + page
-		}
-		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", or(j.Job.StateBranch, gitcas.DefaultBranch), where)
-	case errors.Is(err, wire.ErrDenied):
-		return "The job needs the permission \"contents: write\"."
-	}
-	return ""
 }

@@ -2,38 +2,20 @@ package runner
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
-	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// newTrigger is that of a thread that this job starts.
-func (j *job) newTrigger(s *event.Subject, g *ground) picture.Trigger {
-	t := picture.Trigger{
-		Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: g.branch,
-		Author: g.author, AuthorID: g.authorID,
-	}
-	if j.ev.Kind == event.Comment {
-		t.Actor, t.URL = j.ev.CommentAuthor.Login, j.ev.CommentURL
-	}
-	if s != nil {
-		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Title(sanitize.Incoming(s.Title))
-		if t.URL == "" {
-			t.URL = s.URL
-		}
-	}
-	return t
-}
-
 // view is what the report is made of, in one state.
-func (j *job) view(p *picture.Picture, state report.State) report.Thread {
+func (j *effects) view(p *picture.Picture, state report.State) report.Thread {
 	t := report.Thread{
 		ID: string(p.ID), Workflow: p.Def.Name, State: state, Definition: p.Def, Past: p.Past,
 		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.links(p), Now: j.Now(),
@@ -65,7 +47,7 @@ func (j *job) view(p *picture.Picture, state report.State) report.Thread {
 }
 
 // links are the addresses on the forge.
-func (j *job) links(p *picture.Picture) report.Links {
+func (j *effects) links(p *picture.Picture) report.Links {
 	l := report.Links{
 		Repo: j.Job.repoURL(), Run: j.Job.runURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch,
 		WorkBranch: p.Entry.Work.Branch,
@@ -74,4 +56,35 @@ func (j *job) links(p *picture.Picture) report.Links {
 		l.Comment = fmt.Sprintf("%s#issuecomment-%d", l.IssueURL(p.Trigger.Number), j.sticky.ID)
 	}
 	return l
+}
+
+// look reads a thread anew, for what is shown of it.
+func (j *effects) look(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	v, err := j.Engine.Store.Load(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read thread %s: %w", id, err)
+	}
+	j.store, j.latest = v.StoreID(), v
+	p, err := picture.Seen(ctx, v, id)
+	if err == nil {
+		j.last = p
+	}
+	return p, err
+}
+
+// pictureOf is how a thread looks now; where that can't be read, how it looked last.
+func (j *effects) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
+	p, err := j.look(ctx, id)
+	if err != nil {
+		if !errors.Is(err, gitcas.ErrUnknownThread) { // it is over: what was last is to be shown
+			j.warn("the thread can't be shown as it is now", err)
+		}
+		if j.last == nil || j.last.ID != id {
+			return nil
+		}
+		return j.last
+	}
+	return p
 }

@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// waits tells that a person has to do something.
+func (j *steps) waits(ctx context.Context, res thread.Result) error {
+	j.out.Status = string(gitcas.StatusSuspended)
+	reason := ""
+	if res.Suspended != nil {
+		reason = res.Suspended.Reason
+	}
+	if p := j.pictureOf(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
+		t, label := j.view(p, report.Waiting), labelWaiting
+		if failures(p.Entry) >= life.MaxAttempts {
+			t.State, label = report.Failed, labelFailed
+			t.Failure = countTries(p.Entry)
+			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
+			t.Question = ""
+		}
+		j.tell(ctx, p, t)
+		j.mark(ctx, p, label)
+		j.record(ctx, p)
+	}
+	return j.quiet(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, firstLine(reason)))
+}
+
+// failures are the attempts at the thread's next step that count.
+func failures(e gitcas.Entry) int {
+	n := len(e.Attempts)
+	if e.Next != nil {
+		n -= e.Next.Forgiven
+	}
+	return max(n, 0)
+}
+
+// stopped ends a job whose step gave an error, green or red.
+func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
+	var limit *life.LimitError
+	switch life.KindOf(err) {
+	case life.KindNotYours:
+		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
+			return j.deliver(ctx, res.Thread, res.Pin())
+		}
+		var moved *life.NotYoursError
+		if j.Inputs.Command == CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
+			j.finder.tellStopped(ctx, res.Thread)
+		}
+		return j.quiet(err.Error())
+	case life.KindSuspended:
+		if j.halted || j.Job.Attempt > 1 {
+			return j.waits(ctx, res)
+		}
+		j.out.Status = string(gitcas.StatusSuspended)
+		return j.quiet(err.Error())
+	case life.KindLimit:
+		if errors.As(err, &limit) {
+			j.limited(ctx, res, limit)
+		}
+		return err
+	case life.KindDamaged:
+		return err
+	}
+	j.out.Status = "failed"
+	var failed *life.FailedError
+	if errors.As(err, &failed) && (failed.Attempt != "" || failed.Unsure) {
+		j.failed(ctx, res.Thread, err)
+		return err
+	}
+	if ctx.Err() != nil || errors.Is(err, wire.ErrUnreachable) || errors.Is(err, wire.ErrLostRace) {
+		return err // nothing is wrong with the thread: the sweep takes it up again
+	}
+	return j.broken(ctx, res.Thread, cmp.Or(expect.Hash, res.Head), err)
+}
+
+// limited tells that the thread may go no further.
+func (j *steps) limited(ctx context.Context, res thread.Result, err *life.LimitError) {
+	j.out.Status = string(gitcas.StatusSuspended)
+	p := j.pictureOf(ctx, res.Thread)
+	if p == nil {
+		return
+	}
+	t := j.view(p, report.Limited)
+	t.Question = err.Err.Error()
+	var reached *moderator.LimitError
+	if errors.As(err.Err, &reached) {
+		t.Limit = reached.Limit
+	}
+	j.tell(ctx, p, t)
+	j.mark(ctx, p, labelWaiting)
+	j.record(ctx, p)
+}
+
+// failed tells that the step failed, and what was kept of it.
+func (j *steps) failed(ctx context.Context, id gitcas.ThreadID, err error) {
+	p := j.pictureOf(ctx, id)
+	if p == nil {
+		return
+	}
+	t := j.view(p, report.Failed)
+	t.Question = ""
+	t.Failure = j.failure(p, err)
+	j.tell(ctx, p, t)
+	j.mark(ctx, p, labelFailed)
+	j.record(ctx, p)
+}
+
+// broken ends a job that could not even try: its configuration or its definition is
+// wrong, or the key is missing. The next job would fare no better, so the thread is
+// made to wait, and the sweep leaves it alone.
+func (j *steps) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, cause error) error {
+	j.out.Status = "failed"
+	j.out.Thread = id
+	if head == "" {
+		if p, err := j.look(ctx, id); err == nil {
+			head = p.Entry.Head
+		}
+	}
+	sctx, cancel := effectContext(ctx)
+	defer cancel()
+	done, err := j.Engine.SuspendAt(sctx, id, head, cause.Error())
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if done {
+		j.failed(ctx, id, cause)
+	}
+	return cause
+}
+
+// failure is an error as it is shown.
+func (j *steps) failure(p *picture.Picture, err error) *report.Failure {
+	f := countTries(p.Entry)
+	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.advice(err, p.Entry.Status)
+	var failed *life.FailedError
+	if errors.As(err, &failed) {
+		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
+	}
+	return f
+}
+
+// countTries makes a failure with the tries that there were.
+func countTries(e gitcas.Entry) *report.Failure {
+	n := len(e.Attempts)
+	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: life.MaxAttempts}
+}
+
+// byForge reports whether an error's words are what the forge answered.
+func byForge(err error) bool {
+	var e *forge.Error
+	return errors.As(err, &e) && e.Status != 0
+}
+
+// advice is what to do about an error.
+func (j *steps) advice(err error, status gitcas.Status) string {
+	again := "Comment /uwf retry to try again."
+	if status == gitcas.StatusSuspended {
+		again = "Put it right, then comment /uwf retry."
+	}
+	if errors.Is(err, errPullClosed) {
+		return "Open it again, then comment /uwf retry; or end the thread with /uwf cancel."
+	}
+	var changed *workflowfiles.ChangedError
+	if errors.As(err, &changed) || workflowfiles.Refused(err) {
+		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
+	}
+	return strings.TrimSpace(j.pushAdvice(err) + " " + again)
+}

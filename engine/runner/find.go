@@ -1,0 +1,218 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// finder finds the thread that people mean, alive or over, and says how it stands.
+type finder struct {
+	*effects
+	idle time.Duration
+}
+
+// defaultIdle is how long a thread lies still before its next job counts as lost: far
+// longer than a runner takes to begin, on most days.
+const defaultIdle = 5 * time.Minute
+
+// idleElsewhere is the same where agents run in jobs that can't claim their thread: it
+// lies still for as long as an agent may work.
+const idleElsewhere = time.Hour
+
+// idleTime is how long a thread has to lie still before its next job counts as lost.
+func (j *finder) idleTime() time.Duration {
+	switch {
+	case j.idle != 0:
+		return j.idle
+	case j.Inputs.Command == CommandCommit:
+		return idleElsewhere
+	}
+	return defaultIdle
+}
+
+// lostJob is the job that is to go on with a thread of a view, if that died, or did not
+// come for longer than jobs take to.
+func (j *finder) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, lost bool) {
+	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
+		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !life.ClaimAlive(held.Claim, v.Time())
+	}
+	var since int64
+	switch e := p.Entry; {
+	case e.Deliver:
+		since = e.Since
+	case e.Next != nil:
+		since = e.Next.Since
+	}
+	if since == 0 {
+		return report.LostJob{}, false
+	}
+	at := time.UnixMilli(since)
+	return report.LostJob{At: at}, v.Time().Sub(at) > j.idleTime()
+}
+
+// found is the thread that a command means.
+type found struct {
+	id    gitcas.ThreadID
+	v     *gitcas.View // as it is now
+	p     *picture.Picture
+	ended *gitcas.Ended // nil: it is alive
+}
+
+// findFor finds the thread that a command means: the one that it names, else that of
+// the issue or pull request.
+func (j *finder) findFor(ctx context.Context, c *event.Command, s event.Subject) (*found, error) {
+	if id, ok := c.Option("thread"); ok {
+		t := gitcas.ThreadID(strings.ToUpper(id))
+		if !t.Valid() {
+			return nil, nil
+		}
+		return j.foundByID(ctx, t)
+	}
+	return j.find(ctx, s)
+}
+
+// searchBack bounds how far back a thread that has ended is looked for.
+const searchBack = 366 * 24 * time.Hour
+
+// find finds the thread about a subject, or whose pull request it is: of those that
+// are alive the newest, else of the ended ones the one that ended last. Nil: none.
+func (j *finder) find(ctx context.Context, s event.Subject) (*found, error) {
+	store := j.Engine.Store
+	v, err := store.Load(ctx)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var newest gitcas.ThreadID
+	for id, e := range v.Threads() {
+		if isAbout(e.Key, e.PR, s) && id > newest {
+			newest = id
+		}
+	}
+	if newest != "" {
+		return j.foundByID(ctx, newest)
+	}
+	var line *gitcas.Ended
+	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
+		if !isAbout(e.Key, e.PR, s) {
+			return nil
+		}
+		line = &e
+		return gitcas.ErrStop
+	})
+	if line == nil {
+		return nil, err
+	}
+	return j.over(ctx, v, *line)
+}
+
+// isAbout reports whether a thread with that key and pull request is about a subject.
+func isAbout(key string, pr int, s event.Subject) bool {
+	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
+}
+
+// foundByID reads a thread by its id, alive or over.
+func (j *finder) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
+	store := j.Engine.Store
+	v, err := store.Load(ctx, id)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.store = v.StoreID()
+	if _, alive := v.Entry(id); alive {
+		p, err := picture.Seen(ctx, v, id)
+		return &found{id: id, v: v, p: p}, err
+	}
+	line, ok, err := store.FindEnded(ctx, v, id)
+	if !ok || line.Reason == gitcas.ReasonRemoved {
+		return nil, err
+	}
+	return j.over(ctx, v, line)
+}
+
+// over reads a thread that is no longer on the tip.
+func (j *finder) over(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
+	past, err := j.Engine.Store.LoadEnded(ctx, v, line)
+	if err != nil {
+		return nil, err
+	}
+	p, err := picture.Seen(ctx, past, line.Thread)
+	return &found{id: line.Thread, v: v, p: p, ended: &line}, err
+}
+
+// cancelledBy begins the note of a thread that a comment cancelled; what was said follows.
+func cancelledBy(login string) string { return "cancelled by " + login + " in a comment" }
+
+// whyCancelled is what was said when a thread was cancelled, without who said it.
+func whyCancelled(e *gitcas.Ended) string {
+	if e.ClosedBy == nil {
+		return e.Note
+	}
+	if text, ok := strings.CutPrefix(e.Note, cancelledBy(e.ClosedBy.Login)); ok {
+		return strings.TrimPrefix(text, ": ")
+	}
+	return e.Note
+}
+
+// asIs is a thread as it stands now, for people.
+func (j *finder) asIs(f *found) report.Thread {
+	p := f.p
+	if f.ended != nil {
+		return j.past(f)
+	}
+	switch e := p.Entry; {
+	case failures(e) > 0:
+		t := j.view(p, report.Failed)
+		t.Failure = countTries(e)
+		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
+		t.Question = ""
+		if e.Deliver {
+			t.Failure.Phase = "deliver"
+		}
+		return t
+	case e.Status == gitcas.StatusSuspended:
+		return j.view(p, report.Waiting)
+	}
+	t := j.view(p, report.Queued)
+	if f.claimed() {
+		held, _ := f.v.Claim(f.id)
+		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
+	} else if job, lost := j.lostJob(f.v, p); lost {
+		t.State, t.Lost = report.Lost, job
+	}
+	return t
+}
+
+// claimed reports whether a job works on the thread.
+func (f *found) claimed() bool {
+	held, ok := f.v.Claim(f.id)
+	return ok && held.Head == f.p.Entry.Head && life.ClaimAlive(held.Claim, f.v.Time())
+}
+
+// past is a thread that is over, for people.
+func (j *finder) past(f *found) report.Thread {
+	t := j.view(f.p, report.Delivered)
+	t.Role, t.Question = "", ""
+	switch {
+	case f.ended.Reason == gitcas.ReasonCancelled:
+		t.State, t.Closed, t.Why = report.Cancelled, f.ended.ClosedBy, whyCancelled(f.ended)
+	case f.ended.PR != 0:
+		t.Pull = &report.Pull{Number: f.ended.PR, URL: t.Links.IssueURL(f.ended.PR)}
+	case f.ended.Work.Commit == f.p.Chain.Start.Base:
+		t.State = report.NoChanges
+	}
+	return t
+}

@@ -1,0 +1,215 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/deliver"
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// delivery is what people get of a thread that has ended: a pull request and the last
+// words of its comment.
+type delivery struct{ *effects }
+
+// handOver opens or updates the pull request and finishes the comment. It may be
+// called again, and finds then what it made.
+func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
+	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
+	if err != nil {
+		return life.Effects{}, err
+	}
+	j.last, j.latest = p, d.View
+	s := j.about(p)
+	t := j.view(p, report.Delivered)
+	t.Role, t.Question = "", ""
+	made := func() life.Effects {
+		e := life.Effects{Comment: s.ID}
+		if t.Pull != nil {
+			e.PR = t.Pull.Number
+		}
+		return e
+	}
+	if d.Tip.IsZero() || d.Tip.String() == p.Chain.Start.Base {
+		t.State = report.NoChanges
+	} else if err := j.pull(ctx, p, &t); err != nil {
+		return made(), err
+	}
+	if t.Pull != nil {
+		j.out.PullRequest = t.Pull.Number
+	}
+	for _, l := range labels() {
+		if len(p.Entry.Attempts) > 0 || j.carries(p.Trigger.Number, l.Name) {
+			j.unmark(ctx, p, l.Name)
+		}
+	}
+	return made(), j.close(ctx, p, t)
+}
+
+// close writes the comment's last words. The thread leaves the tip after them, so what
+// keeps them back for a while is an error: the delivery is tried again.
+func (j *delivery) close(ctx context.Context, p *picture.Picture, t report.Thread) error {
+	s := j.about(p)
+	t.Links.Comment = j.links(p).Comment
+	j.shown = &t
+	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.ID, report.Sentence(t)))
+	err := s.Write(ctx, report.Comment(t))
+	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
+		return err
+	}
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+	}
+	return nil
+}
+
+// pull sees to it that there is a pull request for the thread's work, one.
+func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+	branch := work(p)
+	if p.Trigger.Branch == branch {
+		return j.ownPull(ctx, p, t)
+	}
+	base := p.Trigger.Branch // a fork of a thread about a pull request
+	if base == "" {
+		var err error
+		if base, err = j.defaultBranch(ctx); err != nil {
+			return err
+		}
+	}
+	t.Links.Compare = t.Links.CompareURL(base, branch)
+	if j.Inputs.PullRequest.Off {
+		t.Prevented = "No pull request is opened here: the input pull-request is false."
+		return nil
+	}
+	title, body, err := j.pullText(p, *t)
+	if err != nil {
+		return err
+	}
+	found, updated, err := j.onePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.Inputs.Draft})
+	switch {
+	case err == nil:
+		t.Pull = &report.Pull{Number: found.Number, URL: or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.Inputs.Draft && !updated, Updated: updated}
+		t.Links.Compare = ""
+		return nil
+	case errors.Is(err, forge.ErrNoChanges):
+		t.State = report.NoChanges
+		t.Links.Compare = ""
+		return nil
+	case refused(err):
+		t.Prevented = j.prevented(err)
+		j.warn("the pull request could not be opened", err)
+		return nil
+	}
+	return err
+}
+
+// ownPull looks after a thread that worked on a pull request's own branch, which has the
+// changes already: unless it was merged or closed meanwhile.
+func (j *delivery) ownPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+	n := p.Trigger.Number
+	found, err := j.Forge.Pull(ctx, n)
+	switch {
+	case err == nil && found.Open:
+		t.Pull = &report.Pull{Number: n, URL: t.Links.IssueURL(n), Updated: true}
+		return nil
+	case err != nil && !errors.Is(err, forge.ErrNotFound):
+		return err
+	}
+	what := "closed"
+	if found.Merged {
+		what = "merged"
+	}
+	t.Prevented = fmt.Sprintf("Pull request #%d was %s before the work was done: what was changed since is not in it.", n, what)
+	base, err := j.defaultBranch(ctx)
+	if err != nil {
+		return err
+	}
+	t.Links.Compare = t.Links.CompareURL(base, work(p))
+	return nil
+}
+
+// prevented says why there is no pull request, and how to allow it.
+func (j *delivery) prevented(err error) string {
+	if errors.Is(err, forge.ErrForbidden) {
+		why := "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\""
+		if j.gitea() { // which has no setting for it
+			return why + "."
+		}
+		return why + ", and the setting \"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
+	}
+	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
+}
+
+// pullText is the pull request's title and body.
+func (j *delivery) pullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
+	if title, err = j.clean(report.PullTitle(t, p.Trigger.Title)); err != nil {
+		return "", "", err
+	}
+	body, err = j.clean(report.PullBody(t))
+	return title, body, err
+}
+
+// onePull updates the thread's pull request where there is an open one, else it opens
+// one. One that a lost answer, or another job, left is found by its branch.
+func (j *delivery) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
+	if known := j.knownPull(p); known != 0 {
+		found, err := j.Forge.Pull(ctx, known)
+		switch {
+		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
+			return found, true, j.updatePull(ctx, p, found, n)
+		case err != nil && !errors.Is(err, forge.ErrNotFound):
+			return found, false, err
+		}
+	}
+	made, err := j.Forge.CreatePull(ctx, n)
+	if n.Draft && errors.Is(err, forge.ErrInvalid) {
+		// Drafts are not to be had in every repository.
+		n.Draft = false
+		made, err = j.Forge.CreatePull(ctx, n)
+	}
+	switch {
+	case err == nil:
+		j.hook(nil, "pull-created")
+		return made, false, nil
+	case errors.Is(err, forge.ErrExists), unsure(err):
+		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
+		if ferr != nil || !ok || !found.Open {
+			return made, false, errors.Join(err, ferr)
+		}
+		return found, true, j.updatePull(ctx, p, found, n)
+	}
+	return made, false, err
+}
+
+// knownPull is the pull request that an earlier job opened for the thread; 0: none.
+func (j *delivery) knownPull(p *picture.Picture) int {
+	if p.Entry.PR != 0 {
+		return p.Entry.PR
+	}
+	if j.Inputs.Thread == p.ID {
+		return int(j.Inputs.PullRequest.ID)
+	}
+	return 0
+}
+
+// updatePull brings the pull request's words up to date. They are not worth failing.
+// Where a person opened it, or wrote it anew, their words stay.
+func (j *delivery) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
+	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
+		return nil
+	}
+	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {
+		j.warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
+		return nil
+	}
+	j.hook(nil, "pull-updated")
+	return nil
+}

@@ -1,0 +1,204 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// passing reports whether an error says nothing about what was asked for: a re-run of
+// the job may do.
+func passing(err error) bool {
+	for _, kind := range []error{wire.ErrUnreachable, wire.ErrLostRace, forge.ErrUnreachable, forge.ErrLimited, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer writes a comment that belongs to no thread.
+func (j *effects) answer(ctx context.Context, number int, text string) {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	var err error
+	if c := j.ev.Command; c != nil {
+		err = j.reply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
+	} else {
+		var body string
+		if body, err = j.clean("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
+			_, err = j.Forge.CreateComment(ctx, number, body)
+			err = j.noteAnswer(err)
+		}
+	}
+	if err != nil {
+		j.warn(fmt.Sprintf("#%d could not be answered", number), err)
+	}
+}
+
+// sentence is a reason as one.
+func sentence(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + s[size:] + "."
+}
+
+// say answers a command, and ends the job green.
+func (j *finder) say(ctx context.Context, r report.Reply) error {
+	if s := j.ev.Subject; s != nil {
+		if err := j.reply(ctx, s.Number, r); err != nil {
+			j.warn("the command could not be answered", err)
+		}
+	}
+	switch r.Kind {
+	case report.Done:
+		return j.quiet("/uwf " + r.Verb + ": done")
+	case report.NoThread:
+		return j.quiet("/uwf " + r.Verb + ": there is no thread here")
+	}
+	return j.quiet("/uwf " + r.Verb + ": " + or(r.Why, "that can't be done"))
+}
+
+// refuse answers that a command doesn't fit the thread as it is.
+func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
+	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
+	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
+		j.about(f.p)
+		r.Thread = j.asIs(f)
+	}
+	return j.say(ctx, r)
+}
+
+// tellStopped says that nobody works on a thread any more that was cancelled while somebody
+// did. What else became of it somebody else says.
+func (j *finder) tellStopped(ctx context.Context, id gitcas.ThreadID) {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	f, err := j.foundByID(ctx, id)
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
+		j.tell(ctx, f.p, j.past(f))
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// couldNot is what is said where nothing was done: what could not be, why, what mends it,
+// and how to ask again.
+func (j *effects) couldNot(what string, err error) string {
+	why, mend := err.Error(), j.pushAdvice(err)
+	var d *gitcas.DamagedError
+	if errors.As(err, &d) {
+		bare := *d
+		bare.Restore = ""
+		why, mend = strings.Replace(why, d.Error(), bare.Error(), 1), report.Mending(d.Restore)
+	}
+	again := "take the label off and put it on again, or comment `/uwf start`."
+	if j.ev.Command != nil {
+		again = "write the command again."
+	}
+	then := "Put it right, then " + again
+	if passing(err) {
+		then = "That may be over soon. Then " + again
+	}
+	out := "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\n"
+	if mend != "" {
+		out += mend + "\n\n"
+	}
+	return out + then
+}
+
+// pushAdvice is what lets a refused push through; empty: the error is about none.
+func (j *effects) pushAdvice(err error) string {
+	switch {
+	case errors.Is(err, wire.ErrProtected):
+		page := "settings/rules"
+		if j.gitea() {
+			page = "settings/branches"
+		}
+		where := "on the repository's page, Settings"
+		if repo := j.Job.repoURL(); repo != "" {
+			where = repo + "/" + page
+		}
+		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", or(j.Job.StateBranch, gitcas.DefaultBranch), where)
+	case errors.Is(err, wire.ErrDenied):
+		return "The job needs the permission \"contents: write\"."
+	}
+	return ""
+}
+
+// reply answers somebody's command, once: a job that is run again finds its answer.
+func (j *effects) reply(ctx context.Context, number int, r report.Reply) error {
+	if number == 0 || j.Inputs.Command == CommandRun {
+		return nil
+	}
+	r.Comment, r.Login = j.ev.CommentID, or(j.ev.CommentAuthor.Login, j.ev.Sender.Login)
+	body, err := j.clean(r.Markdown())
+	if err != nil {
+		return err
+	}
+	if j.Job.Attempt > 1 {
+		list, err := j.Forge.Comments(ctx, number)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			if strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) {
+				return j.noteAnswer(j.Forge.UpdateComment(ctx, c.ID, body))
+			}
+		}
+	}
+	_, err = j.Forge.CreateComment(ctx, number, body)
+	return j.noteAnswer(err)
+}
+
+// noteAnswer notes that the issue was answered, unless that failed.
+func (j *effects) noteAnswer(err error) error {
+	if err == nil {
+		j.spoke, j.told = true, true
+	}
+	return err
+}
+
+// refuseOnce says who may start and steer threads, unless it was said on the same issue
+// before.
+func (j *effects) refuseOnce(ctx context.Context, number int, why string) error {
+	r := report.Reply{Kind: report.Refused, Why: why}
+	switch c := j.ev.Command; j.ev.Kind {
+	case event.Comment:
+		if r.Asked = "a command"; c != nil {
+			r.Verb = c.Verb
+		}
+	case event.Labeled:
+		r.Asked = "the label " + j.label()
+	case event.Assigned:
+		r.Asked = "an assignment"
+	default: // nobody looks at an issue for an answer
+		return nil
+	}
+	list, err := j.Forge.Comments(ctx, number)
+	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
+		return err
+	}
+	return j.reply(ctx, number, r)
+}
