@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
@@ -57,7 +58,7 @@ func (j *steps) announce(ctx context.Context, t task.Task) {
 // their own, what that one left. An artifact that is not of the step
 // that is to be done is refused when it is asked for it.
 func (j *steps) agent() task.Agent {
-	if j.Inputs.Command != CommandCommit {
+	if j.Inputs.Command != ci.CommandCommit {
 		return j.Engine.Agent
 	}
 	a, err := artifact.Read(j.Inputs.Artifact)
@@ -73,7 +74,7 @@ func (j *steps) agent() task.Agent {
 // agentDied reports whether the job that was to run the thread's agent died before it could
 // leave anything: that is no failure of the step's.
 func (j *steps) agentDied() bool {
-	if j.Inputs.Thread == "" || !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Result == "failure" && !n.Ran }) {
+	if j.Inputs.Thread == "" || !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "failure" && !n.Ran }) {
 		return false
 	}
 	_, err := artifact.Read(j.Inputs.Artifact)

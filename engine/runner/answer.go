@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 )
 
 // Misread answers a comment whose /uwf line can't be understood, as event.Parse says:
 // those who may give commands are told how to write them. It does nothing else.
-func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.CommandError) (Outcome, error) {
+func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.CommandError) (ci.Outcome, error) {
 	j := newJob(r, ev)
 	err := func() error {
-		if j.Inputs.Command == CommandRun {
+		if j.Inputs.Command == ci.CommandRun {
 			return j.quiet("the comment's command can't be understood")
 		}
 		ok, why, err := j.gate.mayStart(ctx)
@@ -33,7 +34,7 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 // needs no more of a Runner than the forge, the inputs, and what takes secrets out.
 func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
 	j := newJob(r, ev)
-	if ev.Subject == nil || j.Job.Attempt > 1 || j.Inputs.Command == CommandRun {
+	if ev.Subject == nil || j.Job.Attempt > 1 || j.Inputs.Command == ci.CommandRun {
 		return
 	}
 	switch ev.Kind {

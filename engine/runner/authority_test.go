@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 )
 
@@ -38,7 +38,7 @@ func TestWhoMay(t *testing.T) {
 		ev      event.Event
 		perm    forge.Permission
 		allow   []string
-		job     Job
+		job     ci.Job
 		attempt int
 		why     string // empty: allowed
 	}{
@@ -54,15 +54,15 @@ func TestWhoMay(t *testing.T) {
 		"bot by its name alone":      {ev: ev(func(e *event.Event) { e.Sender = event.User{Login: "renovate[bot]"} }), perm: forge.Write, why: "is a bot"},
 		"bot, named":                 {ev: ev(func(e *event.Event) { e.Sender = event.User{Login: "renovate[bot]", Bot: true} }), allow: []string{"renovate[bot]"}},
 		"job's own token":            {ev: ev(func(e *event.Event) { e.Sender = event.User{Login: "gitea-actions"} }), perm: forge.Write, why: "is a bot"},
-		"re-run by a writer":         {ev: labeled(7), perm: forge.Write, attempt: 2, job: Job{Actor: "owner", TriggeringActor: "owner"}},
-		"re-run by somebody else":    {ev: labeled(7), perm: forge.Write, attempt: 2, job: Job{Actor: "owner", TriggeringActor: "reader"}, why: "reader can't write"},
-		"re-run by an unknown":       {ev: labeled(7), perm: forge.Write, attempt: 2, job: Job{Actor: "owner", TriggeringActor: "ghost"}, why: "can't find out whether ghost"},
-		"first attempt names nobody": {ev: labeled(7), perm: forge.Write, job: Job{Actor: "owner", TriggeringActor: "reader"}},
+		"re-run by a writer":         {ev: labeled(7), perm: forge.Write, attempt: 2, job: ci.Job{Actor: "owner", TriggeringActor: "owner"}},
+		"re-run by somebody else":    {ev: labeled(7), perm: forge.Write, attempt: 2, job: ci.Job{Actor: "owner", TriggeringActor: "reader"}, why: "reader can't write"},
+		"re-run by an unknown":       {ev: labeled(7), perm: forge.Write, attempt: 2, job: ci.Job{Actor: "owner", TriggeringActor: "ghost"}, why: "can't find out whether ghost"},
+		"first attempt names nobody": {ev: labeled(7), perm: forge.Write, job: ci.Job{Actor: "owner", TriggeringActor: "reader"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.forge.perms["owner"] = c.perm
-			a := aJob{ev: c.ev, in: Inputs{Allow: c.allow}, job: c.job, attempt: c.attempt}
+			a := aJob{ev: c.ev, in: ci.Inputs{Allow: c.allow}, job: c.job, attempt: c.attempt}
 			if c.why != "" {
 				w.none(a, c.why)
 				return
@@ -173,7 +173,7 @@ func TestLabelOfAnUnknown(t *testing.T) {
 	w.none(aJob{ev: ev}, "the label is not uwf")
 	w.none(aJob{ev: put(9, "reader")}, "can't write")
 	w.none(aJob{ev: assigned(9, "renovate[bot]")}, "is a bot")
-	w.none(aJob{ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "ghost"}, Subject: issue(9)}, in: Inputs{Prompt: "do it"}}, "can't find out")
+	w.none(aJob{ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "ghost"}, Subject: issue(9)}, in: ci.Inputs{Prompt: "do it"}}, "can't find out")
 	if got := w.forge.comments[9]; len(got) != 0 {
 		t.Errorf("#9 was answered: %v", got)
 	}
@@ -283,29 +283,29 @@ func TestRouting(t *testing.T) {
 	for name, c := range map[string]struct {
 		ev  event.Event
 		say string // in its place, what owner comments
-		in  Inputs
+		in  ci.Inputs
 		why string // empty: a thread starts
 		key string
 	}{
 		"none":                       {ev: event.Event{Kind: event.None, Why: "a label was taken off"}, why: "a label was taken off"},
 		"another label":              {ev: other, why: "the label is not uwf"},
 		"label in capitals":          {ev: shout, key: "two/issue/7"},
-		"own label":                  {ev: other, in: Inputs{Label: "bug"}, key: "two/issue/7"},
+		"own label":                  {ev: other, in: ci.Inputs{Label: "bug"}, key: "two/issue/7"},
 		"closed":                     {ev: closed, why: "#7 is closed"},
 		"assigned to uwf":            {ev: assigned("uwf"), key: "two/issue/7"},
 		"assigned to the app":        {ev: assigned("uwf[bot]"), key: "two/issue/7"},
-		"assigned to a named bot":    {ev: assigned("our-bot"), in: Inputs{Allow: []string{"our-bot"}}, key: "two/issue/7"},
-		"assigned to a person":       {ev: assigned("reader"), in: Inputs{Allow: []string{"reader"}}, why: "not uwf"},
+		"assigned to a named bot":    {ev: assigned("our-bot"), in: ci.Inputs{Allow: []string{"our-bot"}}, key: "two/issue/7"},
+		"assigned to a person":       {ev: assigned("reader"), in: ci.Inputs{Allow: []string{"reader"}}, why: "not uwf"},
 		"assigned, with the label":   {ev: assigned("reader", "uwf"), key: "two/issue/7"},
 		"push":                       {ev: plain, why: "neither a thread nor a prompt"},
-		"push with a prompt":         {ev: plain, in: Inputs{Prompt: "do it"}, key: "run/42/step"},
-		"push of a stranger":         {ev: byReader, in: Inputs{Prompt: "do it"}, why: "can't write"},
+		"push with a prompt":         {ev: plain, in: ci.Inputs{Prompt: "do it"}, key: "run/42/step"},
+		"push of a stranger":         {ev: byReader, in: ci.Inputs{Prompt: "do it"}, why: "can't write"},
 		"schedule":                   {ev: event.Event{Kind: event.Schedule}, why: "looked for threads"},
-		"schedule with a prompt":     {ev: event.Event{Kind: event.Schedule}, in: Inputs{Prompt: "do it"}, key: "run/42/step"},
+		"schedule with a prompt":     {ev: event.Event{Kind: event.Schedule}, in: ci.Inputs{Prompt: "do it"}, key: "run/42/step"},
 		"by hand, with a prompt":     {ev: event.Event{Kind: event.Manual, Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, key: "run/42/step"},
 		"by a token, with a prompt":  {ev: event.Event{Kind: event.Manual, Sender: event.User{Login: "github-actions[bot]", Bot: true}, Inputs: map[string]string{"prompt": "do it"}}, why: "is a bot"},
 		"somebody's dispatch event":  {ev: event.Event{Kind: event.Dispatch, Type: "other", Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, why: "neither"},
-		"run: a trigger":             {ev: labeled(7), in: Inputs{Command: CommandRun}, why: "no step to do yet"},
+		"run: a trigger":             {ev: labeled(7), in: ci.Inputs{Command: ci.CommandRun}, why: "no step to do yet"},
 		"a comment without command":  {ev: event.Event{Kind: event.Comment, Subject: issue(7)}, why: "no command"},
 		"a command without a thread": {say: "/uwf resume", why: "no thread here"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -41,7 +42,7 @@ func (j *gate) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.E
 		return fmt.Errorf("look whose branch %q is: read pull request #%d: %w", branch, n, err)
 	case pull.Head.Name != branch || !strings.EqualFold(pull.Head.Repo, j.Job.Repository):
 		return no
-	case pull.Open || j.Inputs.Command == CommandCommit: // what an agent has done is not lost
+	case pull.Open || j.Inputs.Command == ci.CommandCommit: // what an agent has done is not lost
 		return nil
 	case pull.Merged:
 		return fmt.Errorf("pull request #%d was merged: %w", n, errPullClosed)

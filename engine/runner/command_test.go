@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
@@ -30,7 +31,7 @@ func (w *world) replies(n int) []string {
 }
 
 // command runs a job for a command of the owner.
-func (w *world) command(n int, text string) Outcome {
+func (w *world) command(n int, text string) ci.Outcome {
 	w.Helper()
 	out, err := w.run(aJob{ev: w.says(n, "owner", text)})
 	w.ok(err)
@@ -127,7 +128,7 @@ func TestTooManyFailures(t *testing.T) {
 
 func TestLimit(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{MaxSteps: 1}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{MaxSteps: 1}})
 	w.ok(err)
 	d, _ := w.forge.take()
 	out, err := w.hop(d)
@@ -342,7 +343,7 @@ func TestLabelledAgain(t *testing.T) {
 func TestStartedOver(t *testing.T) {
 	w := newWorld(t)
 	for _, n := range []int{7, 8} {
-		_, err := w.run(aJob{ev: labeled(n), in: Inputs{StepsPerJob: 5}})
+		_, err := w.run(aJob{ev: labeled(n), in: ci.Inputs{StepsPerJob: 5}})
 		w.ok(err)
 	}
 	seven, eight := w.forge.pulls[0].Number, w.forge.pulls[1].Number
@@ -373,8 +374,8 @@ func TestStartedOver(t *testing.T) {
 func TestReRunAfterTheEnd(t *testing.T) {
 	w := newWorld(t)
 	for _, a := range []aJob{
-		{run: "42", ev: labeled(7), in: Inputs{StepsPerJob: 5}},
-		{run: "43", ev: event.Event{Kind: event.Schedule}, in: Inputs{StepsPerJob: 5, Prompt: "look around"}},
+		{run: "42", ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}},
+		{run: "43", ev: event.Event{Kind: event.Schedule}, in: ci.Inputs{StepsPerJob: 5, Prompt: "look around"}},
 	} {
 		_, err := w.run(a)
 		w.ok(err)
@@ -453,7 +454,7 @@ func TestMisread(t *testing.T) {
 func TestConfiguredLimit(t *testing.T) {
 	w := newWorld(t)
 	w.limits = moderator.Limits{MaxSteps: 1}
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
 	var limit *life.LimitError
 	if !errors.As(err, &limit) {
 		t.Errorf("the job ended with %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
@@ -499,7 +500,7 @@ func TestLostJobsShow(t *testing.T) {
 // A delivery whose job died is one.
 func TestLostDeliveryShows(t *testing.T) {
 	w := newWorld(t)
-	if !w.killed(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}}, "deliver-claimed", 1) {
+	if !w.killed(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}}, "deliver-claimed", 1) {
 		t.Fatal("the job was not killed")
 	}
 	if _, e := w.only(); !e.Deliver {
@@ -517,7 +518,7 @@ func TestLostDeliveryShows(t *testing.T) {
 // askStatus asks how the thread is, in a job that starts no others.
 func (w *world) askStatus() {
 	w.Helper()
-	_, err := w.run(aJob{ev: w.says(7, "owner", "/uwf status"), in: Inputs{Dispatch: DispatchOff}})
+	_, err := w.run(aJob{ev: w.says(7, "owner", "/uwf status"), in: ci.Inputs{Dispatch: ci.DispatchOff}})
 	w.ok(err)
 }
 

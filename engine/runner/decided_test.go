@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -149,13 +150,13 @@ func (w *world) steps(id gitcas.ThreadID) int {
 func TestNobodyAndBots(t *testing.T) {
 	w := newWorld(t)
 	ev := w.says(7, "helper[bot]", "/uwf start")
-	_, err := w.run(aJob{ev: ev, in: Inputs{Allow: []string{"helper[bot]"}}})
+	_, err := w.run(aJob{ev: ev, in: ci.Inputs{Allow: []string{"helper[bot]"}}})
 	w.ok(err)
 	if _, e := w.only(); e.By == nil || e.By.Kind != record.ByBot || e.By.Login != "helper[bot]" {
 		t.Errorf("by %+v", e.By)
 	}
 	w = newWorld(t)
-	_, err = w.run(aJob{ev: event.Event{Kind: event.Schedule}, in: Inputs{Prompt: "do it"}})
+	_, err = w.run(aJob{ev: event.Event{Kind: event.Schedule}, in: ci.Inputs{Prompt: "do it"}})
 	w.ok(err)
 	if _, e := w.only(); e.By != nil {
 		t.Errorf("a schedule is %+v", e.By)
@@ -244,7 +245,7 @@ func TestSaidBetweenTwoJobs(t *testing.T) {
 	e := w.runner(&aJob{}).Engine
 	w.ok(e.Suspend(t.Context(), id, "wait"))
 	w.ok(e.Resume(t.Context(), thread.ResumeRequest{Thread: id, Text: "NO, I take it back"}))
-	_, err = w.run(aJob{run: "91-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir}})
+	_, err = w.run(aJob{run: "91-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
 	if err == nil || !strings.Contains(err.Error(), "people have said something else to the thread since the agent began") || w.steps(id) != 1 {
 		t.Errorf("%d steps: %v", w.steps(id), err)
 	}

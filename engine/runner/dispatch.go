@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
@@ -29,8 +30,8 @@ type next struct {
 	thread  gitcas.ThreadID
 	head    node.Pin
 	store   string
-	comment Wanted
-	pull    Wanted
+	comment ci.Wanted
+	pull    ci.Wanted
 	rescued int    // how many jobs before it died without a trace
 	claim   string // the nonce of the claim that is made for it; empty: none
 }
@@ -63,13 +64,13 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 	}
 	file := j.Inputs.Dispatch
 	switch file {
-	case DispatchRepository:
+	case ci.DispatchRepository:
 		payload := map[string]any{}
 		for k, v := range n.inputs() {
 			payload[k] = v
 		}
-		return j.Forge.DispatchRepository(ctx, DispatchType, payload)
-	case "", DispatchAuto:
+		return j.Forge.DispatchRepository(ctx, ci.DispatchType, payload)
+	case "", ci.DispatchAuto:
 		file = j.Job.WorkflowFile
 	}
 	if file == "" {
@@ -93,7 +94,7 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 // dispatch starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
 func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
-	if j.Inputs.Dispatch == DispatchOff {
+	if j.Inputs.Dispatch == ci.DispatchOff {
 		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
 	}
@@ -142,7 +143,7 @@ func (j *dispatcher) releaseAhead(ctx context.Context) {
 }
 
 func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
-	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: Wanted{Off: j.Inputs.Comment.Off}, pull: Wanted{Off: j.Inputs.PullRequest.Off}}
+	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: ci.Wanted{Off: j.Inputs.Comment.Off}, pull: ci.Wanted{Off: j.Inputs.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -23,14 +24,14 @@ import (
 type effects struct {
 	Engine *step.Stepper
 	Forge  forge.Forge
-	Inputs *Inputs // the job's, with what the event carries
-	Job    Job
-	Out    Output
+	Inputs *ci.Inputs // the job's, with what the event carries
+	Job    ci.Job
+	Out    ci.Output
 	Now    func() time.Time
 	Hook   func(point string)
 
 	ev     event.Event
-	out    Outcome
+	out    ci.Outcome
 	sticky *sticky.Comment  // the comment of the thread at hand
 	shown  *report.Thread   // what was told of it last
 	last   *picture.Picture // how it was seen last
@@ -64,21 +65,21 @@ func (j *effects) annotate(err error) {
 	if errors.As(err, &invalid) {
 		for i, p := range invalid.Problems {
 			if i == maxAnnotations-1 && len(invalid.Problems) > maxAnnotations {
-				j.annotation(Annotation{File: p.File, Title: "workflow definition", Message: fmt.Sprintf("and %d more problems; see them all with: uwf workflow validate %s", len(invalid.Problems)-i, p.File)})
+				j.annotation(ci.Annotation{File: p.File, Title: "workflow definition", Message: fmt.Sprintf("and %d more problems; see them all with: uwf workflow validate %s", len(invalid.Problems)-i, p.File)})
 				return
 			}
 			msg := p.Message
 			if p.Fix != "" {
 				msg += " (" + p.Fix + ")"
 			}
-			j.annotation(Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "workflow definition", Message: msg})
+			j.annotation(ci.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "workflow definition", Message: msg})
 		}
 		return
 	}
-	j.annotation(Annotation{Title: "uwf", Message: err.Error()})
+	j.annotation(ci.Annotation{Title: "uwf", Message: err.Error()})
 }
 
-func (j *effects) annotation(a Annotation) {
+func (j *effects) annotation(a ci.Annotation) {
 	var err error
 	if a.Message, err = j.clean(a.Message); err != nil {
 		a.Message = "the job failed; its error could not be checked for secrets, so it is not shown"

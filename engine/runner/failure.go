@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
@@ -59,7 +60,7 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 			return j.deliver(ctx, res.Thread, res.Pin())
 		}
 		var moved *life.NotYoursError
-		if j.Inputs.Command == CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
+		if j.Inputs.Command == ci.CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
 		}
 		return j.quiet(err.Error())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -32,7 +33,7 @@ func (j *finder) idleTime() time.Duration {
 	switch {
 	case j.idle != 0:
 		return j.idle
-	case j.Inputs.Command == CommandCommit:
+	case j.Inputs.Command == ci.CommandCommit:
 		return idleElsewhere
 	}
 	return defaultIdle

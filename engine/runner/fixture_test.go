@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/step"
@@ -114,13 +115,13 @@ type aJob struct {
 	run     string
 	attempt int
 	ev      event.Event
-	in      Inputs
-	job     Job
+	in      ci.Inputs
+	job     ci.Job
 	out     *heard
 }
 
 // start runs a job that must not panic.
-func (w *world) run(a aJob) (Outcome, error) {
+func (w *world) run(a aJob) (ci.Outcome, error) {
 	w.Helper()
 	return w.runner(&a).Run(w.Context(), a.ev)
 }
@@ -197,7 +198,7 @@ func (w *world) drain() int {
 }
 
 // hop runs a job that was dispatched.
-func (w *world) hop(d dispatched) (Outcome, error) {
+func (w *world) hop(d dispatched) (ci.Outcome, error) {
 	w.Helper()
 	return w.run(aJob{ev: manual(d)})
 }
@@ -303,7 +304,7 @@ func (w *world) delivered(n int, steps int) gitcas.Ended {
 type heard struct {
 	mu                sync.Mutex
 	notices, warnings []string
-	errors            []Annotation
+	errors            []ci.Annotation
 	summary           string
 }
 
@@ -313,8 +314,12 @@ func (h *heard) Warning(m string) {
 	defer h.mu.Unlock()
 	h.warnings = append(h.warnings, m)
 }
-func (h *heard) Error(a Annotation) { h.mu.Lock(); defer h.mu.Unlock(); h.errors = append(h.errors, a) }
-func (h *heard) Summary(m string)   { h.mu.Lock(); defer h.mu.Unlock(); h.summary = m }
+func (h *heard) Error(a ci.Annotation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errors = append(h.errors, a)
+}
+func (h *heard) Summary(m string) { h.mu.Lock(); defer h.mu.Unlock(); h.summary = m }
 
 type noSecrets struct{}
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -28,7 +29,7 @@ type steps struct {
 // goOn steps a thread in this very job; where agents run in a job of their own, it
 // starts that one.
 func (j *steps) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
-	if j.Inputs.Command != CommandCommit {
+	if j.Inputs.Command != ci.CommandCommit {
 		return j.hop(ctx, id, node.Pin{Hash: head})
 	}
 	p, err := j.look(ctx, id)
@@ -70,7 +71,7 @@ func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) er
 		var next *lease.Identity // as which this job does a further step
 		goOn := func() (lease.Identity, bool) {
 			if j.dispatcher.pairs {
-				return j.Engine.Who, j.Inputs.Dispatch != DispatchOff
+				return j.Engine.Who, j.Inputs.Dispatch != ci.DispatchOff
 			}
 			if n >= j.Inputs.StepsPerJob || !j.timeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
 				return lease.Identity{}, false

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
@@ -31,7 +32,7 @@ func newJob(r *Runner, ev event.Event) *job {
 	e.Engine.By = e.personBehind()
 	g := &gate{effects: e}
 	f := &finder{effects: e, idle: r.Idle}
-	d := &dispatcher{effects: e, pairs: r.Inputs.Command == CommandCommit}
+	d := &dispatcher{effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
 	s := &steps{effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery{e}, work: r.Work}
 	i := &intake{effects: e, gate: g, finder: f, steps: s, definitions: r.Definitions, base: r.Base, rand: r.Rand, id: r.Engine.Who.Run}
 	return &job{
@@ -40,7 +41,7 @@ func newJob(r *Runner, ev event.Event) *job {
 	}
 }
 
-func (j *job) run(ctx context.Context) (Outcome, error) {
+func (j *job) run(ctx context.Context) (ci.Outcome, error) {
 	err := j.merge()
 	if err == nil {
 		err = j.route(ctx)
@@ -51,11 +52,11 @@ func (j *job) run(ctx context.Context) (Outcome, error) {
 // route says what an event leads to.
 func (j *job) route(ctx context.Context) error {
 	switch j.Inputs.Command {
-	case CommandRun:
+	case ci.CommandRun:
 		return j.steps.agentOnly(ctx)
-	case CommandRescue, CommandStopped:
+	case ci.CommandRescue, ci.CommandStopped:
 		return j.rescuer.lookAfter(ctx)
-	case CommandCommit:
+	case ci.CommandCommit:
 		if j.steps.agentDied() {
 			return j.quiet("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
 		}
@@ -84,7 +85,7 @@ func (j *job) route(ctx context.Context) error {
 // merge takes the inputs that the event carries, where the workflow file doesn't hand
 // them on: those of workflow_dispatch, and of the event by which jobs start the next.
 func (j *job) merge() error {
-	if j.ev.Kind != event.Manual && (j.ev.Kind != event.Dispatch || j.ev.Type != DispatchType) {
+	if j.ev.Kind != event.Manual && (j.ev.Kind != event.Dispatch || j.ev.Type != ci.DispatchType) {
 		return nil
 	}
 	given := j.ev.Inputs
@@ -109,12 +110,12 @@ func (j *job) merge() error {
 	}
 	j.Inputs.Claim = given["claim"]
 	j.steps.dispatcher.pairs = j.steps.dispatcher.pairs || j.Inputs.Claim != ""
-	for name, to := range map[string]*Wanted{"comment": &j.Inputs.Comment, "pull-request": &j.Inputs.PullRequest} {
-		w, err := ParseWanted(given[name])
+	for name, to := range map[string]*ci.Wanted{"comment": &j.Inputs.Comment, "pull-request": &j.Inputs.PullRequest} {
+		w, err := ci.ParseWanted(given[name])
 		if err != nil {
 			return &life.UsageError{Msg: fmt.Sprintf("the event's %s: %v", name, err)}
 		}
-		if *to == (Wanted{}) {
+		if *to == (ci.Wanted{}) {
 			*to = w
 		}
 	}
@@ -129,7 +130,7 @@ func or(s, otherwise string) string {
 }
 
 // finish tells how the job ended, and looks after threads that nobody steps.
-func (j *job) finish(ctx context.Context, err error) (Outcome, error) {
+func (j *job) finish(ctx context.Context, err error) (ci.Outcome, error) {
 	if err != nil {
 		j.annotate(err)
 		j.sweeper.tellTrouble(ctx, err)
@@ -139,7 +140,7 @@ func (j *job) finish(ctx context.Context, err error) (Outcome, error) {
 			j.Out.Summary(text)
 		}
 	}
-	if err == nil && ctx.Err() == nil && j.Inputs.Command != CommandRun {
+	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun {
 		if err = j.sweeper.sweep(ctx); err != nil {
 			j.annotate(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -383,7 +384,7 @@ func TestNoPullRequestsAllowed(t *testing.T) {
 
 func TestPullRequestOff(t *testing.T) {
 	w := newWorld(t)
-	in := Inputs{PullRequest: Wanted{Off: true}, Comment: Wanted{Off: true}}
+	in := ci.Inputs{PullRequest: ci.Wanted{Off: true}, Comment: ci.Wanted{Off: true}}
 	_, err := w.run(aJob{ev: labeled(7), in: in})
 	w.ok(err)
 	if d := w.forge.sent[0].inputs; d["comment"] != "false" || d["pull-request"] != "false" {
@@ -405,7 +406,7 @@ func TestDrafts(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{Draft: true, StepsPerJob: 5}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{Draft: true, StepsPerJob: 5}})
 	w.ok(err)
 	w.delivered(7, 2)
 }
@@ -413,7 +414,7 @@ func TestDrafts(t *testing.T) {
 // A thread that goes on after its end updates its pull request.
 func TestOnAfterTheEnd(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
 	w.ok(err)
 	w.delivered(7, 2)
 	pull := w.forge.pulls[0]
@@ -444,7 +445,7 @@ func TestDeliveredLater(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
 	var undelivered *life.DeliverError
 	if !errors.As(err, &undelivered) || codeOf(err) == 0 {
 		t.Fatalf("the job ended with %v", err)
@@ -467,7 +468,7 @@ func TestUndeliverable(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}})
+	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
 	for range 2 {
 		if codeOf(err) != 1 {
 			t.Fatalf("the job ended with %v", err)
@@ -544,7 +545,7 @@ func TestWorkflowFilesUnreadable(t *testing.T) {
 
 // The same for a job that does several steps.
 func TestManyStepsKilled(t *testing.T) {
-	a := aJob{run: "42", ev: labeled(7), in: Inputs{StepsPerJob: 5}}
+	a := aJob{run: "42", ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}}
 	var at []string
 	w := newWorld(t)
 	w.hook = func(p string) { at = append(at, p) }
@@ -591,7 +592,7 @@ func TestSeveralStepsAgain(t *testing.T) {
 	_, err = w.run(aJob{run: "41", ev: labeled(7)})
 	w.ok(err)
 	d, _ := w.forge.take()
-	a := aJob{run: "42", ev: manual(d), in: Inputs{StepsPerJob: 2}}
+	a := aJob{run: "42", ev: manual(d), in: ci.Inputs{StepsPerJob: 2}}
 	id := gitcas.ThreadID(d.inputs["thread"])
 	if !w.killed(a, "commit", 2) || w.steps(id) != 3 {
 		t.Fatalf("%d steps", w.steps(id))

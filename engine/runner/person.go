@@ -11,7 +11,7 @@ import (
 // or the payload doesn't say who. What they may do is looked up before anything is done
 // for them. In a run that somebody else started again it is that person.
 func (j *effects) personBehind() *story.Person {
-	who, address := j.ev.Sender, j.Job.runURL()
+	who, address := j.ev.Sender, j.Job.ResolveRunURL()
 	switch again := j.startedAgainBy(); {
 	case again != "":
 		who = event.User{Login: again}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -82,7 +83,7 @@ func (w *world) describe() string {
 
 // How a thread stands that a command is about.
 func (w *world) stepOnce()  { w.mustRun(aJob{ev: labeled(7)}) }
-func (w *world) stepToEnd() { w.mustRun(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}}) }
+func (w *world) stepToEnd() { w.mustRun(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}}) }
 func (w *world) failStep() {
 	w.say = fails
 	_, _ = w.run(aJob{ev: labeled(7)})
@@ -101,7 +102,7 @@ func (w *world) askPerson() {
 	w.say = nil
 }
 
-func (w *world) mustRun(a aJob) Outcome {
+func (w *world) mustRun(a aJob) ci.Outcome {
 	w.Helper()
 	out, err := w.run(a)
 	w.ok(err)
@@ -385,19 +386,6 @@ func TestForkWithoutChance(t *testing.T) {
 	}
 }
 
-func TestParseWanted(t *testing.T) {
-	for text, want := range map[string]Wanted{"": {}, " True ": {}, "FALSE": {Off: true}, "0": {}, "17": {ID: 17}} {
-		if got, err := ParseWanted(text); err != nil || got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"yes", "-1", "17x", "1.5", "99999999999999999999"} {
-		if got, err := ParseWanted(text); err == nil || got != (Wanted{}) {
-			t.Errorf("%q is read as %+v", text, got)
-		}
-	}
-}
-
 // A thread works on its own branch, or on that of the open pull request of this
 // repository that it is about. Everything else that its entry names is refused.
 func TestMayWorkOn(t *testing.T) {
@@ -455,7 +443,7 @@ func TestMayWorkOn(t *testing.T) {
 				j.branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
 			}
 			if c.commit {
-				j.Inputs.Command = CommandCommit
+				j.Inputs.Command = ci.CommandCommit
 			}
 			err := j.gate.mayWorkOn(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
 			switch {

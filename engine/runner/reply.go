@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
@@ -137,7 +138,7 @@ func (j *effects) pushAdvice(err error) string {
 			page = "settings/branches"
 		}
 		where := "on the repository's page, Settings"
-		if repo := j.Job.repoURL(); repo != "" {
+		if repo := j.Job.RepositoryURL(); repo != "" {
 			where = repo + "/" + page
 		}
 		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", or(j.Job.StateBranch, gitcas.DefaultBranch), where)
@@ -149,7 +150,7 @@ func (j *effects) pushAdvice(err error) string {
 
 // reply answers somebody's command, once: a job that is run again finds its answer.
 func (j *effects) reply(ctx context.Context, number int, r report.Reply) error {
-	if number == 0 || j.Inputs.Command == CommandRun {
+	if number == 0 || j.Inputs.Command == ci.CommandRun {
 		return nil
 	}
 	r.Comment, r.Login = j.ev.CommentID, or(j.ev.CommentAuthor.Login, j.ev.Sender.Login)

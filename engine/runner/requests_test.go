@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -23,10 +24,10 @@ func TestRequests(t *testing.T) {
 	type requests struct{ pushes, reads, lists, calls int }
 	type row struct {
 		name string
-		run  func() (Outcome, error)
+		run  func() (ci.Outcome, error)
 		want requests
 	}
-	next := func() (Outcome, error) {
+	next := func() (ci.Outcome, error) {
 		d, ok := w.forge.take()
 		if !ok {
 			t.Fatal("no job was dispatched")
@@ -37,7 +38,7 @@ func TestRequests(t *testing.T) {
 	w.ok(err)
 	w.forge.sent = nil
 	for _, c := range []row{
-		{"start and first step", func() (Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{3, 9, 5, 5}},
+		{"start and first step", func() (ci.Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{3, 9, 5, 5}},
 		{"step", next, requests{2, 6, 4, 4}},
 		{"step after a rejection", next, requests{2, 6, 4, 4}},
 		{"last step and delivery", next, requests{4, 6, 5, 4}},

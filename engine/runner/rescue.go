@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -41,7 +42,7 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 	switch {
 	case len(j.Inputs.Needs) == 0:
 		return &life.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.Inputs.Command)}
-	case j.Inputs.Command == CommandStopped:
+	case j.Inputs.Command == ci.CommandStopped:
 		return j.runCancelled(ctx)
 	}
 	return j.rescue(ctx)
@@ -50,7 +51,7 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 // rescue goes on with the run's own thread, whose job died: it is not left to a schedule
 // that comes hours later. A step that failed, and said so, is a person's to try again.
 func (j *rescuer) rescue(ctx context.Context) error {
-	if !slices.ContainsFunc(j.Inputs.Needs, Needed.died) {
+	if !slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HasDied) {
 		return j.quiet("no job of this run died")
 	}
 	p, left, err := j.ownThread(ctx)
@@ -70,7 +71,7 @@ func (j *rescuer) rescue(ctx context.Context) error {
 	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
 		return err
 	}
-	began := slices.ContainsFunc(j.Inputs.Needs, Needed.hadRunner)
+	began := slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HadRunner)
 	if !began {
 		j.Engine.ReleaseAhead(ctx, j.latest, p.ID)
 		left.Claim = left.Claim && j.Inputs.Claim == ""
@@ -120,7 +121,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 
 // giveUp makes a thread wait whose jobs die before they can begin.
 func (j *rescuer) giveUp(ctx context.Context, p *picture.Picture) error {
-	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.dispatcher.rescued, j.Job.runURL())
+	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.dispatcher.rescued, j.Job.ResolveRunURL())
 	done, err := j.dispatcher.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ var cancelledByPattern = lazyregexp.New(`(?m)^The run was cancell?ed by @([0-9A-
 // runCancelled makes the run's own thread wait: a person cancelled the run. A job that
 // gave way to another one before it had a runner was cancelled by nobody.
 func (j *rescuer) runCancelled(ctx context.Context) error {
-	if !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Result == "cancelled" }) {
+	if !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "cancelled" }) {
 		return j.quiet("no job of this run was cancelled")
 	}
 	p, left, err := j.ownThread(ctx)
@@ -157,7 +158,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 	case by != nil:
 		reason = "cancelled by @" + by[1] + " on the Actions page"
 	case slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, superseded) }),
-		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n Needed) bool { return n.Ran }):
+		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Ran }):
 		return j.quiet(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
 	}
 	if left.Claim {
@@ -165,7 +166,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 			return err
 		}
 	}
-	reason += ": " + j.Job.runURL()
+	reason += ": " + j.Job.ResolveRunURL()
 	done, err := j.Engine.SuspendAt(ctx, p.ID, p.Entry.Head, reason)
 	if err != nil {
 		return err

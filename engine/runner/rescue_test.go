@@ -2,30 +2,30 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
 // after is a job of a run that needs the one that did the step.
-func (w *world) after(command, run string, ev event.Event, step Needed) (Outcome, error) {
+func (w *world) after(command, run string, ev event.Event, step ci.Needed) (ci.Outcome, error) {
 	w.Helper()
 	step.Name = "step"
-	return w.run(aJob{run: run, ev: ev, in: Inputs{Command: command, Needs: []Needed{step}}})
+	return w.run(aJob{run: run, ev: ev, in: ci.Inputs{Command: command, Needs: []ci.Needed{step}}})
 }
 
 var (
-	dead    = Needed{Result: "failure"}
-	failed  = Needed{Result: "failure", Ran: true}
-	pushed  = Needed{Result: "cancelled"} // out of its group's queue, or off its runner
-	stopped = Needed{Result: "cancelled", Ran: true}
+	dead    = ci.Needed{Result: "failure"}
+	failed  = ci.Needed{Result: "failure", Ran: true}
+	pushed  = ci.Needed{Result: "cancelled"} // out of its group's queue, or off its runner
+	stopped = ci.Needed{Result: "cancelled", Ran: true}
 )
 
 // A job is killed at each point of its way: the rescue job of its run goes on at once, the
@@ -49,7 +49,7 @@ func TestRescue(t *testing.T) {
 					t.Skip("the job doesn't come by there")
 				}
 				sent := len(w.forge.sent)
-				_, err := w.after(CommandRescue, "42", a.ev, dead)
+				_, err := w.after(ci.CommandRescue, "42", a.ev, dead)
 				w.ok(err)
 				if len(w.view().Threads()) > 0 && len(w.forge.sent) == 0 {
 					t.Fatal("nothing was started")
@@ -80,7 +80,7 @@ func TestRescueBringsIn(t *testing.T) {
 	if !w.killed(aJob{run: "42", ev: manual(d)}, "on-disk", 1) {
 		t.Fatal("the job doesn't come by there")
 	}
-	_, err = w.after(CommandRescue, "42", manual(d), dead)
+	_, err = w.after(ci.CommandRescue, "42", manual(d), dead)
 	w.ok(err)
 	if d, ok := w.forge.take(); !ok || d.inputs["rescued"] != "" || len(w.ran) != 2 {
 		t.Errorf("dispatched %v, agents ran as %v", d.inputs, w.ran)
@@ -100,7 +100,7 @@ func TestRescueGivesUp(t *testing.T) {
 		if !ok || n > 1 && d.inputs["rescued"] != fmt.Sprint(n-1) || n == 1 && d.inputs["rescued"] != "" {
 			t.Fatalf("job %d was dispatched with %v", n, d.inputs)
 		}
-		_, err := w.after(CommandRescue, fmt.Sprint(50+n), manual(d), dead)
+		_, err := w.after(ci.CommandRescue, fmt.Sprint(50+n), manual(d), dead)
 		w.ok(err)
 	}
 	if _, e := w.only(); e.Status != gitcas.StatusSuspended || len(w.forge.sent) != 0 {
@@ -124,7 +124,7 @@ func TestRescueAgain(t *testing.T) {
 	d, _ := w.forge.take()
 	w.killed(aJob{run: "42", ev: manual(d)}, "claim", 1)
 	for range 2 {
-		_, err = w.after(CommandRescue, "42", manual(d), dead)
+		_, err = w.after(ci.CommandRescue, "42", manual(d), dead)
 		w.ok(err)
 		if next, ok := w.forge.take(); !ok || next.inputs["rescued"] != "" {
 			t.Errorf("dispatched %v", next.inputs)
@@ -157,7 +157,7 @@ func TestRescueInterrupted(t *testing.T) {
 	if len(w.forge.sent) != 0 {
 		t.Errorf("the sweep took it up: %v", w.forge.sent)
 	}
-	_, err = w.after(CommandRescue, "42", manual(d), Needed{Result: "cancelled", Ran: true})
+	_, err = w.after(ci.CommandRescue, "42", manual(d), ci.Needed{Result: "cancelled", Ran: true})
 	w.ok(err)
 	if len(w.forge.sent) != 1 || w.forge.sent[0].inputs["rescued"] != "" {
 		t.Fatalf("sent %v", w.forge.sent)
@@ -188,10 +188,10 @@ func TestRescuedIsForgotten(t *testing.T) {
 func TestRescueLeavesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(w *world, d dispatched)
-		step   Needed
+		step   ci.Needed
 		says   string
 	}{
-		"nothing died":         {step: Needed{Result: "success", Ran: true}, says: "no job of this run died"},
+		"nothing died":         {step: ci.Needed{Result: "success", Ran: true}, says: "no job of this run died"},
 		"never got a runner":   {step: pushed, says: "never got a runner"},
 		"failed, and said so":  {before: func(w *world, d dispatched) { w.say = fails; _, _ = w.run(aJob{run: "42", ev: manual(d)}) }, step: failed, says: "/uwf retry"},
 		"went on elsewhere":    {before: func(w *world, d dispatched) { w.say = asksOnce(); _, _ = w.hop(d) }, step: dead, says: "gone on without this run"},
@@ -210,7 +210,7 @@ func TestRescueLeavesAlone(t *testing.T) {
 				c.before(w, d)
 			}
 			w.forge.sent = nil
-			out, err := w.after(CommandRescue, "42", manual(d), c.step)
+			out, err := w.after(ci.CommandRescue, "42", manual(d), c.step)
 			w.ok(err)
 			if len(w.forge.sent) != 0 || !strings.Contains(out.Notice, c.says) {
 				t.Errorf("%q, sent %v", out.Notice, w.forge.sent)
@@ -239,7 +239,7 @@ func TestRescueOfNothing(t *testing.T) {
 	for name, ev := range map[string]event.Event{"schedule": scheduled(), "label": labeled(7), "prompt": {Kind: event.Plain}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			out, err := w.after(CommandRescue, "42", ev, dead)
+			out, err := w.after(ci.CommandRescue, "42", ev, dead)
 			w.ok(err)
 			if len(w.forge.sent) != 0 || !strings.Contains(out.Notice, "no thread") {
 				t.Errorf("%q, sent %v", out.Notice, w.forge.sent)
@@ -251,14 +251,14 @@ func TestRescueOfNothing(t *testing.T) {
 // The thread of a prompt is found by its run; that of another run is not taken for it.
 func TestRescueOfAPrompt(t *testing.T) {
 	w := newWorld(t)
-	prompt := aJob{run: "42", ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "owner"}}, in: Inputs{Prompt: "do it"}, job: Job{Actor: "owner"}}
+	prompt := aJob{run: "42", ev: event.Event{Kind: event.Plain, Sender: event.User{Login: "owner"}}, in: ci.Inputs{Prompt: "do it"}, job: ci.Job{Actor: "owner"}}
 	w.killed(prompt, "claim", 1)
-	_, err := w.after(CommandRescue, "4", prompt.ev, dead)
+	_, err := w.after(ci.CommandRescue, "4", prompt.ev, dead)
 	w.ok(err)
 	if len(w.forge.sent) != 0 {
 		t.Fatalf("sent %v", w.forge.sent)
 	}
-	_, err = w.after(CommandRescue, "42", prompt.ev, dead)
+	_, err = w.after(ci.CommandRescue, "42", prompt.ev, dead)
 	w.ok(err)
 	w.drain()
 	if got := w.ended(); len(got) != 1 || len(got[0].Steps) != 2 {
@@ -274,7 +274,7 @@ func TestRunCancelled(t *testing.T) {
 		notes  []string
 		away   bool // nothing can be read
 		killed bool // it had claimed the thread
-		step   Needed
+		step   ci.Needed
 		says   string // empty: nothing is done
 	}{
 		"by alice":                 {notes: []string{by, "The operation was canceled."}, step: stopped, killed: true, says: "cancelled by @alice on the Actions page"},
@@ -287,7 +287,7 @@ func TestRunCancelled(t *testing.T) {
 		"superseded":               {notes: []string{way}, step: pushed},
 		"superseded while it ran":  {notes: []string{way}, step: stopped},
 		"no runner, nobody says":   {step: pushed},
-		"it was over by then":      {step: Needed{Result: "success", Ran: true}},
+		"it was over by then":      {step: ci.Needed{Result: "success", Ran: true}},
 		"the forge away, a runner": {away: true, step: pushed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestRunCancelled(t *testing.T) {
 				}
 				return nil
 			}
-			_, err = w.after(CommandStopped, "42", manual(d), c.step)
+			_, err = w.after(ci.CommandStopped, "42", manual(d), c.step)
 			w.ok(err)
 			_, e := w.only()
 			if c.says == "" {
@@ -335,25 +335,9 @@ func TestRunCancelled(t *testing.T) {
 // Without what became of the jobs before it, such a job is wrong, and says so.
 func TestRescueWithoutNeeds(t *testing.T) {
 	w := newWorld(t)
-	for _, command := range []string{CommandRescue, CommandStopped} {
-		if _, err := w.run(aJob{ev: labeled(7), in: Inputs{Command: command}}); codeOf(err) != 2 || !strings.Contains(err.Error(), "toJSON(needs)") {
+	for _, command := range []string{ci.CommandRescue, ci.CommandStopped} {
+		if _, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{Command: command}}); codeOf(err) != 2 || !strings.Contains(err.Error(), "toJSON(needs)") {
 			t.Errorf("%s: %v", command, err)
-		}
-	}
-}
-
-// What toJSON(needs) gives.
-func TestParseNeeds(t *testing.T) {
-	got, err := ParseNeeds(`{"step": {"result": "failure", "outputs": {"ran": "true"}}, "agent": {"result": "cancelled", "outputs": {}}}`)
-	if want := fmt.Sprint([]Needed{{"agent", "cancelled", false}, {"step", "failure", true}}); err != nil || fmt.Sprint(got) != want {
-		t.Errorf("%v %v, want %s", got, err, want)
-	}
-	if got, err := ParseNeeds(" "); got != nil || err != nil {
-		t.Errorf("%v %v", got, err)
-	}
-	for _, wrong := range []string{"step", "[]", `{"step": 1}`} {
-		if _, err := ParseNeeds(wrong); err == nil || errors.Is(err, gitcas.ErrDamaged) {
-			t.Errorf("%s: %v", wrong, err)
 		}
 	}
 }

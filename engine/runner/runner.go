@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -26,9 +27,9 @@ type Runner struct {
 	Definitions Definitions
 	// Base is the commit at the tip of a branch of the repository.
 	Base   func(ctx context.Context, branch string) (string, error)
-	Inputs Inputs
-	Job    Job
-	Out    Output
+	Inputs ci.Inputs
+	Job    ci.Job
+	Out    ci.Output
 	Now    func() time.Time
 	Rand   io.Reader
 	// Idle is how long a thread has to lie still before the sweep takes its next
@@ -66,7 +67,7 @@ type Definitions interface {
 
 // Run does the job. An error is a red job; a green one that did nothing says why in
 // Outcome.Notice. What there is to say was said to Out.
-func (r *Runner) Run(ctx context.Context, ev event.Event) (Outcome, error) {
+func (r *Runner) Run(ctx context.Context, ev event.Event) (ci.Outcome, error) {
 	j := newJob(r, ev)
 	return j.run(ctx)
 }

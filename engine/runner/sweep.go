@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -40,7 +41,7 @@ const (
 // their job died, or its dispatch got lost. It fails no job but a scheduled one, which is
 // there for nothing else, and only where the store is damaged.
 func (j *sweeper) sweep(ctx context.Context) error {
-	if j.Inputs.Dispatch == DispatchOff {
+	if j.Inputs.Dispatch == ci.DispatchOff {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, effectTime)

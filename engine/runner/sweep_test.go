@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -139,7 +140,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 	}
 	w.forge.sent = nil
 	w.later(10 * time.Minute)
-	_, err := w.run(aJob{ev: scheduled(), in: Inputs{Dispatch: DispatchOff}})
+	_, err := w.run(aJob{ev: scheduled(), in: ci.Inputs{Dispatch: ci.DispatchOff}})
 	w.ok(err)
 	asked := 0
 	w.forge.before = func(op string) error {
@@ -186,7 +187,7 @@ func TestStepsPerJob(t *testing.T) {
 					w.later(10 * time.Minute)
 				}
 			}
-			_, err := w.run(aJob{ev: labeled(7), in: Inputs{StepsPerJob: 5}, job: Job{Deadline: w.now().Add(c.deadline)}})
+			_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}, job: ci.Job{Deadline: w.now().Add(c.deadline)}})
 			w.ok(err)
 			if len(w.ran) != c.steps {
 				t.Errorf("the job did %d steps, want %d", len(w.ran), c.steps)
@@ -205,15 +206,15 @@ func TestDispatchModes(t *testing.T) {
 		code int
 	}{
 		"auto": {"", "uwf.yml", "uwf.yml", 0}, "file": {"other.yml", "uwf.yml", "other.yml", 0},
-		"event": {DispatchRepository, "uwf.yml", "", 0}, "off": {DispatchOff, "uwf.yml", "", 0},
+		"event": {ci.DispatchRepository, "uwf.yml", "", 0}, "off": {ci.DispatchOff, "uwf.yml", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			_, err := w.run(aJob{ev: labeled(7), in: Inputs{Dispatch: c.in}, job: Job{WorkflowFile: c.file}})
+			_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{Dispatch: c.in}, job: ci.Job{WorkflowFile: c.file}})
 			if codeOf(err) != c.code {
 				t.Fatal(err)
 			}
-			if c.in == DispatchOff {
+			if c.in == ci.DispatchOff {
 				if len(w.forge.sent) != 0 {
 					t.Errorf("dispatched %v", w.forge.sent)
 				}
@@ -224,10 +225,10 @@ func TestDispatchModes(t *testing.T) {
 			}
 			d, _ := w.forge.take()
 			ev := manual(d)
-			if c.in == DispatchRepository {
-				ev.Kind, ev.Type = event.Dispatch, DispatchType
+			if c.in == ci.DispatchRepository {
+				ev.Kind, ev.Type = event.Dispatch, ci.DispatchType
 			}
-			_, err = w.run(aJob{ev: ev, in: Inputs{Dispatch: c.in}})
+			_, err = w.run(aJob{ev: ev, in: ci.Inputs{Dispatch: c.in}})
 			w.ok(err)
 			w.delivered(7, 2)
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -18,7 +19,7 @@ import (
 // not say that all is well when it is not. What may pass by itself is told only to who
 // waits for an answer; so is everything where nothing is known of the thread.
 func (j *sweeper) tellTrouble(ctx context.Context, err error) {
-	if j.Inputs.Command == CommandRun || ctx.Err() != nil {
+	if j.Inputs.Command == ci.CommandRun || ctx.Err() != nil {
 		return
 	}
 	answered := j.told
@@ -182,7 +183,7 @@ func (j *sweeper) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.
 	}
 	t := report.Thread{
 		ID: string(id), State: report.Damaged, Failure: why, Subject: there.Number, Now: j.Now(),
-		Links: report.Links{Repo: j.Job.repoURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch},
+		Links: report.Links{Repo: j.Job.RepositoryURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch},
 	}
 	j.sticky = j.newSticky(id)
 	j.sticky.ID, j.sticky.Number = comment, there.Number

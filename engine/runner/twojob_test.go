@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -23,7 +24,7 @@ func (w *world) agentJob(run string, ev event.Event) (dir string, err error) {
 	dir = filepath.Join(w.TempDir(), ".uwf-step")
 	calls, refs := w.forge.Calls(), w.mem.Refs()
 	w.wrap = artifact.Mirror
-	_, err = w.run(aJob{run: run, ev: ev, in: Inputs{Command: CommandRun, Artifact: dir}})
+	_, err = w.run(aJob{run: run, ev: ev, in: ci.Inputs{Command: ci.CommandRun, Artifact: dir}})
 	w.wrap = nil
 	if w.forge.Calls() != calls || !maps.Equal(refs, w.mem.Refs()) {
 		w.Errorf("the job that may not write did: %v", w.forge.log[calls:])
@@ -37,7 +38,7 @@ func (w *world) twice(run string, ev event.Event) (first, second error) {
 	w.Helper()
 	dir, first := w.agentJob(run, ev)
 	ran := len(w.ran)
-	_, second = w.run(aJob{run: run + "-commit", ev: ev, in: Inputs{Command: CommandCommit, Artifact: dir}})
+	_, second = w.run(aJob{run: run + "-commit", ev: ev, in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
 	if len(w.ran) != ran {
 		w.Error("an agent ran in the job that writes")
 	}
@@ -121,14 +122,14 @@ func TestTwoJobsRescue(t *testing.T) {
 			_, second := w.twice("42", labeled(7))
 			w.ok(second)
 			d, _ := w.forge.take()
-			needs := []Needed{{Name: "agent", Result: "failure", Ran: !died}}
-			_, err := w.run(aJob{run: "43-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: filepath.Join(t.TempDir(), ".uwf-step"), Needs: needs}})
+			needs := []ci.Needed{{Name: "agent", Result: "failure", Ran: !died}}
+			_, err := w.run(aJob{run: "43-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: filepath.Join(t.TempDir(), ".uwf-step"), Needs: needs}})
 			_, e := w.only()
 			if (err == nil) != died || (len(e.Attempts) == 0) != died {
 				t.Errorf("the job that writes ended with %v: %+v", err, e)
 			}
 			result := map[bool]string{true: "success", false: "failure"}[died]
-			_, err = w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "commit", Result: result, Ran: true})}})
+			_, err = w.run(aJob{run: "43", ev: manual(d), in: ci.Inputs{Command: ci.CommandRescue, Needs: append(needs, ci.Needed{Name: "commit", Result: result, Ran: true})}})
 			w.ok(err)
 			if (len(w.forge.sent) == 1) != died {
 				t.Errorf("sent %v", w.forge.sent)
@@ -271,12 +272,12 @@ func TestTwoJobsKilled(t *testing.T) {
 				}
 				dir, err := w.agentJob("42", ev)
 				w.ok(err)
-				needs := []Needed{{Name: "agent", Result: "success", Ran: true}}
-				if !w.killed(aJob{run: "42", ev: ev, in: Inputs{Command: CommandCommit, Artifact: dir, Needs: needs}}, point, 1) {
+				needs := []ci.Needed{{Name: "agent", Result: "success", Ran: true}}
+				if !w.killed(aJob{run: "42", ev: ev, in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir, Needs: needs}}, point, 1) {
 					t.Fatal("the job doesn't come by there")
 				}
 				old, _ := w.forge.take()
-				_, err = w.run(aJob{run: "42", ev: ev, in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "after", Result: "failure"})}})
+				_, err = w.run(aJob{run: "42", ev: ev, in: ci.Inputs{Command: ci.CommandRescue, Needs: append(needs, ci.Needed{Name: "after", Result: "failure"})}})
 				w.ok(err)
 				if old.inputs != nil && len(w.forge.sent) == 1 { // both runs are there
 					ran := len(w.ran)
@@ -309,7 +310,7 @@ func TestTwoJobsStopped(t *testing.T) {
 	_, second := w.twice("42", labeled(7))
 	w.ok(second)
 	d, _ := w.forge.take()
-	_, err := w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandStopped, Needs: []Needed{{Name: "agent", Result: "cancelled"}, {Name: "commit", Result: "skipped"}}}})
+	_, err := w.run(aJob{run: "43", ev: manual(d), in: ci.Inputs{Command: ci.CommandStopped, Needs: []ci.Needed{{Name: "agent", Result: "cancelled"}, {Name: "commit", Result: "skipped"}}}})
 	w.ok(err)
 	id, e := w.only()
 	if c := w.claimOf(id); c != nil || e.Status != gitcas.StatusSuspended || len(w.forge.sent) != 0 {
@@ -332,11 +333,11 @@ func TestTwoJobsBringIn(t *testing.T) {
 	d, _ := w.forge.take()
 	dir, err := w.agentJob("43", manual(d))
 	w.ok(err)
-	needs := []Needed{{Name: "agent", Result: "success", Ran: true}}
-	if !w.killed(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir, Needs: needs}}, "on-disk", 1) {
+	needs := []ci.Needed{{Name: "agent", Result: "success", Ran: true}}
+	if !w.killed(aJob{run: "43", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir, Needs: needs}}, "on-disk", 1) {
 		t.Fatal("the job doesn't come by there")
 	}
-	_, err = w.run(aJob{run: "43", ev: manual(d), in: Inputs{Command: CommandRescue, Needs: append(needs, Needed{Name: "after", Result: "failure"})}})
+	_, err = w.run(aJob{run: "43", ev: manual(d), in: ci.Inputs{Command: ci.CommandRescue, Needs: append(needs, ci.Needed{Name: "after", Result: "failure"})}})
 	w.ok(err)
 	id, _ := w.only()
 	if w.steps(id) != 1 || len(w.ran) != 1 || len(w.forge.sent) != 1 || w.forge.sent[0].inputs["claim"] == "" {
@@ -367,7 +368,7 @@ func TestTwoJobsWrongArtifact(t *testing.T) {
 			dir, err := w.agentJob("43", manual(d))
 			w.ok(err)
 			spoil(t, dir)
-			_, err = w.run(aJob{run: "43-commit", ev: manual(d), in: Inputs{Command: CommandCommit, Artifact: dir}})
+			_, err = w.run(aJob{run: "43-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
 			if codeOf(err) == 0 {
 				t.Error("green")
 			}

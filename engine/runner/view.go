@@ -49,7 +49,7 @@ func (j *effects) view(p *picture.Picture, state report.State) report.Thread {
 // links are the addresses on the forge.
 func (j *effects) links(p *picture.Picture) report.Links {
 	l := report.Links{
-		Repo: j.Job.repoURL(), Run: j.Job.runURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch,
+		Repo: j.Job.RepositoryURL(), Run: j.Job.ResolveRunURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch,
 		WorkBranch: p.Entry.Work.Branch,
 	}
 	if p.Trigger.Number > 0 && j.sticky != nil && j.sticky.ID > 0 {

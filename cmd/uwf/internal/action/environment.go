@@ -12,14 +12,14 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // environment is what the forge's runner says of this job, in GITHUB_… variables.
 // Gitea's runner and act set the same ones.
 type environment struct {
-	runner.Job
+	ci.Job
 	Event, EventPath string // name and payload file; both may be empty
 	APIURL           string
 	Flavour          forge.Flavour

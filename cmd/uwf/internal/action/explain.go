@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -38,12 +39,12 @@ func (j *job) explainFailure(ctx context.Context, err error) {
 			if p.Fix != "" {
 				message += "\n" + p.Fix
 			}
-			j.log.Error(runner.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: message})
+			j.log.Error(ci.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: message})
 		}
 	case errors.As(err, &file):
-		j.log.Error(runner.Annotation{File: file.Path, Title: "uwf", Message: app.Message(err)})
+		j.log.Error(ci.Annotation{File: file.Path, Title: "uwf", Message: app.Message(err)})
 	default:
-		j.log.Error(runner.Annotation{Title: "uwf", Message: app.Message(err)})
+		j.log.Error(ci.Annotation{Title: "uwf", Message: app.Message(err)})
 	}
 	if isPermission(err) {
 		j.findHints(ctx)
@@ -104,7 +105,7 @@ func (j *job) runDoctor(ctx context.Context, after bool) []doctor.Finding {
 	o := doctor.Options{
 		Forge: j.forge, Remote: j.remote, Branch: j.in.StateBranch, StateRemote: true, Label: j.in.Label, Workflow: j.env.WorkflowFile,
 		Server: j.env.ServerURL + "/" + j.env.Repository, InJob: true, Rand: j.f.Rand,
-		ReadOnly: j.in.Command == runner.CommandRun,
+		ReadOnly: j.in.Command == ci.CommandRun,
 	}
 	if j.ev.Subject != nil {
 		o.Issue = j.ev.Subject.Number
@@ -121,7 +122,7 @@ func (j *job) runDoctor(ctx context.Context, after bool) []doctor.Finding {
 		doctor.Known(&o, c)
 		if j.unset != nil {
 			o.NoSettings = app.Message(j.unset)
-		} else if runner.RunsAgents(j.in.Command) { // that job has no key
+		} else if ci.RunsAgents(j.in.Command) { // that job has no key
 			doctor.AskModel(&o, j.jf, c)
 		}
 	}
@@ -135,7 +136,7 @@ func (j *job) runDoctorCommand(ctx context.Context) error {
 		text := formatFinding(f)
 		switch {
 		case f.State == doctor.Missing && f.Required:
-			j.log.Error(runner.Annotation{Title: "uwf doctor", Message: text})
+			j.log.Error(ci.Annotation{Title: "uwf doctor", Message: text})
 		case f.State == doctor.Missing:
 			j.log.Warning(text)
 		default:

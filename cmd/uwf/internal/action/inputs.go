@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-githubactions"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -32,7 +31,7 @@ const (
 
 // inputs are the action's inputs.
 type inputs struct {
-	runner.Inputs
+	ci.Inputs
 	Doctor bool // the command is doctor
 	Gitea  bool // the job is one of Gitea's or Forgejo's
 
@@ -83,7 +82,7 @@ func CheckInputs(given map[string]string) error {
 func readInputs(ask Ask) (inputs, error) {
 	r := reader{ask: ask}
 	in := inputs{
-		Inputs: runner.Inputs{
+		Inputs: ci.Inputs{
 			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.readThread("thread"), Head: r.readHead("head"),
 			Agent: ask("agent"), MaxSteps: r.readCount("max-steps", 0), StepsPerJob: r.readCount("steps-per-job", 1),
 			Label: firstOf(ask("label"), defaultLabel), Allow: r.readList("allow"),
@@ -129,7 +128,7 @@ func (r *reader) addProblem(name, format string, args ...any) {
 func (r *reader) readCommand(in *inputs) {
 	switch v := r.ask("command"); v {
 	case "", commandStep:
-	case runner.CommandRun, runner.CommandCommit, runner.CommandRescue, runner.CommandStopped:
+	case ci.CommandRun, ci.CommandCommit, ci.CommandRescue, ci.CommandStopped:
 		in.Command = v
 	case commandDoctor:
 		in.Doctor = true
@@ -195,16 +194,16 @@ func (r *reader) readDuration(name string) time.Duration {
 	return d
 }
 
-func (r *reader) readWanted(name string) runner.Wanted {
-	w, err := runner.ParseWanted(r.ask(name))
+func (r *reader) readWanted(name string) ci.Wanted {
+	w, err := ci.ParseWanted(r.ask(name))
 	if err != nil {
 		r.addProblem(name, "is %v", err)
 	}
 	return w
 }
 
-func (r *reader) readNeeds(name string) []runner.Needed {
-	n, err := runner.ParseNeeds(r.ask(name))
+func (r *reader) readNeeds(name string) []ci.Needed {
+	n, err := ci.ParseNeeds(r.ask(name))
 	if err != nil {
 		r.addProblem(name, "is %v", err)
 	}
@@ -224,7 +223,7 @@ func (r *reader) readSandbox(name string) config.Sandbox {
 // checkDispatch checks what starts the next job.
 func (r *reader) checkDispatch(v string) {
 	switch v {
-	case "", runner.DispatchAuto, runner.DispatchRepository, runner.DispatchOff:
+	case "", ci.DispatchAuto, ci.DispatchRepository, ci.DispatchOff:
 		return
 	}
 	if !isPath(v) || strings.Contains(v, "/") || !isWorkflowFile(v) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 )
 
 // given are inputs as a job's environment has them.
@@ -22,7 +22,7 @@ func TestReadInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in.StepsPerJob != 1 || in.Label != "uwf" || in.Config != ".uwf/config.yaml" || in.Artifact != ".uwf-step" ||
-		in.Command != runner.CommandStep || in.Doctor || in.AllowShell != nil || in.Comment.Off || in.PullRequest.Off || in.MaxSteps != 0 {
+		in.Command != ci.CommandStep || in.Doctor || in.AllowShell != nil || in.Comment.Off || in.PullRequest.Off || in.MaxSteps != 0 {
 		t.Errorf("without inputs: %+v", in)
 	}
 	in, err = readInputs(given(map[string]string{
@@ -34,7 +34,7 @@ func TestReadInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in.MaxSteps != 12 || in.StepsPerJob != 3 || in.Timeout != 20*time.Minute || in.Sandbox != config.SandboxRequire || in.AllowShell == nil || *in.AllowShell ||
-		!in.Comment.Off || in.PullRequest.ID != 17 || !in.Draft || !slices.Equal(in.Allow, []string{"ann", "bob", "uwf[bot]"}) || in.Command != runner.CommandRun ||
+		!in.Comment.Off || in.PullRequest.ID != 17 || !in.Draft || !slices.Equal(in.Allow, []string{"ann", "bob", "uwf[bot]"}) || in.Command != ci.CommandRun ||
 		in.Thread != "01JY0000000000000000000000" || in.Head.String() != "CTS5P6RD8HMCS" || in.BaseURL != "http://127.0.0.1:1/v1" {
 		t.Errorf("%+v", in)
 	}
@@ -129,7 +129,7 @@ func TestEnvironment(t *testing.T) {
 // Jobs of one run are told apart, a job and its re-runs are not.
 func TestName(t *testing.T) {
 	name := func(job, step string, inputs map[string]string) string {
-		e := environment{Job: runner.Job{Name: job}}
+		e := environment{Job: ci.Job{Name: job}}
 		return e.useName(func(n string) string { return map[string]string{"GITHUB_ACTION": step}[n] }, func(n string) string { return inputs[n] })
 	}
 	base := name("step", "uwf", map[string]string{"prompt": "a"})

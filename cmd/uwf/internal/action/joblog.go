@@ -14,11 +14,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/sethvargo/go-githubactions"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 )
 
 const (
@@ -51,7 +50,7 @@ type jobLog struct {
 	masked map[string]bool
 }
 
-var _ runner.Output = (*jobLog)(nil)
+var _ ci.Output = (*jobLog)(nil)
 
 func newJobLog(out io.Writer) *jobLog {
 	w := deaf{out}
@@ -197,7 +196,7 @@ func (l *jobLog) Notice(msg string) { l.annotateJob("notice", msg, nil) }
 func (l *jobLog) Warning(msg string) { l.annotateJob("warning", msg, nil) }
 
 // Error implements runner.Output.
-func (l *jobLog) Error(a runner.Annotation) {
+func (l *jobLog) Error(a ci.Annotation) {
 	fields := githubactions.CommandProperties{}
 	set := func(name, value string) {
 		if value = output.Line(l.clean(value), 500); value != "" {
@@ -232,7 +231,7 @@ func (l *jobLog) Summary(markdown string) {
 
 // writeOutputs writes the action's outputs. A value that holds a secret is left out: the
 // forge would drop it without a word, or hand it to the next step.
-func (l *jobLog) writeOutputs(o runner.Outcome) {
+func (l *jobLog) writeOutputs(o ci.Outcome) {
 	values := outputsOf(o)
 	var b strings.Builder
 	for _, name := range OutputNames() {
@@ -276,7 +275,7 @@ func OutputNames() []string {
 	return []string{"thread", "head", "status", "result", "role", "next-role", "step", "done", "pull-request"}
 }
 
-func outputsOf(o runner.Outcome) map[string]string {
+func outputsOf(o ci.Outcome) map[string]string {
 	number := func(n int) string {
 		if n == 0 {
 			return ""

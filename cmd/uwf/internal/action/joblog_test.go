@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 )
 
 const hidden = "s3cr3t-" + "value-0123456789"
@@ -57,7 +57,7 @@ func TestFence(t *testing.T) {
 	l.writeLine("%s", evil)
 	fmt.Fprint(agent, evil+"\n")
 	l.Notice(evil)
-	l.Error(runner.Annotation{Title: evil, File: "a\n::error::b", Line: 3, Message: evil})
+	l.Error(ci.Annotation{Title: evil, File: "a\n::error::b", Line: 3, Message: evil})
 	fmt.Fprint(agent, "the end")
 	l.closeAll()
 	for _, c := range commands(out.String()) {
@@ -100,7 +100,7 @@ func TestMessagesHoldNoSecrets(t *testing.T) {
 	l.writeLine("it is %s", hidden)
 	l.Notice(hidden)
 	l.Warning(hidden)
-	l.Error(runner.Annotation{Title: hidden, File: hidden, Message: hidden})
+	l.Error(ci.Annotation{Title: hidden, File: hidden, Message: hidden})
 	l.Summary(hidden)
 	b, err := os.ReadFile(l.summary)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestAnnotations(t *testing.T) {
 	l, out := testLog(t)
 	for i := range 15 {
 		l.Warning(fmt.Sprint("w", i))
-		l.Error(runner.Annotation{File: "a,b.yaml", Line: 2, Col: 3, Title: "t", Message: fmt.Sprint("100%\ne", i)})
+		l.Error(ci.Annotation{File: "a,b.yaml", Line: 2, Col: 3, Title: "t", Message: fmt.Sprint("100%\ne", i)})
 	}
 	if n := len(commands(out.String())); n != 20 {
 		t.Errorf("%d annotations", n)
@@ -169,7 +169,7 @@ func TestOutputs(t *testing.T) {
 	if err := os.WriteFile(l.output, []byte("before<<x\n1\nx\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.writeOutputs(runner.Outcome{Thread: "01JY0000000000000000000000", Role: hidden, Result: "a\nthread<<evil\nb\nevil", Step: 2, PullRequest: 7})
+	l.writeOutputs(ci.Outcome{Thread: "01JY0000000000000000000000", Role: hidden, Result: "a\nthread<<evil\nb\nevil", Step: 2, PullRequest: 7})
 	b, err := os.ReadFile(l.output)
 	if err != nil {
 		t.Fatal(err)

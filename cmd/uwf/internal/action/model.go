@@ -9,7 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 )
 
 // settingsEnviron is the environment that the settings are read with: the job's own, with what
@@ -67,7 +67,7 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 		known := slices.Sorted(maps.Keys(c.Providers))
 		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendorNames()...)),
 			Hint: "the input provider takes " + strings.Join(vendorNames(), ", ") + ", or a provider of the configuration"}
-	case in.APIKey == "" && runner.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
+	case in.APIKey == "" && ci.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
 		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -102,7 +103,7 @@ type job struct {
 // the job may have been told to end.
 const scratchTime = 2 * time.Second
 
-func (j *job) runJob(ctx context.Context) (out runner.Outcome, err error) {
+func (j *job) runJob(ctx context.Context) (out ci.Outcome, err error) {
 	if err := j.readJob(); err != nil {
 		return out, err
 	}
@@ -223,7 +224,7 @@ func (j *job) dialRepository(ctx context.Context) (err error) {
 	if j.branch, err = openBranch(ctx, j.remote, j.ev.Repo.DefaultBranch); err != nil {
 		return err
 	}
-	if name := j.env.WorkflowName; name != "" && (j.in.Dispatch == "" || j.in.Dispatch == runner.DispatchAuto) {
+	if name := j.env.WorkflowName; name != "" && (j.in.Dispatch == "" || j.in.Dispatch == ci.DispatchAuto) {
 		j.env.WorkflowFile = j.branch.workflowNamed(ctx, j.env.Flavour, name)
 	}
 	if j.in.StepsPerJob > 1 {
@@ -289,7 +290,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	if run := strings.Trim(notWord.ReplaceAllString(j.env.Run, "-"), "-"); run != "" {
 		f.Job.CIRun, f.Job.Run = run, run+"-"+j.env.useName(j.f.Getenv, j.ask)
 	}
-	if j.in.Command == runner.CommandRun {
+	if j.in.Command == ci.CommandRun {
 		f.Job.Wrap = artifact.Mirror // it must not write anything, whatever its token could
 	}
 	return f
@@ -299,13 +300,13 @@ func (j *job) newFactory(environ []string) *app.Factory {
 func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 	w, err := worker.New(ctx, j.jf, worker.Options{
 		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
-		Elsewhere: !runner.RunsAgents(j.in.Command), Observe: j.logEvent, Stderr: j.log.agentWriter(),
+		Elsewhere: !ci.RunsAgents(j.in.Command), Observe: j.logEvent, Stderr: j.log.agentWriter(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	j.keepUnpushed(ctx, w)
-	if j.env.Workspace == "" || j.in.Command != runner.CommandStep {
+	if j.env.Workspace == "" || j.in.Command != ci.CommandStep {
 		// In the two-job set-up the workspace holds the artifact.
 		return w, err
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/runner"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/removal"
@@ -26,7 +26,7 @@ const handedOver = ".uwf-pending"
 // of its own.
 func (j *job) keepUnpushed(ctx context.Context, w *worker.Worker) {
 	switch j.in.Command {
-	case runner.CommandStep, runner.CommandRun, runner.CommandCommit:
+	case ci.CommandStep, ci.CommandRun, ci.CommandCommit:
 		if err := clearHandedOver(ctx, j.env.Workspace); err != nil {
 			j.log.Warning(fmt.Sprintf("%s in the workspace can't be removed: %v", handedOver, err))
 		}

@@ -1,4 +1,6 @@
-package runner
+// Package ci says what a CI job is told, by its inputs and its environment, and what it
+// tells: its outputs, and what people see in its log. It reads none of them itself.
+package ci
 
 import (
 	"encoding/json"
@@ -70,10 +72,10 @@ type Needed struct {
 	Ran bool
 }
 
-func (n Needed) died() bool { return n.Result == "failure" || n.Result == "cancelled" }
+func (n Needed) HasDied() bool { return n.Result == "failure" || n.Result == "cancelled" }
 
-// hadRunner: nobody cancels a job as failed that waits for one.
-func (n Needed) hadRunner() bool { return n.Ran || n.Result == "failure" }
+// HadRunner: nobody cancels a job as failed that waits for one.
+func (n Needed) HadRunner() bool { return n.Ran || n.Result == "failure" }
 
 // ParseNeeds reads what toJSON(needs) gives in a workflow file, sorted by name. Empty: none.
 func ParseNeeds(s string) ([]Needed, error) {
@@ -157,17 +159,17 @@ type Job struct {
 	Store string
 }
 
-// repoURL is the repository's address; empty where it is not known.
-func (j Job) repoURL() string {
+// RepositoryURL is the repository's address; empty where it is not known.
+func (j Job) RepositoryURL() string {
 	if j.ServerURL == "" || j.Repository == "" {
 		return ""
 	}
 	return strings.TrimSuffix(j.ServerURL, "/") + "/" + j.Repository
 }
 
-func (j Job) runURL() string {
-	if j.RunURL != "" || j.repoURL() == "" || j.Run == "" {
+func (j Job) ResolveRunURL() string {
+	if j.RunURL != "" || j.RepositoryURL() == "" || j.Run == "" {
 		return j.RunURL
 	}
-	return j.repoURL() + "/actions/runs/" + j.Run
+	return j.RepositoryURL() + "/actions/runs/" + j.Run
 }

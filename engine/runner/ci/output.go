@@ -1,4 +1,4 @@
-package runner
+package ci
 
 import (
 	"github.com/united-workforce/uwf/gitcas"
