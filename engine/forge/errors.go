@@ -67,3 +67,19 @@ func (e *Error) Unwrap() []error {
 	}
 	return []error{e.Kind, e.Cause}
 }
+
+// IsUnsure reports whether a call failed that may have been carried out.
+func IsUnsure(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Unsure
+}
+
+// IsRefused reports whether a forge said no, so that asking again does not help.
+func IsRefused(err error) bool {
+	for _, kind := range []error{ErrForbidden, ErrAuth, ErrNotFound, ErrInvalid} {
+		if errors.Is(err, kind) {
+			return !IsUnsure(err)
+		}
+	}
+	return false
+}

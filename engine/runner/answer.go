@@ -24,7 +24,7 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 		if !ok {
 			return j.intake.denied(ctx, why)
 		}
-		return j.intake.finder.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
+		return j.intake.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
 	}()
 	return j.finish(ctx, err)
 }

@@ -48,8 +48,8 @@ func (j *gate) actors() []event.User {
 	if j.ev.Kind == event.Comment {
 		who = append([]event.User{j.ev.CommentAuthor}, who...)
 	}
-	if again := j.Job.TriggeringActor; j.Job.Attempt > 1 && again != "" && again != j.Job.Actor {
-		who = append(who, event.User{Login: again, Bot: isBot(again)})
+	if again := j.startedAgainBy(); again != "" {
+		who = append(who, event.User{Login: again, Bot: forge.IsBot(again)})
 	}
 	var out []event.User
 	for _, w := range who {
@@ -66,7 +66,7 @@ func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, er
 	switch {
 	case who.Login == "":
 		return false, "the event doesn't say who did it", nil
-	case who.Bot || isBot(who.Login):
+	case who.Bot || forge.IsBot(who.Login):
 		if named {
 			return true, "", nil
 		}
@@ -102,17 +102,12 @@ func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 	}
 	me, err := j.Forge.Me(ctx)
 	switch {
-	case refused(err):
+	case forge.IsRefused(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("find out whose token this job has: %w", err)
 	}
 	return me.ID != o.ID && !strings.EqualFold(me.Login, o.Login), nil
-}
-
-// isBot tells apps and the job's own token by their names, where the payload doesn't.
-func isBot(login string) bool {
-	return strings.HasSuffix(login, "[bot]") || login == "gitea-actions" || login == "forgejo-actions"
 }
 
 // ours reports whether an account is the one that issues are assigned to for uwf to
@@ -122,7 +117,7 @@ func (j *gate) ours(login string) bool {
 	if login == label || login == label+"[bot]" || login == label+"-bot" {
 		return true
 	}
-	return (isBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.Inputs.Allow, login)
+	return (forge.IsBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.Inputs.Allow, login)
 }
 
 // confirmComment asks the forge for the comment with the command: whoever can write the

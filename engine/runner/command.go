@@ -78,17 +78,17 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 		return j.startByCommand(ctx, c, *s)
 	}
 	if c.Verb == verbHelp {
-		return j.finder.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
+		return j.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
 	}
 	if why := j.options(c); why != "" {
-		return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
+		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
 	}
 	f, err := j.finder.findFor(ctx, c, *s)
 	if err != nil {
 		return err
 	}
 	if f == nil {
-		return j.finder.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
+		return j.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
 	}
 	switch c.Verb {
 	case verbResume:
@@ -102,7 +102,7 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	case verbFork:
 		return j.fork(ctx, c, f)
 	}
-	return j.finder.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
+	return j.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
 }
 
 // aliasPattern is an agent's name. A comment may not bring a command line along.
@@ -131,18 +131,18 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 		words = append(words, name)
 	}
 	if why := j.options(c); why != "" {
-		return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
+		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
 	}
 	if n, ok := c.Option("max-steps"); ok {
 		limits, err := limitsOf(c)
 		if err != nil {
-			return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
+			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
 		}
 		j.Inputs.MaxSteps = int(limits["maxSteps"])
 	}
 	if len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
-			return j.finder.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
+			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
 		}
 		a.workflow = words[0]
 	}
@@ -155,7 +155,7 @@ func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error
 	if err != nil {
 		return j.finder.refuse(ctx, f.id, verbResume, err.Error())
 	}
-	if again := j.startedAgainBy(); again != "" {
+	if again := j.gate.startedAgainBy(); again != "" {
 		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
 		return j.takeOn(ctx, f)
 	}
@@ -300,7 +300,7 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 		}
 		return err
 	}
-	j.hook(nil, "started")
+	j.hook("started")
 	if !started.Existed {
 		j.made = started.Thread
 	}

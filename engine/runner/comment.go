@@ -15,7 +15,7 @@ import (
 func (j *effects) newSticky(id gitcas.ThreadID) *sticky.Comment {
 	return &sticky.Comment{
 		Forge: j.Forge, Thread: string(id), Off: j.Inputs.Comment.Off, Fresh: j.made == id,
-		Clean: j.clean, Warn: j.warn, Hook: func(point string) { j.hook(nil, point) }, Bot: isBot,
+		Clean: j.clean, Warn: j.warn, Hook: j.hook,
 	}
 }
 

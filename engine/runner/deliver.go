@@ -29,7 +29,7 @@ func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) 
 	var undelivered *life.DeliverError
 	switch {
 	case err == nil:
-		j.hook(nil, "delivered")
+		j.hook("delivered")
 		if terr := j.work.Tidy(ctx, id); terr != nil {
 			j.warn("the working folder stays", terr)
 		}

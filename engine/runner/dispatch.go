@@ -110,9 +110,9 @@ func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node
 	switch {
 	case err == nil:
 		j.sent, j.ahead = true, nil
-		j.hook(nil, "dispatched")
+		j.hook("dispatched")
 		return nil
-	case refused(err), errors.Is(err, errNoFile):
+	case forge.IsRefused(err), errors.Is(err, errNoFile):
 		return j.stranded(ctx, id, head.Hash, p, err)
 	default:
 		j.warn("the next job could not be started now; a scheduled run makes up for it", err)

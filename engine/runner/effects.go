@@ -146,26 +146,11 @@ func (j *effects) clean(s string) (string, error) {
 	return text, nil
 }
 
-// hook is a durable point, where there was no error.
-func (j *effects) hook(err error, point string) {
-	if err == nil && j.Hook != nil {
+// hook is a durable point.
+func (j *effects) hook(point string) {
+	if j.Hook != nil {
 		j.Hook(point)
 	}
-}
-
-func unsure(err error) bool {
-	var e *forge.Error
-	return errors.As(err, &e) && e.Unsure
-}
-
-// refused reports whether a forge said no, so that asking again does not help.
-func refused(err error) bool {
-	for _, kind := range []error{forge.ErrForbidden, forge.ErrAuth, forge.ErrNotFound, forge.ErrInvalid} {
-		if errors.Is(err, kind) {
-			return !unsure(err)
-		}
-	}
-	return false
 }
 
 // defaultBranch asks for the default branch's name: somebody may have renamed it since

@@ -217,3 +217,28 @@ func (j *finder) past(f *found) report.Thread {
 	}
 	return t
 }
+
+// refuse answers that a command doesn't fit the thread as it is.
+func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
+	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
+	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
+		j.about(f.p)
+		r.Thread = j.asIs(f)
+	}
+	return j.say(ctx, r)
+}
+
+// tellStopped says that nobody works on a thread any more that was cancelled while somebody
+// did. What else became of it somebody else says.
+func (j *finder) tellStopped(ctx context.Context, id gitcas.ThreadID) {
+	ctx, cancel := effectContext(ctx)
+	defer cancel()
+	f, err := j.foundByID(ctx, id)
+	if err != nil {
+		j.warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
+		j.tell(ctx, f.p, j.past(f))
+	}
+}

@@ -103,10 +103,10 @@ func userID(login string) int64 {
 // Me is who comments. GitHub tells no job whose its token is.
 func (f *fakeForge) Me(context.Context) (u forge.User, err error) {
 	err = f.do("me", func() error {
-		if f.flavour == forge.GitHub && isBot(f.author) {
+		if f.flavour == forge.GitHub && forge.IsBot(f.author) {
 			return &forge.Error{Do: "look up whose token this is", Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"}
 		}
-		u = forge.User{Login: f.author, ID: userID(f.author), Bot: isBot(f.author)}
+		u = forge.User{Login: f.author, ID: userID(f.author), Bot: forge.IsBot(f.author)}
 		return nil
 	})
 	return u, err

@@ -29,8 +29,8 @@ type job struct {
 func newJob(r *Runner, ev event.Event) *job {
 	inputs := r.Inputs
 	e := &effects{Engine: r.Engine, Forge: r.Forge, Inputs: &inputs, Job: r.Job, Out: r.Out, Now: r.Now, Hook: r.Hook, ev: ev, store: r.Job.Store}
-	e.Engine.By = e.personBehind()
 	g := &gate{effects: e}
+	e.Engine.By = g.personBehind()
 	f := &finder{effects: e, idle: r.Idle}
 	d := &dispatcher{effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
 	s := &steps{effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery{e}, work: r.Work}

@@ -40,7 +40,7 @@ func (j *effects) mark(ctx context.Context, p *picture.Picture, name string) {
 			j.unmark(ctx, p, l.Name)
 		}
 	}
-	j.hook(nil, "labelled")
+	j.hook("labelled")
 }
 
 // unmark takes labels off. That they are not there is no error.

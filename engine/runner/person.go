@@ -10,7 +10,7 @@ import (
 // personBehind is who did what the event is about, as the record has it; nil: nobody did,
 // or the payload doesn't say who. What they may do is looked up before anything is done
 // for them. In a run that somebody else started again it is that person.
-func (j *effects) personBehind() *story.Person {
+func (j *gate) personBehind() *story.Person {
 	who, address := j.ev.Sender, j.Job.ResolveRunURL()
 	switch again := j.startedAgainBy(); {
 	case again != "":
@@ -23,7 +23,7 @@ func (j *effects) personBehind() *story.Person {
 		address = j.ev.Subject.URL
 	}
 	by := record.By{Kind: record.ByForge, Login: who.Login, ID: who.ID, URL: address}
-	if who.Bot || isBot(who.Login) {
+	if who.Bot || forge.IsBot(who.Login) {
 		by.Kind = record.ByBot
 	}
 	if by.Check() != nil {
@@ -37,7 +37,7 @@ func (j *effects) personBehind() *story.Person {
 
 // startedAgainBy is who started this run again, where that is another account than the
 // one that the event is by; empty: nobody.
-func (j *effects) startedAgainBy() string {
+func (j *gate) startedAgainBy() string {
 	if again := j.Job.TriggeringActor; j.Job.Attempt > 1 && again != j.Job.Actor {
 		return again
 	}

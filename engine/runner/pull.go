@@ -103,7 +103,7 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 		t.State = report.NoChanges
 		t.Links.Compare = ""
 		return nil
-	case refused(err):
+	case forge.IsRefused(err):
 		t.Prevented = j.prevented(err)
 		j.warn("the pull request could not be opened", err)
 		return nil
@@ -177,9 +177,9 @@ func (j *delivery) onePull(ctx context.Context, p *picture.Picture, n forge.NewP
 	}
 	switch {
 	case err == nil:
-		j.hook(nil, "pull-created")
+		j.hook("pull-created")
 		return made, false, nil
-	case errors.Is(err, forge.ErrExists), unsure(err):
+	case errors.Is(err, forge.ErrExists), forge.IsUnsure(err):
 		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
 		if ferr != nil || !ok || !found.Open {
 			return made, false, errors.Join(err, ferr)
@@ -210,6 +210,6 @@ func (j *delivery) updatePull(ctx context.Context, p *picture.Picture, found for
 		j.warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
 		return nil
 	}
-	j.hook(nil, "pull-updated")
+	j.hook("pull-updated")
 	return nil
 }

@@ -59,7 +59,7 @@ func sentence(s string) string {
 }
 
 // say answers a command, and ends the job green.
-func (j *finder) say(ctx context.Context, r report.Reply) error {
+func (j *effects) say(ctx context.Context, r report.Reply) error {
 	if s := j.ev.Subject; s != nil {
 		if err := j.reply(ctx, s.Number, r); err != nil {
 			j.warn("the command could not be answered", err)
@@ -72,31 +72,6 @@ func (j *finder) say(ctx context.Context, r report.Reply) error {
 		return j.quiet("/uwf " + r.Verb + ": there is no thread here")
 	}
 	return j.quiet("/uwf " + r.Verb + ": " + or(r.Why, "that can't be done"))
-}
-
-// refuse answers that a command doesn't fit the thread as it is.
-func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
-	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
-	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
-		j.about(f.p)
-		r.Thread = j.asIs(f)
-	}
-	return j.say(ctx, r)
-}
-
-// tellStopped says that nobody works on a thread any more that was cancelled while somebody
-// did. What else became of it somebody else says.
-func (j *finder) tellStopped(ctx context.Context, id gitcas.ThreadID) {
-	ctx, cancel := effectContext(ctx)
-	defer cancel()
-	f, err := j.foundByID(ctx, id)
-	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
-		return
-	}
-	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
-		j.tell(ctx, f.p, j.past(f))
-	}
 }
 
 func firstLine(s string) string {

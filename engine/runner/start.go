@@ -113,7 +113,7 @@ func (j *intake) start(ctx context.Context, a asked) error {
 	if err != nil {
 		return j.unstarted(ctx, a, err)
 	}
-	j.hook(nil, "started")
+	j.hook("started")
 	j.out.Thread, j.out.Head, j.out.NextRole, j.out.Status = started.Thread, started.Head, started.Role, started.Status
 	if !started.Existed {
 		j.made = started.Thread

@@ -87,7 +87,7 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 			return
 		}
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
-		j.hook(nil, "dispatched")
+		j.hook("dispatched")
 	}
 }
 

@@ -36,8 +36,6 @@ type Comment struct {
 	Hook  func(point string)
 	// text is what it says, as far as that is known.
 	text string
-	// Bot tells accounts of apps by their names.
-	Bot func(login string) bool
 }
 
 // Write makes the comment say body.
@@ -104,8 +102,7 @@ func (c *Comment) judged(err error) error {
 func (c *Comment) create(ctx context.Context, body string) error {
 	made, err := c.Forge.CreateComment(ctx, c.Number, body)
 	if err != nil {
-		var e *forge.Error
-		if !errors.As(err, &e) || !e.Unsure {
+		if !forge.IsUnsure(err) {
 			return err
 		}
 		// It may be there all the same.
@@ -141,10 +138,10 @@ func (c *Comment) find(ctx context.Context, author string) (bool, error) {
 		if !ok || id != c.Thread || author != "" && one.Author != author {
 			continue
 		}
-		if c.Bot(one.Author) && !bot {
+		if forge.IsBot(one.Author) && !bot {
 			ours, bot = nil, true
 		}
-		if c.Bot(one.Author) == bot {
+		if forge.IsBot(one.Author) == bot {
 			ours = append(ours, one)
 		}
 	}

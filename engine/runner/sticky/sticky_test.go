@@ -130,7 +130,6 @@ func TestWrite(t *testing.T) {
 			warned := false
 			k.Warn = func(string, error) { warned = true }
 			k.Hook = func(string) {}
-			k.Bot = func(login string) bool { return strings.HasSuffix(login, "[bot]") }
 			err := k.Write(t.Context(), now)
 			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
 				t.Errorf("the error is %v, want %v", err, c.err)

@@ -3,6 +3,7 @@ package forge
 import (
 	"fmt"
 	"net/url"
+	"strings"
 )
 
 // NoReply is the address by which a forge knows an account's commits without telling its
@@ -18,4 +19,9 @@ func NoReply(flavour Flavour, server, login string, id int64) string {
 		return fmt.Sprintf("%d+%s@users.noreply.%s", id, login, u.Hostname())
 	}
 	return login + "@users.noreply." + u.Hostname()
+}
+
+// IsBot tells apps and the job's own token by their names, where the payload doesn't.
+func IsBot(login string) bool {
+	return strings.HasSuffix(login, "[bot]") || login == "gitea-actions" || login == "forgejo-actions"
 }
