@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
@@ -26,7 +27,7 @@ type announcer struct {
 // Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	a.j.announce(ctx, t)
-	if err := a.j.gate.mayWorkOn(ctx, t.Thread, t.Entry, a.j.last); err != nil {
+	if err := a.j.gate.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
 		return task.Draft{}, err
 	}
 	watch, err := a.j.watch(t)
@@ -41,16 +42,16 @@ func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 func (j *steps) announce(ctx context.Context, t task.Task) {
 	p, err := picture.Claimed(t)
 	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
+		j.Warn("the thread's comment could not be brought up to date", err)
 		return
 	}
-	j.last = p
-	v := j.view(p, report.Running)
+	j.Last = p
+	v := j.DescribeThread(p, report.Running)
 	v.Question = ""
 	v.Role, v.Agent, v.Since = t.Role, t.Agent, j.Now()
-	j.tell(ctx, p, v)
+	j.UpdateComment(ctx, p, v)
 	if n := t.Entry.Next; n != nil && (n.Answer != "" || n.Forgiven > 0) {
-		j.unmark(ctx, p, labelWaiting, labelFailed) // somebody let it go on
+		j.RemoveLabels(ctx, p, effects.LabelWaiting, effects.LabelFailed) // somebody let it go on
 	}
 }
 
@@ -93,7 +94,7 @@ func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, 
 // leaves what it did as an artifact. It writes nothing else anywhere.
 func (j *steps) agentOnly(ctx context.Context) error {
 	if j.Inputs.Thread == "" {
-		return j.quiet("there is no step to do yet: the job that may write starts the thread")
+		return j.EndGreen("there is no step to do yet: the job that may write starts the thread")
 	}
 	if err := j.work.Use(ctx, j.Inputs.Thread); err != nil {
 		return err
@@ -103,11 +104,11 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	j.Engine.Agent = watched{agent, j}
 	captured := artifact.Capture(j.Engine)
 	res, err := j.Engine.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
-	j.note(res)
+	j.NoteResult(res)
 	// What it did is on no state branch yet.
-	j.out.Done = false
+	j.Outcome.Done = false
 	if h := j.Inputs.Head.Hash; h != "" {
-		j.out.Head = h
+		j.Outcome.Head = h
 	}
 	a, ran := captured.Artifact()
 	if ran {
@@ -118,9 +119,9 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	}
 	switch life.KindOf(err) {
 	case life.KindDone:
-		return j.quiet("no agent had to run; the job that may write does the rest")
+		return j.EndGreen("no agent had to run; the job that may write does the rest")
 	case life.KindNotYours, life.KindSuspended, life.KindLimit:
-		return j.quiet(err.Error())
+		return j.EndGreen(err.Error())
 	}
 	return err
 }
@@ -153,7 +154,7 @@ func checked(watch workflowfiles.Watch, t task.Task, failed error) error {
 // watch looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
 func (j *steps) watch(t task.Task) (workflowfiles.Watch, error) {
-	if j.Job.WorkflowFiles || j.gitea() || t.Workspace == "" {
+	if j.Job.WorkflowFiles || j.IsGitea() || t.Workspace == "" {
 		return workflowfiles.Watch{}, nil
 	}
 	watch, err := workflowfiles.Look(t.Workspace)

@@ -15,7 +15,7 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 	j := newJob(r, ev)
 	err := func() error {
 		if j.Inputs.Command == ci.CommandRun {
-			return j.quiet("the comment's command can't be understood")
+			return j.EndGreen("the comment's command can't be understood")
 		}
 		ok, why, err := j.gate.mayStart(ctx)
 		if err != nil {
@@ -24,7 +24,7 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 		if !ok {
 			return j.intake.denied(ctx, why)
 		}
-		return j.intake.say(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
+		return j.intake.AnswerCommand(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
 	}()
 	return j.finish(ctx, err)
 }
@@ -51,6 +51,6 @@ func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
 		return
 	}
 	if ok, _, err := j.gate.mayStart(ctx); err == nil && ok {
-		j.answer(ctx, ev.Subject.Number, j.couldNot("begin", errors.New(why)))
+		j.PostAnswer(ctx, ev.Subject.Number, j.DescribeFailure("begin", errors.New(why)))
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 )
 
 // gate says what the people behind an event may have done, and where agents may work.
 type gate struct {
-	*effects
+	*effects.Effects
 	allowed bool // the people behind the event may start and steer
 	// confirmed: the comment with the command is what its author wrote, who may give it.
 	confirmed bool
@@ -44,9 +45,9 @@ func (j *gate) mayStart(ctx context.Context) (ok bool, why string, err error) {
 // actors are everybody who has to be allowed: who did it; for a comment its author, and
 // whoever edited it; and who started the re-run.
 func (j *gate) actors() []event.User {
-	who := []event.User{j.ev.Sender}
-	if j.ev.Kind == event.Comment {
-		who = append([]event.User{j.ev.CommentAuthor}, who...)
+	who := []event.User{j.Event.Sender}
+	if j.Event.Kind == event.Comment {
+		who = append([]event.User{j.Event.CommentAuthor}, who...)
 	}
 	if again := j.startedAgainBy(); again != "" {
 		who = append(who, event.User{Login: again, Bot: forge.IsBot(again)})
@@ -95,9 +96,9 @@ func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, er
 // owner's, which the forge put into the event. Whoever the job's own token stands for is
 // not meant: what that does, jobs do. Where the forge doesn't say who that is, nobody is.
 func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
-	o := j.ev.Repo.Owner
+	o := j.Event.Repo.Owner
 	login, _, _ := strings.Cut(j.Job.Repository, "/")
-	if j.ev.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
+	if j.Event.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
 		return false, nil
 	}
 	me, err := j.Forge.Me(ctx)
@@ -113,7 +114,7 @@ func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 // ours reports whether an account is the one that issues are assigned to for uwf to
 // take them: that of the label's name, or a bot that may start threads.
 func (j *gate) ours(login string) bool {
-	label := j.label()
+	label := j.StartLabel()
 	if login == label || login == label+"[bot]" || login == label+"-bot" {
 		return true
 	}
@@ -125,11 +126,11 @@ func (j *gate) ours(login string) bool {
 // what the event says, in one line.
 func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
 	ask := j.Forge.Comment
-	if j.ev.Review {
+	if j.Event.Review {
 		ask = j.Forge.ReviewComment
 	}
-	c, err := ask(ctx, j.ev.CommentID)
-	who := j.ev.CommentAuthor
+	c, err := ask(ctx, j.Event.CommentID)
+	who := j.Event.CommentAuthor
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return "the comment is not there any more", nil
@@ -137,9 +138,9 @@ func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
 		return "", fmt.Errorf("look for the comment: %w", err)
 	case who.ID != 0 && c.AuthorID != 0 && who.ID != c.AuthorID, !strings.EqualFold(who.Login, c.Author):
 		return fmt.Sprintf("the comment is by %s, and the event says %s", c.Author, who.Login), nil
-	case c.Number != j.ev.Subject.Number:
-		return fmt.Sprintf("the comment is on #%d, and the event says #%d", c.Number, j.ev.Subject.Number), nil
-	case strings.TrimSpace(c.Body) != strings.TrimSpace(j.ev.CommentBody):
+	case c.Number != j.Event.Subject.Number:
+		return fmt.Sprintf("the comment is on #%d, and the event says #%d", c.Number, j.Event.Subject.Number), nil
+	case strings.TrimSpace(c.Body) != strings.TrimSpace(j.Event.CommentBody):
 		return "the comment was edited since: write another one", nil
 	}
 	j.written = c.Created
@@ -148,6 +149,6 @@ func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
 
 // addsLabel reports whether the event put our label on.
 func (j *gate) addsLabel() bool {
-	label := j.label()
-	return slices.ContainsFunc(j.ev.Added, func(l string) bool { return strings.EqualFold(l, label) })
+	label := j.StartLabel()
+	return slices.ContainsFunc(j.Event.Added, func(l string) bool { return strings.EqualFold(l, label) })
 }

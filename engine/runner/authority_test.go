@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -106,7 +108,7 @@ func TestOwnerOfAPersonalRepository(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, kind := range []event.Kind{event.Labeled, event.Comment} {
 				w := newWorld(t)
-				w.forge.flavour, w.forge.author = forge.Gitea, or(c.token, "gitea-actions")
+				w.forge.flavour, w.forge.author = forge.Gitea, cmp.Or(c.token, "gitea-actions")
 				if c.forge != nil {
 					c.forge(w.forge)
 				}

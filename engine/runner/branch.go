@@ -25,7 +25,7 @@ func (j *gate) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.E
 	if branch == "" || branch == gitcas.WorkBranch(id) {
 		return nil
 	}
-	trunk, err := j.defaultBranch(ctx)
+	trunk, err := j.DefaultBranch(ctx)
 	if err != nil {
 		return err
 	}

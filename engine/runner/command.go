@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -23,7 +24,7 @@ import (
 
 // commands does what people say in comments.
 type commands struct {
-	*effects
+	*effects.Effects
 	gate   *gate
 	finder *finder
 	steps  *steps
@@ -44,9 +45,9 @@ const (
 // command does what a comment says, and answers it: where nothing of it shows in the
 // thread's comment, in words. Errors are told when the job ends.
 func (j *commands) command(ctx context.Context) error {
-	c, s := j.ev.Command, j.ev.Subject
+	c, s := j.Event.Command, j.Event.Subject
 	if c == nil || s == nil {
-		return j.quiet("the comment holds no command")
+		return j.EndGreen("the comment holds no command")
 	}
 	// Before anything is answered: strangers don't make a job comment.
 	ok, why, err := j.gate.mayStart(ctx)
@@ -63,10 +64,10 @@ func (j *commands) command(ctx context.Context) error {
 		return j.intake.denied(ctx, why)
 	}
 	j.gate.confirmed = true
-	if err = j.obeyCommand(ctx, c, s); err == nil && !j.spoke && j.Job.Attempt <= 1 {
-		why := sentence(firstLine(j.out.Notice))
-		if err := j.reply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
-			j.warn("the command could not be answered", err)
+	if err = j.obeyCommand(ctx, c, s); err == nil && !j.Spoke && j.Job.Attempt <= 1 {
+		why := effects.MakeSentence(effects.FirstLine(j.Outcome.Notice))
+		if err := j.PostReply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
+			j.Warn("the command could not be answered", err)
 		}
 	}
 	return err
@@ -78,17 +79,17 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 		return j.startByCommand(ctx, c, *s)
 	}
 	if c.Verb == verbHelp {
-		return j.say(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
+		return j.AnswerCommand(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
 	}
 	if why := j.options(c); why != "" {
-		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
+		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
 	}
 	f, err := j.finder.findFor(ctx, c, *s)
 	if err != nil {
 		return err
 	}
 	if f == nil {
-		return j.say(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
+		return j.AnswerCommand(ctx, report.Reply{Kind: report.NoThread, Verb: c.Verb})
 	}
 	switch c.Verb {
 	case verbResume:
@@ -102,7 +103,7 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	case verbFork:
 		return j.fork(ctx, c, f)
 	}
-	return j.say(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
+	return j.AnswerCommand(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
 }
 
 // aliasPattern is an agent's name. A comment may not bring a command line along.
@@ -131,18 +132,18 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 		words = append(words, name)
 	}
 	if why := j.options(c); why != "" {
-		return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
+		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
 	}
 	if n, ok := c.Option("max-steps"); ok {
 		limits, err := limitsOf(c)
 		if err != nil {
-			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
+			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
 		}
 		j.Inputs.MaxSteps = int(limits["maxSteps"])
 	}
 	if len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
-			return j.say(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
+			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
 		}
 		a.workflow = words[0]
 	}
@@ -156,7 +157,7 @@ func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error
 		return j.finder.refuse(ctx, f.id, verbResume, err.Error())
 	}
 	if again := j.gate.startedAgainBy(); again != "" {
-		j.notice(again + " started this run again: the words of " + j.ev.CommentAuthor.Login + " are not said once more")
+		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
 		return j.takeOn(ctx, f)
 	}
 	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
@@ -228,21 +229,21 @@ func (j *commands) retry(ctx context.Context, c *event.Command, f *found) error 
 
 // status writes the thread's comment anew.
 func (j *commands) status(ctx context.Context, f *found) error {
-	j.about(f.p)
+	j.SelectComment(f.p)
 	t := j.finder.asIs(f)
-	j.tell(ctx, f.p, t)
-	j.out.Thread, j.out.Head, j.out.Step, j.out.Status = f.id, f.p.Entry.Head, len(f.p.Chain.Steps), string(f.p.Entry.Status)
+	j.UpdateComment(ctx, f.p, t)
+	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Step, j.Outcome.Status = f.id, f.p.Entry.Head, len(f.p.Chain.Steps), string(f.p.Entry.Status)
 	if f.ended == nil {
-		j.record(ctx, f.p)
+		j.RecordComment(ctx, f.p)
 	} else {
-		j.out.Status, j.out.Done, j.out.PullRequest = f.ended.Reason, true, f.ended.PR
+		j.Outcome.Status, j.Outcome.Done, j.Outcome.PullRequest = f.ended.Reason, true, f.ended.PR
 	}
-	return j.quiet(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
+	return j.EndGreen(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
 }
 
 // cancel ends a thread for good.
 func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error {
-	reason := cancelledBy(j.ev.CommentAuthor.Login)
+	reason := cancelledBy(j.Event.CommentAuthor.Login)
 	if text := strings.TrimSpace(sanitize.Incoming(c.Text)); text != "" {
 		reason += ": " + text
 	}
@@ -256,14 +257,14 @@ func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error
 	f.ended = &line
 	t := j.finder.past(f)
 	t.Stopping = f.claimed()
-	j.tell(ctx, f.p, t)
-	for _, l := range labels() {
-		if j.carries(f.p.Trigger.Number, l.Name) {
-			j.unmark(ctx, f.p, l.Name)
+	j.UpdateComment(ctx, f.p, t)
+	for _, l := range effects.Labels() {
+		if j.HasLabel(f.p.Trigger.Number, l.Name) {
+			j.RemoveLabels(ctx, f.p, l.Name)
 		}
 	}
-	j.out.Thread, j.out.Head, j.out.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
-	return j.quiet(fmt.Sprintf("thread %s is cancelled", f.id))
+	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
+	return j.EndGreen(fmt.Sprintf("thread %s is cancelled", f.id))
 }
 
 // fork begins another thread with the first steps of this one.
@@ -289,7 +290,7 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, picture.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.ev.CommentID)
+	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, picture.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.Event.CommentID)
 	if over, err := j.forkedBefore(ctx, key); err != nil || over {
 		return err
 	}
@@ -300,11 +301,11 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 		}
 		return err
 	}
-	j.hook("started")
+	j.CallHook("started")
 	if !started.Existed {
-		j.made = started.Thread
+		j.Made = started.Thread
 	}
-	j.sticky = nil
+	j.Comment = nil
 	head, err := j.intake.present(ctx, started.Thread)
 	if err != nil {
 		return err
@@ -333,7 +334,7 @@ func (j *commands) forkedBefore(ctx context.Context, key string) (over bool, err
 		return nil
 	})
 	if over {
-		j.notice("the fork that this command began is over")
+		j.PostNotice("the fork that this command began is over")
 	}
 	return over, err
 }
@@ -380,7 +381,7 @@ func plain(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 4
 func steerError(err error) string {
 	var refused *life.RefusedError
 	if errors.As(err, &refused) {
-		return sentence(refused.Reason)
+		return effects.MakeSentence(refused.Reason)
 	}
-	return sentence(firstLine(err.Error()))
+	return effects.MakeSentence(effects.FirstLine(err.Error()))
 }

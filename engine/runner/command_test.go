@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
@@ -67,7 +68,7 @@ func TestFailureAndRetry(t *testing.T) {
 	if codeOf(err) != 1 || out.Status != "failed" || len(a.out.errors) != 1 {
 		t.Fatalf("the job ended with %v: %+v, %v", err, out, a.out.errors)
 	}
-	w.labeledOnly(7, labelFailed)
+	w.labeledOnly(7, effects.LabelFailed)
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "no idea what to do") || !strings.Contains(got[0], "refs/uwf/attempts/") || !strings.Contains(got[0], "/uwf retry") {
 		t.Errorf("the comment says %q", got)
 	}
@@ -119,7 +120,7 @@ func TestTooManyFailures(t *testing.T) {
 	if err != nil || out.Status != "suspended" || len(w.ran) != 3 {
 		t.Errorf("the fourth job ended with %v: %+v, agents %v", err, out, w.ran)
 	}
-	w.labeledOnly(7, labelFailed)
+	w.labeledOnly(7, effects.LabelFailed)
 	w.say = nil
 	w.command(7, "/uwf retry")
 	w.drain()
@@ -138,7 +139,7 @@ func TestLimit(t *testing.T) {
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "/uwf resume --max-steps=") {
 		t.Errorf("the comment says %q", got)
 	}
-	w.labeledOnly(7, labelWaiting)
+	w.labeledOnly(7, effects.LabelWaiting)
 	w.command(7, "/uwf resume --max-steps=10")
 	w.drain()
 	w.delivered(7, 2)
@@ -159,7 +160,7 @@ func TestBrokenJob(t *testing.T) {
 	if _, e := w.only(); e.Status != gitcas.StatusSuspended || !strings.Contains(e.Suspended.Reason, "names no agent") {
 		t.Errorf("the entry is %+v", e)
 	}
-	w.labeledOnly(7, labelFailed)
+	w.labeledOnly(7, effects.LabelFailed)
 	w.later(time.Hour)
 	w.sweepRun()
 	if len(w.forge.sent) != 0 {

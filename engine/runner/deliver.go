@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -14,10 +15,10 @@ import (
 // deliver makes a thread's end known: a pull request and the last words of its
 // comment. The engine takes it off the tip then.
 func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
-	if p := j.last; p == nil || p.ID != id {
-		j.pictureOf(ctx, id)
+	if p := j.Last; p == nil || p.ID != id {
+		j.LoadPictureOrLast(ctx, id)
 	}
-	if p := j.last; p != nil && p.ID == id {
+	if p := j.Last; p != nil && p.ID == id {
 		if err := j.gate.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
 			return j.broken(ctx, id, head.Hash, err)
 		}
@@ -25,17 +26,17 @@ func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) 
 	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
 		return j.delivery.handOver(ctx, id, d)
 	}})
-	j.note(res)
+	j.NoteResult(res)
 	var undelivered *life.DeliverError
 	switch {
 	case err == nil:
-		j.hook("delivered")
+		j.CallHook("delivered")
 		if terr := j.work.Tidy(ctx, id); terr != nil {
-			j.warn("the working folder stays", terr)
+			j.Warn("the working folder stays", terr)
 		}
 		return nil
 	case life.KindOf(err) == life.KindNotYours:
-		return j.quiet(err.Error())
+		return j.EndGreen(err.Error())
 	case life.KindOf(err) == life.KindSuspended:
 		return j.waits(ctx, res)
 	case errors.As(err, &undelivered):
@@ -46,11 +47,11 @@ func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) 
 
 // undelivered tells that a thread's end could not be made known.
 func (j *steps) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
-	p := j.pictureOf(ctx, id)
+	p := j.LoadPictureOrLast(ctx, id)
 	if p == nil {
 		return
 	}
-	t := j.view(p, report.Failed)
+	t := j.DescribeThread(p, report.Failed)
 	t.Question, t.Role = "", ""
 	t.Failure = countTries(p.Entry)
 	t.Failure.Phase, t.Failure.Message, t.Failure.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
@@ -58,8 +59,8 @@ func (j *steps) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.D
 	if err.Waits {
 		t.Failure.Advice = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again."
 	}
-	j.tell(ctx, p, t)
+	j.UpdateComment(ctx, p, t)
 	if err.Waits {
-		j.mark(ctx, p, labelFailed)
+		j.SetLabel(ctx, p, effects.LabelFailed)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
@@ -18,7 +19,7 @@ import (
 
 // dispatcher starts the next jobs of threads.
 type dispatcher struct {
-	*effects
+	*effects.Effects
 	sent    bool         // the next job of this one's thread was started
 	rescued int          // what the next job is told of those that died
 	ahead   *lease.Lease // the claim for the jobs that are to be started; nil: none
@@ -59,7 +60,7 @@ var errNoFile = errors.New("which workflow file this job is from is not known (n
 func (j *dispatcher) send(ctx context.Context, n next) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = effectContext(ctx)
+		ctx, cancel = effects.WithEffectTime(ctx)
 		defer cancel()
 	}
 	file := j.Inputs.Dispatch
@@ -76,7 +77,7 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 	if file == "" {
 		return errNoFile
 	}
-	ref, err := j.defaultBranch(ctx)
+	ref, err := j.DefaultBranch(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 		return err
 	}
 	// The forge may know the default branch by another name than git.
-	if now, aerr := j.askBranch(ctx); aerr == nil && now != ref {
+	if now, aerr := j.AskDefaultBranch(ctx); aerr == nil && now != ref {
 		_, err = j.Forge.Dispatch(ctx, file, now, n.inputs())
 	}
 	return err
@@ -95,11 +96,11 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
 func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
-		j.notice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
+		j.PostNotice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
 	}
 	if err := j.claimAhead(ctx, id, head, p); err != nil {
-		return j.quiet(err.Error())
+		return j.EndGreen(err.Error())
 	}
 	n := j.nextOf(id, head, p)
 	n.claim = j.ahead.Nonce()
@@ -110,12 +111,12 @@ func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node
 	switch {
 	case err == nil:
 		j.sent, j.ahead = true, nil
-		j.hook("dispatched")
+		j.CallHook("dispatched")
 		return nil
 	case forge.IsRefused(err), errors.Is(err, errNoFile):
 		return j.stranded(ctx, id, head.Hash, p, err)
 	default:
-		j.warn("the next job could not be started now; a scheduled run makes up for it", err)
+		j.Warn("the next job could not be started now; a scheduled run makes up for it", err)
 	}
 	return nil
 }
@@ -124,15 +125,15 @@ func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node
 // of their own, which can't, and the commit of the step before has not. The error says that
 // others are at work, so that none is to be started.
 func (j *dispatcher) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
-	if !j.pairs || j.ahead != nil || j.latest == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
+	if !j.pairs || j.ahead != nil || j.View == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
 		return nil
 	}
 	var err error
-	j.ahead, err = j.Engine.ClaimAhead(ctx, j.latest, id)
+	j.ahead, err = j.Engine.ClaimAhead(ctx, j.View, id)
 	if err == nil || life.KindOf(err) == life.KindNotYours {
 		return err
 	}
-	j.warn("the thread is not claimed for its next jobs", err)
+	j.Warn("the thread is not claimed for its next jobs", err)
 	return nil
 }
 
@@ -143,11 +144,11 @@ func (j *dispatcher) releaseAhead(ctx context.Context) {
 }
 
 func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
-	n := next{thread: id, head: head, store: j.store, rescued: j.rescued, comment: ci.Wanted{Off: j.Inputs.Comment.Off}, pull: ci.Wanted{Off: j.Inputs.PullRequest.Off}}
+	n := next{thread: id, head: head, store: j.StoreID, rescued: j.rescued, comment: ci.Wanted{Off: j.Inputs.Comment.Off}, pull: ci.Wanted{Off: j.Inputs.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
-	if s := j.sticky; s != nil && s.Thread == string(id) && s.ID > 0 {
+	if s := j.Comment; s != nil && s.Thread == string(id) && s.ID > 0 {
 		n.comment.ID = s.ID
 	}
 	return n
@@ -161,7 +162,7 @@ func (j *dispatcher) stranded(ctx context.Context, id gitcas.ThreadID, head node
 		return errors.Join(errors.New(reason), err)
 	}
 	if !done {
-		j.notice(fmt.Sprintf("thread %s has gone on without this job (%s)", id, reason))
+		j.PostNotice(fmt.Sprintf("thread %s has gone on without this job (%s)", id, reason))
 		return nil
 	}
 	return fmt.Errorf("thread %s waits for a person: %s", id, reason)
@@ -184,19 +185,19 @@ func dispatchAdvice(err error) string {
 // suspendTold makes a thread wait for a person, and says why in its comment. done is false
 // where it has gone on meanwhile.
 func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, why report.Failure) (done bool, err error) {
-	sctx, cancel := effectContext(ctx)
+	sctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {
 		return false, err
 	}
-	j.out.Status = string(gitcas.StatusSuspended)
+	j.Outcome.Status = string(gitcas.StatusSuspended)
 	if p != nil {
-		t := j.view(p, report.Failed)
+		t := j.DescribeThread(p, report.Failed)
 		t.Question = ""
 		why.Role = t.Role
 		t.Failure = &why
-		j.tell(ctx, p, t)
-		j.mark(ctx, p, labelFailed)
+		j.UpdateComment(ctx, p, t)
+		j.SetLabel(ctx, p, effects.LabelFailed)
 	}
 	return true, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
@@ -22,24 +23,24 @@ import (
 
 // waits tells that a person has to do something.
 func (j *steps) waits(ctx context.Context, res thread.Result) error {
-	j.out.Status = string(gitcas.StatusSuspended)
+	j.Outcome.Status = string(gitcas.StatusSuspended)
 	reason := ""
 	if res.Suspended != nil {
 		reason = res.Suspended.Reason
 	}
-	if p := j.pictureOf(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
-		t, label := j.view(p, report.Waiting), labelWaiting
+	if p := j.LoadPictureOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
+		t, label := j.DescribeThread(p, report.Waiting), effects.LabelWaiting
 		if failures(p.Entry) >= life.MaxAttempts {
-			t.State, label = report.Failed, labelFailed
+			t.State, label = report.Failed, effects.LabelFailed
 			t.Failure = countTries(p.Entry)
 			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
 			t.Question = ""
 		}
-		j.tell(ctx, p, t)
-		j.mark(ctx, p, label)
-		j.record(ctx, p)
+		j.UpdateComment(ctx, p, t)
+		j.SetLabel(ctx, p, label)
+		j.RecordComment(ctx, p)
 	}
-	return j.quiet(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, firstLine(reason)))
+	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
 }
 
 // failures are the attempts at the thread's next step that count.
@@ -63,13 +64,13 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 		if j.Inputs.Command == ci.CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
 		}
-		return j.quiet(err.Error())
+		return j.EndGreen(err.Error())
 	case life.KindSuspended:
 		if j.halted || j.Job.Attempt > 1 {
 			return j.waits(ctx, res)
 		}
-		j.out.Status = string(gitcas.StatusSuspended)
-		return j.quiet(err.Error())
+		j.Outcome.Status = string(gitcas.StatusSuspended)
+		return j.EndGreen(err.Error())
 	case life.KindLimit:
 		if errors.As(err, &limit) {
 			j.limited(ctx, res, limit)
@@ -78,7 +79,7 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 	case life.KindDamaged:
 		return err
 	}
-	j.out.Status = "failed"
+	j.Outcome.Status = "failed"
 	var failed *life.FailedError
 	if errors.As(err, &failed) && (failed.Attempt != "" || failed.Unsure) {
 		j.failed(ctx, res.Thread, err)
@@ -92,48 +93,48 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 
 // limited tells that the thread may go no further.
 func (j *steps) limited(ctx context.Context, res thread.Result, err *life.LimitError) {
-	j.out.Status = string(gitcas.StatusSuspended)
-	p := j.pictureOf(ctx, res.Thread)
+	j.Outcome.Status = string(gitcas.StatusSuspended)
+	p := j.LoadPictureOrLast(ctx, res.Thread)
 	if p == nil {
 		return
 	}
-	t := j.view(p, report.Limited)
+	t := j.DescribeThread(p, report.Limited)
 	t.Question = err.Err.Error()
 	var reached *moderator.LimitError
 	if errors.As(err.Err, &reached) {
 		t.Limit = reached.Limit
 	}
-	j.tell(ctx, p, t)
-	j.mark(ctx, p, labelWaiting)
-	j.record(ctx, p)
+	j.UpdateComment(ctx, p, t)
+	j.SetLabel(ctx, p, effects.LabelWaiting)
+	j.RecordComment(ctx, p)
 }
 
 // failed tells that the step failed, and what was kept of it.
 func (j *steps) failed(ctx context.Context, id gitcas.ThreadID, err error) {
-	p := j.pictureOf(ctx, id)
+	p := j.LoadPictureOrLast(ctx, id)
 	if p == nil {
 		return
 	}
-	t := j.view(p, report.Failed)
+	t := j.DescribeThread(p, report.Failed)
 	t.Question = ""
 	t.Failure = j.failure(p, err)
-	j.tell(ctx, p, t)
-	j.mark(ctx, p, labelFailed)
-	j.record(ctx, p)
+	j.UpdateComment(ctx, p, t)
+	j.SetLabel(ctx, p, effects.LabelFailed)
+	j.RecordComment(ctx, p)
 }
 
 // broken ends a job that could not even try: its configuration or its definition is
 // wrong, or the key is missing. The next job would fare no better, so the thread is
 // made to wait, and the sweep leaves it alone.
 func (j *steps) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, cause error) error {
-	j.out.Status = "failed"
-	j.out.Thread = id
+	j.Outcome.Status = "failed"
+	j.Outcome.Thread = id
 	if head == "" {
-		if p, err := j.look(ctx, id); err == nil {
+		if p, err := j.LoadPicture(ctx, id); err == nil {
 			head = p.Entry.Head
 		}
 	}
-	sctx, cancel := effectContext(ctx)
+	sctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	done, err := j.Engine.SuspendAt(sctx, id, head, cause.Error())
 	if err != nil {
@@ -181,5 +182,5 @@ func (j *steps) advice(err error, status gitcas.Status) string {
 	if errors.As(err, &changed) || workflowfiles.Refused(err) {
 		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
 	}
-	return strings.TrimSpace(j.pushAdvice(err) + " " + again)
+	return strings.TrimSpace(j.AdvisePush(err) + " " + again)
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -16,7 +18,7 @@ import (
 
 // finder finds the thread that people mean, alive or over, and says how it stands.
 type finder struct {
-	*effects
+	*effects.Effects
 	idle time.Duration
 }
 
@@ -132,7 +134,7 @@ func (j *finder) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, err
 	if err != nil {
 		return nil, err
 	}
-	j.store = v.StoreID()
+	j.StoreID = v.StoreID()
 	if _, alive := v.Entry(id); alive {
 		p, err := picture.Seen(ctx, v, id)
 		return &found{id: id, v: v, p: p}, err
@@ -176,18 +178,18 @@ func (j *finder) asIs(f *found) report.Thread {
 	}
 	switch e := p.Entry; {
 	case failures(e) > 0:
-		t := j.view(p, report.Failed)
+		t := j.DescribeThread(p, report.Failed)
 		t.Failure = countTries(e)
-		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
+		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, cmp.Or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
 		t.Question = ""
 		if e.Deliver {
 			t.Failure.Phase = "deliver"
 		}
 		return t
 	case e.Status == gitcas.StatusSuspended:
-		return j.view(p, report.Waiting)
+		return j.DescribeThread(p, report.Waiting)
 	}
-	t := j.view(p, report.Queued)
+	t := j.DescribeThread(p, report.Queued)
 	if f.claimed() {
 		held, _ := f.v.Claim(f.id)
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
@@ -205,7 +207,7 @@ func (f *found) claimed() bool {
 
 // past is a thread that is over, for people.
 func (j *finder) past(f *found) report.Thread {
-	t := j.view(f.p, report.Delivered)
+	t := j.DescribeThread(f.p, report.Delivered)
 	t.Role, t.Question = "", ""
 	switch {
 	case f.ended.Reason == gitcas.ReasonCancelled:
@@ -222,23 +224,23 @@ func (j *finder) past(f *found) report.Thread {
 func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
 	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
 	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
-		j.about(f.p)
+		j.SelectComment(f.p)
 		r.Thread = j.asIs(f)
 	}
-	return j.say(ctx, r)
+	return j.AnswerCommand(ctx, r)
 }
 
 // tellStopped says that nobody works on a thread any more that was cancelled while somebody
 // did. What else became of it somebody else says.
 func (j *finder) tellStopped(ctx context.Context, id gitcas.ThreadID) {
-	ctx, cancel := effectContext(ctx)
+	ctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	f, err := j.foundByID(ctx, id)
 	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
+		j.Warn("the thread's comment could not be brought up to date", err)
 		return
 	}
 	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
-		j.tell(ctx, f.p, j.past(f))
+		j.UpdateComment(ctx, f.p, j.past(f))
 	}
 }

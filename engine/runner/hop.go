@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -17,7 +18,7 @@ import (
 
 // steps does the steps of one thread, and what follows from each.
 type steps struct {
-	*effects
+	*effects.Effects
 	gate       *gate
 	finder     *finder
 	dispatcher *dispatcher
@@ -32,7 +33,7 @@ func (j *steps) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) er
 	if j.Inputs.Command != ci.CommandCommit {
 		return j.hop(ctx, id, node.Pin{Hash: head})
 	}
-	p, err := j.look(ctx, id)
+	p, err := j.LoadPicture(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -40,10 +41,10 @@ func (j *steps) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) er
 	case p.Entry.Status == gitcas.StatusEnded:
 		return j.hop(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
-		return j.quiet(fmt.Sprintf("thread %s waits for a person", id))
+		return j.EndGreen(fmt.Sprintf("thread %s waits for a person", id))
 	}
-	j.tell(ctx, p, j.view(p, report.Queued))
-	j.record(ctx, p)
+	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
+	j.RecordComment(ctx, p)
 	return j.dispatcher.dispatch(ctx, id, p.Head(), p)
 }
 
@@ -78,15 +79,15 @@ func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) er
 			}
 			who, err := j.work.NextIdentity()
 			if err != nil {
-				j.warn("no further step is done in this job", err)
+				j.Warn("no further step is done in this job", err)
 				return who, false
 			}
 			next = &who
 			return who, true
 		}
-		res, err := j.Engine.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, Effects: j.recorded, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
+		res, err := j.Engine.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
 		j.work.Leave(ctx)
-		j.note(res)
+		j.NoteResult(res)
 		longest = max(longest, j.Now().Sub(began))
 		switch {
 		case err != nil:
@@ -122,17 +123,17 @@ func (j *steps) timeFor(longest time.Duration) bool {
 
 // advance starts the next job.
 func (j *steps) advance(ctx context.Context, res thread.Result) error {
-	p, err := j.look(ctx, res.Thread)
+	p, err := j.LoadPicture(ctx, res.Thread)
 	switch {
 	case errors.Is(err, gitcas.ErrUnknownThread):
-		return j.quiet(fmt.Sprintf("thread %s was ended without this job", res.Thread))
+		return j.EndGreen(fmt.Sprintf("thread %s was ended without this job", res.Thread))
 	case err != nil: // how it looked before its step says nothing of now
-		j.warn("the thread can't be shown as it is now", err)
+		j.Warn("the thread can't be shown as it is now", err)
 		p = nil
 	case p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive:
-		return j.quiet(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
+		return j.EndGreen(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
 	default:
-		j.tell(ctx, p, j.view(p, report.Queued))
+		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	}
 	return j.dispatcher.dispatch(ctx, res.Thread, res.Pin(), p)
 }

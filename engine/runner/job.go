@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
@@ -16,7 +18,7 @@ import (
 
 // job is one Run: what an event leads to, and what is left to do when that is done.
 type job struct {
-	*effects
+	*effects.Effects
 	gate     *gate
 	steps    *steps
 	intake   *intake
@@ -28,16 +30,16 @@ type job struct {
 // newJob puts the parts of a job together. What they say goes out by the same effects.
 func newJob(r *Runner, ev event.Event) *job {
 	inputs := r.Inputs
-	e := &effects{Engine: r.Engine, Forge: r.Forge, Inputs: &inputs, Job: r.Job, Out: r.Out, Now: r.Now, Hook: r.Hook, ev: ev, store: r.Job.Store}
-	g := &gate{effects: e}
+	e := &effects.Effects{Engine: r.Engine, Forge: r.Forge, Inputs: &inputs, Job: r.Job, Out: r.Out, Now: r.Now, Hook: r.Hook, Event: ev, StoreID: r.Job.Store}
+	g := &gate{Effects: e}
 	e.Engine.By = g.personBehind()
-	f := &finder{effects: e, idle: r.Idle}
-	d := &dispatcher{effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
-	s := &steps{effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery{e}, work: r.Work}
-	i := &intake{effects: e, gate: g, finder: f, steps: s, definitions: r.Definitions, base: r.Base, rand: r.Rand, id: r.Engine.Who.Run}
+	f := &finder{Effects: e, idle: r.Idle}
+	d := &dispatcher{Effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
+	s := &steps{Effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery{e}, work: r.Work}
+	i := &intake{Effects: e, gate: g, finder: f, steps: s, definitions: r.Definitions, base: r.Base, rand: r.Rand, id: r.Engine.Who.Run}
 	return &job{
-		effects: e, gate: g, steps: s, intake: i, commands: &commands{effects: e, gate: g, finder: f, steps: s, intake: i},
-		rescuer: &rescuer{effects: e, finder: f, dispatcher: d, steps: s}, sweeper: &sweeper{effects: e, gate: g, finder: f, dispatcher: d, steps: s, rand: r.Rand},
+		Effects: e, gate: g, steps: s, intake: i, commands: &commands{Effects: e, gate: g, finder: f, steps: s, intake: i},
+		rescuer: &rescuer{Effects: e, finder: f, dispatcher: d, steps: s}, sweeper: &sweeper{Effects: e, gate: g, finder: f, dispatcher: d, steps: s, rand: r.Rand},
 	}
 }
 
@@ -58,12 +60,12 @@ func (j *job) route(ctx context.Context) error {
 		return j.rescuer.lookAfter(ctx)
 	case ci.CommandCommit:
 		if j.steps.agentDied() {
-			return j.quiet("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
+			return j.EndGreen("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
 		}
 	}
-	switch j.ev.Kind {
+	switch j.Event.Kind {
 	case event.None:
-		return j.quiet(or(j.ev.Why, "this event is not for uwf"))
+		return j.EndGreen(cmp.Or(j.Event.Why, "this event is not for uwf"))
 	case event.Labeled:
 		return j.intake.labeled(ctx)
 	case event.Assigned:
@@ -76,19 +78,19 @@ func (j *job) route(ctx context.Context) error {
 		return j.steps.hop(ctx, j.Inputs.Thread, j.Inputs.Head)
 	case strings.TrimSpace(j.Inputs.Prompt) != "":
 		return j.intake.plain(ctx)
-	case j.ev.Kind == event.Schedule:
-		return j.quiet("looked for threads whose next job got lost")
+	case j.Event.Kind == event.Schedule:
+		return j.EndGreen("looked for threads whose next job got lost")
 	}
-	return j.quiet("there is nothing to do: neither a thread nor a prompt is given")
+	return j.EndGreen("there is nothing to do: neither a thread nor a prompt is given")
 }
 
 // merge takes the inputs that the event carries, where the workflow file doesn't hand
 // them on: those of workflow_dispatch, and of the event by which jobs start the next.
 func (j *job) merge() error {
-	if j.ev.Kind != event.Manual && (j.ev.Kind != event.Dispatch || j.ev.Type != ci.DispatchType) {
+	if j.Event.Kind != event.Manual && (j.Event.Kind != event.Dispatch || j.Event.Type != ci.DispatchType) {
 		return nil
 	}
-	given := j.ev.Inputs
+	given := j.Event.Inputs
 	if j.Inputs.Thread == "" && given["thread"] != "" {
 		j.Inputs.Thread = gitcas.ThreadID(given["thread"])
 		var err error
@@ -122,31 +124,21 @@ func (j *job) merge() error {
 	return nil
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
 // finish tells how the job ended, and looks after threads that nobody steps.
 func (j *job) finish(ctx context.Context, err error) (ci.Outcome, error) {
 	if err != nil {
-		j.annotate(err)
+		j.Annotate(err)
 		j.sweeper.tellTrouble(ctx, err)
 	}
-	if j.shown != nil {
-		if text, cerr := j.clean(report.Summary(*j.shown)); cerr == nil {
+	if j.Shown != nil {
+		if text, cerr := j.RedactText(report.Summary(*j.Shown)); cerr == nil {
 			j.Out.Summary(text)
 		}
 	}
 	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun {
 		if err = j.sweeper.sweep(ctx); err != nil {
-			j.annotate(err)
+			j.Annotate(err)
 		}
 	}
-	return j.out, err
+	return j.Outcome, err
 }
-
-// maxAnnotations is how many errors a runner shows of one step.
-const maxAnnotations = 10

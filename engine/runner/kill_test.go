@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -331,7 +332,7 @@ func TestRefusedDispatch(t *testing.T) {
 			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "/uwf resume") {
 				t.Errorf("the comment says %q", got)
 			}
-			if got := w.forge.issue(7).Labels; !slices.Contains(got, labelFailed) {
+			if got := w.forge.issue(7).Labels; !slices.Contains(got, effects.LabelFailed) {
 				t.Errorf("the labels are %v", got)
 			}
 			w.later(time.Hour)
@@ -481,7 +482,7 @@ func TestUndeliverable(t *testing.T) {
 		}
 		_, err = w.hop(d)
 	}
-	w.labeledOnly(7, labelFailed)
+	w.labeledOnly(7, effects.LabelFailed)
 	w.later(10 * time.Minute)
 	w.sweepRun()
 	if len(w.forge.sent) != 0 {
@@ -496,7 +497,7 @@ func TestUndeliverable(t *testing.T) {
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &life.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
-	j := &steps{effects: &effects{Forge: newFakeForge()}}
+	j := &steps{Effects: &effects.Effects{Forge: newFakeForge()}}
 	if got := j.advice(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
 	}
@@ -516,7 +517,7 @@ func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	file := filepath.Join(dir, ".github", "workflows", "new.yml")
-	j := &steps{effects: &effects{Forge: &fakeForge{flavour: forge.GitHub}}}
+	j := &steps{Effects: &effects.Effects{Forge: &fakeForge{flavour: forge.GitHub}}}
 	_, err := watched{failsAfter{file}, j}.Run(t.Context(), task.Task{Workspace: dir}, nil)
 	if !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
@@ -532,7 +533,7 @@ func TestWorkflowFilesUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	must(t, os.WriteFile(filepath.Join(dir, ".github", "workflows", "large.yml"), make([]byte, 2<<20), 0o600))
-	j := &steps{effects: &effects{Forge: &fakeForge{flavour: forge.GitHub}}}
+	j := &steps{Effects: &effects.Effects{Forge: &fakeForge{flavour: forge.GitHub}}}
 	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), task.Task{Workspace: dir, Agent: "x"}, nil)
 	var failed *task.AgentError
 	if !errors.As(err, &failed) || errors.Is(err, errBroken) || !strings.Contains(err.Error(), "large.yml has 2097152 bytes") {

@@ -11,16 +11,16 @@ import (
 // or the payload doesn't say who. What they may do is looked up before anything is done
 // for them. In a run that somebody else started again it is that person.
 func (j *gate) personBehind() *story.Person {
-	who, address := j.ev.Sender, j.Job.ResolveRunURL()
+	who, address := j.Event.Sender, j.Job.ResolveRunURL()
 	switch again := j.startedAgainBy(); {
 	case again != "":
 		who = event.User{Login: again}
-	case j.ev.Kind == event.Schedule:
+	case j.Event.Kind == event.Schedule:
 		return nil
-	case j.ev.Kind == event.Comment:
-		who, address = j.ev.CommentAuthor, j.ev.CommentURL
-	case (j.ev.Kind == event.Labeled || j.ev.Kind == event.Assigned) && j.ev.Subject != nil:
-		address = j.ev.Subject.URL
+	case j.Event.Kind == event.Comment:
+		who, address = j.Event.CommentAuthor, j.Event.CommentURL
+	case (j.Event.Kind == event.Labeled || j.Event.Kind == event.Assigned) && j.Event.Subject != nil:
+		address = j.Event.Subject.URL
 	}
 	by := record.By{Kind: record.ByForge, Login: who.Login, ID: who.ID, URL: address}
 	if who.Bot || forge.IsBot(who.Login) {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/gitcas"
@@ -18,7 +20,7 @@ import (
 
 // delivery is what people get of a thread that has ended: a pull request and the last
 // words of its comment.
-type delivery struct{ *effects }
+type delivery struct{ *effects.Effects }
 
 // handOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
@@ -27,9 +29,9 @@ func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 	if err != nil {
 		return life.Effects{}, err
 	}
-	j.last, j.latest = p, d.View
-	s := j.about(p)
-	t := j.view(p, report.Delivered)
+	j.Last, j.View = p, d.View
+	s := j.SelectComment(p)
+	t := j.DescribeThread(p, report.Delivered)
 	t.Role, t.Question = "", ""
 	made := func() life.Effects {
 		e := life.Effects{Comment: s.ID}
@@ -44,11 +46,11 @@ func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 		return made(), err
 	}
 	if t.Pull != nil {
-		j.out.PullRequest = t.Pull.Number
+		j.Outcome.PullRequest = t.Pull.Number
 	}
-	for _, l := range labels() {
-		if len(p.Entry.Attempts) > 0 || j.carries(p.Trigger.Number, l.Name) {
-			j.unmark(ctx, p, l.Name)
+	for _, l := range effects.Labels() {
+		if len(p.Entry.Attempts) > 0 || j.HasLabel(p.Trigger.Number, l.Name) {
+			j.RemoveLabels(ctx, p, l.Name)
 		}
 	}
 	return made(), j.close(ctx, p, t)
@@ -57,16 +59,16 @@ func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 // close writes the comment's last words. The thread leaves the tip after them, so what
 // keeps them back for a while is an error: the delivery is tried again.
 func (j *delivery) close(ctx context.Context, p *picture.Picture, t report.Thread) error {
-	s := j.about(p)
-	t.Links.Comment = j.links(p).Comment
-	j.shown = &t
+	s := j.SelectComment(p)
+	t.Links.Comment = j.LinkThread(p).Comment
+	j.Shown = &t
 	j.Out.Notice(fmt.Sprintf("thread %s: %s", p.ID, report.Sentence(t)))
 	err := s.Write(ctx, report.Comment(t))
 	if err != nil && (errors.Is(err, forge.ErrLimited) || errors.Is(err, forge.ErrUnreachable)) {
 		return err
 	}
 	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
+		j.Warn("the thread's comment could not be brought up to date", err)
 	}
 	return nil
 }
@@ -80,7 +82,7 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 	base := p.Trigger.Branch // a fork of a thread about a pull request
 	if base == "" {
 		var err error
-		if base, err = j.defaultBranch(ctx); err != nil {
+		if base, err = j.DefaultBranch(ctx); err != nil {
 			return err
 		}
 	}
@@ -96,7 +98,7 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 	found, updated, err := j.onePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.Inputs.Draft})
 	switch {
 	case err == nil:
-		t.Pull = &report.Pull{Number: found.Number, URL: or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.Inputs.Draft && !updated, Updated: updated}
+		t.Pull = &report.Pull{Number: found.Number, URL: cmp.Or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.Inputs.Draft && !updated, Updated: updated}
 		t.Links.Compare = ""
 		return nil
 	case errors.Is(err, forge.ErrNoChanges):
@@ -105,7 +107,7 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 		return nil
 	case forge.IsRefused(err):
 		t.Prevented = j.prevented(err)
-		j.warn("the pull request could not be opened", err)
+		j.Warn("the pull request could not be opened", err)
 		return nil
 	}
 	return err
@@ -128,7 +130,7 @@ func (j *delivery) ownPull(ctx context.Context, p *picture.Picture, t *report.Th
 		what = "merged"
 	}
 	t.Prevented = fmt.Sprintf("Pull request #%d was %s before the work was done: what was changed since is not in it.", n, what)
-	base, err := j.defaultBranch(ctx)
+	base, err := j.DefaultBranch(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (j *delivery) ownPull(ctx context.Context, p *picture.Picture, t *report.Th
 func (j *delivery) prevented(err error) string {
 	if errors.Is(err, forge.ErrForbidden) {
 		why := "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\""
-		if j.gitea() { // which has no setting for it
+		if j.IsGitea() { // which has no setting for it
 			return why + "."
 		}
 		return why + ", and the setting \"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
@@ -150,10 +152,10 @@ func (j *delivery) prevented(err error) string {
 
 // pullText is the pull request's title and body.
 func (j *delivery) pullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
-	if title, err = j.clean(report.PullTitle(t, p.Trigger.Title)); err != nil {
+	if title, err = j.RedactText(report.PullTitle(t, p.Trigger.Title)); err != nil {
 		return "", "", err
 	}
-	body, err = j.clean(report.PullBody(t))
+	body, err = j.RedactText(report.PullBody(t))
 	return title, body, err
 }
 
@@ -177,7 +179,7 @@ func (j *delivery) onePull(ctx context.Context, p *picture.Picture, n forge.NewP
 	}
 	switch {
 	case err == nil:
-		j.hook("pull-created")
+		j.CallHook("pull-created")
 		return made, false, nil
 	case errors.Is(err, forge.ErrExists), forge.IsUnsure(err):
 		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
@@ -207,9 +209,9 @@ func (j *delivery) updatePull(ctx context.Context, p *picture.Picture, found for
 		return nil
 	}
 	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {
-		j.warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
+		j.Warn(fmt.Sprintf("pull request #%d could not be brought up to date", found.Number), err)
 		return nil
 	}
-	j.hook("pull-updated")
+	j.CallHook("pull-updated")
 	return nil
 }

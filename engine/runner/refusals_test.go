@@ -438,9 +438,9 @@ func TestMayWorkOn(t *testing.T) {
 			}
 			a := aJob{}
 			j := newJob(newWorld(t).runner(&a), a.ev)
-			j.Forge, j.branch = f, "main"
+			j.Forge, j.Branch = f, "main"
 			if c.fails == "repository" {
-				j.branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
+				j.Branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
 			}
 			if c.commit {
 				j.Inputs.Command = ci.CommandCommit

@@ -76,7 +76,7 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 		pull, err = j.pullOf(ctx, ids, picture.SubjectKey(s.Pull, s.Number))
 	}
 	if err != nil {
-		j.warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
+		j.Warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
 	}
 	return pull
 }
@@ -122,12 +122,12 @@ type ground struct {
 // Nil: nowhere, which has been told.
 func (j *intake) ground(ctx context.Context, s *event.Subject, def *workflow.Definition) (*ground, error) {
 	if s != nil && !s.Open {
-		if j.ev.Command != nil {
-			j.answer(ctx, s.Number, "It is closed: open it again first.")
+		if j.Event.Command != nil {
+			j.PostAnswer(ctx, s.Number, "It is closed: open it again first.")
 		}
-		return nil, j.quiet(fmt.Sprintf("#%d is closed", s.Number))
+		return nil, j.EndGreen(fmt.Sprintf("#%d is closed", s.Number))
 	}
-	trunk, err := j.defaultBranch(ctx)
+	trunk, err := j.DefaultBranch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (j *intake) ground(ctx context.Context, s *event.Subject, def *workflow.Def
 		why = fmt.Sprintf("its branch is %s, on which no agent works", head.Name)
 	}
 	if why != "" {
-		j.answer(ctx, s.Number, fmt.Sprintf("uwf doesn't work on this pull request: %s.", why))
-		return nil, j.quiet(fmt.Sprintf("pull request #%d: %s", s.Number, why))
+		j.PostAnswer(ctx, s.Number, fmt.Sprintf("uwf doesn't work on this pull request: %s.", why))
+		return nil, j.EndGreen(fmt.Sprintf("pull request #%d: %s", s.Number, why))
 	}
 	base, err := j.base(ctx, pull.Head.Name)
 	return &ground{base: base, branch: pull.Head.Name, author: pull.Author, authorID: pull.AuthorID}, err

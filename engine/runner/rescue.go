@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -21,7 +22,7 @@ import (
 
 // rescuer goes on with a run of which a job is over that should not be.
 type rescuer struct {
-	*effects
+	*effects.Effects
 	finder     *finder
 	dispatcher *dispatcher
 	steps      *steps
@@ -52,70 +53,70 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 // that comes hours later. A step that failed, and said so, is a person's to try again.
 func (j *rescuer) rescue(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HasDied) {
-		return j.quiet("no job of this run died")
+		return j.EndGreen("no job of this run died")
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
 		return err
 	}
 	moved := j.Inputs.Head.Hash != "" && p.Entry.Head != j.Inputs.Head.Hash
-	held, claimed := j.latest.Claim(p.ID)
+	held, claimed := j.View.Claim(p.ID)
 	switch {
 	case left.Told:
-		return j.quiet(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))
+		return j.EndGreen(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))
 	case moved && !left.Step:
-		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	case claimed && held.Head == p.Entry.Head && !left.Claim:
-		return j.quiet(fmt.Sprintf("another job works on thread %s", p.ID))
+		return j.EndGreen(fmt.Sprintf("another job works on thread %s", p.ID))
 	}
 	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
 		return err
 	}
 	began := slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HadRunner)
 	if !began {
-		j.Engine.ReleaseAhead(ctx, j.latest, p.ID)
+		j.Engine.ReleaseAhead(ctx, j.View, p.ID)
 		left.Claim = left.Claim && j.Inputs.Claim == ""
 	}
 	lost := report.LostJob{Began: true, Again: true}
 	switch {
 	case left.Claim:
 		lost.At, j.dispatcher.pairs = time.UnixMilli(held.Renewed), j.dispatcher.pairs || held.Ahead
-		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
+		if j.View, err = j.Engine.FreeClaim(ctx, j.View, p.ID); err != nil {
 			return err
 		}
 	case left.Died, left.Step:
 	case !began:
-		return j.quiet(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
+		return j.EndGreen(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
 	default:
 		if j.dispatcher.rescued = j.Inputs.Rescued + 1; j.dispatcher.rescued >= maxRescued {
 			return j.giveUp(ctx, p)
 		}
 	}
-	t := j.view(p, report.Lost)
+	t := j.DescribeThread(p, report.Lost)
 	t.Lost = lost
-	j.tell(ctx, p, t)
+	j.UpdateComment(ctx, p, t)
 	return j.dispatcher.dispatch(ctx, p.ID, p.Head(), p)
 }
 
 // bringIn puts the step into the thread that the dead job had sealed and could not push, if
 // there is one, and starts the next job. It reports whether it did.
 func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error) {
-	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.recorded})
+	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.ListEffects})
 	switch {
 	case life.KindOf(err) == life.KindNotYours: // it stays in the run's artifact
-		return true, j.quiet(err.Error())
+		return true, j.EndGreen(err.Error())
 	case err != nil || !in:
 		return in, err
 	case res.Suspended != nil:
-		j.note(res)
+		j.NoteResult(res)
 		return true, j.steps.waits(ctx, res)
 	}
-	j.note(res)
-	p, err := j.look(ctx, id)
+	j.NoteResult(res)
+	p, err := j.LoadPicture(ctx, id)
 	if err != nil {
 		return true, err
 	}
-	j.tell(ctx, p, j.view(p, report.Queued))
+	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	return true, j.dispatcher.dispatch(ctx, id, p.Head(), p)
 }
 
@@ -127,9 +128,9 @@ func (j *rescuer) giveUp(ctx context.Context, p *picture.Picture) error {
 		return err
 	}
 	if !done {
-		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
-	return j.quiet(fmt.Sprintf("thread %s waits for a person: %s", p.ID, reason))
+	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", p.ID, reason))
 }
 
 // superseded begins what GitHub notes at a job that gave way to another one of its group.
@@ -142,7 +143,7 @@ var cancelledByPattern = lazyregexp.New(`(?m)^The run was cancell?ed by @([0-9A-
 // gave way to another one before it had a runner was cancelled by nobody.
 func (j *rescuer) runCancelled(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "cancelled" }) {
-		return j.quiet("no job of this run was cancelled")
+		return j.EndGreen("no job of this run was cancelled")
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
@@ -150,7 +151,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 	}
 	notes, err := j.Forge.JobNotes(ctx, j.Job.Run, j.Job.Attempt)
 	if err != nil {
-		j.warn("who cancelled the run can't be told", err)
+		j.Warn("who cancelled the run can't be told", err)
 	}
 	reason := "cancelled on the Actions page"
 	by := cancelledByPattern.FindStringSubmatch(strings.Join(notes, "\n"))
@@ -159,10 +160,10 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		reason = "cancelled by @" + by[1] + " on the Actions page"
 	case slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, superseded) }),
 		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Ran }):
-		return j.quiet(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
+		return j.EndGreen(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
 	}
 	if left.Claim {
-		if j.latest, err = j.Engine.FreeClaim(ctx, j.latest, p.ID); err != nil {
+		if j.View, err = j.Engine.FreeClaim(ctx, j.View, p.ID); err != nil {
 			return err
 		}
 	}
@@ -172,17 +173,17 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		return err
 	}
 	if !done {
-		return j.quiet(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
-	j.out.Thread, j.out.Status = p.ID, string(gitcas.StatusSuspended)
-	if p = j.pictureOf(ctx, p.ID); p != nil {
-		t := j.view(p, report.Waiting)
+	j.Outcome.Thread, j.Outcome.Status = p.ID, string(gitcas.StatusSuspended)
+	if p = j.LoadPictureOrLast(ctx, p.ID); p != nil {
+		t := j.DescribeThread(p, report.Waiting)
 		t.Role = ""
-		j.tell(ctx, p, t)
-		j.mark(ctx, p, labelWaiting)
-		j.record(ctx, p)
+		j.UpdateComment(ctx, p, t)
+		j.SetLabel(ctx, p, effects.LabelWaiting)
+		j.RecordComment(ctx, p)
 	}
-	return j.quiet("the run was " + reason)
+	return j.EndGreen("the run was " + reason)
 }
 
 // ownThread is the thread that this run is about, with what its jobs left on its head;
@@ -193,21 +194,21 @@ func (j *rescuer) ownThread(ctx context.Context) (*picture.Picture, thread.Remai
 		return nil, thread.Remains{}, err
 	}
 	if id == "" {
-		return nil, thread.Remains{}, j.quiet("this run is about no thread")
+		return nil, thread.Remains{}, j.EndGreen("this run is about no thread")
 	}
-	p, err := j.look(ctx, id)
+	p, err := j.LoadPicture(ctx, id)
 	if errors.Is(err, gitcas.ErrUnknownThread) {
 		j.finder.tellStopped(ctx, id)
-		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s is over", id))
+		return nil, thread.Remains{}, j.EndGreen(fmt.Sprintf("thread %s is over", id))
 	}
 	if err != nil {
 		return nil, thread.Remains{}, err
 	}
-	j.out.Thread, j.out.Head, j.out.Status = id, p.Entry.Head, string(p.Entry.Status)
+	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Status = id, p.Entry.Head, string(p.Entry.Status)
 	if e := p.Entry; e.Status == gitcas.StatusSuspended || e.Status == gitcas.StatusEnded && !e.Deliver {
-		return nil, thread.Remains{}, j.quiet(fmt.Sprintf("thread %s waits for a person, or is over", id))
+		return nil, thread.Remains{}, j.EndGreen(fmt.Sprintf("thread %s waits for a person, or is over", id))
 	}
-	left, err := j.Engine.FindRemains(ctx, j.latest, id, func(run string, attempt int) bool {
+	left, err := j.Engine.FindRemains(ctx, j.View, id, func(run string, attempt int) bool {
 		return (run == j.Job.Run || strings.HasPrefix(run, j.Job.Run+"-")) && attempt <= j.Job.Attempt
 	})
 	return p, left, err
@@ -220,10 +221,10 @@ func (j *rescuer) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
 	}
 	var f *found
 	var err error
-	switch s := j.ev.Subject; {
-	case j.ev.Kind == event.Comment && j.ev.Command != nil && s != nil:
-		f, err = j.finder.findFor(ctx, j.ev.Command, *s)
-	case (j.ev.Kind == event.Labeled || j.ev.Kind == event.Assigned) && s != nil:
+	switch s := j.Event.Subject; {
+	case j.Event.Kind == event.Comment && j.Event.Command != nil && s != nil:
+		f, err = j.finder.findFor(ctx, j.Event.Command, *s)
+	case (j.Event.Kind == event.Labeled || j.Event.Kind == event.Assigned) && s != nil:
 		f, err = j.finder.find(ctx, *s)
 	default:
 		return j.startedByPrompt(ctx)

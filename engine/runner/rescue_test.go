@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -109,7 +110,7 @@ func TestRescueGivesUp(t *testing.T) {
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "died before they could begin") || !strings.Contains(got[0], "actions/runs/53") {
 		t.Errorf("the comment says %q", got)
 	}
-	w.labeledOnly(7, labelFailed)
+	w.labeledOnly(7, effects.LabelFailed)
 	w.command(7, "/uwf retry")
 	w.drain()
 	w.delivered(7, 2)

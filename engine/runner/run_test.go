@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/task"
 )
 
@@ -63,7 +64,7 @@ func TestQuestionAndAnswer(t *testing.T) {
 	if out.Status != "suspended" || out.Notice == "" {
 		t.Errorf("the outcome is %+v", out)
 	}
-	if got := w.forge.issue(7).Labels; len(got) != 1 || got[0] != labelWaiting {
+	if got := w.forge.issue(7).Labels; len(got) != 1 || got[0] != effects.LabelWaiting {
 		t.Errorf("the labels are %v", got)
 	}
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Which one?") {

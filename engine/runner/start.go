@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
@@ -21,7 +21,7 @@ import (
 
 // intake makes threads of events.
 type intake struct {
-	*effects
+	*effects.Effects
 	gate        *gate
 	finder      *finder
 	steps       *steps
@@ -45,7 +45,7 @@ type asked struct {
 // labeled starts a thread where our label was put on.
 func (j *intake) labeled(ctx context.Context) error {
 	if !j.gate.addsLabel() {
-		return j.quiet(fmt.Sprintf("the label is not %s", j.label()))
+		return j.EndGreen(fmt.Sprintf("the label is not %s", j.StartLabel()))
 	}
 	return j.fromSubject(ctx)
 }
@@ -53,29 +53,29 @@ func (j *intake) labeled(ctx context.Context) error {
 // assigned starts a thread where the issue was given to uwf's account; or to anybody,
 // if it has our label, and there never was a thread for it.
 func (j *intake) assigned(ctx context.Context) error {
-	s := j.ev.Subject
-	if j.gate.ours(j.ev.Assignee) {
+	s := j.Event.Subject
+	if j.gate.ours(j.Event.Assignee) {
 		return j.fromSubject(ctx)
 	}
-	label := j.label()
+	label := j.StartLabel()
 	if s == nil || !slices.ContainsFunc(s.Labels, func(l string) bool { return strings.EqualFold(l, label) }) {
-		return j.quiet(fmt.Sprintf("it was assigned to %s, who is not uwf", j.ev.Assignee))
+		return j.EndGreen(fmt.Sprintf("it was assigned to %s, who is not uwf", j.Event.Assignee))
 	}
 	there, err := j.finder.find(ctx, *s)
 	switch {
 	case err != nil:
 		return err
 	case there != nil:
-		return j.quiet(fmt.Sprintf("thread %s is about it already", there.id))
+		return j.EndGreen(fmt.Sprintf("thread %s is about it already", there.id))
 	}
 	return j.fromSubject(ctx)
 }
 
 func (j *intake) fromSubject(ctx context.Context) error {
-	if j.ev.Subject == nil {
-		return j.quiet("the event names no issue and no pull request")
+	if j.Event.Subject == nil {
+		return j.EndGreen("the event names no issue and no pull request")
 	}
-	return j.start(ctx, asked{subject: j.ev.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
+	return j.start(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
 }
 
 // plain starts a thread with the prompt of the inputs.
@@ -84,7 +84,7 @@ func (j *intake) plain(ctx context.Context) error {
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
-	return j.start(ctx, asked{subject: j.ev.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
+	return j.start(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
 }
 
 // promptKey begins the keys of threads that a run's jobs start for a prompt.
@@ -93,7 +93,7 @@ func promptKey(run string) string { return "run/" + run }
 // start starts a thread, or takes on the one with the same key, and goes on with it.
 func (j *intake) start(ctx context.Context, a asked) error {
 	// A schedule has nobody behind it: it runs the default branch's own file.
-	if j.ev.Kind != event.Schedule {
+	if j.Event.Kind != event.Schedule {
 		ok, why, err := j.gate.mayStart(ctx)
 		if err != nil {
 			return err
@@ -113,10 +113,10 @@ func (j *intake) start(ctx context.Context, a asked) error {
 	if err != nil {
 		return j.unstarted(ctx, a, err)
 	}
-	j.hook("started")
-	j.out.Thread, j.out.Head, j.out.NextRole, j.out.Status = started.Thread, started.Head, started.Role, started.Status
+	j.CallHook("started")
+	j.Outcome.Thread, j.Outcome.Head, j.Outcome.NextRole, j.Outcome.Status = started.Thread, started.Head, started.Role, started.Status
 	if !started.Existed {
-		j.made = started.Thread
+		j.Made = started.Thread
 		return j.steps.goOn(ctx, started.Thread, started.Head)
 	}
 	j.Out.Notice(fmt.Sprintf("thread %s is there already, with the key %s: it is taken on", started.Thread, req.Key))
@@ -134,14 +134,14 @@ func (j *intake) start(ctx context.Context, a asked) error {
 
 // denied ends a job that somebody without the right started.
 func (j *intake) denied(ctx context.Context, why string) error {
-	if j.ev.Subject != nil && j.gate.unknown {
+	if j.Event.Subject != nil && j.gate.unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		// Strangers can't be told from them, so it is said once, and not to each.
-		if err := j.refuseOnce(ctx, j.ev.Subject.Number, sentence(why)); err != nil {
-			j.warn(fmt.Sprintf("#%d could not be answered", j.ev.Subject.Number), err)
+		if err := j.PostRefusal(ctx, j.Event.Subject.Number, effects.MakeSentence(why)); err != nil {
+			j.Warn(fmt.Sprintf("#%d could not be answered", j.Event.Subject.Number), err)
 		}
 	}
-	return j.quiet("not allowed: " + why)
+	return j.EndGreen("not allowed: " + why)
 }
 
 func (j *intake) newID() (gitcas.ThreadID, error) {
@@ -154,10 +154,10 @@ func (j *intake) newID() (gitcas.ThreadID, error) {
 
 // unstarted tells those who wait for it that there will be no thread.
 func (j *intake) unstarted(ctx context.Context, a asked, err error) error {
-	if err == nil || a.subject == nil || passing(err) {
+	if err == nil || a.subject == nil || effects.IsPassing(err) {
 		return err
 	}
-	j.answer(ctx, a.subject.Number, j.couldNot("start a thread", err))
+	j.PostAnswer(ctx, a.subject.Number, j.DescribeFailure("start a thread", err))
 	return err
 }
 
@@ -200,9 +200,9 @@ func (j *intake) overAlready(ctx context.Context, key string) (bool, error) {
 	if err != nil || over == nil {
 		return false, err
 	}
-	j.out.Thread, j.out.Head, j.out.Done, j.out.PullRequest = over.Thread, over.Head, true, over.PR
-	j.out.Status, j.out.Step = over.Reason, len(over.Steps)
-	return true, j.quiet(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
+	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Done, j.Outcome.PullRequest = over.Thread, over.Head, true, over.PR
+	j.Outcome.Status, j.Outcome.Step = over.Reason, len(over.Steps)
+	return true, j.EndGreen(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
 }
 
 // present is the head at which this job takes a thread on: where it stands, or, where
@@ -234,11 +234,11 @@ func (j *intake) present(ctx context.Context, id gitcas.ThreadID) (node.Hash, er
 // newTrigger is that of a thread that this job starts.
 func (j *intake) newTrigger(s *event.Subject, g *ground) picture.Trigger {
 	t := picture.Trigger{
-		Event: j.ev.Name, Repo: j.Job.Repository, Actor: j.ev.Sender.Login, Run: j.id, Branch: g.branch,
+		Event: j.Event.Name, Repo: j.Job.Repository, Actor: j.Event.Sender.Login, Run: j.id, Branch: g.branch,
 		Author: g.author, AuthorID: g.authorID,
 	}
-	if j.ev.Kind == event.Comment {
-		t.Actor, t.URL = j.ev.CommentAuthor.Login, j.ev.CommentURL
+	if j.Event.Kind == event.Comment {
+		t.Actor, t.URL = j.Event.CommentAuthor.Login, j.Event.CommentURL
 	}
 	if s != nil {
 		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Title(sanitize.Incoming(s.Title))

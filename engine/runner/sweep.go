@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -19,7 +20,7 @@ import (
 
 // sweeper looks after threads that nobody steps, and says why a job is red.
 type sweeper struct {
-	*effects
+	*effects.Effects
 	gate       *gate
 	finder     *finder
 	dispatcher *dispatcher
@@ -44,12 +45,12 @@ func (j *sweeper) sweep(ctx context.Context) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, effectTime)
+	ctx, cancel := context.WithTimeout(ctx, effects.MaxEffectTime)
 	defer cancel()
-	if j.latest != nil && len(j.due(j.latest)) == 0 {
+	if j.View != nil && len(j.due(j.View)) == 0 {
 		return nil // that view lacks claims of others, which only make fewer threads due
 	}
-	v, err := j.Engine.Store.Reload(ctx, j.latest)
+	v, err := j.Engine.Store.Reload(ctx, j.View)
 	switch {
 	case errors.Is(err, gitcas.ErrNoStore):
 		return nil
@@ -60,10 +61,10 @@ func (j *sweeper) sweep(ctx context.Context) error {
 		return nil
 	}
 	err = fmt.Errorf("look for threads whose next job got lost: %w", err)
-	if j.ev.Kind == event.Schedule && errors.Is(err, gitcas.ErrDamaged) {
+	if j.Event.Kind == event.Schedule && errors.Is(err, gitcas.ErrDamaged) {
 		return err
 	}
-	j.warn("the threads that are due were not taken up", err)
+	j.Warn("the threads that are due were not taken up", err)
 	return nil
 }
 
@@ -72,9 +73,9 @@ func (j *sweeper) sweep(ctx context.Context) error {
 func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 	most := sweepMax
 	switch {
-	case j.out.Thread != "" || j.Inputs.Thread != "":
+	case j.Outcome.Thread != "" || j.Inputs.Thread != "":
 		most = sweepMaxHop
-	case j.ev.Kind == event.Schedule:
+	case j.Event.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
 	for _, p := range j.some(j.due(v), most) {
@@ -82,29 +83,29 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
 		if err := j.dispatcher.send(ctx, n); err != nil {
-			j.warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
+			j.Warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
 			j.tellLost(ctx, v, p.Thread)
 			return
 		}
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
-		j.hook("dispatched")
+		j.CallHook("dispatched")
 	}
 }
 
 // tellLost shows in a thread's comment that its job died, or never came, and that there
 // is no other one. Where there is, that says more soon.
 func (j *sweeper) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
-	if p := j.pictureOf(ctx, id); p != nil {
-		t := j.view(p, report.Lost)
+	if p := j.LoadPictureOrLast(ctx, id); p != nil {
+		t := j.DescribeThread(p, report.Lost)
 		t.Lost, _ = j.finder.lostJob(v, p)
-		j.tell(ctx, p, t)
+		j.UpdateComment(ctx, p, t)
 	}
 }
 
 // due are the threads that wait for a job, but for the one whose next job this one
 // has just started.
 func (j *sweeper) due(v *gitcas.View) []thread.Pending {
-	return slices.DeleteFunc(j.Engine.Pending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.out.Thread })
+	return slices.DeleteFunc(j.Engine.Pending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.Outcome.Thread })
 }
 
 // some picks at most n of the threads, by chance: jobs that end at the same time pick

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -22,22 +23,22 @@ func (j *sweeper) tellTrouble(ctx context.Context, err error) {
 	if j.Inputs.Command == ci.CommandRun || ctx.Err() != nil {
 		return
 	}
-	answered := j.told
+	answered := j.Told
 	if errors.Is(err, gitcas.ErrDamaged) {
 		j.tellDamage(ctx, err, j.threadsAtHand)
 		j.suspendUnread(ctx, err)
-	} else if id := j.threadAtHand(); !j.told && id != "" && !passing(err) {
+	} else if id := j.threadAtHand(); !j.Told && id != "" && !effects.IsPassing(err) {
 		j.steps.failed(ctx, id, err)
-		answered = j.told
+		answered = j.Told
 	}
-	if s := j.ev.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.ev.Command != nil || !passing(err)) {
-		j.answer(ctx, s.Number, j.couldNot("do this", err))
+	if s := j.Event.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.Event.Command != nil || !effects.IsPassing(err)) {
+		j.PostAnswer(ctx, s.Number, j.DescribeFailure("do this", err))
 	}
 }
 
 // waitsForAnswer reports whether somebody with the right to it is behind the event.
 func (j *sweeper) waitsForAnswer(ctx context.Context) bool {
-	switch j.ev.Kind {
+	switch j.Event.Kind {
 	case event.Comment:
 		return j.gate.confirmed
 	case event.Labeled, event.Assigned:
@@ -49,7 +50,7 @@ func (j *sweeper) waitsForAnswer(ctx context.Context) bool {
 
 // threadAtHand is the thread that the job is about; empty: none, or it is not known.
 func (j *sweeper) threadAtHand() gitcas.ThreadID {
-	return cmp.Or(j.out.Thread, j.Inputs.Thread, j.made)
+	return cmp.Or(j.Outcome.Thread, j.Inputs.Thread, j.Made)
 }
 
 // threadsAtHand are those of a view that a damaged store concerns: the job's own, those
@@ -61,7 +62,7 @@ func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 	if v == nil {
 		return nil
 	}
-	s := j.ev.Subject
+	s := j.Event.Subject
 	var all []thread.Pending
 	for id, e := range v.Threads() {
 		if s == nil || isAbout(e.Key, e.PR, *s) {
@@ -84,7 +85,7 @@ func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.
 	if !errors.As(err, &d) {
 		return
 	}
-	ctx, cancel := effectContext(ctx)
+	ctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	known := j.lastKnown(ctx, d)
 	what := *d
@@ -92,9 +93,9 @@ func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.
 	why := &report.Failure{Message: what.Error(), Mend: d.Restore}
 	for _, id := range which(known) {
 		if p := j.lastPicture(ctx, id, d); p != nil {
-			t := j.view(p, report.Damaged)
+			t := j.DescribeThread(p, report.Damaged)
 			t.Role, t.Question, t.Failure, t.Links.Run = "", "", why, ""
-			j.tell(ctx, p, t)
+			j.UpdateComment(ctx, p, t)
 			continue
 		}
 		j.tellUnread(ctx, id, known, why)
@@ -110,7 +111,7 @@ func (j *sweeper) suspendUnread(ctx context.Context, cause error) {
 	if id == "" || errors.As(cause, &d) && d.Restore != "" {
 		return
 	}
-	ctx, cancel := effectContext(ctx)
+	ctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	v, err := j.Engine.Store.Load(ctx)
 	if err == nil {
@@ -118,7 +119,7 @@ func (j *sweeper) suspendUnread(ctx context.Context, cause error) {
 		_, err = j.Engine.SuspendAt(ctx, id, entry.Head, cause.Error())
 	}
 	if err != nil && !errors.Is(err, gitcas.ErrDamaged) { // a store that nobody can read starts no jobs
-		j.warn(fmt.Sprintf("thread %s can't be read, and could not be made to wait", id), err)
+		j.Warn(fmt.Sprintf("thread %s can't be read, and could not be made to wait", id), err)
 	}
 }
 
@@ -138,7 +139,7 @@ func (j *sweeper) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas
 
 // lastPicture is how a thread looked before its store was damaged; nil: nobody knows.
 func (j *sweeper) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *picture.Picture {
-	if p := j.last; p != nil && p.ID == id {
+	if p := j.Last; p != nil && p.ID == id {
 		return p
 	}
 	if d.LastKnown.IsZero() {
@@ -174,7 +175,7 @@ func (j *sweeper) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.
 	}
 	there, err := j.Forge.Comment(ctx, comment)
 	if err != nil {
-		j.warn("the thread's comment could not be brought up to date", err)
+		j.Warn("the thread's comment could not be brought up to date", err)
 		return
 	}
 	// The id may lead to anybody's words, and so to any issue.
@@ -183,9 +184,9 @@ func (j *sweeper) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.
 	}
 	t := report.Thread{
 		ID: string(id), State: report.Damaged, Failure: why, Subject: there.Number, Now: j.Now(),
-		Links: report.Links{Repo: j.Job.RepositoryURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch},
+		Links: report.Links{Repo: j.Job.RepositoryURL(), Gitea: j.IsGitea(), StateBranch: j.Job.StateBranch},
 	}
-	j.sticky = j.newSticky(id)
-	j.sticky.ID, j.sticky.Number = comment, there.Number
-	j.writeSticky(ctx, j.sticky, t)
+	j.Comment = j.NewComment(id)
+	j.Comment.ID, j.Comment.Number = comment, there.Number
+	j.WriteComment(ctx, j.Comment, t)
 }

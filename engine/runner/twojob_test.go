@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -77,7 +78,7 @@ func TestTwoJobs(t *testing.T) {
 		t.Fatalf("dispatched %v, comments %q, agents %v", w.forge.sent, w.stickies(7), w.ran)
 	}
 	w.settleTwice()
-	w.labeledOnly(7, labelWaiting)
+	w.labeledOnly(7, effects.LabelWaiting)
 	first, second = w.twice("77", w.says(7, "owner", "/uwf resume the left"))
 	w.ok(first)
 	w.ok(second)

@@ -1,6 +1,7 @@
-package runner
+package effects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,9 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// passing reports whether an error says nothing about what was asked for: a re-run of
+// IsPassing reports whether an error says nothing about what was asked for: a re-run of
 // the job may do.
-func passing(err error) bool {
+func IsPassing(err error) bool {
 	for _, kind := range []error{wire.ErrUnreachable, wire.ErrLostRace, forge.ErrUnreachable, forge.ErrLimited, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, kind) {
 			return true
@@ -30,27 +31,27 @@ func passing(err error) bool {
 	return false
 }
 
-// answer writes a comment that belongs to no thread.
-func (j *effects) answer(ctx context.Context, number int, text string) {
-	ctx, cancel := effectContext(ctx)
+// PostAnswer writes a comment that belongs to no thread.
+func (j *Effects) PostAnswer(ctx context.Context, number int, text string) {
+	ctx, cancel := WithEffectTime(ctx)
 	defer cancel()
 	var err error
-	if c := j.ev.Command; c != nil {
-		err = j.reply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
+	if c := j.Event.Command; c != nil {
+		err = j.PostReply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
 	} else {
 		var body string
-		if body, err = j.clean("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
+		if body, err = j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
 			_, err = j.Forge.CreateComment(ctx, number, body)
 			err = j.noteAnswer(err)
 		}
 	}
 	if err != nil {
-		j.warn(fmt.Sprintf("#%d could not be answered", number), err)
+		j.Warn(fmt.Sprintf("#%d could not be answered", number), err)
 	}
 }
 
-// sentence is a reason as one.
-func sentence(s string) string {
+// MakeSentence is a reason as one.
+func MakeSentence(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if size == 0 {
 		return ""
@@ -58,31 +59,31 @@ func sentence(s string) string {
 	return string(unicode.ToUpper(first)) + s[size:] + "."
 }
 
-// say answers a command, and ends the job green.
-func (j *effects) say(ctx context.Context, r report.Reply) error {
-	if s := j.ev.Subject; s != nil {
-		if err := j.reply(ctx, s.Number, r); err != nil {
-			j.warn("the command could not be answered", err)
+// AnswerCommand answers a command, and ends the job green.
+func (j *Effects) AnswerCommand(ctx context.Context, r report.Reply) error {
+	if s := j.Event.Subject; s != nil {
+		if err := j.PostReply(ctx, s.Number, r); err != nil {
+			j.Warn("the command could not be answered", err)
 		}
 	}
 	switch r.Kind {
 	case report.Done:
-		return j.quiet("/uwf " + r.Verb + ": done")
+		return j.EndGreen("/uwf " + r.Verb + ": done")
 	case report.NoThread:
-		return j.quiet("/uwf " + r.Verb + ": there is no thread here")
+		return j.EndGreen("/uwf " + r.Verb + ": there is no thread here")
 	}
-	return j.quiet("/uwf " + r.Verb + ": " + or(r.Why, "that can't be done"))
+	return j.EndGreen("/uwf " + r.Verb + ": " + cmp.Or(r.Why, "that can't be done"))
 }
 
-func firstLine(s string) string {
+func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
 }
 
-// couldNot is what is said where nothing was done: what could not be, why, what mends it,
+// DescribeFailure is what is said where nothing was done: what could not be, why, what mends it,
 // and how to ask again.
-func (j *effects) couldNot(what string, err error) string {
-	why, mend := err.Error(), j.pushAdvice(err)
+func (j *Effects) DescribeFailure(what string, err error) string {
+	why, mend := err.Error(), j.AdvisePush(err)
 	var d *gitcas.DamagedError
 	if errors.As(err, &d) {
 		bare := *d
@@ -90,11 +91,11 @@ func (j *effects) couldNot(what string, err error) string {
 		why, mend = strings.Replace(why, d.Error(), bare.Error(), 1), report.Mending(d.Restore)
 	}
 	again := "take the label off and put it on again, or comment `/uwf start`."
-	if j.ev.Command != nil {
+	if j.Event.Command != nil {
 		again = "write the command again."
 	}
 	then := "Put it right, then " + again
-	if passing(err) {
+	if IsPassing(err) {
 		then = "That may be over soon. Then " + again
 	}
 	out := "uwf could not " + what + ":\n\n```text\n" + strings.ReplaceAll(text.Cut(why, 4000), "```", "'''") + "\n```\n\n"
@@ -104,32 +105,32 @@ func (j *effects) couldNot(what string, err error) string {
 	return out + then
 }
 
-// pushAdvice is what lets a refused push through; empty: the error is about none.
-func (j *effects) pushAdvice(err error) string {
+// AdvisePush is what lets a refused push through; empty: the error is about none.
+func (j *Effects) AdvisePush(err error) string {
 	switch {
 	case errors.Is(err, wire.ErrProtected):
 		page := "settings/rules"
-		if j.gitea() {
+		if j.IsGitea() {
 			page = "settings/branches"
 		}
 		where := "on the repository's page, Settings"
 		if repo := j.Job.RepositoryURL(); repo != "" {
 			where = repo + "/" + page
 		}
-		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", or(j.Job.StateBranch, gitcas.DefaultBranch), where)
+		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", cmp.Or(j.Job.StateBranch, gitcas.DefaultBranch), where)
 	case errors.Is(err, wire.ErrDenied):
 		return "The job needs the permission \"contents: write\"."
 	}
 	return ""
 }
 
-// reply answers somebody's command, once: a job that is run again finds its answer.
-func (j *effects) reply(ctx context.Context, number int, r report.Reply) error {
+// PostReply answers somebody's command, once: a job that is run again finds its answer.
+func (j *Effects) PostReply(ctx context.Context, number int, r report.Reply) error {
 	if number == 0 || j.Inputs.Command == ci.CommandRun {
 		return nil
 	}
-	r.Comment, r.Login = j.ev.CommentID, or(j.ev.CommentAuthor.Login, j.ev.Sender.Login)
-	body, err := j.clean(r.Markdown())
+	r.Comment, r.Login = j.Event.CommentID, cmp.Or(j.Event.CommentAuthor.Login, j.Event.Sender.Login)
+	body, err := j.RedactText(r.Markdown())
 	if err != nil {
 		return err
 	}
@@ -149,24 +150,24 @@ func (j *effects) reply(ctx context.Context, number int, r report.Reply) error {
 }
 
 // noteAnswer notes that the issue was answered, unless that failed.
-func (j *effects) noteAnswer(err error) error {
+func (j *Effects) noteAnswer(err error) error {
 	if err == nil {
-		j.spoke, j.told = true, true
+		j.Spoke, j.Told = true, true
 	}
 	return err
 }
 
-// refuseOnce says who may start and steer threads, unless it was said on the same issue
+// PostRefusal says who may start and steer threads, unless it was said on the same issue
 // before.
-func (j *effects) refuseOnce(ctx context.Context, number int, why string) error {
+func (j *Effects) PostRefusal(ctx context.Context, number int, why string) error {
 	r := report.Reply{Kind: report.Refused, Why: why}
-	switch c := j.ev.Command; j.ev.Kind {
+	switch c := j.Event.Command; j.Event.Kind {
 	case event.Comment:
 		if r.Asked = "a command"; c != nil {
 			r.Verb = c.Verb
 		}
 	case event.Labeled:
-		r.Asked = "the label " + j.label()
+		r.Asked = "the label " + j.StartLabel()
 	case event.Assigned:
 		r.Asked = "an assignment"
 	default: // nobody looks at an issue for an answer
@@ -176,5 +177,5 @@ func (j *effects) refuseOnce(ctx context.Context, number int, why string) error 
 	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
 		return err
 	}
-	return j.reply(ctx, number, r)
+	return j.PostReply(ctx, number, r)
 }

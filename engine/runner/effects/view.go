@@ -1,4 +1,4 @@
-package runner
+package effects
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// view is what the report is made of, in one state.
-func (j *effects) view(p *picture.Picture, state report.State) report.Thread {
+// DescribeThread is what the report is made of, in one state.
+func (j *Effects) DescribeThread(p *picture.Picture, state report.State) report.Thread {
 	t := report.Thread{
 		ID: string(p.ID), Workflow: p.Def.Name, State: state, Definition: p.Def, Past: p.Past,
-		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.links(p), Now: j.Now(),
+		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.LinkThread(p), Now: j.Now(),
 	}
 	t.Started, t.Said = p.Entry.By, p.Said
 	t.Waits = p.Entry.Status == gitcas.StatusSuspended
@@ -46,45 +46,45 @@ func (j *effects) view(p *picture.Picture, state report.State) report.Thread {
 	return t
 }
 
-// links are the addresses on the forge.
-func (j *effects) links(p *picture.Picture) report.Links {
+// LinkThread are the addresses on the forge.
+func (j *Effects) LinkThread(p *picture.Picture) report.Links {
 	l := report.Links{
-		Repo: j.Job.RepositoryURL(), Run: j.Job.ResolveRunURL(), Gitea: j.gitea(), StateBranch: j.Job.StateBranch,
+		Repo: j.Job.RepositoryURL(), Run: j.Job.ResolveRunURL(), Gitea: j.IsGitea(), StateBranch: j.Job.StateBranch,
 		WorkBranch: p.Entry.Work.Branch,
 	}
-	if p.Trigger.Number > 0 && j.sticky != nil && j.sticky.ID > 0 {
-		l.Comment = fmt.Sprintf("%s#issuecomment-%d", l.IssueURL(p.Trigger.Number), j.sticky.ID)
+	if p.Trigger.Number > 0 && j.Comment != nil && j.Comment.ID > 0 {
+		l.Comment = fmt.Sprintf("%s#issuecomment-%d", l.IssueURL(p.Trigger.Number), j.Comment.ID)
 	}
 	return l
 }
 
-// look reads a thread anew, for what is shown of it.
-func (j *effects) look(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
-	ctx, cancel := effectContext(ctx)
+// LoadPicture reads a thread anew, for what is shown of it.
+func (j *Effects) LoadPicture(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
+	ctx, cancel := WithEffectTime(ctx)
 	defer cancel()
 	v, err := j.Engine.Store.Load(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
-	j.store, j.latest = v.StoreID(), v
+	j.StoreID, j.View = v.StoreID(), v
 	p, err := picture.Seen(ctx, v, id)
 	if err == nil {
-		j.last = p
+		j.Last = p
 	}
 	return p, err
 }
 
-// pictureOf is how a thread looks now; where that can't be read, how it looked last.
-func (j *effects) pictureOf(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
-	p, err := j.look(ctx, id)
+// LoadPictureOrLast is how a thread looks now; where that can't be read, how it looked last.
+func (j *Effects) LoadPictureOrLast(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
+	p, err := j.LoadPicture(ctx, id)
 	if err != nil {
 		if !errors.Is(err, gitcas.ErrUnknownThread) { // it is over: what was last is to be shown
-			j.warn("the thread can't be shown as it is now", err)
+			j.Warn("the thread can't be shown as it is now", err)
 		}
-		if j.last == nil || j.last.ID != id {
+		if j.Last == nil || j.Last.ID != id {
 			return nil
 		}
-		return j.last
+		return j.Last
 	}
 	return p
 }

@@ -1,0 +1,81 @@
+package effects
+
+import (
+	"context"
+	"slices"
+
+	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/gitcas"
+)
+
+// NewComment is the comment of a thread, not looked for yet.
+func (j *Effects) NewComment(id gitcas.ThreadID) *sticky.Comment {
+	return &sticky.Comment{
+		Forge: j.Forge, Thread: string(id), Off: j.Inputs.Comment.Off, Fresh: j.Made == id,
+		Clean: j.RedactText, Warn: j.Warn, Hook: j.CallHook,
+	}
+}
+
+// SelectComment tells the job which thread its effects are for.
+func (j *Effects) SelectComment(p *picture.Picture) *sticky.Comment {
+	s := j.Comment
+	if s == nil || s.Thread != string(p.ID) {
+		s = j.NewComment(p.ID)
+		if j.Inputs.Thread == p.ID {
+			s.ID = j.Inputs.Comment.ID
+		}
+		j.Comment = s
+	}
+	s.Number = p.Trigger.Number
+	if s.ID == 0 {
+		s.ID = p.Entry.Comment
+	}
+	return s
+}
+
+// UpdateComment brings the thread's comment to a state. Nothing depends on it.
+func (j *Effects) UpdateComment(ctx context.Context, p *picture.Picture, t report.Thread) {
+	s := j.SelectComment(p)
+	t.Links.Comment = j.LinkThread(p).Comment
+	j.WriteComment(ctx, s, t)
+}
+
+// WriteComment makes a thread's comment say how it stands.
+func (j *Effects) WriteComment(ctx context.Context, s *sticky.Comment, t report.Thread) {
+	j.Shown = &t
+	if s.Off || s.Number == 0 {
+		return
+	}
+	ctx, cancel := WithEffectTime(ctx)
+	defer cancel()
+	if err := s.Write(ctx, report.Comment(t)); err != nil {
+		j.Warn("the thread's comment could not be brought up to date", err)
+		return
+	}
+	j.Spoke = true
+	j.Told = slices.Contains([]report.State{report.Failed, report.Waiting, report.Limited, report.Damaged}, t.State)
+}
+
+// ListEffects are what the step's commit writes down.
+func (j *Effects) ListEffects() life.Effects {
+	if j.Comment == nil {
+		return life.Effects{}
+	}
+	return life.Effects{Comment: j.Comment.ID}
+}
+
+// RecordComment writes the comment's id down where no step of this job does.
+func (j *Effects) RecordComment(ctx context.Context, p *picture.Picture) {
+	s := j.Comment
+	if s == nil || s.ID == 0 || s.ID == p.Entry.Comment {
+		return
+	}
+	ctx, cancel := WithEffectTime(ctx)
+	defer cancel()
+	if err := j.Engine.Record(ctx, p.ID, life.Effects{Comment: s.ID}); err != nil {
+		j.Warn("the comment's id could not be noted", err)
+	}
+}
