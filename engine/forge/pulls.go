@@ -99,7 +99,7 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 }
 
 // repository is owner/name.
-func (c *client) repository() string { return strings.TrimPrefix(c.repo, "repos/") }
+func (c *connection) repository() string { return strings.TrimPrefix(c.repo, "repos/") }
 
 // CreatePull opens a pull request.
 func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {

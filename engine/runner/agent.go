@@ -27,7 +27,7 @@ type announcer struct {
 // Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	a.j.announce(ctx, t)
-	if err := a.j.gate.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
+	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
 		return task.Draft{}, err
 	}
 	watch, err := a.j.watch(t)

@@ -17,7 +17,7 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 		if j.Inputs.Command == ci.CommandRun {
 			return j.EndGreen("the comment's command can't be understood")
 		}
-		ok, why, err := j.gate.mayStart(ctx)
+		ok, why, err := j.gate.MayStart(ctx)
 		if err != nil {
 			return err
 		}
@@ -39,18 +39,18 @@ func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
 	}
 	switch ev.Kind {
 	case event.Labeled:
-		if !j.gate.addsLabel() {
+		if !j.gate.AddsLabel() {
 			return
 		}
 	case event.Assigned:
-		if !j.gate.ours(ev.Assignee) {
+		if !j.gate.IsOurs(ev.Assignee) {
 			return
 		}
 	case event.Comment:
 	default:
 		return
 	}
-	if ok, _, err := j.gate.mayStart(ctx); err == nil && ok {
+	if ok, _, err := j.gate.MayStart(ctx); err == nil && ok {
 		j.PostAnswer(ctx, ev.Subject.Number, j.DescribeFailure("begin", errors.New(why)))
 	}
 }

@@ -20,7 +20,7 @@ var errPullClosed = errors.New("no agent works on it any more")
 // token can push there, and this job's token may push where theirs can't: to a protected
 // branch. So a thread works on its own branch, or on that of the open pull request that
 // it is about.
-func (j *gate) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
+func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
 	branch := entry.Work.Branch
 	if branch == "" || branch == gitcas.WorkBranch(id) {
 		return nil
@@ -48,12 +48,4 @@ func (j *gate) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.E
 		return fmt.Errorf("pull request #%d was merged: %w", n, errPullClosed)
 	}
 	return fmt.Errorf("pull request #%d was closed: %w", n, errPullClosed)
-}
-
-// work is the branch that a thread works on.
-func work(p *picture.Picture) string {
-	if b := p.Entry.Work.Branch; b != "" {
-		return b
-	}
-	return gitcas.WorkBranch(p.ID)
 }

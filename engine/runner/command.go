@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -25,7 +26,7 @@ import (
 // commands does what people say in comments.
 type commands struct {
 	*effects.Effects
-	gate   *gate
+	gate   *authority.Gate
 	finder *finder
 	steps  *steps
 	intake *intake
@@ -50,12 +51,12 @@ func (j *commands) command(ctx context.Context) error {
 		return j.EndGreen("the comment holds no command")
 	}
 	// Before anything is answered: strangers don't make a job comment.
-	ok, why, err := j.gate.mayStart(ctx)
+	ok, why, err := j.gate.MayStart(ctx)
 	if err != nil {
 		return err
 	}
 	if ok && c.Verb != verbHelp && c.Verb != verbStatus {
-		if why, err = j.gate.confirmComment(ctx); err != nil {
+		if why, err = j.gate.ConfirmComment(ctx); err != nil {
 			return err
 		}
 		ok = why == ""
@@ -63,7 +64,7 @@ func (j *commands) command(ctx context.Context) error {
 	if !ok {
 		return j.intake.denied(ctx, why)
 	}
-	j.gate.confirmed = true
+	j.gate.Confirmed = true
 	if err = j.obeyCommand(ctx, c, s); err == nil && !j.Spoke && j.Job.Attempt <= 1 {
 		why := effects.MakeSentence(effects.FirstLine(j.Outcome.Notice))
 		if err := j.PostReply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
@@ -156,7 +157,7 @@ func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error
 	if err != nil {
 		return j.finder.refuse(ctx, f.id, verbResume, err.Error())
 	}
-	if again := j.gate.startedAgainBy(); again != "" {
+	if again := j.gate.StartedAgainBy(); again != "" {
 		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
 		return j.takeOn(ctx, f)
 	}
@@ -167,7 +168,7 @@ func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error
 		}
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
-	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.written})
+	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
 	if err != nil && !j.undoubtedly(err) {
 		return j.finder.refuse(ctx, f.id, verbResume, steerError(err))
 	}

@@ -19,12 +19,12 @@ func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) 
 		j.LoadPictureOrLast(ctx, id)
 	}
 	if p := j.Last; p != nil && p.ID == id {
-		if err := j.gate.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
+		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
 			return j.broken(ctx, id, head.Hash, err)
 		}
 	}
 	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
-		return j.delivery.handOver(ctx, id, d)
+		return j.delivery.HandOver(ctx, id, d)
 	}})
 	j.NoteResult(res)
 	var undelivered *life.DeliverError

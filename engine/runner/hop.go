@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/delivery"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/step"
@@ -19,10 +21,10 @@ import (
 // steps does the steps of one thread, and what follows from each.
 type steps struct {
 	*effects.Effects
-	gate       *gate
+	gate       *authority.Gate
 	finder     *finder
 	dispatcher *dispatcher
-	delivery   *delivery
+	delivery   *delivery.Delivery
 	work       Worker
 	halted     bool // it was suspended by a step of this job
 }

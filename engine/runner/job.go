@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/engine/runner/delivery"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -19,7 +21,7 @@ import (
 // job is one Run: what an event leads to, and what is left to do when that is done.
 type job struct {
 	*effects.Effects
-	gate     *gate
+	gate     *authority.Gate
 	steps    *steps
 	intake   *intake
 	commands *commands
@@ -31,11 +33,11 @@ type job struct {
 func newJob(r *Runner, ev event.Event) *job {
 	inputs := r.Inputs
 	e := &effects.Effects{Engine: r.Engine, Forge: r.Forge, Inputs: &inputs, Job: r.Job, Out: r.Out, Now: r.Now, Hook: r.Hook, Event: ev, StoreID: r.Job.Store}
-	g := &gate{Effects: e}
-	e.Engine.By = g.personBehind()
+	g := &authority.Gate{Effects: e}
+	e.Engine.By = g.FindPerson()
 	f := &finder{Effects: e, idle: r.Idle}
 	d := &dispatcher{Effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
-	s := &steps{Effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery{e}, work: r.Work}
+	s := &steps{Effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery.Delivery{Effects: e}, work: r.Work}
 	i := &intake{Effects: e, gate: g, finder: f, steps: s, definitions: r.Definitions, base: r.Base, rand: r.Rand, id: r.Engine.Who.Run}
 	return &job{
 		Effects: e, gate: g, steps: s, intake: i, commands: &commands{Effects: e, gate: g, finder: f, steps: s, intake: i},

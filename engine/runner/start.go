@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/picture"
@@ -22,7 +23,7 @@ import (
 // intake makes threads of events.
 type intake struct {
 	*effects.Effects
-	gate        *gate
+	gate        *authority.Gate
 	finder      *finder
 	steps       *steps
 	definitions Definitions
@@ -44,7 +45,7 @@ type asked struct {
 
 // labeled starts a thread where our label was put on.
 func (j *intake) labeled(ctx context.Context) error {
-	if !j.gate.addsLabel() {
+	if !j.gate.AddsLabel() {
 		return j.EndGreen(fmt.Sprintf("the label is not %s", j.StartLabel()))
 	}
 	return j.fromSubject(ctx)
@@ -54,7 +55,7 @@ func (j *intake) labeled(ctx context.Context) error {
 // if it has our label, and there never was a thread for it.
 func (j *intake) assigned(ctx context.Context) error {
 	s := j.Event.Subject
-	if j.gate.ours(j.Event.Assignee) {
+	if j.gate.IsOurs(j.Event.Assignee) {
 		return j.fromSubject(ctx)
 	}
 	label := j.StartLabel()
@@ -94,7 +95,7 @@ func promptKey(run string) string { return "run/" + run }
 func (j *intake) start(ctx context.Context, a asked) error {
 	// A schedule has nobody behind it: it runs the default branch's own file.
 	if j.Event.Kind != event.Schedule {
-		ok, why, err := j.gate.mayStart(ctx)
+		ok, why, err := j.gate.MayStart(ctx)
 		if err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (j *intake) start(ctx context.Context, a asked) error {
 
 // denied ends a job that somebody without the right started.
 func (j *intake) denied(ctx context.Context, why string) error {
-	if j.Event.Subject != nil && j.gate.unknown {
+	if j.Event.Subject != nil && j.gate.Unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		// Strangers can't be told from them, so it is said once, and not to each.
 		if err := j.PostRefusal(ctx, j.Event.Subject.Number, effects.MakeSentence(why)); err != nil {

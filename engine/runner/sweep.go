@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -21,7 +22,7 @@ import (
 // sweeper looks after threads that nobody steps, and says why a job is red.
 type sweeper struct {
 	*effects.Effects
-	gate       *gate
+	gate       *authority.Gate
 	finder     *finder
 	dispatcher *dispatcher
 	steps      *steps

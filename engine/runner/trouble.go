@@ -40,9 +40,9 @@ func (j *sweeper) tellTrouble(ctx context.Context, err error) {
 func (j *sweeper) waitsForAnswer(ctx context.Context) bool {
 	switch j.Event.Kind {
 	case event.Comment:
-		return j.gate.confirmed
+		return j.gate.Confirmed
 	case event.Labeled, event.Assigned:
-		ok, _, err := j.gate.mayStart(ctx)
+		ok, _, err := j.gate.MayStart(ctx)
 		return err == nil && ok
 	}
 	return false

@@ -169,3 +169,11 @@ func (p *Picture) Asks() bool {
 	}
 	return p.Entry.Suspended.Role == p.Past.Steps[n-1].Role
 }
+
+// WorkBranch is the branch that the thread works on.
+func (p *Picture) WorkBranch() string {
+	if b := p.Entry.Work.Branch; b != "" {
+		return b
+	}
+	return gitcas.WorkBranch(p.ID)
+}

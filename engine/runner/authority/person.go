@@ -1,4 +1,4 @@
-package runner
+package authority
 
 import (
 	"github.com/united-workforce/uwf/engine/forge"
@@ -7,12 +7,12 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// personBehind is who did what the event is about, as the record has it; nil: nobody did,
+// FindPerson is who did what the event is about, as the record has it; nil: nobody did,
 // or the payload doesn't say who. What they may do is looked up before anything is done
 // for them. In a run that somebody else started again it is that person.
-func (j *gate) personBehind() *story.Person {
+func (j *Gate) FindPerson() *story.Person {
 	who, address := j.Event.Sender, j.Job.ResolveRunURL()
-	switch again := j.startedAgainBy(); {
+	switch again := j.StartedAgainBy(); {
 	case again != "":
 		who = event.User{Login: again}
 	case j.Event.Kind == event.Schedule:
@@ -35,9 +35,9 @@ func (j *gate) personBehind() *story.Person {
 	return &story.Person{By: by, Email: forge.NoReply(j.Forge.Flavour(), j.Job.ServerURL, by.Login, by.ID)}
 }
 
-// startedAgainBy is who started this run again, where that is another account than the
+// StartedAgainBy is who started this run again, where that is another account than the
 // one that the event is by; empty: nobody.
-func (j *gate) startedAgainBy() string {
+func (j *Gate) StartedAgainBy() string {
 	if again := j.Job.TriggeringActor; j.Job.Attempt > 1 && again != j.Job.Actor {
 		return again
 	}

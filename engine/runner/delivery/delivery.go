@@ -1,4 +1,6 @@
-package runner
+// Package delivery hands over what a thread made: one pull request, opened or brought up to
+// date, and the last words of its comment. Everything in it may be done again.
+package delivery
 
 import (
 	"cmp"
@@ -18,13 +20,13 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// delivery is what people get of a thread that has ended: a pull request and the last
+// Delivery is what people get of a thread that has ended: a pull request and the last
 // words of its comment.
-type delivery struct{ *effects.Effects }
+type Delivery struct{ *effects.Effects }
 
-// handOver opens or updates the pull request and finishes the comment. It may be
+// HandOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
-func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
+func (j *Delivery) HandOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
 	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return life.Effects{}, err
@@ -42,7 +44,7 @@ func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 	}
 	if d.Tip.IsZero() || d.Tip.String() == p.Chain.Start.Base {
 		t.State = report.NoChanges
-	} else if err := j.pull(ctx, p, &t); err != nil {
+	} else if err := j.ensurePull(ctx, p, &t); err != nil {
 		return made(), err
 	}
 	if t.Pull != nil {
@@ -53,12 +55,12 @@ func (j *delivery) handOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 			j.RemoveLabels(ctx, p, l.Name)
 		}
 	}
-	return made(), j.close(ctx, p, t)
+	return made(), j.closeComment(ctx, p, t)
 }
 
-// close writes the comment's last words. The thread leaves the tip after them, so what
+// closeComment writes the comment's last words. The thread leaves the tip after them, so what
 // keeps them back for a while is an error: the delivery is tried again.
-func (j *delivery) close(ctx context.Context, p *picture.Picture, t report.Thread) error {
+func (j *Delivery) closeComment(ctx context.Context, p *picture.Picture, t report.Thread) error {
 	s := j.SelectComment(p)
 	t.Links.Comment = j.LinkThread(p).Comment
 	j.Shown = &t
@@ -73,11 +75,11 @@ func (j *delivery) close(ctx context.Context, p *picture.Picture, t report.Threa
 	return nil
 }
 
-// pull sees to it that there is a pull request for the thread's work, one.
-func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
-	branch := work(p)
+// ensurePull sees to it that there is a pull request for the thread's work, one.
+func (j *Delivery) ensurePull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+	branch := p.WorkBranch()
 	if p.Trigger.Branch == branch {
-		return j.ownPull(ctx, p, t)
+		return j.describeOwnPull(ctx, p, t)
 	}
 	base := p.Trigger.Branch // a fork of a thread about a pull request
 	if base == "" {
@@ -91,11 +93,11 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 		t.Prevented = "No pull request is opened here: the input pull-request is false."
 		return nil
 	}
-	title, body, err := j.pullText(p, *t)
+	title, body, err := j.writePullText(p, *t)
 	if err != nil {
 		return err
 	}
-	found, updated, err := j.onePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.Inputs.Draft})
+	found, updated, err := j.openOrUpdatePull(ctx, p, forge.NewPull{Title: title, Body: body, Head: branch, Base: base, Draft: j.Inputs.Draft})
 	switch {
 	case err == nil:
 		t.Pull = &report.Pull{Number: found.Number, URL: cmp.Or(found.URL, t.Links.IssueURL(found.Number)), Draft: j.Inputs.Draft && !updated, Updated: updated}
@@ -106,16 +108,16 @@ func (j *delivery) pull(ctx context.Context, p *picture.Picture, t *report.Threa
 		t.Links.Compare = ""
 		return nil
 	case forge.IsRefused(err):
-		t.Prevented = j.prevented(err)
+		t.Prevented = j.explainPrevented(err)
 		j.Warn("the pull request could not be opened", err)
 		return nil
 	}
 	return err
 }
 
-// ownPull looks after a thread that worked on a pull request's own branch, which has the
+// describeOwnPull looks after a thread that worked on a pull request's own branch, which has the
 // changes already: unless it was merged or closed meanwhile.
-func (j *delivery) ownPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+func (j *Delivery) describeOwnPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
 	n := p.Trigger.Number
 	found, err := j.Forge.Pull(ctx, n)
 	switch {
@@ -134,12 +136,12 @@ func (j *delivery) ownPull(ctx context.Context, p *picture.Picture, t *report.Th
 	if err != nil {
 		return err
 	}
-	t.Links.Compare = t.Links.CompareURL(base, work(p))
+	t.Links.Compare = t.Links.CompareURL(base, p.WorkBranch())
 	return nil
 }
 
-// prevented says why there is no pull request, and how to allow it.
-func (j *delivery) prevented(err error) string {
+// explainPrevented says why there is no pull request, and how to allow it.
+func (j *Delivery) explainPrevented(err error) string {
 	if errors.Is(err, forge.ErrForbidden) {
 		why := "This job may not open pull requests. To allow it: the job needs the permission \"pull-requests: write\""
 		if j.IsGitea() { // which has no setting for it
@@ -150,8 +152,8 @@ func (j *delivery) prevented(err error) string {
 	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
 }
 
-// pullText is the pull request's title and body.
-func (j *delivery) pullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
+// writePullText is the pull request's title and body.
+func (j *Delivery) writePullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
 	if title, err = j.RedactText(report.PullTitle(t, p.Trigger.Title)); err != nil {
 		return "", "", err
 	}
@@ -159,10 +161,10 @@ func (j *delivery) pullText(p *picture.Picture, t report.Thread) (title, body st
 	return title, body, err
 }
 
-// onePull updates the thread's pull request where there is an open one, else it opens
+// openOrUpdatePull updates the thread's pull request where there is an open one, else it opens
 // one. One that a lost answer, or another job, left is found by its branch.
-func (j *delivery) onePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
-	if known := j.knownPull(p); known != 0 {
+func (j *Delivery) openOrUpdatePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
+	if known := j.findKnownPull(p); known != 0 {
 		found, err := j.Forge.Pull(ctx, known)
 		switch {
 		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
@@ -191,8 +193,8 @@ func (j *delivery) onePull(ctx context.Context, p *picture.Picture, n forge.NewP
 	return made, false, err
 }
 
-// knownPull is the pull request that an earlier job opened for the thread; 0: none.
-func (j *delivery) knownPull(p *picture.Picture) int {
+// findKnownPull is the pull request that an earlier job opened for the thread; 0: none.
+func (j *Delivery) findKnownPull(p *picture.Picture) int {
 	if p.Entry.PR != 0 {
 		return p.Entry.PR
 	}
@@ -204,7 +206,7 @@ func (j *delivery) knownPull(p *picture.Picture) int {
 
 // updatePull brings the pull request's words up to date. They are not worth failing.
 // Where a person opened it, or wrote it anew, their words stay.
-func (j *delivery) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
+func (j *Delivery) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
 	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
 		return nil
 	}

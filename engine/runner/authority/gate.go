@@ -1,4 +1,6 @@
-package runner
+// Package authority says what the people behind an event may have done, and who they are.
+// Nothing in a payload gives anybody a right: what they may do, the forge is asked for.
+package authority
 
 import (
 	"context"
@@ -13,28 +15,28 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 )
 
-// gate says what the people behind an event may have done, and where agents may work.
-type gate struct {
+// Gate says what the people behind an event may have done, and where agents may work.
+type Gate struct {
 	*effects.Effects
 	allowed bool // the people behind the event may start and steer
-	// confirmed: the comment with the command is what its author wrote, who may give it.
-	confirmed bool
-	written   time.Time // when the comment with the command was, once that is confirmed
-	unknown   bool      // the forge can't tell what somebody may do
+	// Confirmed: the comment with the command is what its author wrote, who may give it.
+	Confirmed bool
+	Written   time.Time // when the comment with the command was, once that is confirmed
+	Unknown   bool      // the forge can't tell what somebody may do
 }
 
 // Nothing in a payload gives anybody a right: it only says who did something. What
 // they may do is looked up, now, also in a re-run.
 
-// mayStart says whether the people behind the event may start or steer a thread. Why
+// MayStart says whether the people behind the event may start or steer a thread. Why
 // says why not, in one line. That it can't be found out is an error only where asking
 // again would help.
-func (j *gate) mayStart(ctx context.Context) (ok bool, why string, err error) {
+func (j *Gate) MayStart(ctx context.Context) (ok bool, why string, err error) {
 	if j.allowed {
 		return true, "", nil
 	}
-	for _, who := range j.actors() {
-		if ok, why, err = j.may(ctx, who); !ok || err != nil {
+	for _, who := range j.listActors() {
+		if ok, why, err = j.mayAccount(ctx, who); !ok || err != nil {
 			return false, why, err
 		}
 	}
@@ -42,14 +44,14 @@ func (j *gate) mayStart(ctx context.Context) (ok bool, why string, err error) {
 	return true, "", nil
 }
 
-// actors are everybody who has to be allowed: who did it; for a comment its author, and
+// listActors are everybody who has to be allowed: who did it; for a comment its author, and
 // whoever edited it; and who started the re-run.
-func (j *gate) actors() []event.User {
+func (j *Gate) listActors() []event.User {
 	who := []event.User{j.Event.Sender}
 	if j.Event.Kind == event.Comment {
 		who = append([]event.User{j.Event.CommentAuthor}, who...)
 	}
-	if again := j.startedAgainBy(); again != "" {
+	if again := j.StartedAgainBy(); again != "" {
 		who = append(who, event.User{Login: again, Bot: forge.IsBot(again)})
 	}
 	var out []event.User
@@ -61,8 +63,8 @@ func (j *gate) actors() []event.User {
 	return out
 }
 
-// may says whether one account may start and steer threads.
-func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, err error) {
+// mayAccount says whether one account may start and steer threads.
+func (j *Gate) mayAccount(ctx context.Context, who event.User) (ok bool, why string, err error) {
 	named := who.Login != "" && slices.Contains(j.Inputs.Allow, who.Login)
 	switch {
 	case who.Login == "":
@@ -87,7 +89,7 @@ func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, er
 	if owner, err := j.isOwner(ctx, who); owner || err != nil {
 		return owner, "", err
 	}
-	j.unknown = true
+	j.Unknown = true
 	return false, fmt.Sprintf("this job's token can't find out whether %s may write here; name them in the input allow to let them (allow: %[1]s, below with: of the workflow file)", who.Login), nil
 }
 
@@ -95,7 +97,7 @@ func (j *gate) may(ctx context.Context, who event.User) (ok bool, why string, er
 // tell what others may do, as on Gitea, that much is sure. Login and id have to be the
 // owner's, which the forge put into the event. Whoever the job's own token stands for is
 // not meant: what that does, jobs do. Where the forge doesn't say who that is, nobody is.
-func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
+func (j *Gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 	o := j.Event.Repo.Owner
 	login, _, _ := strings.Cut(j.Job.Repository, "/")
 	if j.Event.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
@@ -111,9 +113,9 @@ func (j *gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 	return me.ID != o.ID && !strings.EqualFold(me.Login, o.Login), nil
 }
 
-// ours reports whether an account is the one that issues are assigned to for uwf to
+// IsOurs reports whether an account is the one that issues are assigned to for uwf to
 // take them: that of the label's name, or a bot that may start threads.
-func (j *gate) ours(login string) bool {
+func (j *Gate) IsOurs(login string) bool {
 	label := j.StartLabel()
 	if login == label || login == label+"[bot]" || login == label+"-bot" {
 		return true
@@ -121,10 +123,10 @@ func (j *gate) ours(login string) bool {
 	return (forge.IsBot(login) || strings.HasSuffix(login, "-bot")) && slices.Contains(j.Inputs.Allow, login)
 }
 
-// confirmComment asks the forge for the comment with the command: whoever can write the
+// ConfirmComment asks the forge for the comment with the command: whoever can write the
 // event's file could put anybody's name, and any words, into it. Why says why it is not
 // what the event says, in one line.
-func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
+func (j *Gate) ConfirmComment(ctx context.Context) (why string, err error) {
 	ask := j.Forge.Comment
 	if j.Event.Review {
 		ask = j.Forge.ReviewComment
@@ -143,12 +145,12 @@ func (j *gate) confirmComment(ctx context.Context) (why string, err error) {
 	case strings.TrimSpace(c.Body) != strings.TrimSpace(j.Event.CommentBody):
 		return "the comment was edited since: write another one", nil
 	}
-	j.written = c.Created
+	j.Written = c.Created
 	return "", nil
 }
 
-// addsLabel reports whether the event put our label on.
-func (j *gate) addsLabel() bool {
+// AddsLabel reports whether the event put our label on.
+func (j *Gate) AddsLabel() bool {
 	label := j.StartLabel()
 	return slices.ContainsFunc(j.Event.Added, func(l string) bool { return strings.EqualFold(l, label) })
 }
