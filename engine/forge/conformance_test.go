@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 

@@ -6,8 +6,7 @@ import (
 	"net/http"
 
 	runnerv1 "code.gitea.io/actions-proto-go/runner/v1"
-
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 var listeningFiles = map[string]string{

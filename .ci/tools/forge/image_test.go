@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/united-workforce/uwf/internal/forgetest"
 	"golang.org/x/tools/txtar"
-
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
 )
 
 // Variables of TestImage; .ci/image sets them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // envAct is the path of act (github.com/nektos/act), which .ci/run builds.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // workspaceOwner is the user that the workspace belongs to on hosted runners.

@@ -21,13 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/internal/forgetest"
+	"github.com/united-workforce/uwf/internal/testmode"
 	"golang.org/x/tools/txtar"
 	"gopkg.in/yaml.v3"
-
-	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
-	"github.com/united-workforce/uwf/examples"
-	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // The files that a repository gets for uwf, by their paths there.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/internal/forgetest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 

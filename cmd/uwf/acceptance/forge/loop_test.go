@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 

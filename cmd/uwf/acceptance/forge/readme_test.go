@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/internal/forgetest"
 	"gopkg.in/yaml.v3"
-
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
 )
 
 // The README's files of the quick start stand between two markers, each in a code

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // untouched checks that nothing was started, and that the job says why in a line.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // pair runs an event's two jobs: the one in which the agent works, with a token that

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // TestSecretMissing: the first thing that goes wrong for newcomers. The job is red and

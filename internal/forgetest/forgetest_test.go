@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-github/v62/github"
-
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 const workflow = `name: uwf

@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-github/v62/github"
-
-	"github.com/united-workforce/uwf/engine/forge/forgetest"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // get asks for a path below the repository, and decodes the answer.
