@@ -42,9 +42,9 @@ type request struct {
 	safe bool
 }
 
-// repeatable: nothing happens twice if the call is made again after an answer that
+// isRepeatable: nothing happens twice if the call is made again after an answer that
 // got lost. Our PATCHes replace whole texts.
-func (r request) repeatable() bool { return r.safe || r.method != http.MethodPost }
+func (r request) isRepeatable() bool { return r.safe || r.method != http.MethodPost }
 
 // answer is what the forge said, of whatever status.
 type answer struct {
@@ -55,22 +55,22 @@ type answer struct {
 	moved string
 }
 
-// call makes a request, again where that helps, and decodes the answer into out
+// makeCall makes a request, again where that helps, and decodes the answer into out
 // (nil: it is not read).
-func (c *connection) call(ctx context.Context, r request, out any) (answer, error) {
+func (c *connection) makeCall(ctx context.Context, r request, out any) (answer, error) {
 	o := c.o.Outages.Begin()
 	for {
-		a, err := c.try(ctx, r)
+		a, err := c.tryOnce(ctx, r)
 		var fail *Error
 		if err == nil {
-			fail = c.judge(r, a)
+			fail = c.judgeAnswer(r, a)
 		} else {
-			fail = c.unreached(ctx, r, err)
+			fail = c.unreachedError(ctx, r, err)
 		}
 		switch {
 		case fail == nil:
-			return a, c.decode(r, a, out)
-		case !fail.passes():
+			return a, c.decodeAnswer(r, a, out)
+		case !fail.isPassing():
 			return a, fail
 		}
 		if err := o.Wait(ctx, fail, fail.Retry); err != nil {
@@ -79,8 +79,8 @@ func (c *connection) call(ctx context.Context, r request, out any) (answer, erro
 	}
 }
 
-// try makes the request once.
-func (c *connection) try(ctx context.Context, r request) (answer, error) {
+// tryOnce makes the request once.
+func (c *connection) tryOnce(ctx context.Context, r request) (answer, error) {
 	req, err := c.gh.NewRequest(r.method, c.requestURL(r), r.body)
 	if err != nil {
 		return answer{}, err
@@ -121,24 +121,24 @@ func (c *connection) requestURL(r request) string {
 	return u
 }
 
-func (c *connection) decode(r request, a answer, out any) error {
+func (c *connection) decodeAnswer(r request, a answer, out any) error {
 	if out == nil || a.status == http.StatusNoContent {
 		return nil
 	}
 	if err := json.Unmarshal(a.body, out); err != nil {
-		return &Error{Do: r.do, Kind: ErrUnreadable, Status: a.status, Message: "its answer is not what was asked for", Cause: err, Unsure: !r.repeatable()}
+		return &Error{Do: r.do, Kind: ErrUnreadable, Status: a.status, Message: "its answer is not what was asked for", Cause: err, Unsure: !r.isRepeatable()}
 	}
 	return nil
 }
 
-// unreached is the error of a request that got no answer.
-func (c *connection) unreached(ctx context.Context, r request, err error) *Error {
-	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.clean(innermost(err).Error()), Cause: err}
+// unreachedError is the error of a request that got no answer.
+func (c *connection) unreachedError(ctx context.Context, r request, err error) *Error {
+	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.maskToken(unwrapURLError(err).Error()), Cause: err}
 	if ctx.Err() != nil {
 		fail.Cause, fail.final = context.Cause(ctx), true
 		fail.Message = fail.Cause.Error()
 	}
-	fail.Unsure = !r.repeatable() && !neverSent(err)
+	fail.Unsure = !r.isRepeatable() && !neverSent(err)
 	return fail
 }
 
@@ -149,8 +149,8 @@ func neverSent(err error) bool {
 	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// innermost leaves out what repeats method and address.
-func innermost(err error) error {
+// unwrapURLError leaves out what repeats method and address.
+func unwrapURLError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return u.Err
@@ -158,21 +158,21 @@ func innermost(err error) error {
 	return err
 }
 
-// clean takes the token out of a text: some servers repeat what they were sent.
-func (c *connection) clean(s string) string {
+// maskToken takes the token out of a text: some servers repeat what they were sent.
+func (c *connection) maskToken(s string) string {
 	if token := c.o.Token(); len(token) > 3 {
 		s = strings.ReplaceAll(s, token, "***")
 	}
 	return s
 }
 
-// judge is the error that an answer stands for; nil: it is a success.
-func (c *connection) judge(r request, a answer) *Error {
+// judgeAnswer is the error that an answer stands for; nil: it is a success.
+func (c *connection) judgeAnswer(r request, a answer) *Error {
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}
-	said, rate := c.words(a)
-	fail := &Error{Do: r.do, Status: a.status, Message: said, Need: need(a.header)}
+	said, rate := c.readMessage(a)
+	fail := &Error{Do: r.do, Status: a.status, Message: said, Need: neededPermission(a.header)}
 	switch {
 	case a.status >= 300 && a.status < 400:
 		fail.Kind, fail.Message = ErrNotFound, c.movedTo(a)
@@ -185,7 +185,7 @@ func (c *connection) judge(r request, a answer) *Error {
 	case a.status == http.StatusNotFound, a.status == http.StatusGone:
 		fail.Kind = ErrNotFound
 	case a.status >= 500, a.status == http.StatusRequestTimeout:
-		fail.Kind, fail.Unsure, fail.Retry = ErrUnreachable, !r.repeatable(), outage.RetryAfter(a.header, c.now())
+		fail.Kind, fail.Unsure, fail.Retry = ErrUnreachable, !r.isRepeatable(), outage.RetryAfter(a.header, c.now())
 	default:
 		fail.Kind = ErrInvalid
 	}
@@ -197,7 +197,7 @@ func (c *connection) judge(r request, a answer) *Error {
 }
 
 func (c *connection) movedTo(a answer) string {
-	to := c.clean(a.moved)
+	to := c.maskToken(a.moved)
 	if u, err := url.Parse(a.moved); err == nil {
 		u.User, u.RawQuery = nil, ""
 		to = u.String()
@@ -205,8 +205,8 @@ func (c *connection) movedTo(a answer) string {
 	return fmt.Sprintf("it has moved to %q, and what changes something does not follow; was the repository renamed? Use its new name", to)
 }
 
-// words are the forge's own, and whether they mean that too much was asked for.
-func (c *connection) words(a answer) (said string, limited bool) {
+// readMessage are the forge's own, and whether they mean that too much was asked for.
+func (c *connection) readMessage(a answer) (said string, limited bool) {
 	res := &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(strings.NewReader(string(a.body)))}
 	err := github.CheckResponse(res)
 	var primary *github.RateLimitError
@@ -220,7 +220,7 @@ func (c *connection) words(a answer) (said string, limited bool) {
 	case errors.As(err, &plain):
 		said = plain.Message
 		for _, e := range plain.Errors {
-			said += detail(e)
+			said += formatDetail(e)
 		}
 	}
 	if a.status == http.StatusTooManyRequests {
@@ -229,11 +229,11 @@ func (c *connection) words(a answer) (said string, limited bool) {
 	if a.status == http.StatusForbidden {
 		limited = limited || a.header.Get("Retry-After") != "" || strings.Contains(strings.ToLower(said), "rate limit")
 	}
-	return c.clean(oneLine(said)), limited
+	return c.maskToken(oneLine(said)), limited
 }
 
-// detail is one of the reasons below a message.
-func detail(e github.Error) string {
+// formatDetail is one of the reasons below a message.
+func formatDetail(e github.Error) string {
 	switch {
 	case e.Message != "":
 		return ": " + e.Message
@@ -261,16 +261,16 @@ func (c *connection) limitedFor(a answer) time.Duration {
 	return secondaryPause
 }
 
-// need is the permission that GitHub wants for a call: the first of those that
+// neededPermission is the permission that GitHub wants for a call: the first of those that
 // would do.
-func need(h http.Header) string {
+func neededPermission(h http.Header) string {
 	first, _, _ := strings.Cut(h.Get("X-Accepted-GitHub-Permissions"), ";")
 	return oneLine(first)
 }
 
-// pages reads a list, page after page, up to limit pages, until each says that it
+// readPages reads a list, page after page, up to limit pages, until each says that it
 // is enough. more: the list goes on.
-func pages[T any](ctx context.Context, c *client, r request, limit int, each func([]T) (enough bool)) (more bool, err error) {
+func readPages[T any](ctx context.Context, c *client, r request, limit int, each func([]T) (enough bool)) (more bool, err error) {
 	if r.query == nil {
 		r.query = url.Values{}
 	}
@@ -282,7 +282,7 @@ func pages[T any](ctx context.Context, c *client, r request, limit int, each fun
 			r.query.Set("page", strconv.Itoa(page))
 		}
 		var list []T
-		a, err := c.call(ctx, r, &list)
+		a, err := c.makeCall(ctx, r, &list)
 		if err != nil {
 			return false, err
 		}

@@ -78,7 +78,7 @@ func New(o Options) (Forge, error) {
 	if !ok || !isName(owner) || !isName(repo) {
 		return nil, fmt.Errorf("reach the forge: %q is no repository: write it as owner/name (GITHUB_REPOSITORY)", o.Repository)
 	}
-	o.fill(base)
+	o.setDefaults(base)
 	c := &connection{o: o, gh: github.NewClient(nil), repo: "repos/" + owner + "/" + repo}
 	c.gh.BaseURL, c.gh.UserAgent = base, o.UserAgent
 	own := *o.HTTPClient
@@ -106,7 +106,7 @@ func baseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-func (o *Options) fill(base *url.URL) {
+func (o *Options) setDefaults(base *url.URL) {
 	if o.Flavour == "" {
 		o.Flavour = Detect(base.Path, "")
 	}

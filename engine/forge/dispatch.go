@@ -24,15 +24,15 @@ func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[
 	if err := checkInputs(do, inputs); err != nil {
 		return 0, err
 	}
-	run, err := c.dispatch(ctx, do, workflow, ref, inputs, !c.noRunDetails.Load())
+	run, err := c.dispatchOnce(ctx, do, workflow, ref, inputs, !c.noRunDetails.Load())
 	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && mentions(e, "return_run_details") {
 		c.noRunDetails.Store(true)
-		run, err = c.dispatch(ctx, do, workflow, ref, inputs, false)
+		run, err = c.dispatchOnce(ctx, do, workflow, ref, inputs, false)
 	}
 	return run, err
 }
 
-func (c *client) dispatch(ctx context.Context, do, workflow, ref string, inputs map[string]string, details bool) (int64, error) {
+func (c *client) dispatchOnce(ctx context.Context, do, workflow, ref string, inputs map[string]string, details bool) (int64, error) {
 	body := map[string]any{"ref": ref}
 	if len(inputs) > 0 {
 		body["inputs"] = inputs
@@ -44,7 +44,7 @@ func (c *client) dispatch(ctx context.Context, do, workflow, ref string, inputs 
 	case details:
 		body["return_run_details"] = true
 	}
-	a, err := c.call(ctx, r, nil)
+	a, err := c.makeCall(ctx, r, nil)
 	if err != nil || a.status == http.StatusNoContent || len(a.body) == 0 {
 		return 0, err
 	}
@@ -76,6 +76,6 @@ func (c *client) DispatchRepository(ctx context.Context, eventType string, paylo
 	if len(payload) > 0 {
 		body["client_payload"] = payload
 	}
-	_, err := c.call(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body, safe: true}, nil)
+	_, err := c.makeCall(ctx, request{do: "send the event " + eventType, method: http.MethodPost, path: "/dispatches", body: body, safe: true}, nil)
 	return err
 }

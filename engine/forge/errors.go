@@ -37,9 +37,9 @@ type Error struct {
 	final bool // trying again helps nobody
 }
 
-// passes reports whether the call may be made again: the forge lets nobody in for a while,
+// isPassing reports whether the call may be made again: the forge lets nobody in for a while,
 // or is away, and what was asked for was not done.
-func (e *Error) passes() bool {
+func (e *Error) isPassing() bool {
 	return errors.Is(e, ErrLimited) || errors.Is(e, ErrUnreachable) && !e.Unsure && !e.final
 }
 

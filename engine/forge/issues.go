@@ -68,7 +68,7 @@ type comment struct {
 	Created  time.Time `json:"created_at"`
 }
 
-func (c comment) out() Comment {
+func (c comment) toComment() Comment {
 	on := cmp.Or(c.IssueURL, c.PullURL)
 	number, _ := strconv.Atoi(on[strings.LastIndexByte(on, '/')+1:]) // 0 where it is none
 	return Comment{
@@ -80,7 +80,7 @@ func (c comment) out() Comment {
 // Issue is an issue or a pull request by its number.
 func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
 	var is issue
-	if _, err := c.call(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
+	if _, err := c.makeCall(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
 		return Issue{}, err
 	}
 	out := Issue{
@@ -98,9 +98,9 @@ func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
 func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 	do := fmt.Sprintf("list the comments of %d", number)
 	var out []Comment
-	more, err := pages(ctx, c, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/%d/comments", number)}, maxPages, func(list []comment) bool {
+	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/%d/comments", number)}, maxPages, func(list []comment) bool {
 		for _, co := range list {
-			out = append(out, co.out())
+			out = append(out, co.toComment())
 		}
 		return false
 	})
@@ -134,13 +134,13 @@ func (c *client) ReviewComment(ctx context.Context, id int64) (Comment, error) {
 // oneComment reads the comment with an id from one of the forge's lists.
 func (c *client) oneComment(ctx context.Context, do, from string, id int64) (Comment, error) {
 	var got comment
-	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("%s%d", from, id)}, &got); err != nil {
+	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("%s%d", from, id)}, &got); err != nil {
 		return Comment{}, err
 	}
 	if got.ID != id {
 		return Comment{}, &Error{Do: do, Kind: ErrNotFound, Message: "it is no comment"}
 	}
-	return got.out(), nil
+	return got.toComment(), nil
 }
 
 // CreateComment writes a comment.
@@ -150,8 +150,8 @@ func (c *client) CreateComment(ctx context.Context, number int, body string) (Co
 		return Comment{}, err
 	}
 	var made comment
-	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: commentBody{body}}, &made)
-	return made.out(), err
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: commentBody{body}}, &made)
+	return made.toComment(), err
 }
 
 type commentBody struct {
@@ -164,14 +164,14 @@ func (c *client) UpdateComment(ctx context.Context, id int64, body string) error
 	if err := checkBody(do, body); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: commentBody{body}}, nil)
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: commentBody{body}}, nil)
 	return err
 }
 
 // DeleteComment takes a comment away; that it is gone is no error.
 func (c *client) DeleteComment(ctx context.Context, id int64) error {
-	_, err := c.call(ctx, request{do: fmt.Sprintf("delete comment %d", id), method: http.MethodDelete, path: fmt.Sprintf("/issues/comments/%d", id)}, nil)
-	return unless(err, ErrNotFound)
+	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("delete comment %d", id), method: http.MethodDelete, path: fmt.Sprintf("/issues/comments/%d", id)}, nil)
+	return ignoreKind(err, ErrNotFound)
 }
 
 // checkBody refuses what no forge takes, before it is sent.
@@ -182,8 +182,8 @@ func checkBody(do, body string) error {
 	return nil
 }
 
-// unless takes an error of a kind for none.
-func unless(err, kind error) error {
+// ignoreKind takes an error of a kind for none.
+func ignoreKind(err, kind error) error {
 	if errors.Is(err, kind) {
 		return nil
 	}
@@ -207,17 +207,17 @@ func (c *client) EnsureLabel(ctx context.Context, l Label) error {
 // makeLabel makes a label, and gives its number.
 func (c *client) makeLabel(ctx context.Context, l Label) (int64, error) {
 	var made label
-	_, err := c.call(ctx, request{
+	_, err := c.makeCall(ctx, request{
 		do: "make the label " + l.Name, method: http.MethodPost, path: "/labels",
-		body: map[string]string{"name": l.Name, "color": c.color(l), "description": l.Description},
+		body: map[string]string{"name": l.Name, "color": c.labelColor(l), "description": l.Description},
 		// GitHub refuses a second one of that name.
 		safe: c.flavour == GitHub,
 	}, &made)
 	return made.ID, err
 }
 
-// color is as the flavour writes it.
-func (c *client) color(l Label) string {
+// labelColor is as the flavour writes it.
+func (c *client) labelColor(l Label) string {
 	if c.flavour == Gitea {
 		return "#" + l.Color
 	}
@@ -228,8 +228,8 @@ func (c *client) color(l Label) string {
 func (c *client) giteaLabel(ctx context.Context, l Label) (int64, error) {
 	do := "look for the label " + l.Name
 	var found int64
-	more, err := pages(ctx, c, request{do: do, method: http.MethodGet, path: "/labels"}, maxLabelPages, func(list []label) bool {
-		found = named(list, l.Name)
+	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/labels"}, maxLabelPages, func(list []label) bool {
+		found = findLabel(list, l.Name)
 		return found != 0
 	})
 	switch {
@@ -243,8 +243,8 @@ func (c *client) giteaLabel(ctx context.Context, l Label) (int64, error) {
 	return c.makeLabel(ctx, l)
 }
 
-// named is the number of the label with that name; 0: there is none.
-func named(list []label, name string) int64 {
+// findLabel is the number of the label with that name; 0: there is none.
+func findLabel(list []label, name string) int64 {
 	for _, l := range list {
 		if strings.EqualFold(l.Name, name) {
 			return l.ID
@@ -263,10 +263,10 @@ func (c *client) AddLabel(ctx context.Context, number int, l Label) error {
 			return err
 		}
 		which = id
-	} else if err := unless(c.EnsureLabel(ctx, l), ErrForbidden); err != nil {
+	} else if err := ignoreKind(c.EnsureLabel(ctx, l), ErrForbidden); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, request{
+	_, err := c.makeCall(ctx, request{
 		do: fmt.Sprintf("put the label %s on %d", l.Name, number), method: http.MethodPost,
 		path: fmt.Sprintf("/issues/%d/labels", number), body: map[string]any{"labels": []any{which}}, safe: true,
 	}, nil)
@@ -280,15 +280,15 @@ func (c *client) RemoveLabel(ctx context.Context, number int, name string) error
 	which := url.PathEscape(name)
 	if c.flavour == Gitea {
 		var list []label
-		if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: path}, &list); err != nil {
-			return unless(err, ErrNotFound)
+		if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: path}, &list); err != nil {
+			return ignoreKind(err, ErrNotFound)
 		}
-		id := named(list, name)
+		id := findLabel(list, name)
 		if id == 0 {
 			return nil
 		}
 		which = fmt.Sprint(id)
 	}
-	_, err := c.call(ctx, request{do: do, method: http.MethodDelete, path: path + "/" + which}, nil)
-	return unless(err, ErrNotFound)
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodDelete, path: path + "/" + which}, nil)
+	return ignoreKind(err, ErrNotFound)
 }

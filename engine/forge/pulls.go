@@ -34,7 +34,7 @@ type side struct {
 	} `json:"repo"` // null when it was deleted
 }
 
-func (s side) out() Branch {
+func (s side) toBranch() Branch {
 	b := Branch{Name: s.Ref, SHA: s.SHA}
 	if s.Repo != nil {
 		b.Repo = s.Repo.FullName
@@ -42,18 +42,18 @@ func (s side) out() Branch {
 	return b
 }
 
-func (p pull) out() Pull {
+func (p pull) toPull() Pull {
 	return Pull{
 		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.accountID(), Open: p.State == "open",
-		Merged: p.Merged || p.MergedAt != "", Head: p.Head.out(), Base: p.Base.out(), URL: p.HTMLURL,
+		Merged: p.Merged || p.MergedAt != "", Head: p.Head.toBranch(), Base: p.Base.toBranch(), URL: p.HTMLURL,
 	}
 }
 
 // Pull is a pull request by its number.
 func (c *client) Pull(ctx context.Context, number int) (Pull, error) {
 	var p pull
-	_, err := c.call(ctx, request{do: fmt.Sprintf("read pull request %d", number), method: http.MethodGet, path: fmt.Sprintf("/pulls/%d", number)}, &p)
-	return p.out(), err
+	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("read pull request %d", number), method: http.MethodGet, path: fmt.Sprintf("/pulls/%d", number)}, &p)
+	return p.toPull(), err
 }
 
 // FindPull finds a branch's pull request. GitHub searches; Gitea ignores the
@@ -80,10 +80,10 @@ func (c *client) FindPull(ctx context.Context, branch string) (Pull, bool, error
 // searchPulls looks through a list for the branch's open pull request, else its
 // newest.
 func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branch string) (best Pull, found bool, err error) {
-	_, err = pages(ctx, c, request{do: do, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
+	_, err = readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
 		for _, p := range list {
-			p := p.out()
-			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.repository()) {
+			p := p.toPull()
+			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.fullName()) {
 				continue
 			}
 			if !found || p.Open && !best.Open || p.Open == best.Open && p.Number > best.Number {
@@ -98,8 +98,8 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 	return best, found, nil
 }
 
-// repository is owner/name.
-func (c *connection) repository() string { return strings.TrimPrefix(c.repo, "repos/") }
+// fullName is owner/name.
+func (c *connection) fullName() string { return strings.TrimPrefix(c.repo, "repos/") }
 
 // CreatePull opens a pull request.
 func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
@@ -125,8 +125,8 @@ func (c *client) createPull(ctx context.Context, do string, p NewPull) (Pull, er
 		body["draft"] = true
 	}
 	var made pull
-	_, err := c.call(ctx, request{do: do, method: http.MethodPost, path: "/pulls", body: body}, &made)
-	return made.out(), err
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: "/pulls", body: body}, &made)
+	return made.toPull(), err
 }
 
 // draftPrefix begins the title of a draft on Gitea.
@@ -170,7 +170,7 @@ func (c *client) UpdatePull(ctx context.Context, number int, title, body string)
 			title = draftPrefix + title
 		}
 	}
-	_, err := c.call(ctx, request{
+	_, err := c.makeCall(ctx, request{
 		do: do, method: http.MethodPatch, path: fmt.Sprintf("/pulls/%d", number),
 		body: map[string]string{"title": title, "body": body},
 	}, nil)

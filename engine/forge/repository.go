@@ -18,8 +18,8 @@ func (c *client) Repository(ctx context.Context) (Repository, error) {
 		Empty         bool   `json:"empty"` // Gitea
 		HTMLURL       string `json:"html_url"`
 	}
-	do := "read the repository " + c.repository()
-	if _, err := c.call(ctx, request{do: do, method: http.MethodGet}, &r); err != nil {
+	do := "read the repository " + c.fullName()
+	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet}, &r); err != nil {
 		return Repository{}, err
 	}
 	if r.DefaultBranch == "" {
@@ -38,7 +38,7 @@ type Owners interface {
 // any account of it: a hidden organisation, like a hidden person, is found by neither.
 func (c *client) OwnedByOrganisation(ctx context.Context) (is, known bool, err error) {
 	look := func(below string) error {
-		_, err := c.call(ctx, request{do: "look up whether " + c.owner + " is an organisation", method: http.MethodGet, path: below + url.PathEscape(c.owner), root: true}, nil)
+		_, err := c.makeCall(ctx, request{do: "look up whether " + c.owner + " is an organisation", method: http.MethodGet, path: below + url.PathEscape(c.owner), root: true}, nil)
 		return err
 	}
 	if err = look("/orgs/"); err == nil {
@@ -62,7 +62,7 @@ func (c *client) Permission(ctx context.Context, login string) (Permission, erro
 	var p struct {
 		Permission string `json:"permission"`
 	}
-	_, err := c.call(ctx, request{
+	_, err := c.makeCall(ctx, request{
 		do: "look up what " + login + " may do", method: http.MethodGet,
 		path: "/collaborators/" + url.PathEscape(login) + "/permission",
 	}, &p)
@@ -90,7 +90,7 @@ func (c *client) Permission(ctx context.Context, login string) (Permission, erro
 func (c *client) Me(ctx context.Context) (User, error) {
 	do := "look up whose token this is"
 	var u user
-	if _, err := c.call(ctx, request{do: do, method: http.MethodGet, path: "/user", root: true}, &u); err != nil {
+	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: "/user", root: true}, &u); err != nil {
 		return User{}, err
 	}
 	if u.Login == "" {
@@ -109,7 +109,7 @@ func (c *client) MayCreatePulls(ctx context.Context) (may, known bool, err error
 	var s struct {
 		May *bool `json:"can_approve_pull_request_reviews"`
 	}
-	_, err = c.call(ctx, request{do: "read whether jobs may open pull requests", method: http.MethodGet, path: "/actions/permissions/workflow"}, &s)
+	_, err = c.makeCall(ctx, request{do: "read whether jobs may open pull requests", method: http.MethodGet, path: "/actions/permissions/workflow"}, &s)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
 		return false, false, nil
 	}
@@ -132,7 +132,7 @@ func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
 	for n := 1; n <= maxPages; n++ {
 		q.Set("page", fmt.Sprint(n))
 		var p page
-		a, err := c.call(ctx, request{do: "list the workflows", method: http.MethodGet, path: "/actions/workflows", query: q}, &p)
+		a, err := c.makeCall(ctx, request{do: "list the workflows", method: http.MethodGet, path: "/actions/workflows", query: q}, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]strin
 		} `json:"jobs"`
 	}
 	path := fmt.Sprintf("/actions/runs/%s/attempts/%d/jobs", url.PathEscape(run), attempt)
-	if _, err := c.call(ctx, request{do: "list the jobs of run " + run, method: http.MethodGet, path: path, query: url.Values{"per_page": {"100"}}}, &list); err != nil {
+	if _, err := c.makeCall(ctx, request{do: "list the jobs of run " + run, method: http.MethodGet, path: path, query: url.Values{"per_page": {"100"}}}, &list); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -175,7 +175,7 @@ func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]strin
 			Message string `json:"message"`
 		}
 		path := fmt.Sprintf("/check-runs/%d/annotations", j.ID) // a job is a check run of the same id
-		if _, err := c.call(ctx, request{do: "read what was noted at a job of run " + run, method: http.MethodGet, path: path}, &notes); err != nil {
+		if _, err := c.makeCall(ctx, request{do: "read what was noted at a job of run " + run, method: http.MethodGet, path: path}, &notes); err != nil {
 			return out, err
 		}
 		for _, n := range notes {
@@ -200,7 +200,7 @@ func (c *client) Secrets(ctx context.Context) (names []string, known bool, err e
 	const own = "/actions/secrets"
 	for _, from := range []string{own, "/actions/organization-secrets"} {
 		var raw json.RawMessage
-		_, err := c.call(ctx, request{do: "list the names of secrets", method: http.MethodGet, path: from, query: url.Values{"per_page": {"100"}, "limit": {"100"}}}, &raw)
+		_, err := c.makeCall(ctx, request{do: "list the names of secrets", method: http.MethodGet, path: from, query: url.Values{"per_page": {"100"}, "limit": {"100"}}}, &raw)
 		if errors.Is(err, ErrNotFound) && from != own {
 			continue // the repository belongs to a person
 		}

@@ -18,12 +18,12 @@ import (
 func (c *client) BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error) {
 	known = true
 	if c.flavour == GitHub {
-		rules, known, err = c.rulesets(ctx, branch)
+		rules, known, err = c.listRulesets(ctx, branch)
 		if err != nil {
 			return nil, false, err
 		}
 	}
-	protected, told, err := c.protected(ctx, branch)
+	protected, told, err := c.isProtected(ctx, branch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -36,14 +36,14 @@ func (c *client) BranchRules(ctx context.Context, branch string) (rules []string
 // ProtectedBranch is the rule of a branch that is protected in the older way.
 const ProtectedBranch = "protected branch"
 
-// protected says whether a protection is in the way of pushes to a branch. Where there is
+// isProtected says whether a protection is in the way of pushes to a branch. Where there is
 // no such branch yet, the patterns of all protections tell it.
-func (c *client) protected(ctx context.Context, branch string) (is, known bool, err error) {
+func (c *client) isProtected(ctx context.Context, branch string) (is, known bool, err error) {
 	var b struct {
 		Protected bool  `json:"protected"`
 		CanPush   *bool `json:"user_can_push"` // Gitea
 	}
-	_, err = c.call(ctx, request{
+	_, err = c.makeCall(ctx, request{
 		do: "read the branch " + branch, method: http.MethodGet, path: "/branches/" + escapeBranch(branch),
 	}, &b)
 	switch {
@@ -54,12 +54,12 @@ func (c *client) protected(ctx context.Context, branch string) (is, known bool, 
 	case !errors.Is(err, ErrNotFound):
 		return false, false, err
 	}
-	list, known, err := c.protections(ctx)
+	list, known, err := c.listProtections(ctx)
 	return slices.ContainsFunc(list, func(pattern string) bool { return matchesBranch(pattern, branch) }), known, err
 }
 
-// protections are the patterns of the protections that stop pushes of everybody.
-func (c *client) protections(ctx context.Context) (patterns []string, known bool, err error) {
+// listProtections are the patterns of the protections that stop pushes of everybody.
+func (c *client) listProtections(ctx context.Context) (patterns []string, known bool, err error) {
 	if c.flavour == Gitea {
 		return c.giteaProtections(ctx)
 	}
@@ -72,7 +72,7 @@ func (c *client) giteaProtections(ctx context.Context) (patterns []string, known
 		Push bool   `json:"enable_push"`
 		Some bool   `json:"enable_push_whitelist"` // not for everybody who may write
 	}
-	_, err = c.call(ctx, request{do: "read the branch protections", method: http.MethodGet, path: "/branch_protections"}, &list)
+	_, err = c.makeCall(ctx, request{do: "read the branch protections", method: http.MethodGet, path: "/branch_protections"}, &list)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
 		return nil, false, nil // this token is no administrator's
 	}
@@ -105,7 +105,7 @@ func (c *client) githubProtections(ctx context.Context) (patterns []string, know
 		Errors []any
 	}
 	owner, name, _ := strings.Cut(c.o.Repository, "/")
-	_, err = c.call(ctx, request{
+	_, err = c.makeCall(ctx, request{
 		do: "read the branch protections", method: http.MethodPost, path: c.graphQL(), safe: true, root: true,
 		body: map[string]any{"query": protectionsQuery, "variables": map[string]string{"owner": owner, "name": name}},
 	}, &a)
@@ -162,11 +162,11 @@ func matchesBranch(pattern, branch string) bool {
 	return err == nil && m.MatchString(branch) || pattern == branch
 }
 
-func (c *client) rulesets(ctx context.Context, branch string) (rules []string, known bool, err error) {
+func (c *client) listRulesets(ctx context.Context, branch string) (rules []string, known bool, err error) {
 	type rule struct {
 		Type string `json:"type"`
 	}
-	_, err = pages(ctx, c, request{
+	_, err = readPages(ctx, c, request{
 		do: "read the rules of the branch " + branch, method: http.MethodGet, path: "/rules/branches/" + escapeBranch(branch),
 	}, maxPages, func(list []rule) bool {
 		for _, r := range list {

@@ -26,20 +26,20 @@ type announcer struct {
 
 // Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	a.j.announce(ctx, t)
+	a.j.announceStep(ctx, t)
 	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
 		return task.Draft{}, err
 	}
-	watch, err := a.j.watch(t)
+	watch, err := a.j.watchWorkflowFiles(t)
 	if err != nil {
 		return task.Draft{}, err
 	}
 	d, err := a.Agent.Run(ctx, t, m)
-	return d, checked(watch, t, err)
+	return d, checkWorkflowFiles(watch, t, err)
 }
 
-// announce brings the comment up to date at a claim.
-func (j *steps) announce(ctx context.Context, t task.Task) {
+// announceStep brings the comment up to date at a claim.
+func (j *steps) announceStep(ctx context.Context, t task.Task) {
 	p, err := picture.Claimed(t)
 	if err != nil {
 		j.Warn("the thread's comment could not be brought up to date", err)
@@ -55,10 +55,10 @@ func (j *steps) announce(ctx context.Context, t task.Task) {
 	}
 }
 
-// agent is who does the step: the engine's own agent or, where agents run in a job of
+// chooseAgent is who does the step: the engine's own agent or, where agents run in a job of
 // their own, what that one left. An artifact that is not of the step
 // that is to be done is refused when it is asked for it.
-func (j *steps) agent() task.Agent {
+func (j *steps) chooseAgent() task.Agent {
 	if j.Inputs.Command != ci.CommandCommit {
 		return j.Engine.Agent
 	}
@@ -134,26 +134,26 @@ type watched struct {
 
 // Run implements task.Agent.
 func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	watch, err := w.j.watch(t)
+	watch, err := w.j.watchWorkflowFiles(t)
 	if err != nil {
 		return task.Draft{}, err
 	}
 	d, err := w.Agent.Run(ctx, t, m)
-	return d, checked(watch, t, err)
+	return d, checkWorkflowFiles(watch, t, err)
 }
 
-// checked takes changes of workflow files back, also where the agent failed for another
+// checkWorkflowFiles takes changes of workflow files back, also where the agent failed for another
 // reason: its work is kept with the attempt, by a push that would be refused with them.
-func checked(watch workflowfiles.Watch, t task.Task, failed error) error {
+func checkWorkflowFiles(watch workflowfiles.Watch, t task.Task, failed error) error {
 	if err := watch.Check(t.Agent); failed == nil {
 		return err
 	}
 	return failed
 }
 
-// watch looks at the workflow files before an agent runs, where the token may not push
+// watchWorkflowFiles looks at the workflow files before an agent runs, where the token may not push
 // changes of them.
-func (j *steps) watch(t task.Task) (workflowfiles.Watch, error) {
+func (j *steps) watchWorkflowFiles(t task.Task) (workflowfiles.Watch, error) {
 	if j.Job.WorkflowFiles || j.IsGitea() || t.Workspace == "" {
 		return workflowfiles.Watch{}, nil
 	}

@@ -22,11 +22,11 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 			return err
 		}
 		if !ok {
-			return j.intake.denied(ctx, why)
+			return j.intake.denyStart(ctx, why)
 		}
 		return j.intake.AnswerCommand(ctx, report.Reply{Kind: report.Unknown, Why: wrong.Msg})
 	}()
-	return j.finish(ctx, err)
+	return j.finishJob(ctx, err)
 }
 
 // Unready tells that a job could not begin, and why, on the issue or pull request whose

@@ -43,9 +43,9 @@ const (
 	verbHelp   = "help"
 )
 
-// command does what a comment says, and answers it: where nothing of it shows in the
+// doCommand does what a comment says, and answers it: where nothing of it shows in the
 // thread's comment, in words. Errors are told when the job ends.
-func (j *commands) command(ctx context.Context) error {
+func (j *commands) doCommand(ctx context.Context) error {
 	c, s := j.Event.Command, j.Event.Subject
 	if c == nil || s == nil {
 		return j.EndGreen("the comment holds no command")
@@ -62,7 +62,7 @@ func (j *commands) command(ctx context.Context) error {
 		ok = why == ""
 	}
 	if !ok {
-		return j.intake.denied(ctx, why)
+		return j.intake.denyStart(ctx, why)
 	}
 	j.gate.Confirmed = true
 	if err = j.obeyCommand(ctx, c, s); err == nil && !j.Spoke && j.Job.Attempt <= 1 {
@@ -82,7 +82,7 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	if c.Verb == verbHelp {
 		return j.AnswerCommand(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
 	}
-	if why := j.options(c); why != "" {
+	if why := j.applyOptions(c); why != "" {
 		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
 	}
 	f, err := j.finder.findFor(ctx, c, *s)
@@ -94,15 +94,15 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	}
 	switch c.Verb {
 	case verbResume:
-		return j.resume(ctx, c, f)
+		return j.resumeThread(ctx, c, f)
 	case verbRetry:
-		return j.retry(ctx, c, f)
+		return j.retryThread(ctx, c, f)
 	case verbStatus:
-		return j.status(ctx, f)
+		return j.showStatus(ctx, f)
 	case verbCancel:
-		return j.cancel(ctx, c, f)
+		return j.cancelThread(ctx, c, f)
 	case verbFork:
-		return j.fork(ctx, c, f)
+		return j.forkThread(ctx, c, f)
 	}
 	return j.AnswerCommand(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
 }
@@ -110,8 +110,8 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 // aliasPattern is an agent's name. A comment may not bring a command line along.
 var aliasPattern = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
-// options takes over what a command says of this job. Why says what can't be.
-func (j *commands) options(c *event.Command) (why string) {
+// applyOptions takes over what a command says of this job. Why says what can't be.
+func (j *commands) applyOptions(c *event.Command) (why string) {
 	if _, ok := c.Option("model"); ok {
 		return "A comment can't choose the model; the configuration does."
 	}
@@ -132,13 +132,13 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 	if name, ok := c.Option("workflow"); ok {
 		words = append(words, name)
 	}
-	if why := j.options(c); why != "" {
+	if why := j.applyOptions(c); why != "" {
 		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
 	}
 	if n, ok := c.Option("max-steps"); ok {
 		limits, err := limitsOf(c)
 		if err != nil {
-			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + plain(n) + "`: write a whole number from 1."})
+			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + quoteWord(n) + "`: write a whole number from 1."})
 		}
 		j.Inputs.MaxSteps = int(limits["maxSteps"])
 	}
@@ -148,20 +148,20 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 		}
 		a.workflow = words[0]
 	}
-	return j.intake.start(ctx, a)
+	return j.intake.startThread(ctx, a)
 }
 
-// resume lets a thread go on, and goes on with it.
-func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error {
+// resumeThread lets a thread go on, and goes on with it.
+func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found) error {
 	limits, err := limitsOf(c)
 	if err != nil {
-		return j.finder.refuse(ctx, f.id, verbResume, err.Error())
+		return j.finder.refuseCommand(ctx, f.id, verbResume, err.Error())
 	}
 	if again := j.gate.StartedAgainBy(); again != "" {
 		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
-		return j.takeOn(ctx, f)
+		return j.takeThreadOn(ctx, f)
 	}
-	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && failures(e) > 0 {
+	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && countFailures(e) > 0 {
 		// Nothing goes on by itself, but it does not wait either.
 		if _, err := j.Engine.SuspendAt(ctx, f.id, e.Head, "its step failed, and a person lets it go on"); err != nil {
 			return err
@@ -169,18 +169,18 @@ func (j *commands) resume(ctx context.Context, c *event.Command, f *found) error
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
 	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
-	if err != nil && !j.undoubtedly(err) {
-		return j.finder.refuse(ctx, f.id, verbResume, steerError(err))
+	if err != nil && !j.isAlreadyDone(err) {
+		return j.finder.refuseCommand(ctx, f.id, verbResume, steerError(err))
 	}
 	if err != nil && j.Job.Attempt <= 1 {
 		return err
 	}
-	return j.takeOn(ctx, f)
+	return j.takeThreadOn(ctx, f)
 }
 
-// undoubtedly reports whether an error is not about what was asked for. A re-run finds
+// isAlreadyDone reports whether an error is not about what was asked for. A re-run finds
 // that what it asks for has been done.
-func (j *commands) undoubtedly(err error) bool {
+func (j *commands) isAlreadyDone(err error) bool {
 	switch life.KindOf(err) {
 	case life.KindNotYours:
 		return j.Job.Attempt > 1
@@ -190,48 +190,48 @@ func (j *commands) undoubtedly(err error) bool {
 	return true
 }
 
-// takeOn goes on with a thread that somebody let go on.
-func (j *commands) takeOn(ctx context.Context, f *found) error {
-	head, err := j.intake.present(ctx, f.id)
+// takeThreadOn goes on with a thread that somebody let go on.
+func (j *commands) takeThreadOn(ctx context.Context, f *found) error {
+	head, err := j.intake.findHead(ctx, f.id)
 	if err != nil {
 		return err
 	}
-	return j.steps.goOn(ctx, f.id, head)
+	return j.steps.continueThread(ctx, f.id, head)
 }
 
-// retry tries again whatever it is that failed: the step, its delivery, or only the
+// retryThread tries again whatever it is that failed: the step, its delivery, or only the
 // job for it, which got lost.
-func (j *commands) retry(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) retryThread(ctx context.Context, c *event.Command, f *found) error {
 	if f.ended != nil {
-		return j.finder.refuse(ctx, f.id, verbRetry, "It is over.")
+		return j.finder.refuseCommand(ctx, f.id, verbRetry, "It is over.")
 	}
 	e := f.p.Entry
 	var err error
 	switch _, held := f.v.Claim(f.id); {
 	case c.Has("take") && held && j.Job.Attempt <= 1: // what a re-run finds was claimed since
 		err = j.Engine.Take(ctx, f.id)
-	case failures(e) > 0:
+	case countFailures(e) > 0:
 		err = j.Engine.Retry(ctx, f.id)
 	case e.Status == gitcas.StatusSuspended && f.p.Asks():
-		return j.finder.refuse(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
+		return j.finder.refuseCommand(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
 	case e.Status == gitcas.StatusSuspended:
 		err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id})
-	case j.Job.Attempt <= 1 && f.claimed():
-		return j.finder.refuse(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
+	case j.Job.Attempt <= 1 && f.isClaimed():
+		return j.finder.refuseCommand(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
 	}
-	if err != nil && !j.undoubtedly(err) {
-		return j.finder.refuse(ctx, f.id, verbRetry, steerError(err))
+	if err != nil && !j.isAlreadyDone(err) {
+		return j.finder.refuseCommand(ctx, f.id, verbRetry, steerError(err))
 	}
 	if err != nil && j.Job.Attempt <= 1 {
 		return err
 	}
-	return j.takeOn(ctx, f)
+	return j.takeThreadOn(ctx, f)
 }
 
-// status writes the thread's comment anew.
-func (j *commands) status(ctx context.Context, f *found) error {
+// showStatus writes the thread's comment anew.
+func (j *commands) showStatus(ctx context.Context, f *found) error {
 	j.SelectComment(f.p)
-	t := j.finder.asIs(f)
+	t := j.finder.describeNow(f)
 	j.UpdateComment(ctx, f.p, t)
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Step, j.Outcome.Status = f.id, f.p.Entry.Head, len(f.p.Chain.Steps), string(f.p.Entry.Status)
 	if f.ended == nil {
@@ -242,8 +242,8 @@ func (j *commands) status(ctx context.Context, f *found) error {
 	return j.EndGreen(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
 }
 
-// cancel ends a thread for good.
-func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error {
+// cancelThread ends a thread for good.
+func (j *commands) cancelThread(ctx context.Context, c *event.Command, f *found) error {
 	reason := cancelledBy(j.Event.CommentAuthor.Login)
 	if text := strings.TrimSpace(sanitize.Incoming(c.Text)); text != "" {
 		reason += ": " + text
@@ -251,13 +251,13 @@ func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error
 	line, err := j.Engine.Cancel(ctx, f.id, reason)
 	switch {
 	case life.KindOf(err) == life.KindNotYours:
-		return j.finder.refuse(ctx, f.id, verbCancel, "It is over already.")
+		return j.finder.refuseCommand(ctx, f.id, verbCancel, "It is over already.")
 	case err != nil:
 		return err
 	}
 	f.ended = &line
-	t := j.finder.past(f)
-	t.Stopping = f.claimed()
+	t := j.finder.describeEnded(f)
+	t.Stopping = f.isClaimed()
 	j.UpdateComment(ctx, f.p, t)
 	for _, l := range effects.Labels() {
 		if j.HasLabel(f.p.Trigger.Number, l.Name) {
@@ -268,8 +268,8 @@ func (j *commands) cancel(ctx context.Context, c *event.Command, f *found) error
 	return j.EndGreen(fmt.Sprintf("thread %s is cancelled", f.id))
 }
 
-// fork begins another thread with the first steps of this one.
-func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
+// forkThread begins another thread with the first steps of this one.
+func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) error {
 	n := len(f.p.Chain.Steps)
 	steps := -1
 	words := c.Words()
@@ -280,12 +280,12 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 		var err error
 		steps, err = strconv.Atoi(strings.TrimPrefix(words[0], ":"))
 		if err != nil || len(words) > 1 || steps < 0 || steps > n {
-			return j.finder.refuse(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
+			return j.finder.refuseCommand(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
 		}
 	}
 	limits, err := limitsOf(c)
 	if err != nil {
-		return j.finder.refuse(ctx, f.id, verbFork, err.Error())
+		return j.finder.refuseCommand(ctx, f.id, verbFork, err.Error())
 	}
 	id, err := j.intake.newID()
 	if err != nil {
@@ -298,7 +298,7 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
 	if err != nil {
 		if c := life.KindOf(err); c == life.KindNotYours || c == life.KindUsage {
-			return j.finder.refuse(ctx, f.id, verbFork, steerError(err))
+			return j.finder.refuseCommand(ctx, f.id, verbFork, steerError(err))
 		}
 		return err
 	}
@@ -307,14 +307,14 @@ func (j *commands) fork(ctx context.Context, c *event.Command, f *found) error {
 		j.Made = started.Thread
 	}
 	j.Comment = nil
-	head, err := j.intake.present(ctx, started.Thread)
+	head, err := j.intake.findHead(ctx, started.Thread)
 	if err != nil {
 		return err
 	}
 	if started.Suspended != nil {
-		return j.steps.waits(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
+		return j.steps.tellWaiting(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
 	}
-	return j.steps.goOn(ctx, started.Thread, head)
+	return j.steps.continueThread(ctx, started.Thread, head)
 }
 
 // forkedBefore reports whether a re-run's fork has come to its end.
@@ -365,18 +365,18 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 			n = d.Seconds()
 		}
 		if strings.HasPrefix(option, "max-steps") && n != math.Trunc(n) {
-			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, plain(v))
+			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, quoteWord(v))
 		}
 		if !(n > 0) || n > maxLimit {
-			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, plain(v))
+			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, quoteWord(v))
 		}
 		out[limit] = n
 	}
 	return out, nil
 }
 
-// plain is a word of a person as it can stand in a code span.
-func plain(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 40), "`", "'") }
+// quoteWord is a word of a person as it can stand in a code span.
+func quoteWord(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 40), "`", "'") }
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {

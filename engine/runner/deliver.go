@@ -12,15 +12,15 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// deliver makes a thread's end known: a pull request and the last words of its
+// deliverThread makes a thread's end known: a pull request and the last words of its
 // comment. The engine takes it off the tip then.
-func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
+func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
 	if p := j.Last; p == nil || p.ID != id {
 		j.LoadPictureOrLast(ctx, id)
 	}
 	if p := j.Last; p != nil && p.ID == id {
 		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
-			return j.broken(ctx, id, head.Hash, err)
+			return j.suspendBroken(ctx, id, head.Hash, err)
 		}
 	}
 	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
@@ -38,15 +38,15 @@ func (j *steps) deliver(ctx context.Context, id gitcas.ThreadID, head node.Pin) 
 	case life.KindOf(err) == life.KindNotYours:
 		return j.EndGreen(err.Error())
 	case life.KindOf(err) == life.KindSuspended:
-		return j.waits(ctx, res)
+		return j.tellWaiting(ctx, res)
 	case errors.As(err, &undelivered):
-		j.undelivered(ctx, id, undelivered)
+		j.tellUndelivered(ctx, id, undelivered)
 	}
 	return err
 }
 
-// undelivered tells that a thread's end could not be made known.
-func (j *steps) undelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
+// tellUndelivered tells that a thread's end could not be made known.
+func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
 	p := j.LoadPictureOrLast(ctx, id)
 	if p == nil {
 		return

@@ -37,8 +37,8 @@ type next struct {
 	claim   string // the nonce of the claim that is made for it; empty: none
 }
 
-// inputs are the next job's inputs, which its workflow file has to declare.
-func (n next) inputs() map[string]string {
+// buildInputs are the next job's inputs, which its workflow file has to declare.
+func (n next) buildInputs() map[string]string {
 	in := map[string]string{
 		"thread": string(n.thread), "head": n.head.String(), "store": n.store,
 		"comment": n.comment.String(), "pull-request": n.pull.String(),
@@ -55,9 +55,9 @@ func (n next) inputs() map[string]string {
 // errNoFile: nobody knows which workflow to start.
 var errNoFile = errors.New("which workflow file this job is from is not known (neither GITHUB_WORKFLOW_REF nor GITHUB_WORKFLOW leads to one); give the input dispatch its name")
 
-// send starts the next job. While the forge is away it waits for it, longer than other
+// sendDispatch starts the next job. While the forge is away it waits for it, longer than other
 // effects do: without the next job the thread stands still.
-func (j *dispatcher) send(ctx context.Context, n next) error {
+func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = effects.WithEffectTime(ctx)
@@ -67,7 +67,7 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 	switch file {
 	case ci.DispatchRepository:
 		payload := map[string]any{}
-		for k, v := range n.inputs() {
+		for k, v := range n.buildInputs() {
 			payload[k] = v
 		}
 		return j.Forge.DispatchRepository(ctx, ci.DispatchType, payload)
@@ -81,20 +81,20 @@ func (j *dispatcher) send(ctx context.Context, n next) error {
 	if err != nil {
 		return err
 	}
-	_, err = j.Forge.Dispatch(ctx, file, ref, n.inputs())
+	_, err = j.Forge.Dispatch(ctx, file, ref, n.buildInputs())
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
 		return err
 	}
 	// The forge may know the default branch by another name than git.
 	if now, aerr := j.AskDefaultBranch(ctx); aerr == nil && now != ref {
-		_, err = j.Forge.Dispatch(ctx, file, now, n.inputs())
+		_, err = j.Forge.Dispatch(ctx, file, now, n.buildInputs())
 	}
 	return err
 }
 
-// dispatch starts the thread's next job. One that the forge refuses leaves the thread
+// dispatchNext starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
-func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
 		j.PostNotice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
@@ -104,7 +104,7 @@ func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node
 	}
 	n := j.nextOf(id, head, p)
 	n.claim = j.ahead.Nonce()
-	err := j.send(ctx, n)
+	err := j.sendDispatch(ctx, n)
 	if err != nil {
 		j.releaseAhead(ctx)
 	}
@@ -114,7 +114,7 @@ func (j *dispatcher) dispatch(ctx context.Context, id gitcas.ThreadID, head node
 		j.CallHook("dispatched")
 		return nil
 	case forge.IsRefused(err), errors.Is(err, errNoFile):
-		return j.stranded(ctx, id, head.Hash, p, err)
+		return j.suspendStranded(ctx, id, head.Hash, p, err)
 	default:
 		j.Warn("the next job could not be started now; a scheduled run makes up for it", err)
 	}
@@ -154,8 +154,8 @@ func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Pictur
 	return n
 }
 
-// stranded says that a thread's next job was refused.
-func (j *dispatcher) stranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
+// suspendStranded says that a thread's next job was refused.
+func (j *dispatcher) suspendStranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
 	done, err := j.suspendTold(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)})
 	if err != nil {

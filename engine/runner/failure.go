@@ -21,8 +21,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// waits tells that a person has to do something.
-func (j *steps) waits(ctx context.Context, res thread.Result) error {
+// tellWaiting tells that a person has to do something.
+func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 	j.Outcome.Status = string(gitcas.StatusSuspended)
 	reason := ""
 	if res.Suspended != nil {
@@ -30,7 +30,7 @@ func (j *steps) waits(ctx context.Context, res thread.Result) error {
 	}
 	if p := j.LoadPictureOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.DescribeThread(p, report.Waiting), effects.LabelWaiting
-		if failures(p.Entry) >= life.MaxAttempts {
+		if countFailures(p.Entry) >= life.MaxAttempts {
 			t.State, label = report.Failed, effects.LabelFailed
 			t.Failure = countTries(p.Entry)
 			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
@@ -43,8 +43,8 @@ func (j *steps) waits(ctx context.Context, res thread.Result) error {
 	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
 }
 
-// failures are the attempts at the thread's next step that count.
-func failures(e gitcas.Entry) int {
+// countFailures are the attempts at the thread's next step that count.
+func countFailures(e gitcas.Entry) int {
 	n := len(e.Attempts)
 	if e.Next != nil {
 		n -= e.Next.Forgiven
@@ -52,13 +52,13 @@ func failures(e gitcas.Entry) int {
 	return max(n, 0)
 }
 
-// stopped ends a job whose step gave an error, green or red.
-func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
+// endAfterError ends a job whose step gave an error, green or red.
+func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
 	var limit *life.LimitError
 	switch life.KindOf(err) {
 	case life.KindNotYours:
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
-			return j.deliver(ctx, res.Thread, res.Pin())
+			return j.deliverThread(ctx, res.Thread, res.Pin())
 		}
 		var moved *life.NotYoursError
 		if j.Inputs.Command == ci.CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
@@ -67,13 +67,13 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 		return j.EndGreen(err.Error())
 	case life.KindSuspended:
 		if j.halted || j.Job.Attempt > 1 {
-			return j.waits(ctx, res)
+			return j.tellWaiting(ctx, res)
 		}
 		j.Outcome.Status = string(gitcas.StatusSuspended)
 		return j.EndGreen(err.Error())
 	case life.KindLimit:
 		if errors.As(err, &limit) {
-			j.limited(ctx, res, limit)
+			j.tellLimit(ctx, res, limit)
 		}
 		return err
 	case life.KindDamaged:
@@ -82,17 +82,17 @@ func (j *steps) stopped(ctx context.Context, res thread.Result, expect node.Pin,
 	j.Outcome.Status = "failed"
 	var failed *life.FailedError
 	if errors.As(err, &failed) && (failed.Attempt != "" || failed.Unsure) {
-		j.failed(ctx, res.Thread, err)
+		j.tellFailure(ctx, res.Thread, err)
 		return err
 	}
 	if ctx.Err() != nil || errors.Is(err, wire.ErrUnreachable) || errors.Is(err, wire.ErrLostRace) {
 		return err // nothing is wrong with the thread: the sweep takes it up again
 	}
-	return j.broken(ctx, res.Thread, cmp.Or(expect.Hash, res.Head), err)
+	return j.suspendBroken(ctx, res.Thread, cmp.Or(expect.Hash, res.Head), err)
 }
 
-// limited tells that the thread may go no further.
-func (j *steps) limited(ctx context.Context, res thread.Result, err *life.LimitError) {
+// tellLimit tells that the thread may go no further.
+func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.LimitError) {
 	j.Outcome.Status = string(gitcas.StatusSuspended)
 	p := j.LoadPictureOrLast(ctx, res.Thread)
 	if p == nil {
@@ -109,24 +109,24 @@ func (j *steps) limited(ctx context.Context, res thread.Result, err *life.LimitE
 	j.RecordComment(ctx, p)
 }
 
-// failed tells that the step failed, and what was kept of it.
-func (j *steps) failed(ctx context.Context, id gitcas.ThreadID, err error) {
+// tellFailure tells that the step failed, and what was kept of it.
+func (j *steps) tellFailure(ctx context.Context, id gitcas.ThreadID, err error) {
 	p := j.LoadPictureOrLast(ctx, id)
 	if p == nil {
 		return
 	}
 	t := j.DescribeThread(p, report.Failed)
 	t.Question = ""
-	t.Failure = j.failure(p, err)
+	t.Failure = j.describeError(p, err)
 	j.UpdateComment(ctx, p, t)
 	j.SetLabel(ctx, p, effects.LabelFailed)
 	j.RecordComment(ctx, p)
 }
 
-// broken ends a job that could not even try: its configuration or its definition is
+// suspendBroken ends a job that could not even try: its configuration or its definition is
 // wrong, or the key is missing. The next job would fare no better, so the thread is
 // made to wait, and the sweep leaves it alone.
-func (j *steps) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, cause error) error {
+func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node.Hash, cause error) error {
 	j.Outcome.Status = "failed"
 	j.Outcome.Thread = id
 	if head == "" {
@@ -141,15 +141,15 @@ func (j *steps) broken(ctx context.Context, id gitcas.ThreadID, head node.Hash, 
 		return errors.Join(cause, err)
 	}
 	if done {
-		j.failed(ctx, id, cause)
+		j.tellFailure(ctx, id, cause)
 	}
 	return cause
 }
 
-// failure is an error as it is shown.
-func (j *steps) failure(p *picture.Picture, err error) *report.Failure {
+// describeError is an error as it is shown.
+func (j *steps) describeError(p *picture.Picture, err error) *report.Failure {
 	f := countTries(p.Entry)
-	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.advice(err, p.Entry.Status)
+	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.adviseOn(err, p.Entry.Status)
 	var failed *life.FailedError
 	if errors.As(err, &failed) {
 		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
@@ -160,7 +160,7 @@ func (j *steps) failure(p *picture.Picture, err error) *report.Failure {
 // countTries makes a failure with the tries that there were.
 func countTries(e gitcas.Entry) *report.Failure {
 	n := len(e.Attempts)
-	return &report.Failure{Tries: n, Forgiven: n - failures(e), MaxTries: life.MaxAttempts}
+	return &report.Failure{Tries: n, Forgiven: n - countFailures(e), MaxTries: life.MaxAttempts}
 }
 
 // byForge reports whether an error's words are what the forge answered.
@@ -169,8 +169,8 @@ func byForge(err error) bool {
 	return errors.As(err, &e) && e.Status != 0
 }
 
-// advice is what to do about an error.
-func (j *steps) advice(err error, status gitcas.Status) string {
+// adviseOn is what to do about an error.
+func (j *steps) adviseOn(err error, status gitcas.Status) string {
 	again := "Comment /uwf retry to try again."
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."

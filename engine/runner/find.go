@@ -77,17 +77,17 @@ func (j *finder) findFor(ctx context.Context, c *event.Command, s event.Subject)
 		if !t.Valid() {
 			return nil, nil
 		}
-		return j.foundByID(ctx, t)
+		return j.findByID(ctx, t)
 	}
-	return j.find(ctx, s)
+	return j.findBySubject(ctx, s)
 }
 
 // searchBack bounds how far back a thread that has ended is looked for.
 const searchBack = 366 * 24 * time.Hour
 
-// find finds the thread about a subject, or whose pull request it is: of those that
+// findBySubject finds the thread about a subject, or whose pull request it is: of those that
 // are alive the newest, else of the ended ones the one that ended last. Nil: none.
-func (j *finder) find(ctx context.Context, s event.Subject) (*found, error) {
+func (j *finder) findBySubject(ctx context.Context, s event.Subject) (*found, error) {
 	store := j.Engine.Store
 	v, err := store.Load(ctx)
 	if errors.Is(err, gitcas.ErrNoStore) {
@@ -103,7 +103,7 @@ func (j *finder) find(ctx context.Context, s event.Subject) (*found, error) {
 		}
 	}
 	if newest != "" {
-		return j.foundByID(ctx, newest)
+		return j.findByID(ctx, newest)
 	}
 	var line *gitcas.Ended
 	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
@@ -116,7 +116,7 @@ func (j *finder) find(ctx context.Context, s event.Subject) (*found, error) {
 	if line == nil {
 		return nil, err
 	}
-	return j.over(ctx, v, *line)
+	return j.loadEnded(ctx, v, *line)
 }
 
 // isAbout reports whether a thread with that key and pull request is about a subject.
@@ -124,8 +124,8 @@ func isAbout(key string, pr int, s event.Subject) bool {
 	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
 }
 
-// foundByID reads a thread by its id, alive or over.
-func (j *finder) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
+// findByID reads a thread by its id, alive or over.
+func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
 	store := j.Engine.Store
 	v, err := store.Load(ctx, id)
 	if errors.Is(err, gitcas.ErrNoStore) {
@@ -143,11 +143,11 @@ func (j *finder) foundByID(ctx context.Context, id gitcas.ThreadID) (*found, err
 	if !ok || line.Reason == gitcas.ReasonRemoved {
 		return nil, err
 	}
-	return j.over(ctx, v, line)
+	return j.loadEnded(ctx, v, line)
 }
 
-// over reads a thread that is no longer on the tip.
-func (j *finder) over(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
+// loadEnded reads a thread that is no longer on the tip.
+func (j *finder) loadEnded(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
 	past, err := j.Engine.Store.LoadEnded(ctx, v, line)
 	if err != nil {
 		return nil, err
@@ -170,14 +170,14 @@ func whyCancelled(e *gitcas.Ended) string {
 	return e.Note
 }
 
-// asIs is a thread as it stands now, for people.
-func (j *finder) asIs(f *found) report.Thread {
+// describeNow is a thread as it stands now, for people.
+func (j *finder) describeNow(f *found) report.Thread {
 	p := f.p
 	if f.ended != nil {
-		return j.past(f)
+		return j.describeEnded(f)
 	}
 	switch e := p.Entry; {
-	case failures(e) > 0:
+	case countFailures(e) > 0:
 		t := j.DescribeThread(p, report.Failed)
 		t.Failure = countTries(e)
 		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, cmp.Or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
@@ -190,7 +190,7 @@ func (j *finder) asIs(f *found) report.Thread {
 		return j.DescribeThread(p, report.Waiting)
 	}
 	t := j.DescribeThread(p, report.Queued)
-	if f.claimed() {
+	if f.isClaimed() {
 		held, _ := f.v.Claim(f.id)
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
 	} else if job, lost := j.lostJob(f.v, p); lost {
@@ -199,14 +199,14 @@ func (j *finder) asIs(f *found) report.Thread {
 	return t
 }
 
-// claimed reports whether a job works on the thread.
-func (f *found) claimed() bool {
+// isClaimed reports whether a job works on the thread.
+func (f *found) isClaimed() bool {
 	held, ok := f.v.Claim(f.id)
 	return ok && held.Head == f.p.Entry.Head && life.ClaimAlive(held.Claim, f.v.Time())
 }
 
-// past is a thread that is over, for people.
-func (j *finder) past(f *found) report.Thread {
+// describeEnded is a thread that is over, for people.
+func (j *finder) describeEnded(f *found) report.Thread {
 	t := j.DescribeThread(f.p, report.Delivered)
 	t.Role, t.Question = "", ""
 	switch {
@@ -220,12 +220,12 @@ func (j *finder) past(f *found) report.Thread {
 	return t
 }
 
-// refuse answers that a command doesn't fit the thread as it is.
-func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
+// refuseCommand answers that a command doesn't fit the thread as it is.
+func (j *finder) refuseCommand(ctx context.Context, id gitcas.ThreadID, verb, why string) error {
 	r := report.Reply{Kind: report.NotNow, Verb: verb, Why: why}
-	if f, err := j.foundByID(ctx, id); err == nil && f != nil {
+	if f, err := j.findByID(ctx, id); err == nil && f != nil {
 		j.SelectComment(f.p)
-		r.Thread = j.asIs(f)
+		r.Thread = j.describeNow(f)
 	}
 	return j.AnswerCommand(ctx, r)
 }
@@ -235,12 +235,12 @@ func (j *finder) refuse(ctx context.Context, id gitcas.ThreadID, verb, why strin
 func (j *finder) tellStopped(ctx context.Context, id gitcas.ThreadID) {
 	ctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
-	f, err := j.foundByID(ctx, id)
+	f, err := j.findByID(ctx, id)
 	if err != nil {
 		j.Warn("the thread's comment could not be brought up to date", err)
 		return
 	}
 	if f != nil && f.ended != nil && f.ended.Reason == gitcas.ReasonCancelled {
-		j.UpdateComment(ctx, f.p, j.past(f))
+		j.UpdateComment(ctx, f.p, j.describeEnded(f))
 	}
 }

@@ -29,11 +29,11 @@ type steps struct {
 	halted     bool // it was suspended by a step of this job
 }
 
-// goOn steps a thread in this very job; where agents run in a job of their own, it
+// continueThread steps a thread in this very job; where agents run in a job of their own, it
 // starts that one.
-func (j *steps) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
+func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
 	if j.Inputs.Command != ci.CommandCommit {
-		return j.hop(ctx, id, node.Pin{Hash: head})
+		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	}
 	p, err := j.LoadPicture(ctx, id)
 	if err != nil {
@@ -41,22 +41,22 @@ func (j *steps) goOn(ctx context.Context, id gitcas.ThreadID, head node.Hash) er
 	}
 	switch {
 	case p.Entry.Status == gitcas.StatusEnded:
-		return j.hop(ctx, id, node.Pin{Hash: head})
+		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
 		return j.EndGreen(fmt.Sprintf("thread %s waits for a person", id))
 	}
 	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	j.RecordComment(ctx, p)
-	return j.dispatcher.dispatch(ctx, id, p.Head(), p)
+	return j.dispatcher.dispatchNext(ctx, id, p.Head(), p)
 }
 
-// hop does one step of a thread, or as many as a job may, and what follows from it.
-func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) error {
+// stepThread does one step of a thread, or as many as a job may, and what follows from it.
+func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.Pin) error {
 	if err := j.work.Use(ctx, id); err != nil {
-		return j.broken(ctx, id, expect.Hash, err)
+		return j.suspendBroken(ctx, id, expect.Hash, err)
 	}
 	inner, observe := j.Engine.Agent, j.Engine.Observe
-	j.Engine.Agent = announcer{j.agent(), j}
+	j.Engine.Agent = announcer{j.chooseAgent(), j}
 	j.Engine.Observe = func(e thread.Event) {
 		if e.Kind == "suspended" {
 			j.halted = true
@@ -76,7 +76,7 @@ func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) er
 			if j.dispatcher.pairs {
 				return j.Engine.Who, j.Inputs.Dispatch != ci.DispatchOff
 			}
-			if n >= j.Inputs.StepsPerJob || !j.timeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
+			if n >= j.Inputs.StepsPerJob || !j.hasTimeFor(max(longest, j.Now().Sub(began))) || ctx.Err() != nil {
 				return lease.Identity{}, false
 			}
 			who, err := j.work.NextIdentity()
@@ -93,21 +93,21 @@ func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) er
 		longest = max(longest, j.Now().Sub(began))
 		switch {
 		case err != nil:
-			return j.stopped(ctx, res, expect, err)
+			return j.endAfterError(ctx, res, expect, err)
 		case res.Done:
-			return j.deliver(ctx, id, res.Pin())
+			return j.deliverThread(ctx, id, res.Pin())
 		case res.Suspended != nil:
-			return j.waits(ctx, res)
+			return j.tellWaiting(ctx, res)
 		case j.dispatcher.pairs, res.Again: // the runs of the further steps that it did are taken
 			j.dispatcher.ahead = res.Held
-			return j.advance(ctx, res)
+			return j.startNextJob(ctx, res)
 		}
 		if next == nil {
 			goOn()
 		}
 		if next == nil || ctx.Err() != nil {
 			res.Held.Release(ctx)
-			return j.advance(ctx, res)
+			return j.startNextJob(ctx, res)
 		}
 		j.Engine.Who, held, expect = *next, res.Held, res.Pin()
 	}
@@ -117,14 +117,14 @@ func (j *steps) hop(ctx context.Context, id gitcas.ThreadID, expect node.Pin) er
 // takes longer than the ones before.
 const spareTime = 2 * time.Minute
 
-// timeFor reports whether there is time for one more step like the longest one.
-func (j *steps) timeFor(longest time.Duration) bool {
+// hasTimeFor reports whether there is time for one more step like the longest one.
+func (j *steps) hasTimeFor(longest time.Duration) bool {
 	d := j.Job.Deadline
 	return d.IsZero() || j.Now().Add(longest+longest/2+spareTime).Before(d)
 }
 
-// advance starts the next job.
-func (j *steps) advance(ctx context.Context, res thread.Result) error {
+// startNextJob starts the next job.
+func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
 	p, err := j.LoadPicture(ctx, res.Thread)
 	switch {
 	case errors.Is(err, gitcas.ErrUnknownThread):
@@ -137,5 +137,5 @@ func (j *steps) advance(ctx context.Context, res thread.Result) error {
 	default:
 		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	}
-	return j.dispatcher.dispatch(ctx, res.Thread, res.Pin(), p)
+	return j.dispatcher.dispatchNext(ctx, res.Thread, res.Pin(), p)
 }

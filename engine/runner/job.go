@@ -45,16 +45,16 @@ func newJob(r *Runner, ev event.Event) *job {
 	}
 }
 
-func (j *job) run(ctx context.Context) (ci.Outcome, error) {
-	err := j.merge()
+func (j *job) runEvent(ctx context.Context) (ci.Outcome, error) {
+	err := j.mergeInputs()
 	if err == nil {
-		err = j.route(ctx)
+		err = j.routeEvent(ctx)
 	}
-	return j.finish(ctx, err)
+	return j.finishJob(ctx, err)
 }
 
-// route says what an event leads to.
-func (j *job) route(ctx context.Context) error {
+// routeEvent says what an event leads to.
+func (j *job) routeEvent(ctx context.Context) error {
 	switch j.Inputs.Command {
 	case ci.CommandRun:
 		return j.steps.agentOnly(ctx)
@@ -69,26 +69,26 @@ func (j *job) route(ctx context.Context) error {
 	case event.None:
 		return j.EndGreen(cmp.Or(j.Event.Why, "this event is not for uwf"))
 	case event.Labeled:
-		return j.intake.labeled(ctx)
+		return j.intake.startLabeled(ctx)
 	case event.Assigned:
-		return j.intake.assigned(ctx)
+		return j.intake.startAssigned(ctx)
 	case event.Comment:
-		return j.commands.command(ctx)
+		return j.commands.doCommand(ctx)
 	}
 	switch {
 	case j.Inputs.Thread != "":
-		return j.steps.hop(ctx, j.Inputs.Thread, j.Inputs.Head)
+		return j.steps.stepThread(ctx, j.Inputs.Thread, j.Inputs.Head)
 	case strings.TrimSpace(j.Inputs.Prompt) != "":
-		return j.intake.plain(ctx)
+		return j.intake.startPrompted(ctx)
 	case j.Event.Kind == event.Schedule:
 		return j.EndGreen("looked for threads whose next job got lost")
 	}
 	return j.EndGreen("there is nothing to do: neither a thread nor a prompt is given")
 }
 
-// merge takes the inputs that the event carries, where the workflow file doesn't hand
+// mergeInputs takes the inputs that the event carries, where the workflow file doesn't hand
 // them on: those of workflow_dispatch, and of the event by which jobs start the next.
-func (j *job) merge() error {
+func (j *job) mergeInputs() error {
 	if j.Event.Kind != event.Manual && (j.Event.Kind != event.Dispatch || j.Event.Type != ci.DispatchType) {
 		return nil
 	}
@@ -126,8 +126,8 @@ func (j *job) merge() error {
 	return nil
 }
 
-// finish tells how the job ended, and looks after threads that nobody steps.
-func (j *job) finish(ctx context.Context, err error) (ci.Outcome, error) {
+// finishJob tells how the job ended, and looks after threads that nobody steps.
+func (j *job) finishJob(ctx context.Context, err error) (ci.Outcome, error) {
 	if err != nil {
 		j.Annotate(err)
 		j.sweeper.tellTrouble(ctx, err)
@@ -138,7 +138,7 @@ func (j *job) finish(ctx context.Context, err error) (ci.Outcome, error) {
 		}
 	}
 	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun {
-		if err = j.sweeper.sweep(ctx); err != nil {
+		if err = j.sweeper.sweepThreads(ctx); err != nil {
 			j.Annotate(err)
 		}
 	}

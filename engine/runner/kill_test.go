@@ -498,7 +498,7 @@ func TestUndeliverable(t *testing.T) {
 func TestWorkflowRefusalIsExplained(t *testing.T) {
 	err := &life.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
 	j := &steps{Effects: &effects.Effects{Forge: newFakeForge()}}
-	if got := j.advice(err, "active"); !strings.Contains(got, ".github/workflows") {
+	if got := j.adviseOn(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)
 	}
 }

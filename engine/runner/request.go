@@ -16,14 +16,14 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 )
 
-// request puts together what a new thread begins with; nil: there is to be none, and
+// buildRequest puts together what a new thread begins with; nil: there is to be none, and
 // the reason has been told.
-func (j *intake) request(ctx context.Context, a asked) (*thread.StartRequest, error) {
+func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartRequest, error) {
 	def, err := j.definitions.Resolve(ctx, a.workflow)
 	if err != nil {
 		return nil, err
 	}
-	g, err := j.ground(ctx, a.subject, def.Definition)
+	g, err := j.findGround(ctx, a.subject, def.Definition)
 	if err != nil || g == nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (j *intake) request(ctx context.Context, a asked) (*thread.StartRequest, er
 	trigger := j.newTrigger(a.subject, g)
 	trigger.Former = j.formerPull(ctx, a.subject)
 	req := &thread.StartRequest{
-		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.words(a), Base: g.base, Branch: g.branch, Key: key,
+		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.writePrompt(a), Base: g.base, Branch: g.branch, Key: key,
 		Trigger: trigger.Payload(),
 	}
 	if a.subject != nil {
@@ -117,10 +117,10 @@ type ground struct {
 	authorID int64
 }
 
-// ground finds out where the work begins: at the default branch, or on the pull
+// findGround finds out where the work begins: at the default branch, or on the pull
 // request's own branch. Whose branch that is, the forge is asked and not the payload.
 // Nil: nowhere, which has been told.
-func (j *intake) ground(ctx context.Context, s *event.Subject, def *workflow.Definition) (*ground, error) {
+func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow.Definition) (*ground, error) {
 	if s != nil && !s.Open {
 		if j.Event.Command != nil {
 			j.PostAnswer(ctx, s.Number, "It is closed: open it again first.")
@@ -168,9 +168,9 @@ func (j *intake) ground(ctx context.Context, s *event.Subject, def *workflow.Def
 	return &ground{base: base, branch: pull.Head.Name, author: pull.Author, authorID: pull.AuthorID}, err
 }
 
-// words is the prompt: what the inputs or the command say, then the subject's text.
+// writePrompt is the prompt: what the inputs or the command say, then the subject's text.
 // All of it is shown to agents as text from outside.
-func (j *intake) words(a asked) string {
+func (j *intake) writePrompt(a asked) string {
 	var parts []string
 	if s := a.subject; s != nil {
 		what := "Issue"

@@ -46,12 +46,12 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 	case j.Inputs.Command == ci.CommandStopped:
 		return j.runCancelled(ctx)
 	}
-	return j.rescue(ctx)
+	return j.rescueThread(ctx)
 }
 
-// rescue goes on with the run's own thread, whose job died: it is not left to a schedule
+// rescueThread goes on with the run's own thread, whose job died: it is not left to a schedule
 // that comes hours later. A step that failed, and said so, is a person's to try again.
-func (j *rescuer) rescue(ctx context.Context) error {
+func (j *rescuer) rescueThread(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HasDied) {
 		return j.EndGreen("no job of this run died")
 	}
@@ -95,7 +95,7 @@ func (j *rescuer) rescue(ctx context.Context) error {
 	t := j.DescribeThread(p, report.Lost)
 	t.Lost = lost
 	j.UpdateComment(ctx, p, t)
-	return j.dispatcher.dispatch(ctx, p.ID, p.Head(), p)
+	return j.dispatcher.dispatchNext(ctx, p.ID, p.Head(), p)
 }
 
 // bringIn puts the step into the thread that the dead job had sealed and could not push, if
@@ -109,7 +109,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 		return in, err
 	case res.Suspended != nil:
 		j.NoteResult(res)
-		return true, j.steps.waits(ctx, res)
+		return true, j.steps.tellWaiting(ctx, res)
 	}
 	j.NoteResult(res)
 	p, err := j.LoadPicture(ctx, id)
@@ -117,7 +117,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 		return true, err
 	}
 	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
-	return true, j.dispatcher.dispatch(ctx, id, p.Head(), p)
+	return true, j.dispatcher.dispatchNext(ctx, id, p.Head(), p)
 }
 
 // giveUp makes a thread wait whose jobs die before they can begin.
@@ -225,7 +225,7 @@ func (j *rescuer) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
 	case j.Event.Kind == event.Comment && j.Event.Command != nil && s != nil:
 		f, err = j.finder.findFor(ctx, j.Event.Command, *s)
 	case (j.Event.Kind == event.Labeled || j.Event.Kind == event.Assigned) && s != nil:
-		f, err = j.finder.find(ctx, *s)
+		f, err = j.finder.findBySubject(ctx, *s)
 	default:
 		return j.startedByPrompt(ctx)
 	}

@@ -69,5 +69,5 @@ type Definitions interface {
 // Outcome.Notice. What there is to say was said to Out.
 func (r *Runner) Run(ctx context.Context, ev event.Event) (ci.Outcome, error) {
 	j := newJob(r, ev)
-	return j.run(ctx)
+	return j.runEvent(ctx)
 }

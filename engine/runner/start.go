@@ -43,56 +43,56 @@ type asked struct {
 	byCommand bool
 }
 
-// labeled starts a thread where our label was put on.
-func (j *intake) labeled(ctx context.Context) error {
+// startLabeled starts a thread where our label was put on.
+func (j *intake) startLabeled(ctx context.Context) error {
 	if !j.gate.AddsLabel() {
 		return j.EndGreen(fmt.Sprintf("the label is not %s", j.StartLabel()))
 	}
-	return j.fromSubject(ctx)
+	return j.startFromSubject(ctx)
 }
 
-// assigned starts a thread where the issue was given to uwf's account; or to anybody,
+// startAssigned starts a thread where the issue was given to uwf's account; or to anybody,
 // if it has our label, and there never was a thread for it.
-func (j *intake) assigned(ctx context.Context) error {
+func (j *intake) startAssigned(ctx context.Context) error {
 	s := j.Event.Subject
 	if j.gate.IsOurs(j.Event.Assignee) {
-		return j.fromSubject(ctx)
+		return j.startFromSubject(ctx)
 	}
 	label := j.StartLabel()
 	if s == nil || !slices.ContainsFunc(s.Labels, func(l string) bool { return strings.EqualFold(l, label) }) {
 		return j.EndGreen(fmt.Sprintf("it was assigned to %s, who is not uwf", j.Event.Assignee))
 	}
-	there, err := j.finder.find(ctx, *s)
+	there, err := j.finder.findBySubject(ctx, *s)
 	switch {
 	case err != nil:
 		return err
 	case there != nil:
 		return j.EndGreen(fmt.Sprintf("thread %s is about it already", there.id))
 	}
-	return j.fromSubject(ctx)
+	return j.startFromSubject(ctx)
 }
 
-func (j *intake) fromSubject(ctx context.Context) error {
+func (j *intake) startFromSubject(ctx context.Context) error {
 	if j.Event.Subject == nil {
 		return j.EndGreen("the event names no issue and no pull request")
 	}
-	return j.start(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
+	return j.startThread(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
 }
 
-// plain starts a thread with the prompt of the inputs.
-func (j *intake) plain(ctx context.Context) error {
+// startPrompted starts a thread with the prompt of the inputs.
+func (j *intake) startPrompted(ctx context.Context) error {
 	key := promptKey(j.Job.Run)
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
-	return j.start(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
+	return j.startThread(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
 }
 
 // promptKey begins the keys of threads that a run's jobs start for a prompt.
 func promptKey(run string) string { return "run/" + run }
 
-// start starts a thread, or takes on the one with the same key, and goes on with it.
-func (j *intake) start(ctx context.Context, a asked) error {
+// startThread starts a thread, or takes on the one with the same key, and goes on with it.
+func (j *intake) startThread(ctx context.Context, a asked) error {
 	// A schedule has nobody behind it: it runs the default branch's own file.
 	if j.Event.Kind != event.Schedule {
 		ok, why, err := j.gate.MayStart(ctx)
@@ -100,41 +100,41 @@ func (j *intake) start(ctx context.Context, a asked) error {
 			return err
 		}
 		if !ok {
-			return j.denied(ctx, why)
+			return j.denyStart(ctx, why)
 		}
 	}
-	req, err := j.request(ctx, a)
+	req, err := j.buildRequest(ctx, a)
 	if err != nil || req == nil {
-		return j.unstarted(ctx, a, err)
+		return j.tellUnstarted(ctx, a, err)
 	}
-	if over, err := j.overAlready(ctx, req.Key); err != nil || over {
+	if over, err := j.endedBefore(ctx, req.Key); err != nil || over {
 		return err
 	}
 	started, err := j.Engine.Start(ctx, *req)
 	if err != nil {
-		return j.unstarted(ctx, a, err)
+		return j.tellUnstarted(ctx, a, err)
 	}
 	j.CallHook("started")
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.NextRole, j.Outcome.Status = started.Thread, started.Head, started.Role, started.Status
 	if !started.Existed {
 		j.Made = started.Thread
-		return j.steps.goOn(ctx, started.Thread, started.Head)
+		return j.steps.continueThread(ctx, started.Thread, started.Head)
 	}
 	j.Out.Notice(fmt.Sprintf("thread %s is there already, with the key %s: it is taken on", started.Thread, req.Key))
 	if a.byCommand && j.Job.Attempt <= 1 {
-		if err := j.finder.refuse(ctx, started.Thread, verbStart, "There is a thread already; it is taken on where nothing runs."); err != nil || started.Suspended != nil {
+		if err := j.finder.refuseCommand(ctx, started.Thread, verbStart, "There is a thread already; it is taken on where nothing runs."); err != nil || started.Suspended != nil {
 			return err
 		}
 	}
-	head, err := j.present(ctx, started.Thread)
+	head, err := j.findHead(ctx, started.Thread)
 	if err != nil {
 		return err
 	}
-	return j.steps.goOn(ctx, started.Thread, head)
+	return j.steps.continueThread(ctx, started.Thread, head)
 }
 
-// denied ends a job that somebody without the right started.
-func (j *intake) denied(ctx context.Context, why string) error {
+// denyStart ends a job that somebody without the right started.
+func (j *intake) denyStart(ctx context.Context, why string) error {
 	if j.Event.Subject != nil && j.gate.Unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		// Strangers can't be told from them, so it is said once, and not to each.
@@ -153,8 +153,8 @@ func (j *intake) newID() (gitcas.ThreadID, error) {
 	return gitcas.ThreadID(id.String()), nil
 }
 
-// unstarted tells those who wait for it that there will be no thread.
-func (j *intake) unstarted(ctx context.Context, a asked, err error) error {
+// tellUnstarted tells those who wait for it that there will be no thread.
+func (j *intake) tellUnstarted(ctx context.Context, a asked, err error) error {
 	if err == nil || a.subject == nil || effects.IsPassing(err) {
 		return err
 	}
@@ -165,9 +165,9 @@ func (j *intake) unstarted(ctx context.Context, a asked, err error) error {
 // sameRun is how long a run can be started again: GitHub keeps it for so long.
 const sameRun = 35 * 24 * time.Hour
 
-// overAlready reports whether this is the re-run of a job whose thread has come to its
+// endedBefore reports whether this is the re-run of a job whose thread has come to its
 // end: it must not begin once more.
-func (j *intake) overAlready(ctx context.Context, key string) (bool, error) {
+func (j *intake) endedBefore(ctx context.Context, key string) (bool, error) {
 	if j.Job.Attempt <= 1 {
 		return false, nil
 	}
@@ -206,10 +206,10 @@ func (j *intake) overAlready(ctx context.Context, key string) (bool, error) {
 	return true, j.EndGreen(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
 }
 
-// present is the head at which this job takes a thread on: where it stands, or, where
+// findHead is the head at which this job takes a thread on: where it stands, or, where
 // an earlier attempt of this very run has done its step, the head before that, so that
 // only what follows from the step is done.
-func (j *intake) present(ctx context.Context, id gitcas.ThreadID) (node.Hash, error) {
+func (j *intake) findHead(ctx context.Context, id gitcas.ThreadID) (node.Hash, error) {
 	v, err := j.Engine.Store.Load(ctx, id)
 	if err != nil {
 		return "", err

@@ -39,16 +39,16 @@ const (
 	sweepMaxSchedule = 5
 )
 
-// sweep starts the next job of threads that nobody works on although they are due:
+// sweepThreads starts the next job of threads that nobody works on although they are due:
 // their job died, or its dispatch got lost. It fails no job but a scheduled one, which is
 // there for nothing else, and only where the store is damaged.
-func (j *sweeper) sweep(ctx context.Context) error {
+func (j *sweeper) sweepThreads(ctx context.Context) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, effects.MaxEffectTime)
 	defer cancel()
-	if j.View != nil && len(j.due(j.View)) == 0 {
+	if j.View != nil && len(j.listDue(j.View)) == 0 {
 		return nil // that view lacks claims of others, which only make fewer threads due
 	}
 	v, err := j.Engine.Store.Reload(ctx, j.View)
@@ -79,11 +79,11 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 	case j.Event.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
-	for _, p := range j.some(j.due(v), most) {
+	for _, p := range j.pickSome(j.listDue(v), most) {
 		entry, _ := v.Entry(p.Thread)
 		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
-		if err := j.dispatcher.send(ctx, n); err != nil {
+		if err := j.dispatcher.sendDispatch(ctx, n); err != nil {
 			j.Warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
 			j.tellLost(ctx, v, p.Thread)
 			return
@@ -103,15 +103,15 @@ func (j *sweeper) tellLost(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	}
 }
 
-// due are the threads that wait for a job, but for the one whose next job this one
+// listDue are the threads that wait for a job, but for the one whose next job this one
 // has just started.
-func (j *sweeper) due(v *gitcas.View) []thread.Pending {
+func (j *sweeper) listDue(v *gitcas.View) []thread.Pending {
 	return slices.DeleteFunc(j.Engine.Pending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.Outcome.Thread })
 }
 
-// some picks at most n of the threads, by chance: jobs that end at the same time pick
+// pickSome picks at most n of the threads, by chance: jobs that end at the same time pick
 // different ones.
-func (j *sweeper) some(due []thread.Pending, n int) []thread.Pending {
+func (j *sweeper) pickSome(due []thread.Pending, n int) []thread.Pending {
 	for i := range min(n, len(due)) {
 		var b [4]byte
 		if _, err := io.ReadFull(j.rand, b[:]); err != nil {

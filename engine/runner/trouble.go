@@ -28,7 +28,7 @@ func (j *sweeper) tellTrouble(ctx context.Context, err error) {
 		j.tellDamage(ctx, err, j.threadsAtHand)
 		j.suspendUnread(ctx, err)
 	} else if id := j.threadAtHand(); !j.Told && id != "" && !effects.IsPassing(err) {
-		j.steps.failed(ctx, id, err)
+		j.steps.tellFailure(ctx, id, err)
 		answered = j.Told
 	}
 	if s := j.Event.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.Event.Command != nil || !effects.IsPassing(err)) {
@@ -71,7 +71,7 @@ func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 	}
 	slices.SortFunc(all, func(a, b thread.Pending) int { return cmp.Compare(a.Thread, b.Thread) })
 	var out []gitcas.ThreadID
-	for _, p := range j.some(all, sweepMaxSchedule) {
+	for _, p := range j.pickSome(all, sweepMaxSchedule) {
 		out = append(out, p.Thread)
 	}
 	return out

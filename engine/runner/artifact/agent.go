@@ -30,7 +30,7 @@ func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Dr
 	fail := func(err error, format string, args ...any) (task.Draft, error) {
 		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
 	}
-	if err := h.matches(t); err != nil {
+	if err := h.checkTask(t); err != nil {
 		d, _ := fail(nil, "")
 		d.Nodes = nil // they are of another step
 		return d, &task.AgentError{Agent: t.Agent, Reason: err.Error()}
@@ -48,7 +48,7 @@ func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Dr
 			return fail(err, "its changes can't be made")
 		}
 		if len(over) > 0 {
-			return fail(nil, "while the agent worked, people changed files on the work branch that it changed too (%s); its version is kept with this attempt: retry to let it work on the new ones", names(over))
+			return fail(nil, "while the agent worked, people changed files on the work branch that it changed too (%s); its version is kept with this attempt: retry to let it work on the new ones", listPaths(over))
 		}
 	}
 	if f := h.a.Failure; f != nil {
@@ -57,8 +57,8 @@ func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Dr
 	return h.a.Draft, nil
 }
 
-// matches reports why the artifact is not of this task.
-func (h *handover) matches(t task.Task) error {
+// checkTask reports why the artifact is not of this task.
+func (h *handover) checkTask(t task.Task) error {
 	a := h.a
 	for _, c := range []struct{ what, got, want string }{
 		{"thread", string(a.Thread), string(t.Thread)},
@@ -76,14 +76,14 @@ func (h *handover) matches(t task.Task) error {
 			if c.what == "answer" {
 				hint = "people have said something else to the thread since the agent began"
 			}
-			return errors.New("the artifact is of another step: its " + c.what + " is " + clip(c.got) + ", wanted " + clip(c.want) + ": " + hint)
+			return errors.New("the artifact is of another step: its " + c.what + " is " + clipText(c.got) + ", wanted " + clipText(c.want) + ": " + hint)
 		}
 	}
 	return nil
 }
 
-// names lists the first few paths.
-func names(paths []string) string {
+// listPaths lists the first few paths.
+func listPaths(paths []string) string {
 	const most = 10
 	if len(paths) > most {
 		return strings.Join(paths[:most], ", ") + fmt.Sprintf(" and %d more", len(paths)-most)

@@ -77,7 +77,7 @@ func (w *watched) Restore(ctx context.Context, commit wire.ID) error {
 	return nil
 }
 
-func (w *watched) base() wire.ID {
+func (w *watched) baseCommit() wire.ID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
@@ -92,33 +92,33 @@ func (c *Captured) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 		keep, cancel = context.WithTimeout(context.WithoutCancel(ctx), interrupted)
 		defer cancel()
 	}
-	a := c.capture(keep, t, m, d, err)
+	a := c.makeArtifact(keep, t, m, d, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.a = &a
 	return d, err
 }
 
-// capture makes the artifact. What can't be kept makes it one of a failure: then
+// makeArtifact makes the artifact. What can't be kept makes it one of a failure: then
 // the second job says so, instead of committing half of a step.
-func (c *Captured) capture(ctx context.Context, t task.Task, m *task.Meter, d task.Draft, failed error) Artifact {
-	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t), Base: c.folder.base()}
-	s := c.sealer(t, d)
-	a.Draft.Stderr = c.clean(d.Stderr, s)
-	a.Draft.Usage = usage(t, m, d)
+func (c *Captured) makeArtifact(ctx context.Context, t task.Task, m *task.Meter, d task.Draft, failed error) Artifact {
+	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t), Base: c.folder.baseCommit()}
+	s := c.newSealer(t, d)
+	a.Draft.Stderr = c.redactText(d.Stderr, s)
+	a.Draft.Usage = sumUsage(t, m, d)
 	a.Draft.Usage.DurationMs = max(c.clock.Now().UnixMilli()-t.StartedAtMs, 0)
 	if failed == nil {
 		failed = c.sealStep(&a, t, d, s)
 	}
-	files, err := c.files(ctx, a.Base)
+	files, err := c.listChanges(ctx, a.Base)
 	a.Files = files
 	if failed == nil {
 		failed = err
 	}
 	if failed != nil {
-		s = c.sealer(t, d)
+		s = c.newSealer(t, d)
 		s.Salvage(ctx)
-		a.Failure, a.Draft.Handle, a.Draft.Nodes = c.failure(failed, s), "", nodesOf(s)
+		a.Failure, a.Draft.Handle, a.Draft.Nodes = c.newFailure(failed, s), "", nodesOf(s)
 	}
 	return a
 }
@@ -139,9 +139,9 @@ func answerOf(t task.Task) node.Hash {
 	return t.Entry.Next.Answer
 }
 
-// usage is what the meter counted, and what the agent says itself where it did not
+// sumUsage is what the meter counted, and what the agent says itself where it did not
 // use the gateway for its work.
-func usage(t task.Task, m *task.Meter, d task.Draft) record.Usage {
+func sumUsage(t task.Task, m *task.Meter, d task.Draft) record.Usage {
 	u := m.Usage()
 	if u.Turns == 0 || t.Model == nil && t.Extract != nil {
 		u.Turns = max(u.Turns, d.Usage.Turns)
@@ -151,7 +151,7 @@ func usage(t task.Task, m *task.Meter, d task.Draft) record.Usage {
 	return u
 }
 
-func (c *Captured) sealer(t task.Task, d task.Draft) *seal.Sealer {
+func (c *Captured) newSealer(t task.Task, d task.Draft) *seal.Sealer {
 	return seal.New(d.Nodes, t.Nodes, c.redact, c.clock.Now())
 }
 
@@ -171,7 +171,7 @@ func (c *Captured) sealStep(a *Artifact, t task.Task, d task.Draft, s *seal.Seal
 	}
 	n, ok := d.Nodes[d.Handle]
 	if !ok {
-		return fmt.Errorf("the agent printed %q, which is not among the %d nodes it staged", clip(string(d.Handle)), len(d.Nodes))
+		return fmt.Errorf("the agent printed %q, which is not among the %d nodes it staged", clipText(string(d.Handle)), len(d.Nodes))
 	}
 	child, err := record.ParseStep(n)
 	if err != nil {
@@ -208,9 +208,9 @@ func (c *Captured) sealStep(a *Artifact, t task.Task, d task.Draft, s *seal.Seal
 	return nil
 }
 
-// files lists what the agent changed. As in the engine, one file with a known secret keeps
+// listChanges lists what the agent changed. As in the engine, one file with a known secret keeps
 // all of them here, and one that may hold a token is left out.
-func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, error) {
+func (c *Captured) listChanges(ctx context.Context, base wire.ID) ([]workspace.Edit, error) {
 	if c.folder.Folder == nil {
 		return nil, nil
 	}
@@ -234,12 +234,12 @@ func (c *Captured) files(ctx context.Context, base wire.ID) ([]workspace.Edit, e
 	if found != nil {
 		without = found.Paths()
 	}
-	out, readErr := c.edits(ctx, snap, without)
+	out, readErr := c.editsOf(ctx, snap, without)
 	return out, errors.Join(err, readErr)
 }
 
-// edits are the changes of a snapshot, but for some files.
-func (c *Captured) edits(ctx context.Context, snap workspace.Snapshot, without []string) ([]workspace.Edit, error) {
+// editsOf are the changes of a snapshot, but for some files.
+func (c *Captured) editsOf(ctx context.Context, snap workspace.Snapshot, without []string) ([]workspace.Edit, error) {
 	blobs := make(map[wire.ID][]byte, len(snap.Objects))
 	for _, o := range snap.Objects {
 		blobs[o.ID] = o.Data
@@ -265,7 +265,7 @@ func (c *Captured) edits(ctx context.Context, snap workspace.Snapshot, without [
 	return out, nil
 }
 
-func (c *Captured) failure(err error, s *seal.Sealer) *Failure {
+func (c *Captured) newFailure(err error, s *seal.Sealer) *Failure {
 	var agent *task.AgentError
 	f := &Failure{Reason: err.Error()}
 	if errors.As(err, &agent) {
@@ -274,15 +274,15 @@ func (c *Captured) failure(err error, s *seal.Sealer) *Failure {
 			f.Reason += ": " + agent.Err.Error()
 		}
 	}
-	f.Reason, f.Detail = c.clean(f.Reason, s), c.clean(f.Detail, s)
+	f.Reason, f.Detail = c.redactText(f.Reason, s), c.redactText(f.Detail, s)
 	if f.Reason == "" {
 		f.Reason = "the agent failed and did not say why"
 	}
 	return f
 }
 
-// clean is a text without secrets, short enough for an artifact.
-func (c *Captured) clean(text string, s *seal.Sealer) string {
+// redactText is a text without secrets, short enough for an artifact.
+func (c *Captured) redactText(text string, s *seal.Sealer) string {
 	out, err := s.Clean(strings.ToValidUTF8(text, "\uFFFD"))
 	if err != nil {
 		return "the text could not be checked for secrets and was left out"

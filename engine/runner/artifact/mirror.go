@@ -94,7 +94,7 @@ func (m *mirror) Push(ctx context.Context, req wire.PushRequest) (time.Time, err
 	defer m.mu.Unlock()
 	refused := map[string]*wire.Error{}
 	for _, u := range req.Updates {
-		if now := m.value(u.Name, remote); now != u.Old {
+		if now := m.valueOf(u.Name, remote); now != u.Old {
 			refused[u.Name] = &wire.Error{Op: opPush, URL: m.URL(), Ref: u.Name, Kind: wire.ErrLostRace, Detail: fmt.Sprintf("expected %s, is %s", u.Old, now)}
 		}
 	}
@@ -117,8 +117,8 @@ func (m *mirror) Push(ctx context.Context, req wire.PushRequest) (time.Time, err
 	return remote.Time, nil
 }
 
-// value is what a ref holds here.
-func (m *mirror) value(name string, remote wire.Listing) wire.ID {
+// valueOf is what a ref holds here.
+func (m *mirror) valueOf(name string, remote wire.Listing) wire.ID {
 	p, ours := m.refs[name]
 	if !ours || strings.HasPrefix(name, claims) && remote.Refs[name] != p.from {
 		return remote.Refs[name]
@@ -135,10 +135,10 @@ func (m *mirror) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 		f.known[id] = o
 	}
 	m.mu.Unlock()
-	if err := f.plan(); err != nil {
+	if err := f.planObjects(); err != nil {
 		return nil, &wire.Error{Op: opFetch, URL: m.URL(), Kind: wire.ErrUnreadable, Detail: err.Error()}
 	}
-	return f.out, f.rest(ctx, m.from)
+	return f.out, f.fetchRest(ctx, m.from)
 }
 
 // fetch divides one request into what is known here and what is not.
@@ -157,7 +157,7 @@ type fetch struct {
 	left    int                  // how many generations of them; 0: all
 }
 
-func (f *fetch) plan() error {
+func (f *fetch) planObjects() error {
 	f.levels = -1
 	if n, ok := strings.CutPrefix(f.req.Filter, "tree:"); ok {
 		if _, err := fmt.Sscanf(n, "%d", &f.levels); err != nil {
@@ -174,16 +174,16 @@ func (f *fetch) plan() error {
 			commits = append(commits, id)
 		default:
 			f.out.Add(o)
-			if err := f.tree(o, 0); err != nil {
+			if err := f.walkTree(o, 0); err != nil {
 				return err
 			}
 		}
 	}
-	return f.commits(commits)
+	return f.walkCommits(commits)
 }
 
-// commits walks history generation by generation, as deep as is wanted.
-func (f *fetch) commits(level []wire.ID) error {
+// walkCommits walks history generation by generation, as deep as is wanted.
+func (f *fetch) walkCommits(level []wire.ID) error {
 	for n := 0; len(level) > 0 && (f.req.Depth == 0 || n < f.req.Depth); n++ {
 		var next []wire.ID
 		for _, id := range level {
@@ -201,7 +201,7 @@ func (f *fetch) commits(level []wire.ID) error {
 			if err != nil {
 				return fmt.Errorf("commit %s: %w", id, err)
 			}
-			if err := f.entry(c.Tree, filemode.Dir, 0); err != nil {
+			if err := f.takeEntry(c.Tree, filemode.Dir, 0); err != nil {
 				return err
 			}
 			next = append(next, c.Parents...)
@@ -211,8 +211,8 @@ func (f *fetch) commits(level []wire.ID) error {
 	return nil
 }
 
-// tree walks what a tree that is here holds; depth is that of its entries.
-func (f *fetch) tree(o wire.Object, depth int) error {
+// walkTree walks what a tree that is here holds; depth is that of its entries.
+func (f *fetch) walkTree(o wire.Object, depth int) error {
 	if o.Type != plumbing.TreeObject {
 		return nil
 	}
@@ -228,21 +228,21 @@ func (f *fetch) tree(o wire.Object, depth int) error {
 		if e.Mode == filemode.Submodule {
 			continue
 		}
-		if err := f.entry(e.ID, e.Mode, depth); err != nil {
+		if err := f.takeEntry(e.ID, e.Mode, depth); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry takes a tree or blob that was met at that depth, if the filter lets it.
-func (f *fetch) entry(id wire.ID, mode filemode.FileMode, depth int) error {
+// takeEntry takes a tree or blob that was met at that depth, if the filter lets it.
+func (f *fetch) takeEntry(id wire.ID, mode filemode.FileMode, depth int) error {
 	if f.levels >= 0 && depth >= f.levels || mode != filemode.Dir && f.req.Filter == "blob:none" {
 		return nil
 	}
 	if o, here := f.known[id]; here {
 		f.out.Add(o)
-		return f.tree(o, depth+1)
+		return f.walkTree(o, depth+1)
 	}
 	filter := f.req.Filter
 	switch {
@@ -257,26 +257,26 @@ func (f *fetch) entry(id wire.ID, mode filemode.FileMode, depth int) error {
 	return nil
 }
 
-// rest gets from the remote what is not here.
-func (f *fetch) rest(ctx context.Context, from wire.Remote) error {
-	haves := f.haves()
+// fetchRest gets from the remote what is not here.
+func (f *fetch) fetchRest(ctx context.Context, from wire.Remote) error {
+	haves := f.listHaves()
 	if len(f.direct) > 0 {
 		req := f.req
 		req.Wants, req.Haves = f.direct, haves
-		if err := f.ask(ctx, from, req); err != nil {
+		if err := f.askRemote(ctx, from, req); err != nil {
 			return err
 		}
 	}
 	if len(f.parents) > 0 {
-		if err := f.ask(ctx, from, wire.FetchRequest{Wants: f.parents, Depth: f.left, Filter: f.req.Filter, Haves: haves}); err != nil {
+		if err := f.askRemote(ctx, from, wire.FetchRequest{Wants: f.parents, Depth: f.left, Filter: f.req.Filter, Haves: haves}); err != nil {
 			return err
 		}
 	}
 	for filter, ids := range f.wants {
-		err := f.ask(ctx, from, wire.FetchRequest{Wants: ids, Filter: filter})
+		err := f.askRemote(ctx, from, wire.FetchRequest{Wants: ids, Filter: filter})
 		if errors.Is(err, wire.ErrNotFound) {
 			// An old server gives nothing by its id but what refs point to.
-			err = f.whole(ctx, from, err)
+			err = f.fetchWhole(ctx, from, err)
 		}
 		if err != nil {
 			return err
@@ -285,8 +285,8 @@ func (f *fetch) rest(ctx context.Context, from wire.Remote) error {
 	return nil
 }
 
-// haves are commits of the remote's whose history the caller has.
-func (f *fetch) haves() []wire.ID {
+// listHaves are commits of the remote's whose history the caller has.
+func (f *fetch) listHaves() []wire.ID {
 	var out []wire.ID
 	seen := map[wire.ID]bool{}
 	for todo := slices.Clone(f.req.Haves); len(todo) > 0; {
@@ -306,10 +306,10 @@ func (f *fetch) haves() []wire.ID {
 	return out
 }
 
-// whole gets the commits of the remote's that those pushed here were made on, with
+// fetchWhole gets the commits of the remote's that those pushed here were made on, with
 // everything in them: what a new tree takes over from an old one is there. Where there
 // are none, missing is what is wrong.
-func (f *fetch) whole(ctx context.Context, from wire.Remote, missing error) error {
+func (f *fetch) fetchWhole(ctx context.Context, from wire.Remote, missing error) error {
 	var ids []wire.ID
 	for _, o := range f.known {
 		if o.Type != plumbing.CommitObject {
@@ -328,10 +328,10 @@ func (f *fetch) whole(ctx context.Context, from wire.Remote, missing error) erro
 	if len(ids) == 0 {
 		return missing
 	}
-	return f.ask(ctx, from, wire.FetchRequest{Wants: ids, Depth: 1})
+	return f.askRemote(ctx, from, wire.FetchRequest{Wants: ids, Depth: 1})
 }
 
-func (f *fetch) ask(ctx context.Context, from wire.Remote, req wire.FetchRequest) error {
+func (f *fetch) askRemote(ctx context.Context, from wire.Remote, req wire.FetchRequest) error {
 	objs, err := from.Fetch(ctx, req)
 	if err != nil {
 		return err

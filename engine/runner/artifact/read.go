@@ -53,7 +53,7 @@ func Read(dir string) (Artifact, error) {
 		return Artifact{}, fmt.Errorf("read the artifact: %w", err)
 	}
 	r := reader{dir: dir, root: root}
-	a, err := r.read()
+	a, err := r.readArtifact()
 	return a, errors.Join(err, root.Close())
 }
 
@@ -63,12 +63,12 @@ type reader struct {
 	total int64 // bytes of files so far
 }
 
-func (r *reader) bad(what, format string, args ...any) error {
+func (r *reader) badError(what, format string, args ...any) error {
 	return &BadError{Dir: r.dir, What: what, Why: fmt.Sprintf(format, args...)}
 }
 
-func (r *reader) read() (Artifact, error) {
-	names, err := r.list(".", 2*len(ours))
+func (r *reader) readArtifact() (Artifact, error) {
+	names, err := r.listFolder(".", 2*len(ours))
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -78,34 +78,34 @@ func (r *reader) read() (Artifact, error) {
 	}
 	for name := range names {
 		if !slices.Contains(ours, name) {
-			return Artifact{}, r.bad(clip(name), "it is no part of an artifact")
+			return Artifact{}, r.badError(clipText(name), "it is no part of an artifact")
 		}
 	}
-	m, err := r.manifest()
+	m, err := r.readManifest()
 	if err != nil {
 		return Artifact{}, err
 	}
-	a, err := r.head(m)
+	a, err := r.checkManifest(m)
 	if err != nil {
 		return a, err
 	}
-	if a.Draft.Nodes, err = r.nodes(); err != nil {
+	if a.Draft.Nodes, err = r.readNodes(); err != nil {
 		return a, err
 	}
 	if _, ok := a.Draft.Nodes[a.Draft.Handle]; a.Failure == nil && !ok {
-		return a, r.bad(manifestName, "handle: %q is not among the %d nodes", clip(string(a.Draft.Handle)), len(a.Draft.Nodes))
+		return a, r.badError(manifestName, "handle: %q is not among the %d nodes", clipText(string(a.Draft.Handle)), len(a.Draft.Nodes))
 	}
 	folder, present := names[filesName]
 	if present && !folder {
-		return a, r.bad(filesName, "it is no folder")
+		return a, r.badError(filesName, "it is no folder")
 	}
-	a.Files, err = r.files(m.Files, folder)
+	a.Files, err = r.readFiles(m.Files, folder)
 	return a, err
 }
 
-// list returns the names in a folder of the artifact, and which of them are folders.
+// listFolder returns the names in a folder of the artifact, and which of them are folders.
 // More than most are refused.
-func (r *reader) list(path string, most int) (map[string]bool, error) {
+func (r *reader) listFolder(path string, most int) (map[string]bool, error) {
 	var entries []fs.DirEntry
 	f, err := r.root.Open(path)
 	if err == nil {
@@ -115,10 +115,10 @@ func (r *reader) list(path string, most int) (map[string]bool, error) {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return nil, r.bad(path, "%v", err)
+		return nil, r.badError(path, "%v", err)
 	}
 	if len(entries) > most {
-		return nil, r.bad(path, "there is more in the folder than belongs there")
+		return nil, r.badError(path, "there is more in the folder than belongs there")
 	}
 	out := map[string]bool{}
 	for _, e := range entries {
@@ -127,16 +127,16 @@ func (r *reader) list(path string, most int) (map[string]bool, error) {
 	return out, nil
 }
 
-// content reads a regular file of at most limit bytes.
-func (r *reader) content(name string, limit int64) ([]byte, error) {
+// readContent reads a regular file of at most limit bytes.
+func (r *reader) readContent(name string, limit int64) ([]byte, error) {
 	info, err := r.root.Lstat(name)
 	switch {
 	case err != nil:
-		return nil, r.bad(name, "it is missing: %v", err)
+		return nil, r.badError(name, "it is missing: %v", err)
 	case !info.Mode().IsRegular():
-		return nil, r.bad(name, "it is no regular file")
+		return nil, r.badError(name, "it is no regular file")
 	case info.Size() > limit:
-		return nil, r.bad(name, "it has %d bytes; at most %d are taken", info.Size(), limit)
+		return nil, r.badError(name, "it has %d bytes; at most %d are taken", info.Size(), limit)
 	}
 	var data []byte
 	f, err := r.root.Open(name)
@@ -145,38 +145,38 @@ func (r *reader) content(name string, limit int64) ([]byte, error) {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return nil, r.bad(name, "%v", err)
+		return nil, r.badError(name, "%v", err)
 	}
 	return data, nil
 }
 
-func (r *reader) manifest() (manifest, error) {
+func (r *reader) readManifest() (manifest, error) {
 	var m manifest
-	raw, err := r.content(manifestName, maxManifest)
+	raw, err := r.readContent(manifestName, maxManifest)
 	if err != nil {
 		return m, err
 	}
 	// First strictly: encoding/json takes the last of two equal keys.
 	if _, err := node.ParseJSON(raw); err != nil {
-		return m, r.bad(manifestName, "%v", err)
+		return m, r.badError(manifestName, "%v", err)
 	}
 	var version struct{ Format int }
 	if err := json.Unmarshal(raw, &version); err != nil {
-		return m, r.bad(manifestName, "%v", err)
+		return m, r.badError(manifestName, "%v", err)
 	}
 	if version.Format != Format {
-		return m, r.bad(manifestName, "it has format %d, and this uwf knows %d: use the same version in both jobs", version.Format, Format)
+		return m, r.badError(manifestName, "it has format %d, and this uwf knows %d: use the same version in both jobs", version.Format, Format)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
-		return m, r.bad(manifestName, "%v", err)
+		return m, r.badError(manifestName, "%v", err)
 	}
 	return m, nil
 }
 
-// head checks everything of the manifest but the files.
-func (r *reader) head(m manifest) (Artifact, error) {
+// checkManifest checks everything of the manifest but the files.
+func (r *reader) checkManifest(m manifest) (Artifact, error) {
 	a := Artifact{
 		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent, Answer: node.Hash(m.Answer),
 		Draft: task.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
@@ -200,13 +200,13 @@ func (r *reader) head(m manifest) (Artifact, error) {
 		{goodUsage(m.Usage), "usage: numbers that can't be", fmt.Sprintf("%+v", m.Usage)},
 	} {
 		if !c.ok {
-			return a, r.bad(manifestName, "%s: %q", c.what, clip(c.got))
+			return a, r.badError(manifestName, "%s: %q", c.what, clipText(c.got))
 		}
 	}
 	if m.Failure != nil {
 		a.Failure = &Failure{Reason: m.Failure.Reason, Detail: m.Failure.Detail}
 		if a.Failure.Reason == "" || len(a.Failure.Reason)+len(a.Failure.Detail) > maxText {
-			return a, r.bad(manifestName, "failure: it says nothing, or more than %d bytes", maxText)
+			return a, r.badError(manifestName, "failure: it says nothing, or more than %d bytes", maxText)
 		}
 	}
 	return a, nil
@@ -229,14 +229,14 @@ func goodUsage(u record.Usage) bool {
 		u.DurationMs >= 0 && u.DurationMs <= maxTookMs && u.CostUSD >= 0 && u.CostUSD <= maxCostUSD
 }
 
-// nodes reads the drafts: each is what its hash says, and there once.
-func (r *reader) nodes() (map[node.Hash]node.Node, error) {
-	raw, err := r.content(nodesName, 2*seal.MaxStep)
+// readNodes reads the drafts: each is what its hash says, and there once.
+func (r *reader) readNodes() (map[node.Hash]node.Node, error) {
+	raw, err := r.readContent(nodesName, 2*seal.MaxStep)
 	if err != nil {
 		return nil, err
 	}
 	if bytes.Count(raw, []byte{'\n'}) > 2*seal.MaxDrafts {
-		return nil, r.bad(nodesName, "there are more nodes than an agent may stage")
+		return nil, r.badError(nodesName, "there are more nodes than an agent may stage")
 	}
 	out := map[node.Hash]node.Node{}
 	n := 0
@@ -245,34 +245,34 @@ func (r *reader) nodes() (map[node.Hash]node.Node, error) {
 		at := fmt.Sprintf("%s:%d", nodesName, n)
 		h, _, x, err := node.DecodeLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
-			return nil, r.bad(at, "%v", err)
+			return nil, r.badError(at, "%v", err)
 		}
 		if err := node.Verify(h, x); err != nil {
-			return nil, r.bad(at, "%v", err)
+			return nil, r.badError(at, "%v", err)
 		}
 		if _, twice := out[h]; twice {
-			return nil, r.bad(at, "node %s is there twice", h)
+			return nil, r.badError(at, "node %s is there twice", h)
 		}
 		out[h] = x
 	}
 	return out, nil
 }
 
-// files reads the changed files. What is not named in the manifest is refused too.
-func (r *reader) files(list []manifestFile, folder bool) ([]workspace.Edit, error) {
+// readFiles reads the changed files. What is not named in the manifest is refused too.
+func (r *reader) readFiles(list []manifestFile, folder bool) ([]workspace.Edit, error) {
 	if len(list) > maxFiles {
-		return nil, r.bad(manifestName, "files: there are %d; at most %d are taken", len(list), maxFiles)
+		return nil, r.badError(manifestName, "files: there are %d; at most %d are taken", len(list), maxFiles)
 	}
 	present := map[string]bool{}
 	if folder {
 		var err error
-		if present, err = r.list(filesName, len(list)); err != nil {
+		if present, err = r.listFolder(filesName, len(list)); err != nil {
 			return nil, err
 		}
 	}
 	var out []workspace.Edit
 	for i, f := range list {
-		e, err := r.file(i+1, f)
+		e, err := r.readFile(i+1, f)
 		if err != nil {
 			return nil, err
 		}
@@ -282,38 +282,38 @@ func (r *reader) files(list []manifestFile, folder bool) ([]workspace.Edit, erro
 		out = append(out, e)
 	}
 	for name := range present {
-		return nil, r.bad(filesName+"/"+clip(name), "it belongs to no file of the manifest")
+		return nil, r.badError(filesName+"/"+clipText(name), "it belongs to no file of the manifest")
 	}
 	return out, r.checkPaths(out)
 }
 
-func (r *reader) file(n int, f manifestFile) (workspace.Edit, error) {
+func (r *reader) readFile(n int, f manifestFile) (workspace.Edit, error) {
 	at := fmt.Sprintf("%s: files[%d]", manifestName, n-1)
 	mode, known := modes[f.Mode]
 	old, oldOK := parseID(f.Old)
 	e := workspace.Edit{Path: f.Path, Mode: mode, Old: old}
 	switch {
 	case !known:
-		return e, r.bad(at, "mode %q is none of 100644, 100755, 120000 and deleted", clip(f.Mode))
+		return e, r.badError(at, "mode %q is none of 100644, 100755, 120000 and deleted", clipText(f.Mode))
 	case !oldOK:
-		return e, r.bad(at, "old: %q is no object id", clip(f.Old))
+		return e, r.badError(at, "old: %q is no object id", clipText(f.Old))
 	}
 	if err := workspace.CheckPath(f.Path, mode); err != nil {
-		return e, r.bad(at, "%v", err)
+		return e, r.badError(at, "%v", err)
 	}
 	if mode == 0 {
 		return e, nil
 	}
 	var err error
-	if e.Data, err = r.content(filesName+"/"+strconv.Itoa(n), workspace.DefaultMaxFile); err != nil {
+	if e.Data, err = r.readContent(filesName+"/"+strconv.Itoa(n), workspace.DefaultMaxFile); err != nil {
 		return e, err
 	}
 	if r.total += int64(len(e.Data)); r.total > workspace.DefaultMaxTotal {
-		return e, r.bad(at, "with it there are more than %d bytes of files", int64(workspace.DefaultMaxTotal))
+		return e, r.badError(at, "with it there are more than %d bytes of files", int64(workspace.DefaultMaxTotal))
 	}
 	if mode == filemode.Symlink {
 		if err := workspace.CheckLink(e.Path, string(e.Data)); err != nil {
-			return e, r.bad(at, "%v", err)
+			return e, r.badError(at, "%v", err)
 		}
 	}
 	return e, nil
@@ -325,7 +325,7 @@ func (r *reader) checkPaths(edits []workspace.Edit) error {
 	seen := map[string]bool{}
 	for _, e := range edits {
 		if seen[e.Path] {
-			return r.bad(manifestName, "files: %q is there twice", clip(e.Path))
+			return r.badError(manifestName, "files: %q is there twice", clipText(e.Path))
 		}
 		seen[e.Path] = true
 		if e.Mode != 0 {
@@ -335,15 +335,15 @@ func (r *reader) checkPaths(edits []workspace.Edit) error {
 	for path := range made {
 		for i := range len(path) {
 			if path[i] == '/' && made[path[:i]] {
-				return r.bad(manifestName, "files: %q lies in %q, which is a file", clip(path), clip(path[:i]))
+				return r.badError(manifestName, "files: %q lies in %q, which is a file", clipText(path), clipText(path[:i]))
 			}
 		}
 	}
 	return nil
 }
 
-// clip shortens what stands in a message.
-func clip(s string) string {
+// clipText shortens what stands in a message.
+func clipText(s string) string {
 	const most = 120
 	if len(s) <= most {
 		return s

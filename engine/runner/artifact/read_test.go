@@ -252,7 +252,7 @@ func TestHostile(t *testing.T) {
 		must(t, err)
 		defer root.Close()
 		r := reader{root: root, total: workspace.DefaultMaxTotal - 2}
-		if _, err := r.file(1, manifestFile{Path: "a", Mode: "100644"}); err == nil || !strings.Contains(err.Error(), "with it there are more than") {
+		if _, err := r.readFile(1, manifestFile{Path: "a", Mode: "100644"}); err == nil || !strings.Contains(err.Error(), "with it there are more than") {
 			t.Errorf("three bytes too much: %v", err)
 		}
 	})

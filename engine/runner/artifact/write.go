@@ -62,17 +62,17 @@ type manifestFile struct {
 // Write makes the folder of an artifact, in the place of one that is there. A folder
 // that holds anything else is left alone.
 func Write(dir string, a Artifact) error {
-	if err := clear(dir); err != nil {
+	if err := clearFolder(dir); err != nil {
 		return fmt.Errorf("write the artifact %s: %w", dir, err)
 	}
-	if err := write(dir, a); err != nil {
+	if err := writeArtifact(dir, a); err != nil {
 		return fmt.Errorf("write the artifact %s: %w", dir, err)
 	}
 	return nil
 }
 
-// clear makes room: the folder is there afterwards, with nothing but its .gitignore.
-func clear(dir string) error {
+// clearFolder makes room: the folder is there afterwards, with nothing but its .gitignore.
+func clearFolder(dir string) error {
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 		return errors.New("it is no folder; name another one by the input artifact")
 	}
@@ -96,7 +96,7 @@ func clear(dir string) error {
 	return os.WriteFile(filepath.Join(dir, ignoreName), []byte("*\n"), 0o644)
 }
 
-func write(dir string, a Artifact) error {
+func writeArtifact(dir string, a Artifact) error {
 	m, err := manifestOf(a)
 	if err != nil {
 		return err

@@ -48,8 +48,8 @@ type CommandError struct{ Msg string }
 
 func (e *CommandError) Error() string { return e.Msg }
 
-// complain makes the error, with everything that could have been meant.
-func complain(format string, args ...any) error {
+// complainAbout makes the error, with everything that could have been meant.
+func complainAbout(format string, args ...any) error {
 	return &CommandError{Msg: fmt.Sprintf(format, args...) + "\n\n" + Verbs()}
 }
 
@@ -60,7 +60,7 @@ func ParseCommand(body string) (*Command, error) {
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body), "\n")
 	var s scanner
 	for i, line := range lines {
-		if rest, ok := s.command(line); ok {
+		if rest, ok := s.cutCommand(line); ok {
 			return parseLine(rest, textOf(lines[i+1:]))
 		}
 	}
@@ -96,10 +96,10 @@ type scanner struct {
 	after   bool   // the line before belongs to a paragraph
 }
 
-// command is what follows /uwf, on a line that people see as text.
-func (s *scanner) command(line string) (rest string, ok bool) {
+// cutCommand is what follows /uwf, on a line that people see as text.
+func (s *scanner) cutCommand(line string) (rest string, ok bool) {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
-	text := trim(line)
+	text := trimLine(line)
 	// To the forge a row of backticks behind a no-break space is text: it neither opens
 	// nor closes a code block.
 	row := strings.Trim(line, " \t")
@@ -155,13 +155,13 @@ func cutPrefix(text string) (string, bool) {
 	if rest == "" {
 		return "", true
 	}
-	trimmed := trim(rest)
+	trimmed := trimLine(rest)
 	return trimmed, len(trimmed) < len(rest)
 }
 
-// trim takes white space off, such as the no-break spaces of word processors, and
+// trimLine takes white space off, such as the no-break spaces of word processors, and
 // the marks and joiners that have no width.
-func trim(s string) string {
+func trimLine(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
 }
 
@@ -172,7 +172,7 @@ func textOf(lines []string) string { return strings.TrimSpace(strings.Join(lines
 func parseLine(line, below string) (*Command, error) {
 	first, rest := nextWord(line)
 	if first == "" {
-		return nil, complain("`/uwf` alone says nothing. These can be asked for:")
+		return nil, complainAbout("`/uwf` alone says nothing. These can be asked for:")
 	}
 	c := &Command{Verb: strings.ToLower(first), Text: below}
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == c.Verb })
@@ -187,9 +187,9 @@ func parseLine(line, below string) (*Command, error) {
 		c.Text = strings.TrimSpace(rest + "\n" + below)
 		return c, nil
 	}
-	words, err := split(rest)
+	words, err := splitWords(rest)
 	if err != nil {
-		return nil, complain("`/uwf %s`: %v. These can be asked for:", c.Verb, err)
+		return nil, complainAbout("`/uwf %s`: %v. These can be asked for:", c.Verb, err)
 	}
 	if c.Args, err = joinOptions(words, verbs[i].flag); err != nil {
 		return nil, err
@@ -206,22 +206,22 @@ func unknownVerb(word string) error {
 	if near := workflow.Suggest(word, names); near != "" {
 		meant = fmt.Sprintf(" Did you mean `/uwf %s`?", near)
 	}
-	return complain("`/uwf %s` is not known.%s These can be asked for:", plainWord(word), meant)
+	return complainAbout("`/uwf %s` is not known.%s These can be asked for:", plainWord(word), meant)
 }
 
 // plainWord is a word that can stand in a code span.
 func plainWord(s string) string {
-	return strings.ReplaceAll(clip(text.Line(s)), "`", "'")
+	return strings.ReplaceAll(clipText(text.Line(s)), "`", "'")
 }
 
 // nextWord cuts the first word off.
 func nextWord(s string) (word, rest string) {
-	s = trim(s)
+	s = trimLine(s)
 	i := strings.IndexFunc(s, unicode.IsSpace)
 	if i < 0 {
 		return s, ""
 	}
-	return s[:i], trim(s[i:])
+	return s[:i], trimLine(s[i:])
 }
 
 // leadingOptions takes the options at the beginning of a line of text: what follows
@@ -268,7 +268,7 @@ func joinOptions(words []string, flag string) ([]string, error) {
 		}
 		if !has {
 			if i++; i >= len(words) || isOption(words[i]) {
-				return nil, complain("The option `--%s` needs a value, as in `--%s=VALUE`. These can be asked for:", name, name)
+				return nil, complainAbout("The option `--%s` needs a value, as in `--%s=VALUE`. These can be asked for:", name, name)
 			}
 			value = words[i]
 		}
@@ -282,13 +282,13 @@ func unknownOption(name string) error {
 	if near := workflow.Suggest(name, options); near != "" {
 		meant = fmt.Sprintf(" Did you mean `--%s`?", near)
 	}
-	return complain("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below. These can be asked for:",
+	return complainAbout("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below. These can be asked for:",
 		plainWord(name), meant, strings.Join(options, "`, `--"))
 }
 
-// split divides a line into words as a shell does: quotes and backslashes hold words
+// splitWords divides a line into words as a shell does: quotes and backslashes hold words
 // together. Typographic quotes, which phones write, count like plain ones.
-func split(line string) ([]string, error) {
+func splitWords(line string) ([]string, error) {
 	var (
 		words []string
 		word  strings.Builder
@@ -303,7 +303,7 @@ func split(line string) ([]string, error) {
 			i++
 			word.WriteRune(rs[i])
 			open = true
-		case quote != 0 && closes(quote, r):
+		case quote != 0 && closesQuote(quote, r):
 			quote = 0
 		case quote != 0:
 			word.WriteRune(r)
@@ -329,8 +329,8 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// closes reports whether r ends what a quote began.
-func closes(quote, r rune) bool {
+// closesQuote reports whether r ends what a quote began.
+func closesQuote(quote, r rune) bool {
 	if strings.ContainsRune("“„”", quote) {
 		return strings.ContainsRune("“”\"", r)
 	}

@@ -12,12 +12,12 @@ import (
 // a *PayloadError that names the field; a /uwf line that can't be understood is a
 // *CommandError, beside an Event that says where to answer.
 func Parse(name string, payload []byte) (Event, error) {
-	m, err := decode(payload)
+	m, err := decodeJSON(payload)
 	if err == nil {
 		e := Event{Name: name}
 		var wrong error
 		p := parser{object: object{m: m, err: &wrong}, e: &e}
-		err = p.event()
+		err = p.parseEvent()
 		if wrong != nil {
 			err = wrong
 		}
@@ -41,62 +41,62 @@ type parser struct {
 	e *Event
 }
 
-// event reads what all events have, then what its own kind has.
-func (p parser) event() error {
+// parseEvent reads what all events have, then what its own kind has.
+func (p parser) parseEvent() error {
 	e := p.e
-	e.Action = p.name("action")
-	e.Sender = user(p.object.object("sender"))
-	repo := p.object.object("repository")
-	owner := repo.object("owner")
+	e.Action = p.readName("action")
+	e.Sender = parseUser(p.object.readObject("sender"))
+	repo := p.object.readObject("repository")
+	owner := repo.readObject("owner")
 	e.Repo = Repo{
-		FullName: repo.name("full_name"), DefaultBranch: repo.name("default_branch"), Private: repo.flag("private"), URL: repo.name("html_url"),
-		Owner: user(owner), Organisation: owner.has("type") && owner.name("type") != "User",
+		FullName: repo.readName("full_name"), DefaultBranch: repo.readName("default_branch"), Private: repo.readFlag("private"), URL: repo.readName("html_url"),
+		Owner: parseUser(owner), Organisation: owner.hasField("type") && owner.readName("type") != "User",
 	}
 	switch e.Name {
 	case "issues":
-		p.issue()
+		p.parseIssue()
 	case "pull_request", "pull_request_target":
-		p.pull()
+		p.parsePull()
 	case "issue_comment", "pull_request_comment": // the second: some versions of Gitea
-		return p.comment("issue")
+		return p.parseComment("issue")
 	case "pull_request_review_comment":
-		return p.comment("pull_request")
+		return p.parseComment("pull_request")
 	case "schedule":
 		e.Kind = Schedule
 	case "workflow_dispatch":
-		e.Kind, e.Inputs = Manual, p.object.object("inputs").texts(true)
+		e.Kind, e.Inputs = Manual, p.object.readObject("inputs").readTexts(true)
 	case "repository_dispatch":
-		e.Kind, e.Type, e.Inputs = Dispatch, e.Action, p.object.object("client_payload").texts(false)
+		e.Kind, e.Type, e.Inputs = Dispatch, e.Action, p.object.readObject("client_payload").readTexts(false)
 	default:
-		p.plain()
+		p.parsePlain()
 	}
 	return nil
 }
 
-func (p parser) none(format string, args ...any) {
+func (p parser) setNone(format string, args ...any) {
 	p.e.Kind, p.e.Why = None, fmt.Sprintf(format, args...)
 }
 
-// plain is an event that says nothing to uwf by itself.
-func (p parser) plain() {
+// parsePlain is an event that says nothing to uwf by itself.
+func (p parser) parsePlain() {
 	p.e.Kind = Plain
-	what := clip(p.e.Name)
+	what := clipText(p.e.Name)
 	if p.e.Action != "" {
-		what += " (" + clip(p.e.Action) + ")"
+		what += " (" + clipText(p.e.Action) + ")"
 	}
 	p.e.Why = fmt.Sprintf("the event %s starts nothing by itself: give the action a prompt, or use a label or a comment", what)
 }
 
-func (p parser) issue() {
-	p.e.Subject = subject(p.object.object("issue"))
+func (p parser) parseIssue() {
+	p.e.Subject = parseSubject(p.object.readObject("issue"))
 	p.subjectAction("issue")
 }
 
-func (p parser) pull() {
-	in := p.object.object("pull_request")
-	s := subject(in)
+func (p parser) parsePull() {
+	in := p.object.readObject("pull_request")
+	s := parseSubject(in)
 	s.Pull = true
-	s.Head, s.Base = branch(in.object("head")), branch(in.object("base"))
+	s.Head, s.Base = parseBranch(in.readObject("head")), parseBranch(in.readObject("base"))
 	p.e.Subject = s
 	p.subjectAction("pull_request")
 }
@@ -105,133 +105,133 @@ func (p parser) pull() {
 func (p parser) subjectAction(field string) {
 	switch p.e.Action {
 	case "labeled":
-		p.labeled(p.labelOf())
+		p.setLabeled(p.labelOf())
 	case "label_updated":
 		p.labelUpdated()
 	case "assigned":
-		p.e.Kind, p.e.Assignee = Assigned, p.assignee(field)
+		p.e.Kind, p.e.Assignee = Assigned, p.parseAssignee(field)
 	case "unlabeled", "label_cleared":
-		p.none("a label was taken off #%d", p.e.Subject.Number)
+		p.setNone("a label was taken off #%d", p.e.Subject.Number)
 	case "unassigned":
-		p.none("somebody was taken off #%d", p.e.Subject.Number)
+		p.setNone("somebody was taken off #%d", p.e.Subject.Number)
 	case "deleted", "transferred":
-		p.none("#%d was %s", p.e.Subject.Number, p.e.Action)
+		p.setNone("#%d was %s", p.e.Subject.Number, p.e.Action)
 	default:
-		p.plain()
+		p.parsePlain()
 	}
 }
 
 // labelOf is the label of GitHub's event, which has one event for each label.
 func (p parser) labelOf() []string {
-	if !p.has("label") {
-		p.fail("label", "is missing")
+	if !p.hasField("label") {
+		p.failField("label", "is missing")
 		return nil
 	}
-	label := p.object.object("label")
-	name := label.name("name")
+	label := p.object.readObject("label")
+	name := label.readName("name")
 	if name == "" {
-		p.fail("label.name", "is missing")
+		p.failField("label.name", "is missing")
 	}
 	return []string{name}
 }
 
 // labelUpdated is Gitea's event, one for all labels that were changed at once.
 func (p parser) labelUpdated() {
-	if !p.has("changes") {
-		p.none("this forge doesn't say which labels of #%d were changed: Gitea does from 1.24 on; comment /uwf start instead", p.e.Subject.Number)
+	if !p.hasField("changes") {
+		p.setNone("this forge doesn't say which labels of #%d were changed: Gitea does from 1.24 on; comment /uwf start instead", p.e.Subject.Number)
 		return
 	}
 	var added []string
-	for _, l := range p.object.object("changes").objects("added_labels", maxLabels) {
-		added = append(added, l.name("name"))
+	for _, l := range p.object.readObject("changes").readObjects("added_labels", maxLabels) {
+		added = append(added, l.readName("name"))
 	}
-	p.labeled(added)
+	p.setLabeled(added)
 }
 
-func (p parser) labeled(added []string) {
+func (p parser) setLabeled(added []string) {
 	if len(added) == 0 {
-		p.none("labels were only taken off #%d", p.e.Subject.Number)
+		p.setNone("labels were only taken off #%d", p.e.Subject.Number)
 		return
 	}
 	p.e.Kind, p.e.Added = Labeled, added
 }
 
-// assignee is who was assigned: GitHub says so, Gitea only shows all of them.
-func (p parser) assignee(field string) string {
-	if login := p.object.object("assignee").name("login"); login != "" {
+// parseAssignee is who was assigned: GitHub says so, Gitea only shows all of them.
+func (p parser) parseAssignee(field string) string {
+	if login := p.object.readObject("assignee").readName("login"); login != "" {
 		return login
 	}
-	in := p.object.object(field)
-	if all := in.objects("assignees", maxLabels); len(all) > 0 {
-		return all[len(all)-1].name("login")
+	in := p.object.readObject(field)
+	if all := in.readObjects("assignees", maxLabels); len(all) > 0 {
+		return all[len(all)-1].readName("login")
 	}
-	return in.object("assignee").name("login")
+	return in.readObject("assignee").readName("login")
 }
 
 // ownComment is what each comment that uwf writes begins with.
 const ownComment = "<!-- uwf:"
 
-// comment reads a comment on an issue, a pull request, or a line of one.
-func (p parser) comment(field string) error {
+// parseComment reads a comment on an issue, a pull request, or a line of one.
+func (p parser) parseComment(field string) error {
 	e := p.e
-	in := p.object.object(field)
-	e.Subject = subject(in)
+	in := p.object.readObject(field)
+	e.Subject = parseSubject(in)
 	if field == "pull_request" {
 		e.Subject.Pull, e.Review = true, true
-		e.Subject.Head, e.Subject.Base = branch(in.object("head")), branch(in.object("base"))
+		e.Subject.Head, e.Subject.Base = parseBranch(in.readObject("head")), parseBranch(in.readObject("base"))
 	} else {
-		e.Subject.Pull = in.has("pull_request") || p.flag("is_pull")
+		e.Subject.Pull = in.hasField("pull_request") || p.readFlag("is_pull")
 	}
-	c := p.object.object("comment")
-	e.CommentID, e.CommentURL = c.number("id"), c.name("html_url")
-	e.CommentAuthor = user(c.object("user"))
+	c := p.object.readObject("comment")
+	e.CommentID, e.CommentURL = c.readNumber("id"), c.readName("html_url")
+	e.CommentAuthor = parseUser(c.readObject("user"))
 	if e.Action != "created" {
-		p.none("a comment on #%d was %s: only new ones count", e.Subject.Number, clip(e.Action))
+		p.setNone("a comment on #%d was %s: only new ones count", e.Subject.Number, clipText(e.Action))
 		return nil
 	}
-	body := c.text("body", maxText)
+	body := c.readText("body", maxText)
 	e.CommentBody = body
 	if strings.HasPrefix(body, ownComment) {
 		// Written with the token of a person, it would be that person's command.
-		p.none("the comment on #%d is one of uwf's own", e.Subject.Number)
+		p.setNone("the comment on #%d is one of uwf's own", e.Subject.Number)
 		return nil
 	}
 	cmd, err := ParseCommand(body)
 	e.Kind, e.Command = Comment, cmd
 	if err == nil && cmd == nil {
-		p.none("the comment on #%d has no line that begins with /uwf", e.Subject.Number)
+		p.setNone("the comment on #%d has no line that begins with /uwf", e.Subject.Number)
 	}
 	return err
 }
 
-// subject reads an issue or a pull request.
-func subject(in object) *Subject {
-	author := in.object("user")
+// parseSubject reads an issue or a pull request.
+func parseSubject(in object) *Subject {
+	author := in.readObject("user")
 	s := &Subject{
-		Title: in.text("title", maxText), Body: in.text("body", maxText), Author: author.name("login"), AuthorID: author.account(),
-		Open: in.name("state") == "open", URL: in.name("html_url"), Quiet: in.isZero("comments"),
+		Title: in.readText("title", maxText), Body: in.readText("body", maxText), Author: author.readName("login"), AuthorID: author.readAccount(),
+		Open: in.readName("state") == "open", URL: in.readName("html_url"), Quiet: in.isZero("comments"),
 	}
-	n := in.number("number")
+	n := in.readNumber("number")
 	if n > math.MaxInt32 {
-		in.fail(under(in.path, "number"), "is too large")
+		in.failField(joinPath(in.path, "number"), "is too large")
 	}
 	s.Number = int(n)
-	for _, l := range in.objects("labels", maxLabels) {
-		s.Labels = append(s.Labels, l.name("name"))
+	for _, l := range in.readObjects("labels", maxLabels) {
+		s.Labels = append(s.Labels, l.readName("name"))
 	}
 	return s
 }
 
-// branch is one side of a pull request. Its repository is gone when somebody
+// parseBranch is one side of a pull request. Its repository is gone when somebody
 // deleted the fork.
-func branch(in object) Branch {
-	return Branch{Repo: in.object("repo").name("full_name"), Name: in.name("ref"), SHA: in.name("sha")}
+func parseBranch(in object) Branch {
+	return Branch{Repo: in.readObject("repo").readName("full_name"), Name: in.readName("ref"), SHA: in.readName("sha")}
 }
 
-// user reads an account. Gitea's and Forgejo's own ones, which jobs act as, are
+// parseUser reads an account. Gitea's and Forgejo's own ones, which jobs act as, are
 // ordinary users in payloads.
-func user(in object) User {
-	u := User{Login: in.name("login"), ID: in.account()}
-	u.Bot = in.name("type") == "Bot" || strings.HasSuffix(u.Login, "[bot]") || u.Login == "gitea-actions" || u.Login == "forgejo-actions"
+func parseUser(in object) User {
+	u := User{Login: in.readName("login"), ID: in.readAccount()}
+	u.Bot = in.readName("type") == "Bot" || strings.HasSuffix(u.Login, "[bot]") || u.Login == "gitea-actions" || u.Login == "forgejo-actions"
 	return u
 }

@@ -48,7 +48,7 @@ const (
 	kindPull  = "pr"
 )
 
-func (t Trigger) kind() string {
+func (t Trigger) subjectKind() string {
 	if t.Pull {
 		return kindPull
 	}
@@ -70,7 +70,7 @@ func (t Trigger) Payload() map[string]any {
 		out[trigFormer] = int64(t.Former)
 	}
 	if t.Number > 0 {
-		out[trigNumber], out[trigKind] = int64(t.Number), t.kind()
+		out[trigNumber], out[trigKind] = int64(t.Number), t.subjectKind()
 	}
 	return out
 }
@@ -81,15 +81,15 @@ func ReadTrigger(m map[string]any) Trigger {
 	text := func(name string) string { s, _ := m[name].(string); return s }
 	return Trigger{
 		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
-		Number: number(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
-		Author: text(trigAuthor), AuthorID: accountID(m[trigID]), Former: number(m[trigFormer]),
+		Number: toNumber(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
+		Author: text(trigAuthor), AuthorID: accountID(m[trigID]), Former: toNumber(m[trigFormer]),
 	}
 }
 
 const maxNumber = 1 << 31
 
-// number reads a positive whole number, 0 where it is none.
-func number(v any) int {
+// toNumber reads a positive whole number, 0 where it is none.
+func toNumber(v any) int {
 	var n int64
 	switch v := v.(type) {
 	case int64:
@@ -120,7 +120,7 @@ func accountID(v any) int64 {
 
 // SubjectKey is the part of a thread's key that names what it is about.
 func SubjectKey(pull bool, number int) string {
-	return fmt.Sprintf("%s/%d", Trigger{Pull: pull}.kind(), number)
+	return fmt.Sprintf("%s/%d", Trigger{Pull: pull}.subjectKind(), number)
 }
 
 // About reports whether a key is that of a thread, or of a fork of one, about a subject.

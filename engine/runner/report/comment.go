@@ -21,18 +21,18 @@ const MaxComment = 65_000
 func Comment(t Thread) string {
 	p := newPage(t)
 	p.text, p.graph, p.all = 10_000, 12_000, MaxComment
-	return Marker(t.ID) + "\n" + p.render(p.result(6_000), p.said())
+	return Marker(t.ID) + "\n" + p.renderPage(p.writeResult(6_000), p.writeLastOutput())
 }
 
-// render is the page; result is what came out of it, said what is put below.
-func (p page) render(result, said string) string {
-	head := join(icon(p.State)+" "+sentence(p.Thread, bold), p.earlierPull(), p.asked(), p.failed(), p.lostJob(), p.cancelReason(), p.prevented(), result, p.chart())
-	foot := join(p.used(), said, p.whoDecided(), p.steer(false), p.footer())
-	return join(head, p.steps(p.all-len(head)-len(foot)-200), foot) + "\n"
+// renderPage is the page; result is what came out of it, said what is put below.
+func (p page) renderPage(result, said string) string {
+	head := joinBlocks(stateIcon(p.State)+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), p.cancelReason(), p.writePrevented(), result, p.drawGraph())
+	foot := joinBlocks(p.writeUsage(), said, p.whoDecided(), p.writeSteering(false), p.writeFooter())
+	return joinBlocks(head, p.writeSteps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
 
-// asked is the question that a person has to answer, and how.
-func (p page) asked() string {
+// writeQuestion is the question that a person has to answer, and how.
+func (p page) writeQuestion() string {
 	switch p.State {
 	case Waiting, Limited:
 	default:
@@ -40,15 +40,15 @@ func (p page) asked() string {
 	}
 	question := ""
 	if p.Question != "" {
-		question = p.markdown(p.Question, "> ", p.text)
+		question = p.embedMarkdown(p.Question, "> ", p.text)
 	}
 	if p.State == Limited {
-		return join(question, p.raise())
+		return joinBlocks(question, p.writeRaise())
 	}
 	if p.console {
-		return join(question, "Answer in a clone of the repository:", p.command("resume", "Your answer"))
+		return joinBlocks(question, "Answer in a clone of the repository:", p.writeCommand("resume", "Your answer"))
 	}
-	return join(question, "Answer in a comment that begins like this:", p.command("resume", "Your answer, in as many lines as you like."))
+	return joinBlocks(question, "Answer in a comment that begins like this:", p.writeCommand("resume", "Your answer, in as many lines as you like."))
 }
 
 // earlierPull names what an earlier thread about the same issue led to: it is not closed.
@@ -64,7 +64,7 @@ func (p page) cancelReason() string {
 	if p.State != Cancelled || strings.TrimSpace(p.Why) == "" {
 		return ""
 	}
-	return p.markdown(p.Why, "> ", 2_000)
+	return p.embedMarkdown(p.Why, "> ", 2_000)
 }
 
 // lostJob says what brings another job.
@@ -72,11 +72,11 @@ func (p page) lostJob() string {
 	if p.State != Lost || p.Lost.Again {
 		return ""
 	}
-	return join("The schedule, or the next job of this repository, starts another one. To have it at once:", p.command("retry", ""))
+	return joinBlocks("The schedule, or the next job of this repository, starts another one. To have it at once:", p.writeCommand("retry", ""))
 }
 
-// failed is what happened, what was tried, where the work is, what to do now.
-func (p page) failed() string {
+// writeFailure is what happened, what was tried, where the work is, what to do now.
+func (p page) writeFailure() string {
 	switch {
 	case p.Failure == nil:
 		return ""
@@ -86,7 +86,7 @@ func (p page) failed() string {
 		return ""
 	}
 	f := *p.Failure
-	what := f.phase()
+	what := f.describePhase()
 	switch counted := f.Tries - f.Forgiven; {
 	case f.MaxTries <= 0 || counted <= 0:
 	case f.Forgiven > 0:
@@ -96,7 +96,7 @@ func (p page) failed() string {
 	}
 	advice := ""
 	if f.Advice != "" {
-		advice = p.markdown(f.Advice, "", 2_000)
+		advice = p.embedMarkdown(f.Advice, "", 2_000)
 	}
 	verb, lead := "retry", "Have it tried again:"
 	switch {
@@ -105,11 +105,11 @@ func (p page) failed() string {
 	case strings.Contains(f.Advice, "/uwf retry"):
 		lead = ""
 	}
-	return join(what, p.printed(f.Message, p.text/2), advice, lead, p.command(verb, ""), p.kept(f))
+	return joinBlocks(what, p.embedPrinted(f.Message, p.text/2), advice, lead, p.writeCommand(verb, ""), p.writeKeptWork(f))
 }
 
-// phase says what part of the step failed.
-func (f Failure) phase() string {
+// describePhase says what part of the step failed.
+func (f Failure) describePhase() string {
 	switch f.Phase {
 	case "workspace":
 		return "Its working folder could not be prepared."
@@ -139,7 +139,7 @@ func (p page) damageKnown(f Failure) string {
 	if mend == "" {
 		mend = "`uwf fsck` in a clone of the repository says what else is wrong."
 	}
-	return join("This is what is known:", p.printed(f.Message, p.text/2), mend, "Then:", p.command("retry", ""))
+	return joinBlocks("This is what is known:", p.embedPrinted(f.Message, p.text/2), mend, "Then:", p.writeCommand("retry", ""))
 }
 
 // aCommand is a mend that is a command: what it does, a colon, and what to type.
@@ -152,25 +152,25 @@ func Mending(s string) string {
 	for way := range strings.SplitSeq(s, "; ") {
 		way = strings.TrimSpace(way)
 		if found := aCommand.FindStringSubmatch(way); found != nil {
-			ways = append(ways, upperFirst(found[1])+":", fenced(found[2], "sh"))
+			ways = append(ways, upperFirst(found[1])+":", fenceText(found[2], "sh"))
 		} else if way != "" {
 			ways = append(ways, upperFirst(markdown.Escape(way))+".")
 		}
 	}
-	return join(ways...)
+	return joinBlocks(ways...)
 }
 
-// kept says where the work of a failed step is.
-func (p page) kept(f Failure) string {
+// writeKeptWork says where the work of a failed step is.
+func (p page) writeKeptWork(f Failure) string {
 	before := ""
-	if b := p.branch(); b != "" && len(p.commits()) > 0 {
+	if b := p.linkBranch(); b != "" && len(p.listCommits()) > 0 {
 		before = "The work of the steps before it is on " + b + "."
 	}
 	ref := strings.TrimPrefix(f.Attempt, "refs/")
 	if f.Attempt == "" || !safeRef(ref) {
 		return before
 	}
-	return join(strings.TrimSpace(before+" What it had done itself is kept, too:"), fenced("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
+	return joinBlocks(strings.TrimSpace(before+" What it had done itself is kept, too:"), fenceText("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
 }
 
 // safeRef reports a name that a shell takes as it stands.
@@ -180,22 +180,22 @@ func safeRef(s string) bool {
 	})
 }
 
-// prevented says why there is no pull request, and how to open one.
-func (p page) prevented() string {
+// writePrevented says why there is no pull request, and how to open one.
+func (p page) writePrevented() string {
 	if p.State != Delivered || p.Prevented == "" {
 		return ""
 	}
 	open := ""
 	if markdown.IsAddress(p.Links.Compare) {
-		open = "**[Open the pull request](" + p.Links.Compare + ")** – the changes are on " + p.branch() + "."
-	} else if b := p.branch(); b != "" {
+		open = "**[Open the pull request](" + p.Links.Compare + ")** – the changes are on " + p.linkBranch() + "."
+	} else if b := p.linkBranch(); b != "" {
 		open = "The changes are on " + b + "."
 	}
-	return join(p.markdown(p.Prevented, "> ", 2_000), open)
+	return joinBlocks(p.embedMarkdown(p.Prevented, "> ", 2_000), open)
 }
 
-// chart is the graph with the way taken and the place where the thread stands.
-func (p page) chart() string {
+// drawGraph is the graph with the way taken and the place where the thread stands.
+func (p page) drawGraph() string {
 	if p.Definition == nil || p.graph <= 0 {
 		return ""
 	}
@@ -206,21 +206,21 @@ func (p page) chart() string {
 	if len(g.Nodes) <= wide {
 		m = strings.Replace(m, "flowchart TD", "flowchart LR", 1)
 	}
-	return fenced(m, "mermaid")
+	return fenceText(m, "mermaid")
 }
 
 // wide is how many nodes fit beside each other on a forge's page; a larger graph
 // goes down.
 const wide = 8
 
-// used is what the thread used of its limits, on one line. Only one dollar sign
+// writeUsage is what the thread used of its limits, on one line. Only one dollar sign
 // stands in it: between two of them forges see a formula.
-func (p page) used() string {
+func (p page) writeUsage() string {
 	if p.isUnread() {
 		return ""
 	}
 	var parts []string
-	n := fmt.Sprint(p.next() - 1)
+	n := fmt.Sprint(p.nextStep() - 1)
 	if p.MaxSteps > 0 {
 		n += fmt.Sprint(" of ", p.MaxSteps)
 	}
@@ -234,35 +234,35 @@ func (p page) used() string {
 		all += max(s.Took, 0)
 	}
 	if all > 0 {
-		parts = append(parts, took(all))
+		parts = append(parts, formatDuration(all))
 	}
 	if p.Tokens > 0 || p.MaxTokens > 0 {
-		tokens := amount(p.Tokens)
+		tokens := formatAmount(p.Tokens)
 		if p.MaxTokens > 0 {
-			tokens += " of " + amount(p.MaxTokens)
+			tokens += " of " + formatAmount(p.MaxTokens)
 		}
 		parts = append(parts, tokens+" tokens")
 	}
 	if p.CostUSD > 0 || p.MaxCostUSD > 0 || p.Unpriced {
-		cost := price(p.CostUSD, p.Unpriced)
+		cost := formatPrice(p.CostUSD, p.Unpriced)
 		if p.MaxCostUSD > 0 {
-			cost += " of " + dollars(p.MaxCostUSD)
+			cost += " of " + formatDollars(p.MaxCostUSD)
 		}
 		parts = append(parts, cost)
 	}
 	return strings.Join(parts, " · ")
 }
 
-// footer says whose page this is and where the rest can be read.
-func (p page) footer() string {
-	parts := []string{label(p.Workflow), markdown.Link("`"+word(p.ID)+"`", p.log())}
+// writeFooter says whose page this is and where the rest can be read.
+func (p page) writeFooter() string {
+	parts := []string{plainLabel(p.Workflow), markdown.Link("`"+bareWord(p.ID)+"`", p.linkLog())}
 	if p.isUnread() {
 		parts = parts[1:]
 	}
 	if markdown.IsAddress(p.Links.Run) {
 		parts = append(parts, markdown.Link("job", p.Links.Run))
 	}
-	if b := p.branch(); b != "" && len(p.commits()) > 0 {
+	if b := p.linkBranch(); b != "" && len(p.listCommits()) > 0 {
 		parts = append(parts, b)
 	}
 	if p.Pull != nil && p.Pull.Number > 0 {
@@ -271,29 +271,29 @@ func (p page) footer() string {
 	return "<sub>" + strings.Join(parts, " · ") + "</sub>"
 }
 
-// log is where the thread's commits are listed.
-func (p page) log() string {
-	if p.Links.StateBranch == "" || word(p.ID) == "" {
+// linkLog is where the thread's commits are listed.
+func (p page) linkLog() string {
+	if p.Links.StateBranch == "" || bareWord(p.ID) == "" {
 		return ""
 	}
-	return p.Links.LogURL(p.Links.StateBranch, "threads/"+word(p.ID))
+	return p.Links.LogURL(p.Links.StateBranch, "threads/"+bareWord(p.ID))
 }
 
-// branch is the work branch as a link.
-func (p page) branch() string {
+// linkBranch is the work branch as a link.
+func (p page) linkBranch() string {
 	b := p.Links.WorkBranch
 	if b == "" || len(b) > 250 {
 		return ""
 	}
 	shown := b
 	if !safeRef(b) {
-		shown = name(b)
+		shown = cleanName(b)
 	}
-	return markdown.Link(code(shown), p.Links.BranchURL(b))
+	return markdown.Link(codeSpan(shown), p.Links.BranchURL(b))
 }
 
-// commits are those of the steps.
-func (p page) commits() []string {
+// listCommits are those of the steps.
+func (p page) listCommits() []string {
 	var out []string
 	for _, s := range p.Steps {
 		if s.Commit != "" {

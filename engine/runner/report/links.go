@@ -7,39 +7,39 @@ import (
 )
 
 // CommitURL is where a commit is shown; empty where the repository isn't known.
-func (l Links) CommitURL(sha string) string { return l.below("commit/" + url.PathEscape(sha)) }
+func (l Links) CommitURL(sha string) string { return l.joinURL("commit/" + url.PathEscape(sha)) }
 
 // BranchURL is where a branch is shown.
 func (l Links) BranchURL(branch string) string {
 	if l.Gitea {
-		return l.below("src/branch/" + escapePath(branch))
+		return l.joinURL("src/branch/" + escapePath(branch))
 	}
-	return l.below("tree/" + escapePath(branch))
+	return l.joinURL("tree/" + escapePath(branch))
 }
 
 // LogURL is where the commits of a branch are listed that touch a folder.
 func (l Links) LogURL(branch, folder string) string {
 	if l.Gitea {
-		return l.below("commits/branch/" + escapePath(branch) + "/" + escapePath(folder))
+		return l.joinURL("commits/branch/" + escapePath(branch) + "/" + escapePath(folder))
 	}
-	return l.below("commits/" + escapePath(branch) + "/" + escapePath(folder))
+	return l.joinURL("commits/" + escapePath(branch) + "/" + escapePath(folder))
 }
 
 // IssueURL is where an issue or a pull request is shown: forges lead from the one
 // address to the other.
-func (l Links) IssueURL(number int) string { return l.below("issues/" + strconv.Itoa(number)) }
+func (l Links) IssueURL(number int) string { return l.joinURL("issues/" + strconv.Itoa(number)) }
 
 // CompareURL is where a person opens the pull request of a branch by hand.
 func (l Links) CompareURL(base, head string) string {
-	u := l.below("compare/" + escapePath(base) + "..." + escapePath(head))
+	u := l.joinURL("compare/" + escapePath(base) + "..." + escapePath(head))
 	if u == "" || l.Gitea {
 		return u
 	}
 	return u + "?expand=1"
 }
 
-// below is an address below the repository's.
-func (l Links) below(path string) string {
+// joinURL is an address below the repository's.
+func (l Links) joinURL(path string) string {
 	if l.Repo == "" {
 		return ""
 	}

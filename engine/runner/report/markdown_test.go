@@ -22,11 +22,11 @@ func TestMarkdown(t *testing.T) {
 		{"an issue of this repository", "See #3.", "See #3."},
 		{"nothing", " \n\n", ""},
 	} {
-		if got := strings.TrimSpace(p.markdown(tt.in, "", 1_000)); got != tt.want {
+		if got := strings.TrimSpace(p.embedMarkdown(tt.in, "", 1_000)); got != tt.want {
 			t.Errorf("%s: %q, not %q", tt.name, got, tt.want)
 		}
 	}
-	if got := p.markdown("a\n\n```\nb\n```", "> ", 1_000); strings.TrimRight(got, ">\n ") != "> a\n>\n> ```\n> b\n> ```" {
+	if got := p.embedMarkdown("a\n\n```\nb\n```", "> ", 1_000); strings.TrimRight(got, ">\n ") != "> a\n>\n> ```\n> b\n> ```" {
 		t.Errorf("quoted: %q", got)
 	}
 }
@@ -39,7 +39,7 @@ func TestShortened(t *testing.T) {
 		"backticks": strings.Repeat("`", 9_000), "characters of many bytes": strings.Repeat("漢", 3_000), "brackets": strings.Repeat("<", 9_000),
 	} {
 		for _, limit := range []int{0, 50, 700, 2_000} {
-			got := p.markdown(in, "> ", limit)
+			got := p.embedMarkdown(in, "> ", limit)
 			if len(got) > max(limit, 100) || !strings.HasSuffix(got, "_(shortened)_") {
 				t.Errorf("%s in %d bytes: %d bytes, ending in %q", name, limit, len(got), got[max(0, len(got)-60):])
 			}
@@ -55,11 +55,11 @@ func TestShortened(t *testing.T) {
 
 func TestPrinted(t *testing.T) {
 	p := newPage(Thread{})
-	got := p.printed(strings.Repeat("noise\n", 5_000)+"@ops <b>the reason</b> ```", 1_000)
+	got := p.embedPrinted(strings.Repeat("noise\n", 5_000)+"@ops <b>the reason</b> ```", 1_000)
 	if !strings.HasPrefix(got, "````text\n…\n") || !strings.Contains(got, "<b>the reason</b> ```\n````") || len(got) > 2_000 {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
-	if got := p.printed(" \n", 100); got != "" {
+	if got := p.embedPrinted(" \n", 100); got != "" {
 		t.Errorf("nothing became %q", got)
 	}
 }

@@ -15,7 +15,7 @@ var markerLine = lazyregexp.New(`\A` + markerPrefix + `([0-9A-Za-z]{26}) -->`)
 
 // Marker is what the comment and the pull request of a thread begin with, so that
 // a later job finds them although their numbers were lost. Forges don't show it.
-func Marker(id string) string { return markerPrefix + word(id) + " -->" }
+func Marker(id string) string { return markerPrefix + bareWord(id) + " -->" }
 
 // FindMarker is the thread whose comment or pull request a body is.
 func FindMarker(body string) (id string, ok bool) {
@@ -35,8 +35,8 @@ var refusal = lazyregexp.New(`\A<!-- uwf:reply=[0-9]+ -->\r?\n` + lock)
 // IsRefusal reports an answer to somebody that they may not give commands.
 func IsRefusal(body string) bool { return refusal.MatchString(body) }
 
-// word is a text without what could end a comment or begin another line.
-func word(s string) string {
+// bareWord is a text without what could end a comment or begin another line.
+func bareWord(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r

@@ -10,52 +10,52 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// result is what came out of the thread: the last output, where it has ended. It is
+// writeResult is what came out of the thread: the last output, where it has ended. It is
 // at most a little more than limit bytes.
-func (p page) result(limit int) string {
+func (p page) writeResult(limit int) string {
 	if p.Last == nil || p.State != Delivered && p.State != NoChanges {
 		return ""
 	}
-	return join(p.verdict(*p.Last), p.output(*p.Last, limit))
+	return joinBlocks(p.writeVerdict(*p.Last), p.writeOutput(*p.Last, limit))
 }
 
-// said is the last output of a thread that goes on, behind a click.
-func (p page) said() string {
+// writeLastOutput is the last output of a thread that goes on, behind a click.
+func (p page) writeLastOutput() string {
 	if p.Last == nil || p.State == Delivered || p.State == NoChanges {
 		return ""
 	}
-	return details("What "+escape(name(p.Last.Role))+" said last", p.output(*p.Last, 4_000, p.Question))
+	return foldBlock("What "+escapeName(cleanName(p.Last.Role))+" said last", p.writeOutput(*p.Last, 4_000, p.Question))
 }
 
-func (p page) verdict(o Output) string {
+func (p page) writeVerdict(o Output) string {
 	if o.Status == "" || o.Status == workflow.Unit {
-		return bold(o.Role) + ":"
+		return boldName(o.Role) + ":"
 	}
-	return bold(o.Role) + " says " + code(name(o.Status)) + ":"
+	return boldName(o.Role) + " says " + codeSpan(cleanName(o.Status)) + ":"
 }
 
-// escape is a name in HTML, in which Markdown finds nothing.
-func escape(s string) string {
+// escapeName is a name in HTML, in which Markdown finds nothing.
+func escapeName(s string) string {
 	if plainName.MatchString(s) {
 		return s
 	}
-	return "<code>" + literal(s) + "</code>"
+	return "<code>" + toLiteral(s) + "</code>"
 }
 
-// output is the fields and the text of an output. A first field that speaks for
+// writeOutput is the fields and the text of an output. A first field that speaks for
 // itself stands alone, short ones are a list, long ones have a heading; half of
 // limit is for the fields. Those whose text is known are left out.
-func (p page) output(o Output, limit int, known ...string) string {
+func (p page) writeOutput(o Output, limit int, known ...string) string {
 	f := fields{page: p, left: limit / 2, known: known}
 	for i, key := range fieldNames(o.Fields) {
 		if f.left <= 0 {
 			f.long = append(f.long, "… _(more fields are left out)_")
 			break
 		}
-		f.add(key, o.Fields[key], i == 0)
+		f.addField(key, o.Fields[key], i == 0)
 	}
 	text := f.String()
-	return join(text, p.markdown(o.Body, "", limit-min(len(text), limit/2)))
+	return joinBlocks(text, p.embedMarkdown(o.Body, "", limit-min(len(text), limit/2)))
 }
 
 // fields are those of an output as they are written.
@@ -69,17 +69,19 @@ type fields struct {
 	short, long []string
 }
 
-func (f *fields) String() string { return join(f.said, strings.Join(f.short, "\n"), join(f.long...)) }
+func (f *fields) String() string {
+	return joinBlocks(f.said, strings.Join(f.short, "\n"), joinBlocks(f.long...))
+}
 
-func (f *fields) add(key string, value any, first bool) {
+func (f *fields) addField(key string, value any, first bool) {
 	text, isText := value.(string)
 	switch {
 	case isText && (slices.Contains(f.known, text) || strings.TrimSpace(text) == ""), value == nil:
 	case isText && first && slices.Contains([]string{"summary", "answer", "reply"}, strings.ToLower(key)):
-		f.said = f.markdown(text, "", f.left)
+		f.said = f.embedMarkdown(text, "", f.left)
 		f.left -= len(f.said)
 	default:
-		shown, long := f.field(key, value, f.left)
+		shown, long := f.writeField(key, value, f.left)
 		if long {
 			f.long = append(f.long, shown)
 		} else {
@@ -107,21 +109,21 @@ func fieldNames(fields map[string]any) []string {
 	return slices.DeleteFunc(names, func(s string) bool { return s == workflow.StatusField || s == workflow.LegacyStatusField })
 }
 
-// field is a field's name and value. Long: it needs a place of its own.
-func (p page) field(key string, value any, limit int) (text string, long bool) {
-	title := bold(key)
+// writeField is a field's name and value. Long: it needs a place of its own.
+func (p page) writeField(key string, value any, limit int) (text string, long bool) {
+	title := boldName(key)
 	switch v := value.(type) {
 	case string:
 		v = strings.TrimSpace(v)
 		if strings.ContainsAny(v, "\n\r") || len(v) > 300 {
-			return title + "\n\n" + p.markdown(v, "", limit), true
+			return title + "\n\n" + p.embedMarkdown(v, "", limit), true
 		}
-		return "- " + title + ": " + p.phrase(v, limit), false
+		return "- " + title + ": " + p.embedPhrase(v, limit), false
 	case []any:
 		if len(v) == 0 {
 			return "- " + title + ": none", false
 		}
-		lines, ok := p.list(v, limit)
+		lines, ok := p.writeList(v, limit)
 		if words := strings.ReplaceAll(strings.TrimPrefix(lines, "- "), "\n- ", ", "); ok && len(words) <= 100 {
 			return "- " + title + ": " + words, false
 		}
@@ -129,13 +131,13 @@ func (p page) field(key string, value any, limit int) (text string, long bool) {
 			return title + "\n\n" + lines, true
 		}
 	case bool, float64, int64, int, json.Number:
-		return "- " + title + ": " + code(fmt.Sprint(v)), false
+		return "- " + title + ": " + codeSpan(fmt.Sprint(v)), false
 	}
-	return title + "\n\n" + p.data(value, limit), true
+	return title + "\n\n" + p.writeData(value, limit), true
 }
 
-// list is a list of texts on one line each; ok is false for any other.
-func (p page) list(items []any, limit int) (text string, ok bool) {
+// writeList is a list of texts on one line each; ok is false for any other.
+func (p page) writeList(items []any, limit int) (text string, ok bool) {
 	var lines []string
 	for i, item := range items {
 		s, ok := item.(string)
@@ -146,7 +148,7 @@ func (p page) list(items []any, limit int) (text string, ok bool) {
 			lines = append(lines, fmt.Sprintf("- … and %d more", len(items)-i))
 			break
 		}
-		if s = p.phrase(s, 600); s != "" {
+		if s = p.embedPhrase(s, 600); s != "" {
 			lines = append(lines, "- "+s)
 		}
 		limit -= len(s) + 3
@@ -154,11 +156,11 @@ func (p page) list(items []any, limit int) (text string, ok bool) {
 	return strings.Join(lines, "\n"), true
 }
 
-// data is a value that is neither text nor a list of texts.
-func (p page) data(value any, limit int) string {
+// writeData is a value that is neither text nor a list of texts.
+func (p page) writeData(value any, limit int) string {
 	raw, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return "_(can't be shown)_"
 	}
-	return p.markdown("~~~json\n"+string(raw)+"\n~~~", "", limit)
+	return p.embedMarkdown("~~~json\n"+string(raw)+"\n~~~", "", limit)
 }

@@ -26,8 +26,8 @@ func newPage(t Thread) page {
 	return p
 }
 
-// join puts the blocks that aren't empty below each other.
-func join(blocks ...string) string {
+// joinBlocks puts the blocks that aren't empty below each other.
+func joinBlocks(blocks ...string) string {
 	var out []string
 	for _, b := range blocks {
 		if b = strings.Trim(b, "\n"); b != "" {
@@ -37,8 +37,8 @@ func join(blocks ...string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// details is a block that a click opens. The title is HTML.
-func details(title, content string) string {
+// foldBlock is a block that a click opens. The title is HTML.
+func foldBlock(title, content string) string {
 	if content == "" {
 		return ""
 	}

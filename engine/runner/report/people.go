@@ -36,7 +36,7 @@ func (p page) whoDecided() string {
 	if len(title) == 0 {
 		title = []string{"who decided"}
 	}
-	return details(upperFirst(strings.Join(title, ", ")), strings.Join(lines, "\n"))
+	return foldBlock(upperFirst(strings.Join(title, ", ")), strings.Join(lines, "\n"))
 }
 
 // saidLine is one entry of the list.
@@ -49,7 +49,7 @@ func (p page) saidLine(s Said) string {
 	if strings.TrimSpace(s.Text) == "" {
 		return line + ", without a word."
 	}
-	return line + ":\n\n" + p.markdown(s.Text, "  > ", 1_000) + "\n"
+	return line + ":\n\n" + p.embedMarkdown(s.Text, "  > ", 1_000) + "\n"
 }
 
 // doneBy is what was done with a thread by words.
@@ -67,9 +67,9 @@ func doneBy(w record.Word) string {
 // at, and its id; anybody else by what git says.
 func accountText(by record.By) string {
 	if by.Kind == record.ByLocal {
-		return code(name(by.Name)) + ", as git on their machine says,"
+		return codeSpan(cleanName(by.Name)) + ", as git on their machine says,"
 	}
-	out := code("@" + name(by.Login))
+	out := codeSpan("@" + cleanName(by.Login))
 	if by.Kind == record.ByBot {
 		out += ", a bot"
 	}
@@ -93,7 +93,7 @@ func accountHTML(by record.By) string {
 	if by.Kind != record.ByLocal {
 		shown = "@" + by.Login
 	}
-	out := "<code>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(strings.Trim(code(name(shown)), "`")) + "</code>"
+	out := "<code>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(strings.Trim(codeSpan(cleanName(shown)), "`")) + "</code>"
 	if by.Kind == record.ByLocal {
 		out += ", as git on their machine says"
 	}

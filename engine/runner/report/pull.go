@@ -15,10 +15,10 @@ import (
 // newest summary, if that is short enough for a title; else it is issue, the title
 // of the issue that the thread came from; else the beginning of the summary.
 func PullTitle(t Thread, issue string) string {
-	if s := oneLine(newest(t, summary.Written)); s != "" {
+	if s := oneLine(findNewest(t, summary.Written)); s != "" {
 		return s
 	}
-	said := summary.FirstSentence(oneLine(newest(t, summary.Text)))
+	said := summary.FirstSentence(oneLine(findNewest(t, summary.Text)))
 	if said != "" && len([]rune(said)) <= summary.GoodTitle {
 		return said
 	}
@@ -26,18 +26,18 @@ func PullTitle(t Thread, issue string) string {
 		return s
 	}
 	if said != "" {
-		return cut(said, summary.GoodTitle)
+		return cutRunes(said, summary.GoodTitle)
 	}
-	return fmt.Sprintf("%s: thread %s", name(t.Workflow), word(t.ID))
+	return fmt.Sprintf("%s: thread %s", cleanName(t.Workflow), bareWord(t.ID))
 }
 
 // oneLine is a text as a title.
 func oneLine(s string) string {
-	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(beginning(s)), " ")))
+	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(cutBeginning(s)), " ")))
 }
 
-// newest is what the newest output says that says it.
-func newest(t Thread, of func(output map[string]any) string) string {
+// findNewest is what the newest output says that says it.
+func findNewest(t Thread, of func(output map[string]any) string) string {
 	for i := len(t.Past.Steps) - 1; i >= 0; i-- {
 		if s := of(t.Past.Steps[i].Output); s != "" {
 			return s
@@ -56,7 +56,7 @@ func newest(t Thread, of func(output map[string]any) string) string {
 func PullBody(t Thread) string {
 	p := newPage(t)
 	p.all = MaxComment
-	what := newest(t, summary.Text)
+	what := findNewest(t, summary.Text)
 	fixes := ""
 	if t.Subject > 0 && !t.SubjectPull {
 		fixes = fmt.Sprintf("Fixes #%d", t.Subject)
@@ -67,20 +67,20 @@ func PullBody(t Thread) string {
 	}
 	verdict := ""
 	if t.Last != nil {
-		verdict = join("### Verdict", p.verdict(*t.Last), p.output(*t.Last, 10_000, what))
+		verdict = joinBlocks("### Verdict", p.writeVerdict(*t.Last), p.writeOutput(*t.Last, 10_000, what))
 	}
-	head := join(p.markdown(what, "", 10_000), fixes, former, verdict, p.reports(8_000))
-	foot := join(p.whoDecided(), p.review(), p.footer())
-	steps := details("How it came about: "+escapeUsed(p.used()), p.steps(p.all-len(head)-len(foot)-600))
-	return Marker(t.ID) + "\n" + join(head, steps, foot) + "\n"
+	head := joinBlocks(p.embedMarkdown(what, "", 10_000), fixes, former, verdict, p.writeReports(8_000))
+	foot := joinBlocks(p.whoDecided(), p.writeReviewHint(), p.writeFooter())
+	steps := foldBlock("How it came about: "+escapeUsed(p.writeUsage()), p.writeSteps(p.all-len(head)-len(foot)-600))
+	return Marker(t.ID) + "\n" + joinBlocks(head, steps, foot) + "\n"
 }
 
 // escapeUsed keeps the dollar sign in the title of the steps from being read as the
 // beginning of a formula.
 func escapeUsed(s string) string { return strings.ReplaceAll(s, "$", "&#36;") }
 
-// reports are the newest outputs of up to three other roles.
-func (p page) reports(limit int) string {
+// writeReports are the newest outputs of up to three other roles.
+func (p page) writeReports(limit int) string {
 	seen := map[string]bool{}
 	if p.Last != nil {
 		seen[p.Last.Role] = true
@@ -96,19 +96,19 @@ func (p page) reports(limit int) string {
 		if p.Definition != nil {
 			o.Status = moderator.StatusOf(p.Definition, s)
 		}
-		out = append(out, details("What "+escape(name(s.Role))+" reported", p.output(o, limit)))
+		out = append(out, foldBlock("What "+escapeName(cleanName(s.Role))+" reported", p.writeOutput(o, limit)))
 	}
-	return join(out...)
+	return joinBlocks(out...)
 }
 
-// review says how to read the thread, on the forge and in a terminal.
-func (p page) review() string {
-	if !safeRef(p.Links.StateBranch) || word(p.ID) == "" {
+// writeReviewHint says how to read the thread, on the forge and in a terminal.
+func (p page) writeReviewHint() string {
+	if !safeRef(p.Links.StateBranch) || bareWord(p.ID) == "" {
 		return ""
 	}
 	where := "Every step, with its prompt and its answer:"
 	if markdown.IsAddress(p.Links.Comment) {
 		where = "How it went is in " + markdown.Link("the thread's comment", p.Links.Comment) + ". Every step, with its prompt and its answer:"
 	}
-	return join(where, fenced("git fetch origin "+p.Links.StateBranch+" && git log FETCH_HEAD -- threads/"+word(p.ID), "sh"))
+	return joinBlocks(where, fenceText("git fetch origin "+p.Links.StateBranch+" && git log FETCH_HEAD -- threads/"+bareWord(p.ID), "sh"))
 }

@@ -40,38 +40,38 @@ type Reply struct {
 func (r Reply) Markdown() string {
 	p := newPage(r.Thread)
 	p.console = false
-	verb := code("/uwf " + name(r.Verb))
+	verb := codeSpan("/uwf " + cleanName(r.Verb))
 	why := ""
 	if r.Why != "" {
-		why = p.markdown(r.Why, "", 4_000)
+		why = p.embedMarkdown(r.Why, "", 4_000)
 	}
 	var body string
 	switch r.Kind {
 	case Refused:
 		if r.Verb == "" {
-			verb = upperFirst(name(r.Asked))
+			verb = upperFirst(cleanName(r.Asked))
 		}
-		body = join(lock+" "+verb+" needs write permission on this repository, and "+code(name(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
+		body = joinBlocks(lock+" "+verb+" needs write permission on this repository, and "+codeSpan(cleanName(r.Login))+" doesn't have it, as far as uwf can tell. Nothing was done.", why)
 	case Unknown:
 		if body = "❔ " + why; why == "" {
-			body = join("❔ There is no command "+verb+".", event.Verbs())
+			body = joinBlocks("❔ There is no command "+verb+".", event.Verbs())
 		}
 	case NoThread:
 		if body = "❔ " + why; why == "" {
-			body = join("❔ "+verb+": there is no thread here. Start one:", p.command("start", ""))
+			body = joinBlocks("❔ "+verb+": there is no thread here. Start one:", p.writeCommand("start", ""))
 		}
 	case NotNow:
-		body = join("✋ "+verb+": nothing was done.", why)
+		body = joinBlocks("✋ "+verb+": nothing was done.", why)
 		if p.ID != "" {
-			body = join(body, "How the thread stands: "+sentence(p.Thread, bold), p.steer(true))
+			body = joinBlocks(body, "How the thread stands: "+writeSentence(p.Thread, boldName), p.writeSteering(true))
 		}
 	default:
-		if body = join("👍 "+verb+": done.", why); r.Verb == "help" {
-			body = join("What can be said in a comment, at the beginning of a line:", why)
+		if body = joinBlocks("👍 "+verb+": done.", why); r.Verb == "help" {
+			body = joinBlocks("What can be said in a comment, at the beginning of a line:", why)
 		}
 	}
 	if markdown.IsAddress(r.Thread.Links.Comment) && r.Kind != Refused {
-		body = join(body, "<sub>"+markdown.Link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
+		body = joinBlocks(body, "<sub>"+markdown.Link("the thread's comment", r.Thread.Links.Comment)+"</sub>")
 	}
 	return ReplyMarker(r.Comment) + "\n" + body + "\n"
 }

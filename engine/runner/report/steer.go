@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// command is what a person writes to steer the thread, ready to be copied: a
+// writeCommand is what a person writes to steer the thread, ready to be copied: a
 // comment on the forge, or a line for a terminal where there is nothing to comment
 // on. Text is what goes with it; an option of the command begins with "--".
-func (p page) command(verb, text string) string {
+func (p page) writeCommand(verb, text string) string {
 	option := strings.HasPrefix(text, "--")
 	if !p.console {
 		switch {
 		case option:
-			return fenced("/uwf "+verb+" "+text, "text")
+			return fenceText("/uwf "+verb+" "+text, "text")
 		case text != "":
-			return fenced("/uwf "+verb+"\n"+text, "text")
+			return fenceText("/uwf "+verb+"\n"+text, "text")
 		}
-		return fenced("/uwf "+verb, "text")
+		return fenceText("/uwf "+verb, "text")
 	}
-	line := "uwf thread " + verb + " " + word(p.ID)
+	line := "uwf thread " + verb + " " + bareWord(p.ID)
 	switch verb {
 	case "start":
 		line = "uwf thread start " + shellWord(p.Workflow) + ` -p "What is to be done"`
 	case "status":
-		line = "uwf thread show " + word(p.ID)
+		line = "uwf thread show " + bareWord(p.ID)
 	}
 	switch {
 	case option:
@@ -32,7 +32,7 @@ func (p page) command(verb, text string) string {
 	case text != "":
 		line += ` -p "` + text + `"`
 	}
-	return fenced(line, "sh")
+	return fenceText(line, "sh")
 }
 
 func shellWord(s string) string {
@@ -42,11 +42,11 @@ func shellWord(s string) string {
 	return "WORKFLOW"
 }
 
-// steer is what can be said in this state: everything, or what else than stands
+// writeSteering is what can be said in this state: everything, or what else than stands
 // above the graph.
-func (p page) steer(everything bool) string {
+func (p page) writeSteering(everything bool) string {
 	var ways []string
-	add := func(what, verb, text string) { ways = append(ways, what+"\n"+p.command(verb, text)) }
+	add := func(what, verb, text string) { ways = append(ways, what+"\n"+p.writeCommand(verb, text)) }
 	switch p.State {
 	case Running:
 		add("Stop the agent, and end the thread for good:", "cancel", "")
@@ -86,17 +86,17 @@ func (p page) steer(everything bool) string {
 	if p.console {
 		who = ""
 	}
-	return details("How to steer", join(join(ways...), who))
+	return foldBlock("How to steer", joinBlocks(joinBlocks(ways...), who))
 }
 
-// raise is how a limit is raised that is reached.
-func (p page) raise() string {
+// writeRaise is how a limit is raised that is reached.
+func (p page) writeRaise() string {
 	const lowest = "Of the thread's limit, the settings' and the workflow's the lowest counts."
 	switch p.Limit {
 	case "", "maxSteps":
-		return join("Raise it, and the thread goes on. "+lowest, p.command("resume", fmt.Sprintf("--max-steps=%d", max(p.MaxSteps, p.next()-1)+10)))
+		return joinBlocks("Raise it, and the thread goes on. "+lowest, p.writeCommand("resume", fmt.Sprintf("--max-steps=%d", max(p.MaxSteps, p.nextStep()-1)+10)))
 	case "maxStepsPerRole", "tokens", "costUsd", "wall":
-		return join("Raise `limits."+p.Limit+"` in the settings (`.uwf/config.yaml` of the default branch) or in the workflow, wherever it is set. Then:", p.command("resume", ""))
+		return joinBlocks("Raise `limits."+p.Limit+"` in the settings (`.uwf/config.yaml` of the default branch) or in the workflow, wherever it is set. Then:", p.writeCommand("resume", ""))
 	}
-	return join("Raise it where it is set, in the settings or the workflow. Then:", p.command("resume", ""))
+	return joinBlocks("Raise it where it is set, in the settings or the workflow. Then:", p.writeCommand("resume", ""))
 }

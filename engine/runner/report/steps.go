@@ -13,17 +13,17 @@ const recent = 12
 
 const stepsHead = "| | role | result | time | tokens | commit |\n|--:|:--|:--|--:|--:|:--|\n"
 
-// steps is the table of steps in at most limit bytes: the newest, the older ones
+// writeSteps is the table of steps in at most limit bytes: the newest, the older ones
 // behind a click as far as there is room, and how many were left out.
-func (p page) steps(limit int) string {
-	now := p.present()
+func (p page) writeSteps(limit int) string {
+	now := p.writePresentRow()
 	if len(p.Steps) == 0 && now == "" {
 		return ""
 	}
 	rows := make([]string, 0, len(p.Steps))
 	left := limit - 2*len(stepsHead) - len(now) - 500
 	for i := len(p.Steps) - 1; i >= 0; i-- {
-		row := p.row(p.Steps[i])
+		row := p.writeRow(p.Steps[i])
 		if left -= len(row); left < 0 {
 			break
 		}
@@ -38,15 +38,15 @@ func (p page) steps(limit int) string {
 	if n := len(rows) - newest; n > 0 {
 		first := p.Steps[dropped]
 		last := p.Steps[dropped+n-1]
-		older = details(fmt.Sprintf("Steps %d–%d", first.N, last.N), p.omitted(dropped)+strings.TrimRight(table(rows[newest:]), "\n"))
+		older = foldBlock(fmt.Sprintf("Steps %d–%d", first.N, last.N), p.writeOmitted(dropped)+strings.TrimRight(joinRows(rows[newest:]), "\n"))
 	} else if dropped > 0 {
-		older = strings.TrimSpace(p.omitted(dropped))
+		older = strings.TrimSpace(p.writeOmitted(dropped))
 	}
-	return join(older, table(rows[:newest])+now)
+	return joinBlocks(older, joinRows(rows[:newest])+now)
 }
 
-// omitted says how many steps aren't shown, and where they are.
-func (p page) omitted(n int) string {
+// writeOmitted says how many steps aren't shown, and where they are.
+func (p page) writeOmitted(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -54,14 +54,14 @@ func (p page) omitted(n int) string {
 	if n == 1 {
 		text = "1 older step"
 	}
-	if log := p.log(); markdown.IsAddress(log) {
+	if log := p.linkLog(); markdown.IsAddress(log) {
 		return markdown.Link(text, log) + " not shown here.\n\n"
 	}
 	return text + " not shown here.\n\n"
 }
 
-// table is the rows, which are newest first, oldest first.
-func table(rows []string) string {
+// joinRows is the rows, which are newest first, oldest first.
+func joinRows(rows []string) string {
 	var b strings.Builder
 	b.WriteString(stepsHead)
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -70,19 +70,19 @@ func table(rows []string) string {
 	return b.String()
 }
 
-func (p page) row(s Step) string {
-	result := label(s.Result)
+func (p page) writeRow(s Step) string {
+	result := plainLabel(s.Result)
 	if s.Attempts > 0 {
-		result += fmt.Sprintf(", at the %s try", ordinal(s.Attempts+1))
+		result += fmt.Sprintf(", at the %s try", formatOrdinal(s.Attempts+1))
 	}
 	tokens := ""
 	if s.Tokens > 0 {
-		tokens = amount(s.Tokens)
+		tokens = formatAmount(s.Tokens)
 	}
-	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, label(s.Role), result, strings.ReplaceAll(took(s.Took), " ", "\u00a0"), tokens, p.commit(s.Commit))
+	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, plainLabel(s.Role), result, strings.ReplaceAll(formatDuration(s.Took), " ", "\u00a0"), tokens, p.linkCommit(s.Commit))
 }
 
-func (p page) commit(sha string) string {
+func (p page) linkCommit(sha string) string {
 	if !commitID.MatchString(sha) {
 		return ""
 	}
@@ -91,8 +91,8 @@ func (p page) commit(sha string) string {
 
 var commitID = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
-// present is the row of the step that isn't done yet.
-func (p page) present() string {
+// writePresentRow is the row of the step that isn't done yet.
+func (p page) writePresentRow() string {
 	var doing string
 	switch p.State {
 	case Running:
@@ -109,5 +109,5 @@ func (p page) present() string {
 	if p.Role == "" {
 		return ""
 	}
-	return fmt.Sprintf("| %d | %s | _%s_ | | | |\n", p.next(), bold(p.Role), doing)
+	return fmt.Sprintf("| %d | %s | _%s_ | | | |\n", p.nextStep(), boldName(p.Role), doing)
 }

@@ -10,7 +10,7 @@ func Summary(t Thread) string {
 	p.text, p.graph, p.all = 50_000, 20_000, 300_000
 	last := ""
 	if t.Last != nil {
-		last = join("### What "+escape(name(t.Last.Role))+" put out", p.verdict(*t.Last), p.output(*t.Last, 600_000))
+		last = joinBlocks("### What "+escapeName(cleanName(t.Last.Role))+" put out", p.writeVerdict(*t.Last), p.writeOutput(*t.Last, 600_000))
 	}
-	return p.render("", last)
+	return p.renderPage("", last)
 }

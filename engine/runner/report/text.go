@@ -11,37 +11,37 @@ import (
 // maxName bounds what is written on one line.
 const maxName = 60 // characters of a role, a result, a workflow
 
-// name is a role's name, a status or the like as plain text on one line.
-func name(s string) string {
-	return cut(strings.Join(strings.Fields(sanitize.Title(beginning(s))), " "), maxName)
+// cleanName is a role's name, a status or the like as plain text on one line.
+func cleanName(s string) string {
+	return cutRunes(strings.Join(strings.Fields(sanitize.Title(cutBeginning(s))), " "), maxName)
 }
 
-// beginning is so much of a text that a line can be made of it: of a megabyte not
+// cutBeginning is so much of a text that a line can be made of it: of a megabyte not
 // all has to be looked at.
-func beginning(s string) string { return strings.ToValidUTF8(s[:min(len(s), 2_000)], "\ufffd") }
+func cutBeginning(s string) string { return strings.ToValidUTF8(s[:min(len(s), 2_000)], "\ufffd") }
 
 // plainName is a name that Markdown, tables, HTML and forges leave as it is.
 var plainName = lazyregexp.New(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
 
-// bold is a name in bold, where it is a plain one.
-func bold(s string) string {
-	if plainName.MatchString(name(s)) {
-		return "**" + name(s) + "**"
+// boldName is a name in bold, where it is a plain one.
+func boldName(s string) string {
+	if plainName.MatchString(cleanName(s)) {
+		return "**" + cleanName(s) + "**"
 	}
-	return code(name(s))
+	return codeSpan(cleanName(s))
 }
 
-// label is a name as it is, where it is a plain one.
-func label(s string) string {
-	if plainName.MatchString(name(s)) {
-		return name(s)
+// plainLabel is a name as it is, where it is a plain one.
+func plainLabel(s string) string {
+	if plainName.MatchString(cleanName(s)) {
+		return cleanName(s)
 	}
-	return code(name(s))
+	return codeSpan(cleanName(s))
 }
 
-// code is a line of text as a code span that can stand in a cell of a table.
+// codeSpan is a line of text as a code span that can stand in a cell of a table.
 // Nothing in it means anything to Markdown or to the forge.
-func code(s string) string {
+func codeSpan(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
 	s = strings.Trim(strings.NewReplacer("`", "'", "|", "¦", "\\", "⧵", "<!--", "<! --").Replace(s), " ")
 	if s == "" {
@@ -50,16 +50,16 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// cut is the beginning of a text, in characters.
-func cut(s string, limit int) string {
+// cutRunes is the beginning of a text, in characters.
+func cutRunes(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
 	return strings.TrimSpace(string([]rune(s)[:limit-1])) + "…"
 }
 
-// fenced is a text as a block of code. What it holds can't end it.
-func fenced(s, language string) string {
+// fenceText is a text as a block of code. What it holds can't end it.
+func fenceText(s, language string) string {
 	marks := strings.Repeat("`", max(3, longestRun(s)+1))
 	return marks + language + "\n" + strings.Trim(s, "\n") + "\n" + marks
 }
@@ -78,10 +78,10 @@ func longestRun(s string) int {
 	return most
 }
 
-// cleaned is a text from an agent or a stranger, harmless on a forge. What is longer
+// sanitizeText is a text from an agent or a stranger, harmless on a forge. What is longer
 // than limit bytes is cut first, at the end of a line if that leaves enough: of a
 // megabyte not all has to be looked at.
-func (p page) cleaned(s string, limit int) (text string, short bool) {
+func (p page) sanitizeText(s string, limit int) (text string, short bool) {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if short = len(s) > limit; short {
 		for limit = max(limit, 0); limit > 0 && !utf8.RuneStart(s[limit]); limit-- {
@@ -96,9 +96,9 @@ func (p page) cleaned(s string, limit int) (text string, short bool) {
 	return sanitize.Outgoing(s, o), short
 }
 
-// printed is what an agent or a program printed, as a block of code of about limit
+// embedPrinted is what an agent or a program printed, as a block of code of about limit
 // bytes at most: its end, where the reason of a failure stands.
-func (p page) printed(s string, limit int) string {
+func (p page) embedPrinted(s string, limit int) string {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd"))
 	if s == "" {
 		return ""
@@ -113,5 +113,5 @@ func (p page) printed(s string, limit int) string {
 		}
 		s = "…\n" + s
 	}
-	return p.markdown(fenced(s, "text"), "", 2*limit)
+	return p.embedMarkdown(fenceText(s, "text"), "", 2*limit)
 }

@@ -8,10 +8,10 @@ import (
 )
 
 // Sentence says what is going on, as one line of plain text.
-func Sentence(t Thread) string { return sentence(t, name) }
+func Sentence(t Thread) string { return writeSentence(t, cleanName) }
 
-// icon is what a thread's comment begins with in each state.
-func icon(s State) string {
+// stateIcon is what a thread's comment begins with in each state.
+func stateIcon(s State) string {
 	switch s {
 	case Running:
 		return "⚙️"
@@ -33,25 +33,25 @@ func icon(s State) string {
 	return "ℹ️"
 }
 
-// sentence is Sentence with names written as who says.
-func sentence(t Thread, who func(string) string) string {
-	role, step := who(t.Role), t.next()
+// writeSentence is Sentence with names written as who says.
+func writeSentence(t Thread, who func(string) string) string {
+	role, step := who(t.Role), t.nextStep()
 	if t.Role == "" {
 		role = "The next role"
 	}
 	switch t.State {
 	case Running:
 		if t.Delivering {
-			return fmt.Sprintf("All steps are done; the result is being delivered%s.", t.since())
+			return fmt.Sprintf("All steps are done; the result is being delivered%s.", t.sinceWhen())
 		}
-		return fmt.Sprintf("%s is working on step %d%s.", role, step, t.since())
+		return fmt.Sprintf("%s is working on step %d%s.", role, step, t.sinceWhen())
 	case Queued:
 		if t.Delivering {
 			return "All steps are done; the job that delivers the result is on its way."
 		}
 		return fmt.Sprintf("%s is next, with step %d; the job for it is on its way.", role, step)
 	case Lost:
-		return t.lost()
+		return t.describeLost()
 	case Damaged:
 		return "The branch that threads are kept on is damaged: nothing goes on until a person mends it."
 	case Waiting:
@@ -60,11 +60,11 @@ func sentence(t Thread, who func(string) string) string {
 		}
 		return role + " has a question, and waits for an answer."
 	case Limited:
-		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, t.limit())
+		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, t.describeLimit())
 	case Failed:
-		return t.failed(role)
+		return t.describeFailed(role)
 	case Delivered:
-		return t.delivered()
+		return t.describeDelivered()
 	case NoChanges:
 		return "Done, and no file was changed."
 	case Cancelled:
@@ -80,17 +80,17 @@ func sentence(t Thread, who func(string) string) string {
 	return fmt.Sprintf("The thread is at step %d.", step)
 }
 
-// lost says what became of the job that was to go on.
-func (t Thread) lost() string {
-	job, at := fmt.Sprintf("The job for step %d", t.next()), ""
+// describeLost says what became of the job that was to go on.
+func (t Thread) describeLost() string {
+	job, at := fmt.Sprintf("The job for step %d", t.nextStep()), ""
 	if t.Delivering {
 		job = "All steps are done, but the job that delivers the result"
 	}
 	switch {
 	case t.Lost.Began && !t.Lost.At.IsZero():
-		at = "; nothing was heard of it after " + moment(t.Lost.At, t.Now)
+		at = "; nothing was heard of it after " + formatMoment(t.Lost.At, t.Now)
 	case !t.Lost.At.IsZero():
-		at = "; it has been due since " + moment(t.Lost.At, t.Now)
+		at = "; it has been due since " + formatMoment(t.Lost.At, t.Now)
 	}
 	what := " has not begun"
 	if t.Lost.Began {
@@ -103,22 +103,22 @@ func (t Thread) lost() string {
 	return job + what + at + again
 }
 
-// next is the number of the step that comes after those that are done.
-func (t Thread) next() int {
+// nextStep is the number of the step that comes after those that are done.
+func (t Thread) nextStep() int {
 	if n := len(t.Steps); n > 0 {
 		return max(t.Steps[n-1].N, 0) + 1
 	}
 	return 1
 }
 
-func (t Thread) since() string {
+func (t Thread) sinceWhen() string {
 	if t.Since.IsZero() {
 		return ""
 	}
-	return ", since " + moment(t.Since, t.Now)
+	return ", since " + formatMoment(t.Since, t.Now)
 }
 
-func (t Thread) limit() string {
+func (t Thread) describeLimit() string {
 	switch t.Limit {
 	case "maxSteps":
 		return "on steps"
@@ -134,7 +134,7 @@ func (t Thread) limit() string {
 	return "of this thread"
 }
 
-func (t Thread) failed(role string) string {
+func (t Thread) describeFailed(role string) string {
 	phase := ""
 	if t.Failure != nil {
 		phase = t.Failure.Phase
@@ -143,22 +143,22 @@ func (t Thread) failed(role string) string {
 	case phase == "deliver":
 		return "All steps are done, but the result could not be delivered."
 	case phase == "dispatch":
-		return fmt.Sprintf("The job for step %d could not be started, and nothing goes on by itself.", t.next())
+		return fmt.Sprintf("The job for step %d could not be started, and nothing goes on by itself.", t.nextStep())
 	case t.Role == "":
-		return fmt.Sprintf("Step %d failed%s, and nothing goes on by itself.", t.next(), t.tries())
+		return fmt.Sprintf("Step %d failed%s, and nothing goes on by itself.", t.nextStep(), t.countTries())
 	}
-	return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, t.next(), t.tries())
+	return fmt.Sprintf("%s failed at step %d%s, and nothing goes on by itself.", role, t.nextStep(), t.countTries())
 }
 
-// tries counts all of them: that some were forgiven makes none undone.
-func (t Thread) tries() string {
+// countTries counts all of them: that some were forgiven makes none undone.
+func (t Thread) countTries() string {
 	if t.Failure == nil || t.Failure.Tries < 2 {
 		return ""
 	}
-	return fmt.Sprintf(" for the %s time", ordinal(t.Failure.Tries))
+	return fmt.Sprintf(" for the %s time", formatOrdinal(t.Failure.Tries))
 }
 
-func (t Thread) delivered() string {
+func (t Thread) describeDelivered() string {
 	switch {
 	case t.Pull != nil && t.SubjectPull && t.Pull.Number == t.Subject:
 		return "Done: the changes are on this pull request's branch."
@@ -174,7 +174,7 @@ func (t Thread) delivered() string {
 	return "Done."
 }
 
-func ordinal(n int) string {
+func formatOrdinal(n int) string {
 	switch {
 	case n%10 == 1 && n%100 != 11:
 		return fmt.Sprint(n, "st")
@@ -186,8 +186,8 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, "th")
 }
 
-// moment is a time as UTC; with the day, unless it is now's.
-func moment(at, now time.Time) string {
+// formatMoment is a time as UTC; with the day, unless it is now's.
+func formatMoment(at, now time.Time) string {
 	at, now = at.UTC(), now.UTC()
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return at.Format("15:04 UTC")
@@ -195,30 +195,30 @@ func moment(at, now time.Time) string {
 	return at.Format("2 January 15:04 UTC")
 }
 
-// took is a duration in its two largest units: 0s, 45s, 2m 5s, 3h 20m, 2d 4h.
-func took(d time.Duration) string {
+// formatDuration is a duration in its two largest units: 0s, 45s, 2m 5s, 3h 20m, 2d 4h.
+func formatDuration(d time.Duration) string {
 	d = max(d, 0).Round(time.Second)
 	s := int64(d / time.Second)
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%ds", s)
 	case s < 3600:
-		return two(s/60, "m", s%60, "s")
+		return joinUnits(s/60, "m", s%60, "s")
 	case s < 86400:
-		return two(s/3600, "h", s%3600/60, "m")
+		return joinUnits(s/3600, "h", s%3600/60, "m")
 	}
-	return two(s/86400, "d", s%86400/3600, "h")
+	return joinUnits(s/86400, "d", s%86400/3600, "h")
 }
 
-func two(a int64, unitA string, b int64, unitB string) string {
+func joinUnits(a int64, unitA string, b int64, unitB string) string {
 	if b == 0 {
 		return fmt.Sprintf("%d%s", a, unitA)
 	}
 	return fmt.Sprintf("%d%s %d%s", a, unitA, b, unitB)
 }
 
-// amount is a count in three digits or so: 950, 12.4k, 340k, 1.2M.
-func amount(n int64) string {
+// formatAmount is a count in three digits or so: 950, 12.4k, 340k, 1.2M.
+func formatAmount(n int64) string {
 	n = max(n, 0)
 	for _, unit := range []struct {
 		size float64
@@ -239,19 +239,19 @@ func amount(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// price is a cost that may be known in part, or not at all.
-func price(usd float64, unpriced bool) string {
+// formatPrice is a cost that may be known in part, or not at all.
+func formatPrice(usd float64, unpriced bool) string {
 	switch {
 	case unpriced && !(usd > 0):
 		return "cost unknown"
 	case unpriced:
-		return "at least $" + dollars(usd)
+		return "at least $" + formatDollars(usd)
 	}
-	return "$" + dollars(usd)
+	return "$" + formatDollars(usd)
 }
 
-// dollars is a cost without its sign: cents, and more digits below a cent.
-func dollars(usd float64) string {
+// formatDollars is a cost without its sign: cents, and more digits below a cent.
+func formatDollars(usd float64) string {
 	switch {
 	case !(usd > 0): // NaN too
 		return "0"

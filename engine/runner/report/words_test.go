@@ -14,7 +14,7 @@ func TestAmounts(t *testing.T) {
 		"0s": 0, "1s": 600 * time.Millisecond, "59s": 59 * time.Second, "1m": time.Minute, "2m 5s": 125 * time.Second,
 		"1h": 3600 * time.Second, "3h 20m": 3*time.Hour + 20*time.Minute + 59*time.Second, "2d 4h": 52 * time.Hour, "0s ": -time.Hour,
 	} {
-		if got := took(d); got != strings.TrimSpace(want) {
+		if got := formatDuration(d); got != strings.TrimSpace(want) {
 			t.Errorf("took(%v) = %q, not %q", d, got, want)
 		}
 	}
@@ -22,18 +22,18 @@ func TestAmounts(t *testing.T) {
 		-1: "0", 0: "0", 999: "999", 1_000: "1k", 12_400: "12.4k", 99_949: "99.9k", 99_960: "100k", 340_499: "340k", 999_499: "999k", 999_600: "1M",
 		1_250_000: "1.2M", 2_000_000_000: "2G",
 	} {
-		if got := amount(n); got != want {
+		if got := formatAmount(n); got != want {
 			t.Errorf("amount(%d) = %q, not %q", n, got, want)
 		}
 	}
 	for usd, want := range map[float64]string{
 		0: "0", -1: "0", 1e-9: "0.0001", 0.0012: "0.0012", 0.12: "0.12", 2: "2.00", 1234.5: "1234.50", math.Inf(1): "1000000000.00",
 	} {
-		if got := dollars(usd); got != want {
+		if got := formatDollars(usd); got != want {
 			t.Errorf("dollars(%v) = %q, not %q", usd, got, want)
 		}
 	}
-	if got := dollars(math.NaN()); got != "0" {
+	if got := formatDollars(math.NaN()); got != "0" {
 		t.Errorf("dollars(NaN) = %q", got)
 	}
 	for want, c := range map[string]struct {
@@ -42,15 +42,15 @@ func TestAmounts(t *testing.T) {
 	}{
 		"$0": {0, false}, "$0.12": {0.12, false}, "cost unknown": {0, true}, "at least $0.12": {0.12, true}, "at least $0.0001": {1e-9, true},
 	} {
-		if got := price(c.usd, c.unpriced); got != want {
+		if got := formatPrice(c.usd, c.unpriced); got != want {
 			t.Errorf("price(%v, %v) = %q, not %q", c.usd, c.unpriced, got, want)
 		}
 	}
-	if got := price(math.NaN(), true); got != "cost unknown" {
+	if got := formatPrice(math.NaN(), true); got != "cost unknown" {
 		t.Errorf("price(NaN, true) = %q", got)
 	}
 	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 111: "111th"} {
-		if got := ordinal(n); got != want {
+		if got := formatOrdinal(n); got != want {
 			t.Errorf("ordinal(%d) = %q, not %q", n, got, want)
 		}
 	}
@@ -58,10 +58,10 @@ func TestAmounts(t *testing.T) {
 
 func TestMoments(t *testing.T) {
 	now := time.Date(2026, 7, 1, 1, 0, 0, 0, time.FixedZone("east", 7200)) // 30 June in UTC
-	if got := moment(now.Add(-time.Hour), now); got != "22:00 UTC" {
+	if got := formatMoment(now.Add(-time.Hour), now); got != "22:00 UTC" {
 		t.Error(got)
 	}
-	if got := moment(now.Add(-48*time.Hour), now); got != "28 June 23:00 UTC" {
+	if got := formatMoment(now.Add(-48*time.Hour), now); got != "28 June 23:00 UTC" {
 		t.Error(got)
 	}
 }
@@ -145,7 +145,7 @@ func TestUnknownCost(t *testing.T) {
 		"0 steps · 5 tokens · $0 of 2.00":             {Tokens: 5, MaxCostUSD: 2},
 		"0 steps · 5 tokens":                          {Tokens: 5},
 	} {
-		if got := (page{Thread: th}).used(); got != want {
+		if got := (page{Thread: th}).writeUsage(); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}

@@ -18,9 +18,9 @@ const rounds = 20
 // and characters without a width. Entities are decoded. What is visible stays as it
 // is, and so does code, but for such characters.
 func Incoming(s string) string {
-	s = visible(s)
+	s = dropInvisible(s)
 	for range rounds {
-		next := visible(revealed(s))
+		next := dropInvisible(revealOnce(s))
 		if next == s {
 			return s
 		}
@@ -30,8 +30,8 @@ func Incoming(s string) string {
 	return strings.NewReplacer("<", "(", ">", ")", "&", "+", "[", "(", "]", ")").Replace(s)
 }
 
-// revealed goes over a text once.
-func revealed(s string) string {
+// revealOnce goes over a text once.
+func revealOnce(s string) string {
 	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s)}
 	if len(r.lower) != len(s) {
 		r.lower = s // characters whose cases differ in length: tags in capitals stay
@@ -42,7 +42,7 @@ func revealed(s string) string {
 			r.i += n
 			continue
 		}
-		if r.kinds[r.i]&isCode != 0 || !r.step() {
+		if r.kinds[r.i]&isCode != 0 || !r.takeNext() {
 			r.out.WriteByte(s[r.i])
 			r.i++
 		}
@@ -80,8 +80,8 @@ func (r *reveal) layOut() {
 	tables := tableLines(lines)
 	var l layout
 	for i, ln := range lines {
-		r.kinds[ln.from+len(ln.text)-len(inner(ln.text))] |= isStart
-		code := l.line(ln, tables[i])
+		r.kinds[ln.from+len(ln.text)-len(trimContainers(ln.text))] |= isStart
+		code := l.readLine(ln, tables[i])
 		for _, c := range code {
 			for j := c.from; j < c.to; j++ {
 				r.kinds[ln.from+j] |= isCode
@@ -95,7 +95,7 @@ func (r *reveal) layOut() {
 				r.kinds[ln.from+j] |= isHTML
 			}
 		}
-		if ln.blank() {
+		if ln.isBlank() {
 			r.ends = append(r.ends, ln.from)
 		}
 	}
@@ -106,8 +106,8 @@ func (r *reveal) layOut() {
 	}
 }
 
-// is reports whether the byte that is looked at is of a kind.
-func (r *reveal) is(k kind) bool { return r.kinds[r.i]&k != 0 }
+// isKind reports whether the byte that is looked at is of a kind.
+func (r *reveal) isKind(k kind) bool { return r.kinds[r.i]&k != 0 }
 
 // layout follows the lines of a text and says what of them is certainly code.
 type layout struct {
@@ -120,8 +120,8 @@ type layout struct {
 	info  span         // of the present line: what follows the language of a code block
 }
 
-func (l *layout) line(ln line, table bool) []span {
-	low := strings.ToLower(inner(ln.text))
+func (l *layout) readLine(ln line, table bool) []span {
+	low := strings.ToLower(trimContainers(ln.text))
 	l.info = span{}
 	switch {
 	case l.raw != "":
@@ -131,12 +131,12 @@ func (l *layout) line(ln line, table bool) []span {
 		return nil
 	case l.open != nil:
 		return l.inFence(ln)
-	case ln.blank():
+	case ln.isBlank():
 		l.html, l.link, l.odd = false, false, nil
 		return nil
 	}
 	if f, ok := openFence(ln.text); ok {
-		l.info = f.unseen(ln.text)
+		l.info = f.unseenInfo(ln.text)
 		l.doubt = l.doubt || l.html
 		if !l.doubt || l.html {
 			l.open = &f
@@ -150,7 +150,7 @@ func (l *layout) line(ln line, table bool) []span {
 	if l.html || l.doubt {
 		return nil
 	}
-	return l.spans(ln, table)
+	return l.findCode(ln, table)
 }
 
 // inFence is a line of a code block. One with less before it than the first line has
@@ -162,7 +162,7 @@ func (l *layout) inFence(ln line) []span {
 		return nil
 	}
 	before := ln.text[:len(ln.text)-len(strings.TrimLeft(ln.text, " \t>"))]
-	if f.quoted() && !strings.Contains(before, ">") || !ln.blank() && len(before) < len(f.before) {
+	if f.isQuoted() && !strings.Contains(before, ">") || !ln.isBlank() && len(before) < len(f.before) {
 		l.doubt, l.open = true, nil
 		return nil
 	}
@@ -172,9 +172,9 @@ func (l *layout) inFence(ln line) []span {
 	return []span{{0, len(ln.text)}}
 }
 
-// spans are the code within a line of text. A row of backticks that an earlier line
+// findCode are the code within a line of text. A row of backticks that an earlier line
 // of the paragraph opened may end here.
-func (l *layout) spans(ln line, table bool) []span {
+func (l *layout) findCode(ln line, table bool) []span {
 	code, left, open := codeSpans(ln.text, table)
 	if l.link {
 		code = nil
@@ -231,7 +231,7 @@ func tableLines(lines []line) []bool {
 	out := make([]bool, len(lines))
 	for i := 0; i < len(lines); {
 		j, table := i, false
-		for ; j < len(lines) && !lines[j].blank(); j++ {
+		for ; j < len(lines) && !lines[j].isBlank(); j++ {
 			t := lines[j].text
 			table = table || strings.Contains(t, "|") && strings.Contains(t, "-") && delimiter.MatchString(t)
 		}
@@ -259,27 +259,27 @@ func usedLabels(s string) map[string]int {
 // maxMarkup bounds a link, an image or a definition: what is longer is text.
 const maxMarkup = 3000
 
-// step takes away or exchanges what begins here; false: nothing does.
-func (r *reveal) step() bool {
+// takeNext takes away or exchanges what begins here; false: nothing does.
+func (r *reveal) takeNext() bool {
 	switch r.s[r.i] {
 	case '&':
-		return r.entity()
+		return r.decodeEntity()
 	case '<':
-		return r.markup()
+		return r.dropMarkup()
 	case '[':
-		return r.is(isStart) && r.definition() || r.emptyLink()
+		return r.isKind(isStart) && r.dropDefinition() || r.dropEmptyLink()
 	case ']':
-		return r.linkTitle()
+		return r.dropLinkTitle()
 	case '!':
-		return r.image()
+		return r.dropDescription()
 	case 'd', 'D':
-		return r.data()
+		return r.emptyData()
 	}
 	return false
 }
 
-// replace writes text in the place of the next n bytes.
-func (r *reveal) replace(n int, text string) bool {
+// replaceNext writes text in the place of the next n bytes.
+func (r *reveal) replaceNext(n int, text string) bool {
 	r.out.WriteString(text)
 	r.i += n
 	return true
@@ -290,32 +290,32 @@ var (
 	entityForm = lazyregexp.New(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
 )
 
-func (r *reveal) entity() bool {
+func (r *reveal) decodeEntity() bool {
 	if m := ampersands.FindString(r.s[r.i:]); m != "" {
-		return r.replace(len(m), "&")
+		return r.replaceNext(len(m), "&")
 	}
 	m := entityForm.FindString(r.s[r.i:min(r.i+64, len(r.s))])
 	text := html.UnescapeString(m)
-	return m != "" && text != m && r.replace(len(m), text)
+	return m != "" && text != m && r.replaceNext(len(m), text)
 }
 
 // data takes the content out of data: addresses.
 var dataForm = lazyregexp.New(`^(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
 
-func (r *reveal) data() bool {
+func (r *reveal) emptyData() bool {
 	if r.i > 0 && wordByte(r.s[r.i-1]) || !strings.HasPrefix(r.lower[r.i:], "data:") {
 		return false
 	}
 	m := dataForm.FindString(r.s[r.i:])
-	return m != "" && r.replace(len(m), "data:")
+	return m != "" && r.replaceNext(len(m), "data:")
 }
 
 func wordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// paragraph is the text from here up to the next blank line, of at most n bytes.
-func (r *reveal) paragraph(n int) string {
+// restOfParagraph is the text from here up to the next blank line, of at most n bytes.
+func (r *reveal) restOfParagraph(n int) string {
 	for len(r.ends) > 1 && r.ends[0] <= r.i {
 		r.ends = r.ends[1:]
 	}
@@ -330,45 +330,45 @@ var (
 	noteMore = lazyregexp.New(`^(?:[^\s\[][^\r\n]*(?:\r\n|\n|\r|$)|[ \t]+[^\s][^\r\n]*(?:\r\n|\n|\r|$)|(?:[ \t]*(?:\r\n|\n|\r))+(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
 )
 
-// definition takes away what a link or a footnote is defined as, where nothing uses
+// dropDefinition takes away what a link or a footnote is defined as, where nothing uses
 // it, and the titles of the others.
-func (r *reveal) definition() bool {
+func (r *reveal) dropDefinition() bool {
 	rest := r.s[r.i:min(r.i+maxMarkup, len(r.s))]
 	if m := noteForm.FindStringSubmatch(rest); m != nil {
 		if r.used[strings.ToLower("["+m[1]+"]")] > 0 {
 			return false
 		}
 		n := len(m[0])
-		return r.replace(n+len(noteMore.FindString(rest[n:])), "")
+		return r.replaceNext(n+len(noteMore.FindString(rest[n:])), "")
 	}
 	// Its line ends it, which may be a paragraph's last.
-	m := defForm.FindStringSubmatch(r.paragraph(maxMarkup))
+	m := defForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
 	switch {
 	case m == nil:
 		return false
 	case r.used[strings.ToLower("["+m[1]+"]")] == 0 || m[2] == "" || m[2] == "#" || m[2] == "<>":
-		return r.replace(len(m[0]), "")
+		return r.replaceNext(len(m[0]), "")
 	case m[3] == "":
 		return false
 	}
 	end := m[0][len(strings.TrimRight(m[0], "\r\n")):]
-	return r.replace(len(m[0]), "["+m[1]+"]: "+m[2]+end)
+	return r.replaceNext(len(m[0]), "["+m[1]+"]: "+m[2]+end)
 }
 
 var emptyForm = lazyregexp.New(`^\[\s*\]\([^()\n]*\)`)
 
-// emptyLink takes away a link with no text that anyone could see. An image is seen.
-func (r *reveal) emptyLink() bool {
+// dropEmptyLink takes away a link with no text that anyone could see. An image is seen.
+func (r *reveal) dropEmptyLink() bool {
 	if r.i > 0 && r.s[r.i-1] == '!' || r.i+1 >= len(r.s) || !strings.ContainsRune("] \t\r\n", rune(r.s[r.i+1])) {
 		return false
 	}
-	m := emptyForm.FindString(r.paragraph(maxMarkup))
-	return m != "" && r.replace(len(m), "")
+	m := emptyForm.FindString(r.restOfParagraph(maxMarkup))
+	return m != "" && r.replaceNext(len(m), "")
 }
 
 var titleForm = lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`)
 
-func (r *reveal) linkTitle() bool {
+func (r *reveal) dropLinkTitle() bool {
 	if !strings.HasPrefix(r.s[r.i:], "](") {
 		return false
 	}
@@ -383,75 +383,75 @@ func (r *reveal) linkTitle() bool {
 	if r.space > r.i+maxMarkup {
 		return false
 	}
-	m := titleForm.FindStringSubmatch(r.paragraph(maxMarkup))
-	return m != nil && r.replace(len(m[0]), "]("+m[1]+")")
+	m := titleForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
+	return m != nil && r.replaceNext(len(m[0]), "]("+m[1]+")")
 }
 
 // imageForm is an image with a description, which is only seen where the image can't
 // be shown.
 var imageForm = lazyregexp.New(`^!\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](\(|\[)`)
 
-func (r *reveal) image() bool {
+func (r *reveal) dropDescription() bool {
 	if r.i+1 >= len(r.s) || r.s[r.i+1] != '[' {
 		return false
 	}
-	m := imageForm.FindStringSubmatch(r.paragraph(maxMarkup))
+	m := imageForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
 	if m == nil || m[1] == "image" {
 		return false
 	}
-	return r.replace(len(m[0]), "![image]"+m[2])
+	return r.replaceNext(len(m[0]), "![image]"+m[2])
 }
 
 // unseen are elements whose content nobody sees.
 var unseen = []string{"script", "style", "template", "noscript"}
 
-// markup takes comments and hidden elements away, and attributes from tags.
-func (r *reveal) markup() bool {
+// dropMarkup takes comments and hidden elements away, and attributes from tags.
+func (r *reveal) dropMarkup() bool {
 	rest := r.s[r.i:]
 	for _, x := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![CDATA[", "]]>"}} {
 		if strings.HasPrefix(rest, x[0]) {
-			return r.until(x[0], x[1])
+			return r.dropUntil(x[0], x[1])
 		}
 	}
-	if len(rest) > 2 && rest[1] == '!' && letter(rest[2]) {
-		return r.until("<!", ">")
+	if len(rest) > 2 && rest[1] == '!' && isLetter(rest[2]) {
+		return r.dropUntil("<!", ">")
 	}
 	t, ok := parseTag(rest)
 	if !ok {
 		return r.brokenTag(rest)
 	}
 	if !t.closing && (t.hidden || slices.Contains(unseen, t.name)) {
-		return r.element(t)
+		return r.dropElement(t)
 	}
-	kept := t.kept()
-	return kept != rest[:t.size] && r.replace(t.size, kept)
+	kept := t.renderKept()
+	return kept != rest[:t.size] && r.replaceNext(t.size, kept)
 }
 
-// until takes everything away up to an end. Without the end that is all the rest
+// dropUntil takes everything away up to an end. Without the end that is all the rest
 // where a line begins so, because the forge hides it too; elsewhere it is only text.
-func (r *reveal) until(begin, end string) bool {
+func (r *reveal) dropUntil(begin, end string) bool {
 	rest := r.s[r.i:]
 	if r.last[end] >= r.i+len(begin) {
 		n := strings.Index(rest[len(begin):], end)
-		return r.replace(len(begin)+n+len(end), "")
+		return r.replaceNext(len(begin)+n+len(end), "")
 	}
-	if r.is(isStart | isHTML) {
-		return r.replace(len(rest), "")
+	if r.isKind(isStart | isHTML) {
+		return r.replaceNext(len(rest), "")
 	}
-	return r.replace(len(begin), "")
+	return r.replaceNext(len(begin), "")
 }
 
-// element takes a hidden element away, with what is in it.
-func (r *reveal) element(t tag) bool {
+// dropElement takes a hidden element away, with what is in it.
+func (r *reveal) dropElement(t tag) bool {
 	rest := r.lower[r.i:]
-	if t.void() {
-		return r.replace(t.size, "")
+	if t.isVoid() {
+		return r.replaceNext(t.size, "")
 	}
 	depth, at := 1, t.size
 	for depth > 0 {
 		n := strings.Index(rest[at:], "<")
 		if n < 0 {
-			return r.replace(len(rest), "") // it is open to the end
+			return r.replaceNext(len(rest), "") // it is open to the end
 		}
 		at += n
 		x, ok := parseTag(rest[at:])
@@ -468,13 +468,13 @@ func (r *reveal) element(t tag) bool {
 			depth++
 		}
 	}
-	return r.replace(at, "")
+	return r.replaceNext(at, "")
 }
 
 // brokenTag is a < that begins no tag as Markdown knows it. In HTML it hides what
 // follows all the same, up to the next >.
 func (r *reveal) brokenTag(rest string) bool {
-	return tagName(rest) != "" && r.is(isHTML) && r.replace(htmlTagEnd(rest), "")
+	return tagName(rest) != "" && r.isKind(isHTML) && r.replaceNext(htmlTagEnd(rest), "")
 }
 
 // htmlTagEnd is where a tag ends as browsers read it: at the first > that is in no

@@ -116,7 +116,7 @@ func FuzzIncoming(f *testing.F) {
 		if !utf8.ValidString(got) || len(got) > 4*len(s)+16 {
 			t.Errorf("%d bytes became %d", len(s), len(got))
 		}
-		if visible(got) != got {
+		if dropInvisible(got) != got {
 			t.Errorf("invisible characters are left in %q", got)
 		}
 	})

@@ -29,14 +29,14 @@ func splitLines(s string) []line {
 	return out
 }
 
-func (l line) blank() bool { return strings.TrimSpace(l.text) == "" }
+func (l line) isBlank() bool { return strings.TrimSpace(l.text) == "" }
 
 // container is what stands before the text of a line: white space, the marks of
 // quotes and of list items.
 var container = lazyregexp.New(`^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$))*`)
 
-// inner is a line without the marks of what contains it.
-func inner(text string) string { return text[len(container.FindString(text)):] }
+// trimContainers is a line without the marks of what contains it.
+func trimContainers(text string) string { return text[len(container.FindString(text)):] }
 
 // fence is the beginning of a code block.
 type fence struct {
@@ -47,7 +47,7 @@ type fence struct {
 
 // openFence reads the beginning of a code block.
 func openFence(text string) (fence, bool) {
-	in := inner(text)
+	in := trimContainers(text)
 	for _, c := range []string{"`", "~"} {
 		mark := in[:len(in)-len(strings.TrimLeft(in, c))]
 		info := in[len(mark):]
@@ -58,8 +58,8 @@ func openFence(text string) (fence, bool) {
 	return fence{}, false
 }
 
-// unseen is what follows the language on the block's first line.
-func (f fence) unseen(text string) span {
+// unseenInfo is what follows the language on the block's first line.
+func (f fence) unseenInfo(text string) span {
 	from := len(f.before) + len(f.mark)
 	rest := text[from:]
 	space := len(rest) - len(strings.TrimLeft(rest, " \t"))
@@ -69,13 +69,13 @@ func (f fence) unseen(text string) span {
 // closedBy reports whether a line ends the code block.
 func (f fence) closedBy(text string) bool {
 	t := strings.Trim(text, " \t")
-	if f.quoted() {
+	if f.isQuoted() {
 		t = strings.TrimLeft(t, "> \t")
 	}
 	return len(t) >= len(f.mark) && strings.Trim(t, f.mark[:1]) == ""
 }
 
-func (f fence) quoted() bool { return strings.Contains(f.before, ">") }
+func (f fence) isQuoted() bool { return strings.Contains(f.before, ">") }
 
 // span is a part of a text, from one place to before another.
 type span struct{ from, to int }
@@ -101,7 +101,7 @@ func codeSpans(text string, cells bool) (code, left []span, open bool) {
 		default:
 			row := span{i, rowEnd(text, i)}
 			i = row.to
-			end := partner(text, row, cells)
+			end := findPartner(text, row, cells)
 			if end > 0 && (row.from >= taken || end <= taken) {
 				code = append(code, span{row.from, end})
 				i = end
@@ -123,9 +123,9 @@ func linkEnd(text string, i int) (end int, open bool) {
 	rest := text[i:]
 	switch {
 	case strings.HasPrefix(rest, "]("):
-		end, open = target(rest, 2)
+		end, open = findTargetEnd(rest, 2)
 	case strings.HasPrefix(rest, "]["):
-		end, open = until(rest, 2, ']')
+		end, open = findMark(rest, 2, ']')
 	case strings.IndexByte("hHfFwW", rest[0]) >= 0:
 		end = len(bare.FindString(rest))
 	case rest[0] == '<':
@@ -142,23 +142,23 @@ func linkEnd(text string, i int) (end int, open bool) {
 	return end, false
 }
 
-// target is the end of a link's address and title, up to the closing parenthesis, or of
+// findTargetEnd is the end of a link's address and title, up to the closing parenthesis, or of
 // what was looked at where it turns out to be no link: no place is looked at twice.
-func target(s string, i int) (end int, open bool) {
-	if i = blanks(s, i); i < len(s) && s[i] == '<' {
-		if i, open = until(s, i+1, '>'); open {
+func findTargetEnd(s string, i int) (end int, open bool) {
+	if i = skipBlanks(s, i); i < len(s) && s[i] == '<' {
+		if i, open = findMark(s, i+1, '>'); open {
 			return len(s), false // an address stands on one line
 		}
 	} else {
-		i = destination(s, i)
+		i = findAddressEnd(s, i)
 	}
-	next := blanks(s, i)
+	next := skipBlanks(s, i)
 	if next < len(s) && next > i {
 		if at := strings.IndexByte(`"'(`, s[next]); at >= 0 {
-			if i, open = until(s, next+1, `"')`[at]); open {
+			if i, open = findMark(s, next+1, `"')`[at]); open {
 				return 0, true
 			}
-			next = blanks(s, i)
+			next = skipBlanks(s, i)
 		}
 	}
 	switch {
@@ -170,8 +170,8 @@ func target(s string, i int) (end int, open bool) {
 	return next, false
 }
 
-// destination is where an address ends that stands without < and >.
-func destination(s string, i int) int {
+// findAddressEnd is where an address ends that stands without < and >.
+func findAddressEnd(s string, i int) int {
 	for depth := 0; i < len(s) && s[i] != ' ' && s[i] != '\t'; i++ {
 		switch s[i] {
 		case '\\':
@@ -187,10 +187,10 @@ func destination(s string, i int) int {
 	return min(i, len(s))
 }
 
-func blanks(s string, i int) int { return len(s) - len(strings.TrimLeft(s[i:], " \t")) }
+func skipBlanks(s string, i int) int { return len(s) - len(strings.TrimLeft(s[i:], " \t")) }
 
-// until is the place after the next mark that is not behind a backslash.
-func until(s string, i int, mark byte) (end int, open bool) {
+// findMark is the place after the next mark that is not behind a backslash.
+func findMark(s string, i int, mark byte) (end int, open bool) {
 	for ; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -202,8 +202,8 @@ func until(s string, i int, mark byte) (end int, open bool) {
 	return 0, true
 }
 
-// rows are all rows of backticks, but for those behind a backslash.
-func rows(text string) []span {
+// findRows are all rows of backticks, but for those behind a backslash.
+func findRows(text string) []span {
 	var out []span
 	for i := 0; i < len(text); {
 		switch text[i] {
@@ -226,8 +226,8 @@ func rowEnd(text string, i int) int {
 	return i
 }
 
-// partner is the end of the row that closes what row opens; 0: there is none.
-func partner(text string, row span, cells bool) int {
+// findPartner is the end of the row that closes what row opens; 0: there is none.
+func findPartner(text string, row span, cells bool) int {
 	for i := row.to; i < len(text); {
 		switch {
 		case text[i] == '`':

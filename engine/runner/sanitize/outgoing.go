@@ -37,18 +37,18 @@ func Outgoing(s string, o Options) string {
 	if most <= 0 {
 		most = MaxText
 	}
-	s = visible(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s))
+	s = dropInvisible(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s))
 	// What is far too long need not be looked at whole.
 	if len(s) <= 8*most {
-		if out := settled(s, o); utf8.RuneCountInString(out) <= most {
+		if out := settleText(s, o); utf8.RuneCountInString(out) <= most {
 			return out
 		}
 	}
-	return cut(s, o, most)
+	return cutToFit(s, o, most)
 }
 
-// cut takes so much of a text that it fits with the mark that says so.
-func cut(s string, o Options, most int) string {
+// cutToFit takes so much of a text that it fits with the mark that says so.
+func cutToFit(s string, o Options, most int) string {
 	all := utf8.RuneCountInString(s)
 	rs := []rune(strings.ToValidUTF8(s[:min(len(s), 4*most)], ""))
 	for n := min(len(rs), most); ; {
@@ -58,7 +58,7 @@ func cut(s string, o Options, most int) string {
 		}
 		kept = strings.TrimRight(kept, " \n\t")
 		mark := fmt.Sprintf("… cut here: %d more characters", all-utf8.RuneCountInString(kept))
-		out := settled(posted(kept+"\n", o)+"\n"+mark, o)
+		out := settleText(rewriteText(kept+"\n", o)+"\n"+mark, o)
 		size := utf8.RuneCountInString(out)
 		if size <= most {
 			return out
@@ -70,11 +70,11 @@ func cut(s string, o Options, most int) string {
 	}
 }
 
-// settled goes over a text until nothing changes: so what comes out was read as it
+// settleText goes over a text until nothing changes: so what comes out was read as it
 // stands, and nothing in it is taken for code that is none.
-func settled(s string, o Options) string {
+func settleText(s string, o Options) string {
 	for range rounds {
-		next := visible(posted(s, o))
+		next := dropInvisible(rewriteText(s, o))
 		if next == s {
 			return s
 		}
@@ -84,16 +84,16 @@ func settled(s string, o Options) string {
 	return strings.NewReplacer("`", "'", "~", "-", "<", "(", ">", ")", "&", "+", "@", "＠", "#", "＃", "[", "(", "]", ")", "|", "/", "\\", "/", "\n/", "\n", ":", ";").Replace(s)
 }
 
-// posted goes over a whole text.
-func posted(s string, o Options) string {
+// rewriteText goes over a whole text.
+func rewriteText(s string, o Options) string {
 	p := poster{o: o}
 	lines := splitLines(s)
 	tables := tableLines(lines)
 	for i, ln := range lines {
-		p.line(ln, tables[i])
+		p.writeLine(ln, tables[i])
 	}
-	p.finish()
-	return p.closings(p.out.String())
+	p.closeAll()
+	return p.defuseClosings(p.out.String())
 }
 
 // poster writes a text anew, line by line.
@@ -106,14 +106,14 @@ type poster struct {
 	details int  // how many are open
 }
 
-func (p *poster) line(ln line, table bool) {
+func (p *poster) writeLine(ln line, table bool) {
 	if p.fence != nil {
 		p.codeLine(ln)
 		return
 	}
-	text := decoded(ln.text)
+	text := decodeLine(ln.text)
 	if f, ok := openFence(text); ok {
-		p.open(f)
+		p.openBlock(f)
 		return
 	}
 	if strings.TrimSpace(text) == "" {
@@ -121,14 +121,14 @@ func (p *poster) line(ln line, table bool) {
 		p.out.WriteString(text + ln.end)
 		return
 	}
-	text = commands.ReplaceAllString(p.text(text, table), `$1\/$2`)
-	p.html = p.html || strings.HasPrefix(inner(text), "<")
+	text = commands.ReplaceAllString(p.rewriteLine(text, table), `$1\/$2`)
+	p.html = p.html || strings.HasPrefix(trimContainers(text), "<")
 	p.out.WriteString(text + ln.end)
 }
 
-// open begins a code block: at the margin, because where it lies in a list or a quote
+// openBlock begins a code block: at the margin, because where it lies in a list or a quote
 // its end depends on what follows.
-func (p *poster) open(f fence) {
+func (p *poster) openBlock(f fence) {
 	if before := strings.TrimRight(f.before, " \t"); strings.Trim(before, " \t>") != "" {
 		p.out.WriteString(before + "\n")
 	}
@@ -150,7 +150,7 @@ func (p *poster) codeLine(ln line) {
 		return
 	}
 	text := ln.text
-	for i := 0; i < len(f.before) && text != "" && (text[0] == ' ' || text[0] == '>' && f.quoted()); i++ {
+	for i := 0; i < len(f.before) && text != "" && (text[0] == ' ' || text[0] == '>' && f.isQuoted()); i++ {
 		text = text[1:]
 	}
 	if codeCommand.MatchString(text) {
@@ -159,8 +159,8 @@ func (p *poster) codeLine(ln line) {
 	p.out.WriteString(marker.ReplaceAllString(text, "<! --$1") + "\n")
 }
 
-// finish closes what the agent left open.
-func (p *poster) finish() {
+// closeAll closes what the agent left open.
+func (p *poster) closeAll() {
 	end := func() {
 		if s := p.out.String(); s != "" && !strings.HasSuffix(s, "\n") {
 			p.out.WriteString("\n")
@@ -185,11 +185,11 @@ var (
 	marker = lazyregexp.New(`<!--(\s*uwf)`)
 )
 
-// decoded is a line of text without entities, but for those that keep a < or & from
+// decodeLine is a line of text without entities, but for those that keep a < or & from
 // being one. The forge looks for mentions and references after it has decoded them.
-func decoded(text string) string {
+func decodeLine(text string) string {
 	for range rounds {
-		next := visible(anyEntity.ReplaceAllStringFunc(text, decodeOne))
+		next := dropInvisible(anyEntity.ReplaceAllStringFunc(text, decodeOne))
 		next = strings.NewReplacer("\n", " ", "\r", " ").Replace(next)
 		if next == text {
 			return text
@@ -211,13 +211,13 @@ func decodeOne(entity string) string {
 	return escape.Replace(text)
 }
 
-// text is one line, without code blocks. The code in it is only code where nothing
+// rewriteLine is one line, without code blocks. The code in it is only code where nothing
 // but this line decides so: rows of backticks without a partner are escaped, so that
 // they find none on another line.
-func (p *poster) text(s string, table bool) string {
+func (p *poster) rewriteLine(s string, table bool) string {
 	code, left, open := codeSpans(s, table)
-	if p.link || p.html || strings.HasPrefix(inner(s), "<") {
-		code, left = nil, rows(s) // backticks mean nothing in HTML
+	if p.link || p.html || strings.HasPrefix(trimContainers(s), "<") {
+		code, left = nil, findRows(s) // backticks mean nothing in HTML
 	}
 	p.link = p.link || open
 	var b strings.Builder
@@ -225,10 +225,10 @@ func (p *poster) text(s string, table bool) string {
 	for at < len(s) {
 		switch {
 		case len(code) > 0 && code[0].from == at:
-			b.WriteString(separate(b.String()) + marker.ReplaceAllString(s[at:code[0].to], "<! --$1"))
+			b.WriteString(separatorAfter(b.String()) + marker.ReplaceAllString(s[at:code[0].to], "<! --$1"))
 			at, code = code[0].to, code[1:]
 		case len(left) > 0 && left[0].from == at:
-			b.WriteString(separate(b.String()) + strings.Repeat("\\`", left[0].to-at))
+			b.WriteString(separatorAfter(b.String()) + strings.Repeat("\\`", left[0].to-at))
 			at, left = left[0].to, left[1:]
 		default:
 			end := len(s)
@@ -238,16 +238,16 @@ func (p *poster) text(s string, table bool) string {
 			if len(left) > 0 {
 				end = min(end, left[0].from)
 			}
-			b.WriteString(p.plain(s[at:end]))
+			b.WriteString(p.rewritePlain(s[at:end]))
 			at = end
 		}
 	}
 	return b.String()
 }
 
-// separate is what has to stand between a text and a row of backticks, after
+// separatorAfter is what has to stand between a text and a row of backticks, after
 // something between them was taken away.
-func separate(before string) string {
+func separatorAfter(before string) string {
 	slashes := len(before) - len(strings.TrimRight(before, "\\"))
 	switch {
 	case slashes%2 == 1:
@@ -258,21 +258,21 @@ func separate(before string) string {
 	return ""
 }
 
-// plain is a part of a line that is neither code nor a backtick.
-func (p *poster) plain(s string) string {
+// rewritePlain is a part of a line that is neither code nor a backtick.
+func (p *poster) rewritePlain(s string) string {
 	s = comment.ReplaceAllString(s, "")
 	s = dataAnywhere.ReplaceAllString(s, "${1}data:")
-	s = p.tags(s)
+	s = p.escapeTags(s)
 	s = images.ReplaceAllString(s, "[")
 	s = strings.ReplaceAll(s, "[](", "[link](")
 	var b strings.Builder
 	at := 0
 	for _, m := range address.FindAllStringIndex(s, -1) {
-		b.WriteString(p.words(s[at:m[0]]))
-		b.WriteString(p.address(s[m[0]:m[1]]))
+		b.WriteString(p.defuseWords(s[at:m[0]]))
+		b.WriteString(p.defuseAddress(s[m[0]:m[1]]))
 		at = m[1]
 	}
-	b.WriteString(p.words(s[at:]))
+	b.WriteString(p.defuseWords(s[at:]))
 	return b.String()
 }
 
@@ -287,8 +287,8 @@ var (
 	backlink  = lazyregexp.New(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
 )
 
-// words is text without addresses.
-func (p *poster) words(s string) string {
+// defuseWords is text without addresses.
+func (p *poster) defuseWords(s string) string {
 	s = escapedAt.ReplaceAllString(s, "@")
 	s = mention.ReplaceAllString(s, "$1＠$2")
 	return backlink.ReplaceAllStringFunc(s, func(m string) string {
@@ -304,12 +304,12 @@ func (p *poster) words(s string) string {
 // issueAddress leads to what notes down who links to it.
 var issueAddress = lazyregexp.New(`^(?i:(https?://)([^/\s]+))/((?:[^/\s]+/)*?[^/\s]+/[^/\s]+)/((?i:issues|pulls?|discussions|commits?))/([0-9A-Fa-f])(.*)$`)
 
-// address is a link. Mentions hide in links too; one that leads to another
+// defuseAddress is a link. Mentions hide in links too; one that leads to another
 // repository's issue goes a way on which that issue doesn't notice.
-func (p *poster) address(s string) string {
+func (p *poster) defuseAddress(s string) string {
 	s = mention.ReplaceAllString(s, "$1%40$2")
 	m := issueAddress.FindStringSubmatch(s)
-	if m == nil || p.own(m[1]+m[2], m[3]) {
+	if m == nil || p.isOwnRepo(m[1]+m[2], m[3]) {
 		return s
 	}
 	host := strings.ToLower(m[2])
@@ -322,8 +322,8 @@ func (p *poster) address(s string) string {
 	return m[1] + m[2] + "/" + m[3] + "/" + m[4] + "/" + fmt.Sprintf("%%%02X", m[5][0]) + m[6]
 }
 
-// own reports whether an address is that of this repository.
-func (p *poster) own(server, repo string) bool {
+// isOwnRepo reports whether an address is that of this repository.
+func (p *poster) isOwnRepo(server, repo string) bool {
 	return p.o.Repo != "" && strings.EqualFold(server+"/"+repo, strings.TrimSuffix(p.o.Server, "/")+"/"+p.o.Repo)
 }
 
@@ -333,8 +333,8 @@ var someTag = lazyregexp.New(`(?i)^</?(?:details|summary|br|sub|sup|kbd)(?:\s+op
 // maxDetails is how deep details may lie in one another.
 const maxDetails = 5
 
-// tags escapes all HTML but a few tags that belong together.
-func (p *poster) tags(s string) string {
+// escapeTags escapes all HTML but a few tags that belong together.
+func (p *poster) escapeTags(s string) string {
 	if !strings.Contains(s, "<") {
 		return s
 	}
@@ -404,20 +404,20 @@ func pairTags(s string) map[int]string {
 // be marks, and one end of a line.
 var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!]{0,30}\n?[^A-Za-z0-9\n#!]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
 
-// closings puts a word between a keyword and its reference, so that it closes
+// defuseClosings puts a word between a keyword and its reference, so that it closes
 // nothing. That is done in code too: the text may become a commit's message.
-func (p *poster) closings(s string) string {
+func (p *poster) defuseClosings(s string) string {
 	return closing.ReplaceAllStringFunc(s, func(m string) string {
 		parts := closing.FindStringSubmatch(m)
-		if p.closes(parts[1], parts[2]) {
+		if p.mayClose(parts[1], parts[2]) {
 			return m
 		}
 		return parts[1] + "issue " + parts[2]
 	})
 }
 
-// closes reports whether the options let a keyword close what it refers to.
-func (p *poster) closes(keyword, ref string) bool {
+// mayClose reports whether the options let a keyword close what it refers to.
+func (p *poster) mayClose(keyword, ref string) bool {
 	k := strings.ToLower(keyword)
 	if strings.HasPrefix(k, "reopen") || strings.HasPrefix(k, "duplicate") {
 		return false
@@ -437,10 +437,10 @@ const maxTitle = 256
 // message too. It is no Markdown: what shows it as such has to escape it.
 func Title(s string) string {
 	p := poster{}
-	s = visible(s)
+	s = dropInvisible(s)
 	for range rounds {
-		next := strings.Join(strings.Fields(comment.ReplaceAllString(visible(html.UnescapeString(s)), "")), " ")
-		next = p.closings(p.words(next))
+		next := strings.Join(strings.Fields(comment.ReplaceAllString(dropInvisible(html.UnescapeString(s)), "")), " ")
+		next = p.defuseClosings(p.defuseWords(next))
 		if next == s {
 			break
 		}
@@ -449,5 +449,5 @@ func Title(s string) string {
 	if rs := []rune(s); len(rs) > maxTitle {
 		s = strings.TrimRight(string(rs[:maxTitle-1]), " \u200d\u200c") + "…"
 	}
-	return visible(s)
+	return dropInvisible(s)
 }

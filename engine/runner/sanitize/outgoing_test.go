@@ -145,7 +145,7 @@ func FuzzOutgoing(f *testing.F) {
 		if again := Outgoing(got, Options{}); again != got {
 			t.Errorf("not stable: %q, then %q", got, again)
 		}
-		if len(got) > 8*len(s)+100 || !utf8.ValidString(got) || visible(got) != got {
+		if len(got) > 8*len(s)+100 || !utf8.ValidString(got) || dropInvisible(got) != got {
 			t.Errorf("%q gives %q", s, got)
 		}
 		if m := forbidden2.FindString(got); m != "" {

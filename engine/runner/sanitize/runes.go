@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// visible takes out characters that nobody sees: controls but for tabs and line
+// dropInvisible takes out characters that nobody sees: controls but for tabs and line
 // ends, marks of direction, what has no width, tags and variation selectors. Kept is
 // what changes how a visible character looks: the joiners and the selector of emoji,
 // and joiners within words of scripts that are written with them.
-func visible(s string) string {
+func dropInvisible(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if !strings.ContainsFunc(s, suspicious) {
+	if !strings.ContainsFunc(s, isSuspicious) {
 		return s
 	}
 	rs := []rune(s)
@@ -26,7 +26,7 @@ func visible(s string) string {
 		switch {
 		case r == '\u2028' || r == '\u2029':
 			r = '\n'
-		case suspicious(r) && !wanted(prev, r, next):
+		case isSuspicious(r) && !isWanted(prev, r, next):
 			continue
 		}
 		b.WriteRune(r)
@@ -35,8 +35,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// suspicious reports whether a character may have to go.
-func suspicious(r rune) bool {
+// isSuspicious reports whether a character may have to go.
+func isSuspicious(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f:
 		return false
@@ -52,26 +52,26 @@ func suspicious(r rune) bool {
 	return false
 }
 
-// wanted reports whether a suspicious character belongs to what stands beside it.
-func wanted(prev, r, next rune) bool {
+// isWanted reports whether a suspicious character belongs to what stands beside it.
+func isWanted(prev, r, next rune) bool {
 	switch r {
 	case '\uFE0E', '\uFE0F':
-		return emoji(prev) || prev == '#' || prev == '*' || prev >= '0' && prev <= '9'
+		return isEmoji(prev) || prev == '#' || prev == '*' || prev >= '0' && prev <= '9'
 	case '\u200D':
-		return (emoji(prev) || prev == '\uFE0F') && emoji(next) || joins(prev) && joins(next)
+		return (isEmoji(prev) || prev == '\uFE0F') && isEmoji(next) || takesJoiners(prev) && takesJoiners(next)
 	case '\u200C':
-		return joins(prev) && joins(next)
+		return takesJoiners(prev) && takesJoiners(next)
 	}
 	return false
 }
 
-// emoji reports whether a character is a pictograph, or a colour of skin or hair.
-func emoji(r rune) bool {
+// isEmoji reports whether a character is a pictograph, or a colour of skin or hair.
+func isEmoji(r rune) bool {
 	return unicode.Is(unicode.So, r) && r != '\u2800' || r >= 0x1F3FB && r <= 0x1F3FF || r == '\u203C' || r == '\u2049' || r >= '\u2190' && r <= '\u21FF'
 }
 
-// joins reports whether a character is of a script that is written with joiners.
-func joins(r rune) bool {
+// takesJoiners reports whether a character is of a script that is written with joiners.
+func takesJoiners(r rune) bool {
 	return (unicode.IsLetter(r) || unicode.IsMark(r)) && unicode.In(r,
 		unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati,
 		unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala)

@@ -28,15 +28,15 @@ var blockTags = strings.Fields(`address article aside base basefont blockquote b
 
 var voidTags = strings.Fields("area base br col embed hr img input link meta param source track wbr")
 
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 func tagName(s string) string {
 	s = strings.TrimPrefix(strings.TrimPrefix(s, "<"), "/")
-	if s == "" || !letter(s[0]) {
+	if s == "" || !isLetter(s[0]) {
 		return ""
 	}
 	n := 1
-	for n < len(s) && (letter(s[n]) || s[n] >= '0' && s[n] <= '9' || s[n] == '-') {
+	for n < len(s) && (isLetter(s[n]) || s[n] >= '0' && s[n] <= '9' || s[n] == '-') {
 		n++
 	}
 	return s[:n]
@@ -69,14 +69,14 @@ func parseTag(s string) (tag, bool) {
 		if m == nil || !strings.HasPrefix(m[0], "/") && strings.TrimLeft(m[0], " \t\r\n\f") == m[0] {
 			return tag{}, false
 		}
-		t.attribute(strings.ToLower(m[1]), strings.Trim(m[2], `"'`))
+		t.readAttribute(strings.ToLower(m[1]), strings.Trim(m[2], `"'`))
 		at += len(m[0])
 	}
 }
 
 var hiding = lazyregexp.New(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*0*\.?0*(?:%|;|\s|!|$)|font-size\s*:\s*0*\.?0*(?:[a-z%]|;|\s|!|$)|color\s*:\s*transparent|(?:text-indent|left|top|margin-left)\s*:\s*-\d{3}|(?:width|height)\s*:\s*0*\.?0*(?:[a-z%]|;|\s|$)|clip(?:-path)?\s*:`)
 
-func (t *tag) attribute(name, value string) {
+func (t *tag) readAttribute(name, value string) {
 	switch name {
 	case "hidden":
 		t.hidden = true
@@ -94,13 +94,13 @@ func (t *tag) attribute(name, value string) {
 	}
 }
 
-func (t tag) void() bool { return t.self || slices.Contains(voidTags, t.name) }
+func (t tag) isVoid() bool { return t.self || slices.Contains(voidTags, t.name) }
 
 // webAddress is an address that leads to a page or a picture.
 var webAddress = lazyregexp.New(`^(?i:https?://|mailto:|/|#|\.)[^\s"<>]{0,1000}$`)
 
-// kept is the tag with what is seen of it.
-func (t tag) kept() string {
+// renderKept is the tag with what is seen of it.
+func (t tag) renderKept() string {
 	var b strings.Builder
 	b.WriteByte('<')
 	if t.closing {

@@ -47,11 +47,11 @@ func (c *Comment) Write(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.look(ctx); err != nil {
-		return c.judged(err)
+	if err := c.checkID(ctx); err != nil {
+		return c.judgeError(err)
 	}
 	if c.ID == 0 && !c.Fresh {
-		if _, err := c.find(ctx, ""); err != nil {
+		if _, err := c.findComment(ctx, ""); err != nil {
 			return err
 		}
 	}
@@ -65,15 +65,15 @@ func (c *Comment) Write(ctx context.Context, body string) error {
 				c.text = body
 				c.Hook("comment-updated")
 			}
-			return c.judged(err)
+			return c.judgeError(err)
 		}
 		c.ID, c.text = 0, "" // somebody deleted it
 	}
-	return c.judged(c.create(ctx, body))
+	return c.judgeError(c.createComment(ctx, body))
 }
 
-// look forgets an id that is not that of the thread's comment.
-func (c *Comment) look(ctx context.Context) error {
+// checkID forgets an id that is not that of the thread's comment.
+func (c *Comment) checkID(ctx context.Context) error {
 	if c.ID == 0 || c.seen {
 		return nil
 	}
@@ -90,30 +90,30 @@ func (c *Comment) look(ctx context.Context) error {
 	return nil
 }
 
-// judged turns comments off where they can't be written at all: a locked issue, or a
+// judgeError turns comments off where they can't be written at all: a locked issue, or a
 // token without the right.
-func (c *Comment) judged(err error) error {
+func (c *Comment) judgeError(err error) error {
 	if errors.Is(err, forge.ErrForbidden) {
 		c.Off = true
 	}
 	return err
 }
 
-func (c *Comment) create(ctx context.Context, body string) error {
+func (c *Comment) createComment(ctx context.Context, body string) error {
 	made, err := c.Forge.CreateComment(ctx, c.Number, body)
 	if err != nil {
 		if !forge.IsUnsure(err) {
 			return err
 		}
 		// It may be there all the same.
-		if found, _ := c.find(ctx, ""); !found {
+		if found, _ := c.findComment(ctx, ""); !found {
 			return err
 		}
 		return nil
 	}
 	c.ID, c.Fresh, c.seen, c.text = made.ID, false, true, body
 	c.Hook("comment-created")
-	if _, err := c.find(ctx, made.Author); err != nil {
+	if _, err := c.findComment(ctx, made.Author); err != nil {
 		return fmt.Errorf("look whether another job made the thread's comment too: %w", err)
 	}
 	if c.ID != made.ID {
@@ -123,10 +123,10 @@ func (c *Comment) create(ctx context.Context, body string) error {
 	return nil
 }
 
-// find looks for the thread's comment by its marker and takes away those that two jobs
+// findComment looks for the thread's comment by its marker and takes away those that two jobs
 // made at the same time. author is who writes this job's comments; empty: not known,
 // then bots go before people, who may have copied the marker.
-func (c *Comment) find(ctx context.Context, author string) (bool, error) {
+func (c *Comment) findComment(ctx context.Context, author string) (bool, error) {
 	list, err := c.Forge.Comments(ctx, c.Number)
 	if err != nil {
 		return false, err

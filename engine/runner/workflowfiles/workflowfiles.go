@@ -56,7 +56,7 @@ func (e *ChangedError) Error() string {
 // can't be read could not be compared with what the agent leaves: its work would be refused
 // only when it is pushed, after it was paid for.
 func Look(dir string) (Watch, error) {
-	was, err := read(dir)
+	was, err := readFolder(dir)
 	if err != nil {
 		return Watch{}, fmt.Errorf("look at the files below %s, which this job's token may not push changes of: %w; make them fewer or smaller, or give the input token one that may change them", folder, err)
 	}
@@ -69,13 +69,13 @@ func (w Watch) Check(agent string) error {
 	if w.dir == "" {
 		return nil
 	}
-	now, err := read(w.dir)
+	now, err := readFolder(w.dir)
 	if err == nil && maps.Equal(now, w.was) {
 		return nil
 	}
 	e := &ChangedError{}
 	var detail strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(union(now, w.was))) {
+	for _, name := range slices.Sorted(maps.Keys(mergeFiles(now, w.was))) {
 		f, there := now[name]
 		if before, was := w.was[name]; was == there && before == f {
 			continue
@@ -90,11 +90,11 @@ func (w Watch) Check(agent string) error {
 	}
 	return &task.AgentError{
 		Agent: agent, Reason: "its work can't be pushed", Detail: text.Cut(detail.String(), maxDetail),
-		Err: errors.Join(e, err, w.restore()),
+		Err: errors.Join(e, err, w.restoreFiles()),
 	}
 }
 
-func union(a, b map[string]file) map[string]file {
+func mergeFiles(a, b map[string]file) map[string]file {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]file{}
@@ -103,9 +103,9 @@ func union(a, b map[string]file) map[string]file {
 	return out
 }
 
-// restore puts the files back, in the place of whatever is there.
-func (w Watch) restore() error {
-	if err := w.clear(); err != nil {
+// restoreFiles puts the files back, in the place of whatever is there.
+func (w Watch) restoreFiles() error {
+	if err := w.clearFolder(); err != nil {
 		return err
 	}
 	var back []workspace.Edit
@@ -117,8 +117,8 @@ func (w Watch) restore() error {
 	return workspace.Apply(w.dir, back)
 }
 
-// clear removes the folder, or what is in its place or its parent's.
-func (w Watch) clear() (err error) {
+// clearFolder removes the folder, or what is in its place or its parent's.
+func (w Watch) clearFolder() (err error) {
 	root, err := os.OpenRoot(w.dir)
 	if err != nil {
 		return err
@@ -132,9 +132,9 @@ func (w Watch) clear() (err error) {
 	return root.RemoveAll(name)
 }
 
-// read reads the files. The folder is an agent's: no link is followed, and a link in
+// readFolder reads the files. The folder is an agent's: no link is followed, and a link in
 // the place of a folder is what is found.
-func read(dir string) (out map[string]file, err error) {
+func readFolder(dir string) (out map[string]file, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func read(dir string) (out map[string]file, err error) {
 		case err == nil && info.IsDir():
 			continue
 		case err == nil:
-			out[name], err = look(root, name, info)
+			out[name], err = readFile(root, name, info)
 		}
 		return out, err
 	}
@@ -162,15 +162,15 @@ func read(dir string) (out map[string]file, err error) {
 		}
 		info, err := d.Info()
 		if err == nil {
-			out[name], err = look(root, name, info)
+			out[name], err = readFile(root, name, info)
 		}
 		return err
 	}
 	return out, fs.WalkDir(root.FS(), folder, walk)
 }
 
-// look reads one file.
-func look(root *os.Root, name string, info fs.FileInfo) (file, error) {
+// readFile reads one file.
+func readFile(root *os.Root, name string, info fs.FileInfo) (file, error) {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)

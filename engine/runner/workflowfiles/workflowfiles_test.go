@@ -89,7 +89,7 @@ func TestWorkflowFiles(t *testing.T) {
 			if b, err := os.ReadFile(secret); err != nil || string(b) != "precious" {
 				t.Errorf("a file outside is %q now: %v", b, err)
 			}
-			if now, err := read(dir); err != nil || !maps.Equal(now, watch.was) {
+			if now, err := readFolder(dir); err != nil || !maps.Equal(now, watch.was) {
 				t.Errorf("the files are %v now: %v", now, err)
 			}
 		})
