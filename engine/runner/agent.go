@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
@@ -40,7 +40,7 @@ func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 
 // announceStep brings the comment up to date at a claim.
 func (j *steps) announceStep(ctx context.Context, t task.Task) {
-	p, err := picture.Claimed(t)
+	p, err := threadview.FromTask(t)
 	if err != nil {
 		j.Warn("the thread's comment could not be brought up to date", err)
 		return

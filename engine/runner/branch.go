@@ -8,7 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
-	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -20,7 +20,7 @@ var errPullClosed = errors.New("no agent works on it any more")
 // token can push there, and this job's token may push where theirs can't: to a protected
 // branch. So a thread works on its own branch, or on that of the open pull request that
 // it is about.
-func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *picture.Picture) error {
+func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *threadview.Thread) error {
 	branch := entry.Work.Branch
 	if branch == "" || branch == gitcas.WorkBranch(id) {
 		return nil

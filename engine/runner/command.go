@@ -13,9 +13,9 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -291,7 +291,7 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, picture.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.Event.CommentID)
+	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, threadview.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.Event.CommentID)
 	if over, err := j.forkedBefore(ctx, key); err != nil || over {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // comment. The engine takes it off the tip then.
 func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node.Pin) error {
 	if p := j.Last; p == nil || p.ID != id {
-		j.LoadPictureOrLast(ctx, id)
+		j.LoadThreadOrLast(ctx, id)
 	}
 	if p := j.Last; p != nil && p.ID == id {
 		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
@@ -47,7 +47,7 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 
 // tellUndelivered tells that a thread's end could not be made known.
 func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
-	p := j.LoadPictureOrLast(ctx, id)
+	p := j.LoadThreadOrLast(ctx, id)
 	if p == nil {
 		return
 	}

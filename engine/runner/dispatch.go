@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -94,7 +94,7 @@ func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
 
 // dispatchNext starts the thread's next job. One that the forge refuses leaves the thread
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
-func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *threadview.Thread) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
 		j.PostNotice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
@@ -124,7 +124,7 @@ func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head 
 // claimAhead claims a thread for the jobs that are to be started for it, where agents have one
 // of their own, which can't, and the commit of the step before has not. The error says that
 // others are at work, so that none is to be started.
-func (j *dispatcher) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *picture.Picture) error {
+func (j *dispatcher) claimAhead(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *threadview.Thread) error {
 	if !j.pairs || j.ahead != nil || j.View == nil || p == nil || p.Head() != head || p.Entry.Status != gitcas.StatusActive {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (j *dispatcher) releaseAhead(ctx context.Context) {
 	j.ahead = nil
 }
 
-func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Picture) next {
+func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *threadview.Thread) next {
 	n := next{thread: id, head: head, store: j.StoreID, rescued: j.rescued, comment: ci.Wanted{Off: j.Inputs.Comment.Off}, pull: ci.Wanted{Off: j.Inputs.PullRequest.Off}}
 	if p != nil {
 		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
@@ -155,7 +155,7 @@ func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *picture.Pictur
 }
 
 // suspendStranded says that a thread's next job was refused.
-func (j *dispatcher) suspendStranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, cause error) error {
+func (j *dispatcher) suspendStranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *threadview.Thread, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
 	done, err := j.suspendTold(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)})
 	if err != nil {
@@ -184,7 +184,7 @@ func dispatchAdvice(err error) string {
 
 // suspendTold makes a thread wait for a person, and says why in its comment. done is false
 // where it has gone on meanwhile.
-func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *picture.Picture, why report.Failure) (done bool, err error) {
+func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *threadview.Thread, why report.Failure) (done bool, err error) {
 	sctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -28,7 +28,7 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 	if res.Suspended != nil {
 		reason = res.Suspended.Reason
 	}
-	if p := j.LoadPictureOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
+	if p := j.LoadThreadOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.DescribeThread(p, report.Waiting), effects.LabelWaiting
 		if countFailures(p.Entry) >= life.MaxAttempts {
 			t.State, label = report.Failed, effects.LabelFailed
@@ -94,7 +94,7 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 // tellLimit tells that the thread may go no further.
 func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.LimitError) {
 	j.Outcome.Status = string(gitcas.StatusSuspended)
-	p := j.LoadPictureOrLast(ctx, res.Thread)
+	p := j.LoadThreadOrLast(ctx, res.Thread)
 	if p == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.Limi
 
 // tellFailure tells that the step failed, and what was kept of it.
 func (j *steps) tellFailure(ctx context.Context, id gitcas.ThreadID, err error) {
-	p := j.LoadPictureOrLast(ctx, id)
+	p := j.LoadThreadOrLast(ctx, id)
 	if p == nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node
 	j.Outcome.Status = "failed"
 	j.Outcome.Thread = id
 	if head == "" {
-		if p, err := j.LoadPicture(ctx, id); err == nil {
+		if p, err := j.LoadThread(ctx, id); err == nil {
 			head = p.Entry.Head
 		}
 	}
@@ -147,7 +147,7 @@ func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node
 }
 
 // describeError is an error as it is shown.
-func (j *steps) describeError(p *picture.Picture, err error) *report.Failure {
+func (j *steps) describeError(p *threadview.Thread, err error) *report.Failure {
 	f := countTries(p.Entry)
 	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.adviseOn(err, p.Entry.Status)
 	var failed *life.FailedError

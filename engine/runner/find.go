@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -43,7 +43,7 @@ func (j *finder) idleTime() time.Duration {
 
 // lostJob is the job that is to go on with a thread of a view, if that died, or did not
 // come for longer than jobs take to.
-func (j *finder) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, lost bool) {
+func (j *finder) lostJob(v *gitcas.View, p *threadview.Thread) (_ report.LostJob, lost bool) {
 	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
 		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !life.ClaimAlive(held.Claim, v.Time())
 	}
@@ -65,7 +65,7 @@ func (j *finder) lostJob(v *gitcas.View, p *picture.Picture) (_ report.LostJob, 
 type found struct {
 	id    gitcas.ThreadID
 	v     *gitcas.View // as it is now
-	p     *picture.Picture
+	p     *threadview.Thread
 	ended *gitcas.Ended // nil: it is alive
 }
 
@@ -121,7 +121,7 @@ func (j *finder) findBySubject(ctx context.Context, s event.Subject) (*found, er
 
 // isAbout reports whether a thread with that key and pull request is about a subject.
 func isAbout(key string, pr int, s event.Subject) bool {
-	return picture.About(key, picture.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
+	return threadview.IsAbout(key, threadview.SubjectKey(s.Pull, s.Number)) || s.Pull && pr == s.Number
 }
 
 // findByID reads a thread by its id, alive or over.
@@ -136,7 +136,7 @@ func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, erro
 	}
 	j.StoreID = v.StoreID()
 	if _, alive := v.Entry(id); alive {
-		p, err := picture.Seen(ctx, v, id)
+		p, err := threadview.Load(ctx, v, id)
 		return &found{id: id, v: v, p: p}, err
 	}
 	line, ok, err := store.FindEnded(ctx, v, id)
@@ -152,7 +152,7 @@ func (j *finder) loadEnded(ctx context.Context, v *gitcas.View, line gitcas.Ende
 	if err != nil {
 		return nil, err
 	}
-	p, err := picture.Seen(ctx, past, line.Thread)
+	p, err := threadview.Load(ctx, past, line.Thread)
 	return &found{id: line.Thread, v: v, p: p, ended: &line}, err
 }
 

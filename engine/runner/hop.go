@@ -35,7 +35,7 @@ func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head nod
 	if j.Inputs.Command != ci.CommandCommit {
 		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	}
-	p, err := j.LoadPicture(ctx, id)
+	p, err := j.LoadThread(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (j *steps) hasTimeFor(longest time.Duration) bool {
 
 // startNextJob starts the next job.
 func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
-	p, err := j.LoadPicture(ctx, res.Thread)
+	p, err := j.LoadThread(ctx, res.Thread)
 	switch {
 	case errors.Is(err, gitcas.ErrUnknownThread):
 		return j.EndGreen(fmt.Sprintf("thread %s was ended without this job", res.Thread))

@@ -13,7 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/ci"
-	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -390,8 +390,8 @@ func TestForkWithoutChance(t *testing.T) {
 // repository that it is about. Everything else that its entry names is refused.
 func TestMayWorkOn(t *testing.T) {
 	const id, other gitcas.ThreadID = "01JD0000000000000000000001", "01JD0000000000000000000002"
-	about := func(pull bool, n int) *picture.Picture {
-		return &picture.Picture{ID: id, Trigger: picture.Trigger{Pull: pull, Number: n}}
+	about := func(pull bool, n int) *threadview.Thread {
+		return &threadview.Thread{ID: id, Trigger: threadview.Trigger{Pull: pull, Number: n}}
 	}
 	open := func(repo, name string) forge.Pull {
 		return forge.Pull{Number: 7, Open: true, Head: forge.Branch{Repo: repo, Name: name}}
@@ -399,7 +399,7 @@ func TestMayWorkOn(t *testing.T) {
 	const theirs = "neither its own nor that of its pull request"
 	for name, c := range map[string]struct {
 		branch string
-		p      *picture.Picture
+		p      *threadview.Thread
 		pull   forge.Pull
 		fails  string // what the forge does not answer
 		commit bool   // the job commits what an agent has done
@@ -411,7 +411,7 @@ func TestMayWorkOn(t *testing.T) {
 		"its pull request's":           {branch: "topic", p: about(true, 7), pull: open("o/r", "topic")},
 		"in other capitals":            {branch: "topic", p: about(true, 7), pull: open("O/R", "topic")},
 		"of a thread not seen":         {branch: "topic", pull: open("o/r", "topic"), why: theirs},
-		"of another thread's picture":  {branch: "topic", p: &picture.Picture{ID: other, Trigger: about(true, 7).Trigger}, pull: open("o/r", "topic"), why: theirs},
+		"of another thread's view":     {branch: "topic", p: &threadview.Thread{ID: other, Trigger: about(true, 7).Trigger}, pull: open("o/r", "topic"), why: theirs},
 		"of an issue":                  {branch: "topic", p: about(false, 7), pull: open("o/r", "topic"), why: theirs},
 		"of no number":                 {branch: "topic", p: about(true, 0), pull: forge.Pull{Open: true, Head: forge.Branch{Repo: "o/r", Name: "topic"}}, why: theirs},
 		"the default branch":           {branch: "main", p: about(true, 7), pull: open("o/r", "main"), why: theirs},

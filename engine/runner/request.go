@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -29,7 +29,7 @@ func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartReques
 	}
 	key := a.key
 	if key == "" {
-		key = picture.SubjectKey(a.subject.Pull, a.subject.Number)
+		key = threadview.SubjectKey(a.subject.Pull, a.subject.Number)
 	}
 	if !strings.HasPrefix(key, "run/") {
 		key = def.Definition.Name + "/" + key
@@ -73,7 +73,7 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 	}
 	pull := 0
 	if err == nil && len(ids) > 0 {
-		pull, err = j.pullOf(ctx, ids, picture.SubjectKey(s.Pull, s.Number))
+		pull, err = j.pullOf(ctx, ids, threadview.SubjectKey(s.Pull, s.Number))
 	}
 	if err != nil {
 		j.Warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
@@ -98,7 +98,7 @@ func (j *intake) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject stri
 		from = back
 	}
 	err = store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
-		if e.PR != 0 && slices.Contains(ids, e.Thread) && picture.About(e.Key, subject) {
+		if e.PR != 0 && slices.Contains(ids, e.Thread) && threadview.IsAbout(e.Key, subject) {
 			pull = e.PR
 			return gitcas.ErrStop
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -112,7 +112,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 		return true, j.steps.tellWaiting(ctx, res)
 	}
 	j.NoteResult(res)
-	p, err := j.LoadPicture(ctx, id)
+	p, err := j.LoadThread(ctx, id)
 	if err != nil {
 		return true, err
 	}
@@ -121,7 +121,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 }
 
 // giveUp makes a thread wait whose jobs die before they can begin.
-func (j *rescuer) giveUp(ctx context.Context, p *picture.Picture) error {
+func (j *rescuer) giveUp(ctx context.Context, p *threadview.Thread) error {
 	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.dispatcher.rescued, j.Job.ResolveRunURL())
 	done, err := j.dispatcher.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
 	if err != nil {
@@ -176,7 +176,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
 	j.Outcome.Thread, j.Outcome.Status = p.ID, string(gitcas.StatusSuspended)
-	if p = j.LoadPictureOrLast(ctx, p.ID); p != nil {
+	if p = j.LoadThreadOrLast(ctx, p.ID); p != nil {
 		t := j.DescribeThread(p, report.Waiting)
 		t.Role = ""
 		j.UpdateComment(ctx, p, t)
@@ -188,7 +188,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 
 // ownThread is the thread that this run is about, with what its jobs left on its head;
 // nil: there is none, or nothing is due for it, which has been told.
-func (j *rescuer) ownThread(ctx context.Context) (*picture.Picture, thread.Remains, error) {
+func (j *rescuer) ownThread(ctx context.Context) (*threadview.Thread, thread.Remains, error) {
 	id, err := j.ownThreadID(ctx)
 	if err != nil {
 		return nil, thread.Remains{}, err
@@ -196,7 +196,7 @@ func (j *rescuer) ownThread(ctx context.Context) (*picture.Picture, thread.Remai
 	if id == "" {
 		return nil, thread.Remains{}, j.EndGreen("this run is about no thread")
 	}
-	p, err := j.LoadPicture(ctx, id)
+	p, err := j.LoadThread(ctx, id)
 	if errors.Is(err, gitcas.ErrUnknownThread) {
 		j.finder.tellStopped(ctx, id)
 		return nil, thread.Remains{}, j.EndGreen(fmt.Sprintf("thread %s is over", id))

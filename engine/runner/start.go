@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -192,7 +192,7 @@ func (j *intake) endedBefore(ctx context.Context, key string) (bool, error) {
 			return err
 		}
 		sum, err := past.Summary(ctx, e.Thread)
-		if err == nil && picture.ReadTrigger(sum.Start.Trigger).Run == j.id {
+		if err == nil && threadview.ReadTrigger(sum.Start.Trigger).Run == j.id {
 			over = &e
 			return gitcas.ErrStop
 		}
@@ -233,8 +233,8 @@ func (j *intake) findHead(ctx context.Context, id gitcas.ThreadID) (node.Hash, e
 }
 
 // newTrigger is that of a thread that this job starts.
-func (j *intake) newTrigger(s *event.Subject, g *ground) picture.Trigger {
-	t := picture.Trigger{
+func (j *intake) newTrigger(s *event.Subject, g *ground) threadview.Trigger {
+	t := threadview.Trigger{
 		Event: j.Event.Name, Repo: j.Job.Repository, Actor: j.Event.Sender.Login, Run: j.id, Branch: g.branch,
 		Author: g.author, AuthorID: g.authorID,
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -81,7 +81,7 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 	}
 	for _, p := range j.pickSome(j.listDue(v), most) {
 		entry, _ := v.Entry(p.Thread)
-		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &picture.Picture{ID: p.Thread, Entry: entry})
+		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &threadview.Thread{ID: p.Thread, Entry: entry})
 		n.store = v.StoreID()
 		if err := j.dispatcher.sendDispatch(ctx, n); err != nil {
 			j.Warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
@@ -96,7 +96,7 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 // tellLost shows in a thread's comment that its job died, or never came, and that there
 // is no other one. Where there is, that says more soon.
 func (j *sweeper) tellLost(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
-	if p := j.LoadPictureOrLast(ctx, id); p != nil {
+	if p := j.LoadThreadOrLast(ctx, id); p != nil {
 		t := j.DescribeThread(p, report.Lost)
 		t.Lost, _ = j.finder.lostJob(v, p)
 		j.UpdateComment(ctx, p, t)

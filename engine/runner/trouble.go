@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -92,7 +92,7 @@ func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.
 	what.Restore = ""
 	why := &report.Failure{Message: what.Error(), Mend: d.Restore}
 	for _, id := range which(known) {
-		if p := j.lastPicture(ctx, id, d); p != nil {
+		if p := j.loadLastThread(ctx, id, d); p != nil {
 			t := j.DescribeThread(p, report.Damaged)
 			t.Role, t.Question, t.Failure, t.Links.Run = "", "", why, ""
 			j.UpdateComment(ctx, p, t)
@@ -137,8 +137,8 @@ func (j *sweeper) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas
 	return v
 }
 
-// lastPicture is how a thread looked before its store was damaged; nil: nobody knows.
-func (j *sweeper) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *picture.Picture {
+// loadLastThread is how a thread looked before its store was damaged; nil: nobody knows.
+func (j *sweeper) loadLastThread(ctx context.Context, id gitcas.ThreadID, d *gitcas.DamagedError) *threadview.Thread {
 	if p := j.Last; p != nil && p.ID == id {
 		return p
 	}
@@ -152,7 +152,7 @@ func (j *sweeper) lastPicture(ctx context.Context, id gitcas.ThreadID, d *gitcas
 	if _, alive := v.Entry(id); !alive {
 		return nil
 	}
-	p, err := picture.Seen(ctx, v, id)
+	p, err := threadview.Load(ctx, v, id)
 	if err != nil {
 		return nil
 	}

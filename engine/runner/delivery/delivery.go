@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/effects"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -27,7 +27,7 @@ type Delivery struct{ *effects.Effects }
 // HandOver opens or updates the pull request and finishes the comment. It may be
 // called again, and finds then what it made.
 func (j *Delivery) HandOver(ctx context.Context, id gitcas.ThreadID, d deliver.Delivery) (life.Effects, error) {
-	p, err := picture.Draw(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
+	p, err := threadview.Build(func(p gitcas.Place) node.Getter { return d.View.In(ctx, p) }, id, d.Entry, d.Def, d.Chain)
 	if err != nil {
 		return life.Effects{}, err
 	}
@@ -60,7 +60,7 @@ func (j *Delivery) HandOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 
 // closeComment writes the comment's last words. The thread leaves the tip after them, so what
 // keeps them back for a while is an error: the delivery is tried again.
-func (j *Delivery) closeComment(ctx context.Context, p *picture.Picture, t report.Thread) error {
+func (j *Delivery) closeComment(ctx context.Context, p *threadview.Thread, t report.Thread) error {
 	s := j.SelectComment(p)
 	t.Links.Comment = j.LinkThread(p).Comment
 	j.Shown = &t
@@ -76,7 +76,7 @@ func (j *Delivery) closeComment(ctx context.Context, p *picture.Picture, t repor
 }
 
 // ensurePull sees to it that there is a pull request for the thread's work, one.
-func (j *Delivery) ensurePull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+func (j *Delivery) ensurePull(ctx context.Context, p *threadview.Thread, t *report.Thread) error {
 	branch := p.WorkBranch()
 	if p.Trigger.Branch == branch {
 		return j.describeOwnPull(ctx, p, t)
@@ -117,7 +117,7 @@ func (j *Delivery) ensurePull(ctx context.Context, p *picture.Picture, t *report
 
 // describeOwnPull looks after a thread that worked on a pull request's own branch, which has the
 // changes already: unless it was merged or closed meanwhile.
-func (j *Delivery) describeOwnPull(ctx context.Context, p *picture.Picture, t *report.Thread) error {
+func (j *Delivery) describeOwnPull(ctx context.Context, p *threadview.Thread, t *report.Thread) error {
 	n := p.Trigger.Number
 	found, err := j.Forge.Pull(ctx, n)
 	switch {
@@ -153,7 +153,7 @@ func (j *Delivery) explainPrevented(err error) string {
 }
 
 // writePullText is the pull request's title and body.
-func (j *Delivery) writePullText(p *picture.Picture, t report.Thread) (title, body string, err error) {
+func (j *Delivery) writePullText(p *threadview.Thread, t report.Thread) (title, body string, err error) {
 	if title, err = j.RedactText(report.PullTitle(t, p.Trigger.Title)); err != nil {
 		return "", "", err
 	}
@@ -163,7 +163,7 @@ func (j *Delivery) writePullText(p *picture.Picture, t report.Thread) (title, bo
 
 // openOrUpdatePull updates the thread's pull request where there is an open one, else it opens
 // one. One that a lost answer, or another job, left is found by its branch.
-func (j *Delivery) openOrUpdatePull(ctx context.Context, p *picture.Picture, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
+func (j *Delivery) openOrUpdatePull(ctx context.Context, p *threadview.Thread, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
 	if known := j.findKnownPull(p); known != 0 {
 		found, err := j.Forge.Pull(ctx, known)
 		switch {
@@ -194,7 +194,7 @@ func (j *Delivery) openOrUpdatePull(ctx context.Context, p *picture.Picture, n f
 }
 
 // findKnownPull is the pull request that an earlier job opened for the thread; 0: none.
-func (j *Delivery) findKnownPull(p *picture.Picture) int {
+func (j *Delivery) findKnownPull(p *threadview.Thread) int {
 	if p.Entry.PR != 0 {
 		return p.Entry.PR
 	}
@@ -206,7 +206,7 @@ func (j *Delivery) findKnownPull(p *picture.Picture) int {
 
 // updatePull brings the pull request's words up to date. They are not worth failing.
 // Where a person opened it, or wrote it anew, their words stay.
-func (j *Delivery) updatePull(ctx context.Context, p *picture.Picture, found forge.Pull, n forge.NewPull) error {
+func (j *Delivery) updatePull(ctx context.Context, p *threadview.Thread, found forge.Pull, n forge.NewPull) error {
 	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
 		return nil
 	}

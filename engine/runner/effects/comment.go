@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -20,7 +20,7 @@ func (j *Effects) NewComment(id gitcas.ThreadID) *sticky.Comment {
 }
 
 // SelectComment tells the job which thread its effects are for.
-func (j *Effects) SelectComment(p *picture.Picture) *sticky.Comment {
+func (j *Effects) SelectComment(p *threadview.Thread) *sticky.Comment {
 	s := j.Comment
 	if s == nil || s.Thread != string(p.ID) {
 		s = j.NewComment(p.ID)
@@ -37,7 +37,7 @@ func (j *Effects) SelectComment(p *picture.Picture) *sticky.Comment {
 }
 
 // UpdateComment brings the thread's comment to a state. Nothing depends on it.
-func (j *Effects) UpdateComment(ctx context.Context, p *picture.Picture, t report.Thread) {
+func (j *Effects) UpdateComment(ctx context.Context, p *threadview.Thread, t report.Thread) {
 	s := j.SelectComment(p)
 	t.Links.Comment = j.LinkThread(p).Comment
 	j.WriteComment(ctx, s, t)
@@ -68,7 +68,7 @@ func (j *Effects) ListEffects() life.Effects {
 }
 
 // RecordComment writes the comment's id down where no step of this job does.
-func (j *Effects) RecordComment(ctx context.Context, p *picture.Picture) {
+func (j *Effects) RecordComment(ctx context.Context, p *threadview.Thread) {
 	s := j.Comment
 	if s == nil || s.ID == 0 || s.ID == p.Entry.Comment {
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sticky"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -35,15 +35,15 @@ type Effects struct {
 
 	Event   event.Event
 	Outcome ci.Outcome
-	Comment *sticky.Comment  // the comment of the thread at hand
-	Shown   *report.Thread   // what was told of it last
-	Last    *picture.Picture // how it was seen last
-	View    *gitcas.View     // in which it was seen; nil: none yet
-	Made    gitcas.ThreadID  // the thread that this job started
-	Spoke   bool             // something was written on the issue: a comment, or an answer
-	Told    bool             // the last that was written there says why nothing goes on
-	Branch  string           // the default branch, once it was asked for
-	StoreID string           // the store's id, once it was read
+	Comment *sticky.Comment    // the comment of the thread at hand
+	Shown   *report.Thread     // what was told of it last
+	Last    *threadview.Thread // how it was seen last
+	View    *gitcas.View       // in which it was seen; nil: none yet
+	Made    gitcas.ThreadID    // the thread that this job started
+	Spoke   bool               // something was written on the issue: a comment, or an answer
+	Told    bool               // the last that was written there says why nothing goes on
+	Branch  string             // the default branch, once it was asked for
+	StoreID string             // the store's id, once it was read
 }
 
 // PostNotice says why a green job did nothing, or nothing more.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner/picture"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 )
 
 func (j *Effects) StartLabel() string {
@@ -24,7 +24,7 @@ func Labels() []forge.Label {
 
 // SetLabel puts one of the labels on and takes the others off, as far as the payload tells
 // that they are there.
-func (j *Effects) SetLabel(ctx context.Context, p *picture.Picture, name string) {
+func (j *Effects) SetLabel(ctx context.Context, p *threadview.Thread, name string) {
 	if p.Trigger.Number == 0 {
 		return
 	}
@@ -44,7 +44,7 @@ func (j *Effects) SetLabel(ctx context.Context, p *picture.Picture, name string)
 }
 
 // RemoveLabels takes labels off. That they are not there is no error.
-func (j *Effects) RemoveLabels(ctx context.Context, p *picture.Picture, names ...string) {
+func (j *Effects) RemoveLabels(ctx context.Context, p *threadview.Thread, names ...string) {
 	if p.Trigger.Number == 0 {
 		return
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
-	"github.com/united-workforce/uwf/engine/runner/picture"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
 // DescribeThread is what the report is made of, in one state.
-func (j *Effects) DescribeThread(p *picture.Picture, state report.State) report.Thread {
+func (j *Effects) DescribeThread(p *threadview.Thread, state report.State) report.Thread {
 	t := report.Thread{
 		ID: string(p.ID), Workflow: p.Def.Name, State: state, Definition: p.Def, Past: p.Past,
 		Steps: p.Steps(), Subject: p.Trigger.Number, SubjectPull: p.Trigger.Pull, Links: j.LinkThread(p), Now: j.Now(),
@@ -47,7 +47,7 @@ func (j *Effects) DescribeThread(p *picture.Picture, state report.State) report.
 }
 
 // LinkThread are the addresses on the forge.
-func (j *Effects) LinkThread(p *picture.Picture) report.Links {
+func (j *Effects) LinkThread(p *threadview.Thread) report.Links {
 	l := report.Links{
 		Repo: j.Job.RepositoryURL(), Run: j.Job.ResolveRunURL(), Gitea: j.IsGitea(), StateBranch: j.Job.StateBranch,
 		WorkBranch: p.Entry.Work.Branch,
@@ -58,8 +58,8 @@ func (j *Effects) LinkThread(p *picture.Picture) report.Links {
 	return l
 }
 
-// LoadPicture reads a thread anew, for what is shown of it.
-func (j *Effects) LoadPicture(ctx context.Context, id gitcas.ThreadID) (*picture.Picture, error) {
+// LoadThread reads a thread anew, for what is shown of it.
+func (j *Effects) LoadThread(ctx context.Context, id gitcas.ThreadID) (*threadview.Thread, error) {
 	ctx, cancel := WithEffectTime(ctx)
 	defer cancel()
 	v, err := j.Engine.Store.Load(ctx, id)
@@ -67,16 +67,16 @@ func (j *Effects) LoadPicture(ctx context.Context, id gitcas.ThreadID) (*picture
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
 	j.StoreID, j.View = v.StoreID(), v
-	p, err := picture.Seen(ctx, v, id)
+	p, err := threadview.Load(ctx, v, id)
 	if err == nil {
 		j.Last = p
 	}
 	return p, err
 }
 
-// LoadPictureOrLast is how a thread looks now; where that can't be read, how it looked last.
-func (j *Effects) LoadPictureOrLast(ctx context.Context, id gitcas.ThreadID) *picture.Picture {
-	p, err := j.LoadPicture(ctx, id)
+// LoadThreadOrLast is how a thread looks now; where that can't be read, how it looked last.
+func (j *Effects) LoadThreadOrLast(ctx context.Context, id gitcas.ThreadID) *threadview.Thread {
+	p, err := j.LoadThread(ctx, id)
 	if err != nil {
 		if !errors.Is(err, gitcas.ErrUnknownThread) { // it is over: what was last is to be shown
 			j.Warn("the thread can't be shown as it is now", err)

@@ -1,4 +1,4 @@
-package picture
+package threadview
 
 import (
 	"encoding/json"
@@ -123,8 +123,8 @@ func SubjectKey(pull bool, number int) string {
 	return fmt.Sprintf("%s/%d", Trigger{Pull: pull}.subjectKind(), number)
 }
 
-// About reports whether a key is that of a thread, or of a fork of one, about a subject.
-func About(key, subject string) bool {
+// IsAbout reports whether a key is that of a thread, or of a fork of one, about a subject.
+func IsAbout(key, subject string) bool {
 	_, rest, ok := strings.Cut(key, "/")
 	return ok && (rest == subject || strings.HasPrefix(rest, subject+"/"))
 }

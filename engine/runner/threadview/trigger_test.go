@@ -1,4 +1,4 @@
-package picture
+package threadview
 
 import (
 	"encoding/json"
@@ -33,7 +33,7 @@ func TestAbout(t *testing.T) {
 	for key, want := range map[string]bool{
 		"two/issue/7": true, "two/issue/7/fork/3": true, "two/issue/77": false, "two/pr/7": false, "run/7": false, "issue/7": false, "": false,
 	} {
-		if got := About(key, SubjectKey(false, 7)); got != want {
+		if got := IsAbout(key, SubjectKey(false, 7)); got != want {
 			t.Errorf("About(%q) is %v", key, got)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package picture reads a thread as it is shown to people: what started it, its chain
+// Package threadview reads a thread as it is shown to people: what started it, its chain
 // and what its steps put out. It decides nothing.
-package picture
+package threadview
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// Picture is a thread as it is shown.
-type Picture struct {
+// Thread is a thread as it is shown.
+type Thread struct {
 	ID      gitcas.ThreadID
 	Entry   gitcas.Entry
 	Chain   gitcas.Chain
@@ -31,8 +31,8 @@ type Picture struct {
 	Said []report.Said
 }
 
-// Seen is the picture of a thread of a view, alive or past.
-func Seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Picture, error) {
+// Load is a thread of a view, alive or past.
+func Load(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Thread, error) {
 	chain, err := v.Chain(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
@@ -42,12 +42,12 @@ func Seen(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Picture, er
 		return nil, fmt.Errorf("workflow of thread %s: %w", id, err)
 	}
 	entry, _ := v.Entry(id)
-	return Draw(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry, def, chain)
+	return Build(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, id, entry, def, chain)
 }
 
-// Claimed is the picture of a thread whose next step an agent is about to do. All of
+// FromTask is a thread whose next step an agent is about to do. All of
 // it comes from the task: nothing is read again.
-func Claimed(t task.Task) (*Picture, error) {
+func FromTask(t task.Task) (*Thread, error) {
 	g := t.Nodes.In(gitcas.Place{Thread: t.Thread})
 	chain := gitcas.Chain{StartHash: t.Start}
 	n, err := g.Get(t.Start)
@@ -70,12 +70,12 @@ func Claimed(t task.Task) (*Picture, error) {
 		at = s.Prev
 	}
 	slices.Reverse(chain.Steps)
-	return Draw(t.Nodes.In, t.Thread, t.Entry, t.Definition, chain)
+	return Build(t.Nodes.In, t.Thread, t.Entry, t.Definition, chain)
 }
 
-// Draw puts a picture together. in finds the thread's nodes.
-func Draw(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*Picture, error) {
-	p := &Picture{ID: id, Entry: entry, Def: def, Chain: chain, Trigger: ReadTrigger(chain.Start.Trigger)}
+// Build puts a thread together. in finds the thread's nodes.
+func Build(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry, def *workflow.Definition, chain gitcas.Chain) (*Thread, error) {
+	p := &Thread{ID: id, Entry: entry, Def: def, Chain: chain, Trigger: ReadTrigger(chain.Start.Trigger)}
 	var err error
 	payload := func(of, h node.Hash) any {
 		n, gerr := in(gitcas.Place{Thread: id, Of: of}).Get(h)
@@ -101,7 +101,7 @@ func Draw(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.En
 }
 
 // readWords reads what people said before the steps, and to the next one.
-func (p *Picture) readWords(in func(gitcas.Place) node.Getter) error {
+func (p *Thread) readWords(in func(gitcas.Place) node.Getter) error {
 	add := func(step int, of, h node.Hash) error {
 		words, err := reading.ReadAnswer(in, p.ID, of, h)
 		for _, w := range words {
@@ -124,12 +124,12 @@ func (p *Picture) readWords(in func(gitcas.Place) node.Getter) error {
 }
 
 // Head is the thread's head, with its digest.
-func (p *Picture) Head() node.Pin {
+func (p *Thread) Head() node.Pin {
 	return node.Pin{Hash: p.Entry.Head, Digest: p.DigestOf(p.Entry.Head)}
 }
 
 // DigestOf is the digest of a record if it is the head of the chain; else it is empty.
-func (p *Picture) DigestOf(head node.Hash) node.Digest {
+func (p *Thread) DigestOf(head node.Hash) node.Digest {
 	last := p.Chain.StartHash
 	if n := len(p.Chain.Steps); n > 0 {
 		last = p.Chain.Steps[n-1].Hash
@@ -141,7 +141,7 @@ func (p *Picture) DigestOf(head node.Hash) node.Digest {
 }
 
 // Steps are the rows of the table.
-func (p *Picture) Steps() []report.Step {
+func (p *Thread) Steps() []report.Step {
 	out := make([]report.Step, 0, len(p.Chain.Steps))
 	commit := p.Chain.Start.Base
 	for i, s := range p.Chain.Steps {
@@ -162,7 +162,7 @@ func (p *Picture) Steps() []report.Step {
 
 // Asks reports whether a suspended thread waits for the answer to an agent's question:
 // the last step says so.
-func (p *Picture) Asks() bool {
+func (p *Thread) Asks() bool {
 	n := len(p.Past.Steps)
 	if n == 0 || p.Entry.Suspended == nil || p.Entry.Next != nil {
 		return false
@@ -171,7 +171,7 @@ func (p *Picture) Asks() bool {
 }
 
 // WorkBranch is the branch that the thread works on.
-func (p *Picture) WorkBranch() string {
+func (p *Thread) WorkBranch() string {
 	if b := p.Entry.Work.Branch; b != "" {
 		return b
 	}
