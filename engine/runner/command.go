@@ -322,22 +322,15 @@ func (j *commands) forkedBefore(ctx context.Context, key string) (over bool, err
 	if j.Job.Attempt <= 1 {
 		return false, nil
 	}
-	store := j.Engine.Store
-	v, err := store.Load(ctx)
-	if err != nil {
+	v, err := j.finder.loadStore(ctx)
+	if v == nil {
 		return false, err
 	}
-	err = store.HistorySince(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) error {
-		if e.Key == key {
-			over = true
-			return gitcas.ErrStop
-		}
-		return nil
-	})
-	if over {
+	line, err := j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) { return e.Key == key, nil })
+	if line != nil {
 		j.PostNotice("the fork that this command began is over")
 	}
-	return over, err
+	return line != nil, err
 }
 
 // limitOptions are the options that raise a thread's limits, with the names that

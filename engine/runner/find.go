@@ -88,12 +88,8 @@ const searchBack = 366 * 24 * time.Hour
 // findBySubject finds the thread about a subject, or whose pull request it is: of those that
 // are alive the newest, else of the ended ones the one that ended last. Nil: none.
 func (j *finder) findBySubject(ctx context.Context, s event.Subject) (*found, error) {
-	store := j.Engine.Store
-	v, err := store.Load(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return nil, nil
-	}
-	if err != nil {
+	v, err := j.loadStore(ctx)
+	if v == nil {
 		return nil, err
 	}
 	var newest gitcas.ThreadID
@@ -105,18 +101,33 @@ func (j *finder) findBySubject(ctx context.Context, s event.Subject) (*found, er
 	if newest != "" {
 		return j.findByID(ctx, newest)
 	}
-	var line *gitcas.Ended
-	err = store.HistorySince(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) error {
-		if !isAbout(e.Key, e.PR, s) {
-			return nil
-		}
-		line = &e
-		return gitcas.ErrStop
-	})
+	line, err := j.searchHistory(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) (bool, error) { return isAbout(e.Key, e.PR, s), nil })
 	if line == nil {
 		return nil, err
 	}
 	return j.loadEnded(ctx, v, *line)
+}
+
+// loadStore reads the store; nil: there is none yet.
+func (j *finder) loadStore(ctx context.Context, ids ...gitcas.ThreadID) (*gitcas.View, error) {
+	v, err := j.Engine.Store.Load(ctx, ids...)
+	if errors.Is(err, gitcas.ErrNoStore) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// searchHistory finds the thread that ended last since a time, of those that match; nil: none.
+func (j *finder) searchHistory(ctx context.Context, v *gitcas.View, from time.Time, match func(gitcas.Ended) (bool, error)) (found *gitcas.Ended, err error) {
+	err = j.Engine.Store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
+		ok, err := match(e)
+		if !ok || err != nil {
+			return err
+		}
+		found = &e
+		return gitcas.ErrStop
+	})
+	return found, err
 }
 
 // isAbout reports whether a thread with that key and pull request is about a subject.
@@ -126,12 +137,8 @@ func isAbout(key string, pr int, s event.Subject) bool {
 
 // findByID reads a thread by its id, alive or over.
 func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, error) {
-	store := j.Engine.Store
-	v, err := store.Load(ctx, id)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return nil, nil
-	}
-	if err != nil {
+	v, err := j.loadStore(ctx, id)
+	if v == nil {
 		return nil, err
 	}
 	j.StoreID = v.StoreID()
@@ -139,7 +146,7 @@ func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, erro
 		p, err := threadview.Load(ctx, v, id)
 		return &found{id: id, v: v, p: p}, err
 	}
-	line, ok, err := store.FindEnded(ctx, v, id)
+	line, ok, err := j.Engine.Store.FindEnded(ctx, v, id)
 	if !ok || line.Reason == gitcas.ReasonRemoved {
 		return nil, err
 	}

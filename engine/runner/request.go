@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,26 +84,21 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 // about a subject and have one. Ids are what somebody wrote into a comment: they don't
 // make a job read more history than a command may.
 func (j *intake) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject string) (pull int, err error) {
-	store := j.Engine.Store
-	v, err := store.Load(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return 0, nil
-	}
-	if err != nil {
+	v, err := j.finder.loadStore(ctx)
+	if v == nil {
 		return 0, err
 	}
 	from := slices.MinFunc(ids, func(a, b gitcas.ThreadID) int { return a.Time().Compare(b.Time()) }).Time()
 	if back := v.Time().Add(-searchBack); from.Before(back) {
 		from = back
 	}
-	err = store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
-		if e.PR != 0 && slices.Contains(ids, e.Thread) && threadview.IsAbout(e.Key, subject) {
-			pull = e.PR
-			return gitcas.ErrStop
-		}
-		return nil
+	line, err := j.finder.searchHistory(ctx, v, from, func(e gitcas.Ended) (bool, error) {
+		return e.PR != 0 && slices.Contains(ids, e.Thread) && threadview.IsAbout(e.Key, subject), nil
 	})
-	return pull, err
+	if line == nil {
+		return 0, err
+	}
+	return line.PR, err
 }
 
 // ground is where a thread's work begins.

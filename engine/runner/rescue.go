@@ -237,11 +237,8 @@ func (j *rescuer) ownThreadID(ctx context.Context) (gitcas.ThreadID, error) {
 
 // startedByPrompt is the thread that a job of this run started for a prompt.
 func (j *rescuer) startedByPrompt(ctx context.Context) (gitcas.ThreadID, error) {
-	v, err := j.Engine.Store.Load(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return "", nil
-	}
-	if err != nil {
+	v, err := j.finder.loadStore(ctx)
+	if v == nil {
 		return "", err
 	}
 	for id, e := range v.Threads() {

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -171,32 +171,23 @@ func (j *intake) endedBefore(ctx context.Context, key string) (bool, error) {
 	if j.Job.Attempt <= 1 {
 		return false, nil
 	}
-	store := j.Engine.Store
-	v, err := store.Load(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
-		return false, nil
-	}
-	if err != nil {
+	v, err := j.finder.loadStore(ctx)
+	if v == nil {
 		return false, err
 	}
 	if _, alive := thread.Find(v, key); alive {
 		return false, nil
 	}
-	var over *gitcas.Ended
-	err = store.HistorySince(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) error {
+	over, err := j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) {
 		if e.Key != key {
-			return nil
+			return false, nil
 		}
-		past, err := store.LoadEnded(ctx, v, e)
+		past, err := j.Engine.Store.LoadEnded(ctx, v, e)
 		if err != nil {
-			return err
+			return false, err
 		}
 		sum, err := past.Summary(ctx, e.Thread)
-		if err == nil && threadview.ReadTrigger(sum.Start.Trigger).Run == j.id {
-			over = &e
-			return gitcas.ErrStop
-		}
-		return err
+		return err == nil && threadview.ReadTrigger(sum.Start.Trigger).Run == j.id, err
 	})
 	if err != nil || over == nil {
 		return false, err
