@@ -343,10 +343,4 @@ func (r *reader) checkPaths(edits []workspace.Edit) error {
 }
 
 // clipText shortens what stands in a message.
-func clipText(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clipText(s string) string { return text.Cut(strings.ToValidUTF8(s, ""), 123) }

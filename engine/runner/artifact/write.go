@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,7 +114,7 @@ func writeArtifact(dir string, a Artifact) error {
 		}
 	}
 	var lines bytes.Buffer
-	for _, h := range sortedHashes(a.Draft.Nodes) {
+	for _, h := range slices.Sorted(maps.Keys(a.Draft.Nodes)) {
 		line, err := node.EncodeLine(h, "", a.Draft.Nodes[h])
 		if err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
@@ -129,15 +130,6 @@ func writeArtifact(dir string, a Artifact) error {
 	}
 	// The last one: with it, the artifact is whole.
 	return os.WriteFile(filepath.Join(dir, manifestName), append(raw, '\n'), 0o644)
-}
-
-func sortedHashes(nodes map[node.Hash]node.Node) []node.Hash {
-	out := make([]node.Hash, 0, len(nodes))
-	for h := range nodes {
-		out = append(out, h)
-	}
-	slices.Sort(out)
-	return out
 }
 
 func manifestOf(a Artifact) (manifest, error) {

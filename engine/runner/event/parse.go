@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/forge"
 )
 
 // Parse reads the payload of an event. What is certainly not for uwf has the kind
@@ -232,6 +234,6 @@ func parseBranch(in object) Branch {
 // ordinary users in payloads.
 func parseUser(in object) User {
 	u := User{Login: in.readName("login"), ID: in.readAccount()}
-	u.Bot = in.readName("type") == "Bot" || strings.HasSuffix(u.Login, "[bot]") || u.Login == "gitea-actions" || u.Login == "forgejo-actions"
+	u.Bot = in.readName("type") == "Bot" || forge.IsBot(u.Login)
 	return u
 }

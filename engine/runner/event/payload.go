@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // What bounds a payload. GitHub sends none above 25 MB, and no text that people
@@ -38,16 +40,7 @@ func (e *PayloadError) Error() string {
 
 // clipText shortens what stands in a message.
 func clipText(s string) string {
-	const most = 100
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= most {
-		return s
-	}
-	n := most
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return text.Cut(strings.ToValidUTF8(s, "\uFFFD"), 103)
 }
 
 // decodeJSON reads a JSON object strictly: it refuses keys that are there twice, of
@@ -185,29 +178,23 @@ func (o object) failField(field, format string, args ...any) {
 // hasField reports whether a field is there and not null.
 func (o object) hasField(key string) bool { return o.m[key] != nil }
 
+// readAs is a field's value of a type; the zero value where there is none.
+func readAs[T any](o object, key, otherwise string) T {
+	v, ok := o.m[key].(T)
+	if !ok && o.hasField(key) {
+		o.failField(joinPath(o.path, key), "%s", otherwise)
+	}
+	return v
+}
+
 // readObject is the object in a field; an empty one where there is none.
 func (o object) readObject(key string) object {
-	out := object{path: joinPath(o.path, key), err: o.err}
-	if o.hasField(key) {
-		var ok bool
-		if out.m, ok = o.m[key].(map[string]any); !ok {
-			o.failField(out.path, "is no object")
-		}
-	}
-	return out
+	return object{path: joinPath(o.path, key), m: readAs[map[string]any](o, key, "is no object"), err: o.err}
 }
 
 // readObjects are the objects in a list.
 func (o object) readObjects(key string, limit int) []object {
-	if !o.hasField(key) {
-		return nil
-	}
-	path := joinPath(o.path, key)
-	list, ok := o.m[key].([]any)
-	if !ok {
-		o.failField(path, "is no list")
-		return nil
-	}
+	path, list := joinPath(o.path, key), readAs[[]any](o, key, "is no list")
 	if len(list) > limit {
 		o.failField(path, "has %d entries; at most %d are read", len(list), limit)
 		return nil
@@ -226,32 +213,18 @@ func (o object) readObjects(key string, limit int) []object {
 
 // readText is a string of at most limit bytes.
 func (o object) readText(key string, limit int) string {
-	if !o.hasField(key) {
+	s := readAs[string](o, key, "is no text")
+	if len(s) > limit {
+		o.failField(joinPath(o.path, key), "has %d bytes; at most %d are read: shorten it", len(s), limit)
 		return ""
 	}
-	s, ok := o.m[key].(string)
-	switch {
-	case !ok:
-		o.failField(joinPath(o.path, key), "is no text")
-	case len(s) > limit:
-		o.failField(joinPath(o.path, key), "has %d bytes; at most %d are read: shorten it", len(s), limit)
-	default:
-		return s
-	}
-	return ""
+	return s
 }
 
 func (o object) readName(key string) string { return o.readText(key, maxName) }
 
 func (o object) readFlag(key string) bool {
-	if !o.hasField(key) {
-		return false
-	}
-	b, ok := o.m[key].(bool)
-	if !ok {
-		o.failField(joinPath(o.path, key), "is neither true nor false")
-	}
-	return b
+	return readAs[bool](o, key, "is neither true nor false")
 }
 
 // readNumber is a whole number above 0 that must be there.

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,11 +86,11 @@ func readInputs(ask Ask) (inputs, error) {
 		Inputs: ci.Inputs{
 			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.readThread("thread"), Head: r.readHead("head"),
 			Agent: ask("agent"), MaxSteps: r.readCount("max-steps", 0), StepsPerJob: r.readCount("steps-per-job", 1),
-			Label: firstOf(ask("label"), defaultLabel), Allow: r.readList("allow"),
+			Label: cmp.Or(ask("label"), defaultLabel), Allow: r.readList("allow"),
 			Comment: r.readWanted("comment"), PullRequest: r.readWanted("pull-request"), Draft: r.readYes("draft"),
-			Dispatch: ask("dispatch"), Artifact: firstOf(ask("artifact"), defaultArtifact), Needs: r.readNeeds("needs"),
+			Dispatch: ask("dispatch"), Artifact: cmp.Or(ask("artifact"), defaultArtifact), Needs: r.readNeeds("needs"),
 		},
-		Store: ask("store"), StateBranch: ask("state-branch"), Config: firstOf(ask("config"), defaultConfig),
+		Store: ask("store"), StateBranch: ask("state-branch"), Config: cmp.Or(ask("config"), defaultConfig),
 		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
 		Timeout: r.readDuration("timeout"), Sandbox: r.readSandbox("sandbox"),
 	}
@@ -104,13 +105,6 @@ func readInputs(ask Ask) (inputs, error) {
 		return in, &app.UsageError{Err: fmt.Errorf("the action's inputs: %s", strings.Join(r.wrong, "; "))}
 	}
 	return in, nil
-}
-
-func firstOf(v, otherwise string) string {
-	if v == "" {
-		return otherwise
-	}
-	return v
 }
 
 // reader reads inputs of one kind each, and notes what is wrong.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -137,11 +138,7 @@ func (f fenced) Write(p []byte) (int, error) {
 		return 0, nil
 	}
 	if l.fence == "" {
-		var word [16]byte
-		if _, err := rand.Read(word[:]); err != nil {
-			return len(p), nil // without a fence nothing is shown
-		}
-		l.fence = "uwf-" + hex.EncodeToString(word[:])
+		l.fence = "uwf-" + randomWord()
 		l.gh.Group("what the agent prints")
 		fmt.Fprintf(l.out, "::stop-commands::%s\n", l.fence)
 	}
@@ -248,9 +245,7 @@ func (l *jobLog) writeOutputs(o ci.Outcome) {
 	f, err := os.OpenFile(l.output, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.WriteString(b.String())
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		l.Warning(fmt.Sprintf("the outputs could not be written: %v", err))
@@ -261,13 +256,18 @@ func (l *jobLog) writeOutputs(o ci.Outcome) {
 // be equal to.
 func formatOutput(name, value string) string {
 	for {
-		var word [16]byte
-		_, _ = rand.Read(word[:]) // it never fails
-		end := "uwf_" + hex.EncodeToString(word[:])
+		end := "uwf_" + randomWord()
 		if !strings.Contains(value, end) {
 			return name + "<<" + end + "\n" + value + "\n" + end + "\n"
 		}
 	}
+}
+
+// randomWord is one that nobody guesses.
+func randomWord() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
 
 // OutputNames are the action's outputs, in the order of action.yml.

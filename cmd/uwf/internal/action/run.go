@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func actionRun(ctx context.Context, o *Options) error {
 	l := newJobLog(f.IO.Out)
 	defer l.closeAll()
 	ask := newAsk(f.Getenv)
-	secrets := []string{firstOf(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
+	secrets := []string{cmp.Or(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
 	if f.Getenv("GITHUB_ACTIONS") == "true" { // elsewhere nobody would take the mask out of the log
 		l.masks = true
 		l.maskSecrets(append(secrets, basicAuth(secrets[0]))...)
@@ -109,7 +110,7 @@ func (j *job) runJob(ctx context.Context) (out ci.Outcome, err error) {
 	}
 	if j.ev.Kind == event.None {
 		// Not even the sweep: this token may be a stranger's, who can do nothing.
-		j.log.Notice(firstOf(j.ev.Why, "this event is not for uwf: nothing to do"))
+		j.log.Notice(cmp.Or(j.ev.Why, "this event is not for uwf: nothing to do"))
 		return out, nil
 	}
 	if err := j.makeScratch(); err != nil {
@@ -161,7 +162,7 @@ func (j *job) readJob() (err error) {
 	if j.in, err = readInputs(j.ask); err != nil {
 		return err
 	}
-	j.in.Token, j.in.Gitea = firstOf(j.in.Token, j.f.Getenv("GITHUB_TOKEN")), j.env.Flavour == forge.Gitea
+	j.in.Token, j.in.Gitea = cmp.Or(j.in.Token, j.f.Getenv("GITHUB_TOKEN")), j.env.Flavour == forge.Gitea
 	if j.in.Token == "" {
 		return app.Usagef("there is no token: set the input token (in a job its default is the job's own), or GITHUB_TOKEN")
 	}
@@ -346,7 +347,7 @@ func (j *job) makeRunner(ctx context.Context, w *worker.Worker) (*runner.Runner,
 	}
 	about.Deadline = j.ends
 	in := j.in.Inputs
-	in.Artifact = filepath.Join(firstOf(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
+	in.Artifact = filepath.Join(cmp.Or(j.env.Workspace, j.f.Dir), filepath.FromSlash(in.Artifact))
 	return &runner.Runner{
 		Engine: w.Stepper, Forge: j.forge, Work: w, Definitions: newDefinitions(j.jf, j.branch.Name), Base: j.baseCommit,
 		Inputs: in, Job: about, Out: j.log, Now: j.jf.Now, Rand: j.jf.Rand, Hook: j.jf.Hook,
