@@ -19,10 +19,7 @@ import (
 
 // announcer tells people that an agent begins before it does: the thread is claimed by
 // then and the limits are checked. It keeps the agent from what can't be pushed.
-type announcer struct {
-	task.Agent
-	j *steps
-}
+type announcer struct{ watched }
 
 // Run implements task.Agent.
 func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
@@ -30,12 +27,7 @@ func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
 		return task.Draft{}, err
 	}
-	watch, err := a.j.watchWorkflowFiles(t)
-	if err != nil {
-		return task.Draft{}, err
-	}
-	d, err := a.Agent.Run(ctx, t, m)
-	return d, checkWorkflowFiles(watch, t, err)
+	return a.watched.Run(ctx, t, m)
 }
 
 // announceStep brings the comment up to date at a claim.

@@ -72,6 +72,7 @@ type Needed struct {
 	Ran bool
 }
 
+// HasDied reports whether the job ended as one does that failed, or was ended.
 func (n Needed) HasDied() bool { return n.Result == "failure" || n.Result == "cancelled" }
 
 // HadRunner: nobody cancels a job as failed that waits for one.
@@ -167,6 +168,7 @@ func (j Job) RepositoryURL() string {
 	return strings.TrimSuffix(j.ServerURL, "/") + "/" + j.Repository
 }
 
+// ResolveRunURL is where people see this run; empty where that is not known.
 func (j Job) ResolveRunURL() string {
 	if j.RunURL != "" || j.RepositoryURL() == "" || j.Run == "" {
 		return j.RunURL

@@ -102,6 +102,7 @@ func (j *Effects) NoteResult(res thread.Result) {
 	}
 }
 
+// IsGitea reports whether the forge is Gitea or Forgejo.
 func (j *Effects) IsGitea() bool { return j.Forge.Flavour() == forge.Gitea }
 
 // Effects are what people see of a step. One that fails never loses the step and never
@@ -172,6 +173,7 @@ func (j *Effects) DefaultBranch(ctx context.Context) (string, error) {
 	return j.AskDefaultBranch(ctx)
 }
 
+// AskDefaultBranch asks the forge for the default branch, whatever git said before.
 func (j *Effects) AskDefaultBranch(ctx context.Context) (string, error) {
 	repo, err := j.Forge.Repository(ctx)
 	if err != nil {

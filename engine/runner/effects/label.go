@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 )
 
+// StartLabel is the label that starts a thread.
 func (j *Effects) StartLabel() string {
 	if j.Inputs.Label == "" {
 		return "uwf"
@@ -15,6 +16,7 @@ func (j *Effects) StartLabel() string {
 	return j.Inputs.Label
 }
 
+// Labels are those that tell of a thread that waits or failed.
 func Labels() []forge.Label {
 	return []forge.Label{
 		{Name: LabelWaiting, Color: "fbca04", Description: "An agent's question waits for an answer"},

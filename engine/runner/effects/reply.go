@@ -75,6 +75,7 @@ func (j *Effects) AnswerCommand(ctx context.Context, r report.Reply) error {
 	return j.EndGreen("/uwf " + r.Verb + ": " + cmp.Or(r.Why, "that can't be done"))
 }
 
+// FirstLine is the first line of a text.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

@@ -16,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// What the input `command` may say. Those of runner.Inputs are steps of threads;
+// What the input `command` may say. Those of ci.Inputs are steps of threads;
 // doctor only looks.
 const (
 	commandStep   = "step"

@@ -186,13 +186,13 @@ func (l *jobLog) annotateJob(kind, msg string, fields githubactions.CommandPrope
 	l.writeCommand(func() { l.gh.IssueCommand(&githubactions.Command{Name: kind, Message: msg, Properties: fields}) })
 }
 
-// Notice implements runner.Output.
+// Notice implements ci.Output.
 func (l *jobLog) Notice(msg string) { l.annotateJob("notice", msg, nil) }
 
-// Warning implements runner.Output.
+// Warning implements ci.Output.
 func (l *jobLog) Warning(msg string) { l.annotateJob("warning", msg, nil) }
 
-// Error implements runner.Output.
+// Error implements ci.Output.
 func (l *jobLog) Error(a ci.Annotation) {
 	fields := githubactions.CommandProperties{}
 	set := func(name, value string) {
@@ -211,7 +211,7 @@ func (l *jobLog) Error(a ci.Annotation) {
 	l.annotateJob("error", a.Message, fields)
 }
 
-// Summary implements runner.Output. Where the job has no file for it, it is left out.
+// Summary implements ci.Output. Where the job has no file for it, it is left out.
 func (l *jobLog) Summary(markdown string) {
 	const note = "\n\n… the rest was too long for a summary.\n"
 	text := l.clean(markdown)

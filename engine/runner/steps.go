@@ -56,7 +56,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 		return j.suspendBroken(ctx, id, expect.Hash, err)
 	}
 	inner, observe := j.Engine.Agent, j.Engine.Observe
-	j.Engine.Agent = announcer{j.chooseAgent(), j}
+	j.Engine.Agent = announcer{watched{j.chooseAgent(), j}}
 	j.Engine.Observe = func(e thread.Event) {
 		if e.Kind == "suspended" {
 			j.halted = true
