@@ -235,7 +235,7 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 
 // parseAttemptRef takes the ref's name apart.
 func parseAttemptRef(ref string) (Attempt, error) {
-	thread, ok := threadOfRef(ref, attemptFolder)
+	thread, ok := threadOfRef(ref, AttemptFolder)
 	rest := strings.TrimPrefix(ref, AttemptRefPrefix(thread))
 	dot := strings.LastIndexByte(rest, '.')
 	if !ok || dot < 1 {

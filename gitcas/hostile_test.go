@@ -840,7 +840,7 @@ func TestPagePath(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	s := newVandal(t).s
 	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
-	both := map[string]wire.ID{s.ref: tip, storeRef: mark}
+	both := map[string]wire.ID{s.ref: tip, StoreRef: mark}
 	other := newContentError("x", "y")
 	other.Restore = "do this"
 	for name, tc := range map[string]struct {
@@ -850,7 +850,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		"content":          {both, newContentError("x", "y"), "restore it: "},
 		"no mark":          {map[string]wire.ID{s.ref: tip}, newContentError("x", "y"), ""},
-		"the mark is it":   {map[string]wire.ID{s.ref: mark, storeRef: mark}, newContentError("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.ref: mark, StoreRef: mark}, newContentError("x", "y"), ""},
 		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},

@@ -177,22 +177,7 @@ func ReadablePath(id ThreadID, n int, role string) string {
 	return fmt.Sprintf("%s/%02d-%s.md", pagesPath(id), n, pathSafe(role))
 }
 
-func pathSafe(role string) string {
-	const most = 60
-	if len(role) > most {
-		role = role[:most]
-	}
-	s := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("._-", r)) {
-			return r
-		}
-		return '-'
-	}, role)
-	if s == "" {
-		return "step"
-	}
-	return s
-}
+func pathSafe(role string) string { return safeName(role, 60, "._-", "step") }
 
 // splitReadable takes a page's path apart, with its name made safe.
 func splitReadable(path string) (ThreadID, string, error) {

@@ -54,7 +54,7 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 
 // listRefs lists the refs that a view of these threads shows.
 func (s *Store) listRefs(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
-	prefixes := []string{s.ref, storeRef}
+	prefixes := []string{s.ref, StoreRef}
 	for _, id := range ids {
 		prefixes = append(prefixes, ClaimRef(id), headsFolder+WorkBranch(id), AttemptRefPrefix(id))
 		if v != nil {
@@ -295,7 +295,7 @@ func (v tipReader) readVersion(st *state) error {
 	case errors.Is(err, statefile.ErrUnreleased):
 		branch, url := text.ShellWord(v.s.o.Branch), text.ShellWord(v.s.remote.URL())
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
-			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, storeRef)}
+			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, StoreRef)}
 	case errors.Is(err, statefile.ErrFormat):
 		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
 	case err != nil:

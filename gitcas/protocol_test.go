@@ -51,7 +51,7 @@ func TestProtocolIsWhole(t *testing.T) {
 	words := []string{
 		string(record.StartSchema), string(record.StepSchema), string(record.OwnStartSchema), string(record.OwnStepSchema), string(record.ErrorOutputSchema),
 		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(record.PatchSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
-		claimFolder, attemptFolder, attemptThread + "/", attemptError, attemptWork + "/",
+		claimFolder, AttemptFolder, attemptThread + "/", attemptError, attemptWork + "/",
 		Place{Thread: "<ID>", Of: "<OF>"}.String(), Place{Thread: "<ID>", Of: "<OF>", Detail: true}.String(),
 	}
 	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema, record.PatchSchema} {

@@ -69,7 +69,7 @@ func (s pusher) tryPush(ctx context.Context, v *View, c *Change) (*sending, *Vie
 	updates := slices.Clone(c.Refs)
 	if b.cur.tip != v.tip {
 		updates = append(updates, wire.RefUpdate{Name: s.ref, Old: v.tip, New: b.cur.tip},
-			wire.RefUpdate{Name: storeRef, Old: v.refs[storeRef], New: b.cur.tip})
+			wire.RefUpdate{Name: StoreRef, Old: v.refs[StoreRef], New: b.cur.tip})
 	}
 	updates = slices.DeleteFunc(updates, func(u wire.RefUpdate) bool { return u.Old == u.New })
 	if len(updates) == 0 {
@@ -120,7 +120,7 @@ func (s pusher) sendUpdates(ctx context.Context, most int, p *sending, objs []wi
 // The state branch and the ref that marks it go together where two refs may.
 func (s pusher) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
 	n := min(most, len(updates))
-	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == storeRef {
+	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == StoreRef {
 		n--
 	}
 	return updates[:n], updates[n:]
@@ -133,7 +133,7 @@ func PushesOfStep(most int) (n int) {
 		return 1
 	}
 	s := &Store{ref: headsFolder + DefaultBranch}
-	rest := []wire.RefUpdate{{Name: attemptFolder}, {Name: s.ref}, {Name: storeRef}, {Name: headsFolder + workFolder}, {Name: claimFolder}}
+	rest := []wire.RefUpdate{{Name: AttemptFolder}, {Name: s.ref}, {Name: StoreRef}, {Name: headsFolder + workFolder}, {Name: claimFolder}}
 	for ; len(rest) > 0; n++ {
 		_, rest = pusher{s}.firstPart(rest, max(most, 1))
 	}
@@ -187,11 +187,11 @@ func (s pusher) sendRest(ctx context.Context, most int, p *sending) (lagging map
 // all is done.
 func (s pusher) rankUpdate(u wire.RefUpdate) int {
 	switch name := u.Name; {
-	case strings.HasPrefix(name, attemptFolder) && !u.New.IsZero():
+	case strings.HasPrefix(name, AttemptFolder) && !u.New.IsZero():
 		return 0
 	case name == s.ref:
 		return 1
-	case name == storeRef:
+	case name == StoreRef:
 		return 2
 	case strings.HasPrefix(name, headsFolder):
 		return 3
@@ -378,7 +378,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 		return err
 	}
 	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
-	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: storeRef, New: commit.ID}}}
+	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err
 }

@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -8,22 +9,16 @@ import (
 // Names of refs. Everything but the branches lies outside of refs/heads, so that
 // it starts no CI and shows up in no list of branches.
 const (
-	storeRef       = "refs/uwf/store"
-	claimFolder    = "refs/uwf/claims/"
-	attemptFolder  = "refs/uwf/attempts/"
-	workFolder     = "uwf"
-	headsFolder    = "refs/heads/"
-	maxRunInRef    = 100
-	emptyRunInRef  = "unnamed"
-	replacementInR = '-'
+	// StoreRef is the ref that marks the store: it points to the last state commit
+	// that uwf wrote.
+	StoreRef = "refs/uwf/store"
+	// AttemptFolder is the folder of all attempts, with a slash at its end.
+	AttemptFolder = "refs/uwf/attempts/"
+
+	claimFolder = "refs/uwf/claims/"
+	workFolder  = "uwf"
+	headsFolder = "refs/heads/"
 )
-
-// StoreRef is the ref that marks the store: it points to the last state commit
-// that uwf wrote.
-const StoreRef = storeRef
-
-// AttemptFolder is the folder of all attempts, with a slash at its end.
-const AttemptFolder = attemptFolder
 
 // ClaimRef is the ref that holds a thread's claim.
 func ClaimRef(id ThreadID) string { return claimFolder + string(id) }
@@ -32,7 +27,7 @@ func ClaimRef(id ThreadID) string { return claimFolder + string(id) }
 func WorkBranch(id ThreadID) string { return workFolder + "/" + string(id) }
 
 // AttemptRefPrefix is the folder of a thread's attempts, with a slash at its end.
-func AttemptRefPrefix(id ThreadID) string { return attemptFolder + string(id) + "/" }
+func AttemptRefPrefix(id ThreadID) string { return AttemptFolder + string(id) + "/" }
 
 // AttemptRef is the ref of one try at a step. Characters of run that a ref can't
 // hold become dashes.
@@ -40,20 +35,18 @@ func AttemptRef(id ThreadID, run string, attempt int) string {
 	return fmt.Sprintf("%s%s.%d", AttemptRefPrefix(id), refSafe(run), attempt)
 }
 
-func refSafe(run string) string {
-	if len(run) > maxRunInRef {
-		run = run[:maxRunInRef]
-	}
+func refSafe(run string) string { return safeName(run, 100, "-_", "unnamed") }
+
+// safeName is a text as a part of a ref or path: at most so many bytes of letters, digits and
+// the marks that are named, others as dashes; empty: the name for none.
+func safeName(text string, most int, marks, none string) string {
 	s := strings.Map(func(r rune) rune {
-		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r == '-' || r == '_') {
+		if r < 0x80 && (r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune(marks, r)) {
 			return r
 		}
-		return replacementInR
-	}, run)
-	if s == "" {
-		return emptyRunInRef
-	}
-	return s
+		return '-'
+	}, text[:min(len(text), most)])
+	return cmp.Or(s, none)
 }
 
 // threadOfRef is the thread that a claim's or attempt's ref is for.
