@@ -17,17 +17,11 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 )
 
-// announcer tells people that an agent begins before it does: the thread is claimed by
-// then and the limits are checked. It keeps the agent from what can't be pushed.
-type announcer struct{ watched }
-
-// Run implements task.Agent.
-func (a announcer) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	a.j.announceStep(ctx, t)
-	if err := a.j.mayWorkOn(ctx, t.Thread, t.Entry, a.j.Last); err != nil {
-		return task.Draft{}, err
-	}
-	return a.watched.Run(ctx, t, m)
+// beginStep tells people that an agent begins before it does, and keeps it from what can't
+// be pushed.
+func (j *steps) beginStep(ctx context.Context, t task.Task) error {
+	j.announceStep(ctx, t)
+	return j.mayWorkOn(ctx, t.Thread, t.Entry, j.Last)
 }
 
 // announceStep brings the comment up to date at a claim.
@@ -91,11 +85,10 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	if err := j.work.Use(ctx, j.Inputs.Thread); err != nil {
 		return err
 	}
-	agent, folder := j.Engine.Agent, j.Engine.Folder
-	defer func() { j.Engine.Agent, j.Engine.Folder = agent, folder }()
-	j.Engine.Agent = watched{agent, j}
-	captured := artifact.Capture(j.Engine)
-	res, err := j.Engine.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
+	stepper := *j.Engine
+	stepper.Agent = watched{j.Engine.Agent, j}
+	captured := artifact.Capture(&stepper)
+	res, err := stepper.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
 	j.NoteResult(res)
 	// What it did is on no state branch yet.
 	j.Outcome.Done = false

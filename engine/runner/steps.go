@@ -55,8 +55,9 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 	if err := j.work.Use(ctx, id); err != nil {
 		return j.suspendBroken(ctx, id, expect.Hash, err)
 	}
-	inner, observe := j.Engine.Agent, j.Engine.Observe
-	j.Engine.Agent = announcer{watched{j.chooseAgent(), j}}
+	stepper := *j.Engine
+	stepper.Agent = watched{j.chooseAgent(), j}
+	observe := j.Engine.Observe
 	j.Engine.Observe = func(e thread.Event) {
 		if e.Kind == "suspended" {
 			j.halted = true
@@ -65,7 +66,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 			observe(e)
 		}
 	}
-	defer func() { j.Engine.Agent, j.Engine.Observe = inner, observe }()
+	defer func() { j.Engine.Observe = observe }()
 	defer j.dispatcher.releaseAhead(ctx)
 	var longest time.Duration
 	var held *lease.Lease
@@ -87,7 +88,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 			next = &who
 			return who, true
 		}
-		res, err := j.Engine.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
+		res, err := stepper.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
 		j.work.Leave(ctx)
 		j.NoteResult(res)
 		longest = max(longest, j.Now().Sub(began))

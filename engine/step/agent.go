@@ -22,7 +22,7 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 
 	r.e.Emit(thread.Event{Kind: "agent", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
 	r.task.Timeout = r.Lease.AgentTime(r.task.Timeout)
-	draft, err := r.e.Agent.Run(agentCtx, r.task, &r.meter)
+	draft, err := r.announceAndRun(agentCtx)
 	stopRenewal()
 	r.tellPutBack(draft.PutBack)
 	switch {
@@ -34,6 +34,16 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 		return draft, r.failStep(ctx, "agent", draft, err)
 	}
 	return draft, nil
+}
+
+// announceAndRun tells the caller what is to be done, and has the agent do it.
+func (r *agentRun) announceAndRun(ctx context.Context) (task.Draft, error) {
+	if r.req.OnClaimed != nil {
+		if err := r.req.OnClaimed(ctx, r.task); err != nil {
+			return task.Draft{}, err
+		}
+	}
+	return r.e.Agent.Run(ctx, r.task, &r.meter)
 }
 
 // maxPutBack bounds a line of what was put back, in bytes.

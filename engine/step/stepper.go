@@ -82,6 +82,10 @@ type Request struct {
 	// HandsOver: what the agent leaves another job commits, so that the agent is stopped in
 	// time for that.
 	HandsOver bool
+	// OnClaimed is told what the agent is to do, once the thread is claimed and the limits are
+	// checked, before the agent runs: an error keeps it from that, and is the step's. Nil:
+	// nobody is told.
+	OnClaimed func(ctx context.Context, t task.Task) error
 	// Effects is asked for what is known of the thread's comment and pull request
 	// whenever its entry is written; may be nil. It may be asked more than once.
 	Effects func() life.Effects
