@@ -17,11 +17,11 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 )
 
 // Hashes are 64 bits of XXH64, and whoever chooses a text can choose its hash. These

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitcastest"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitcastest"
 )
 
 // TestGolden: what any version has written this one reads, checks, forks and

@@ -14,9 +14,9 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitcastest"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitcastest"
 )
 
 var addGolden = flag.Bool("add-golden", false, "write the golden stores that are not there yet")

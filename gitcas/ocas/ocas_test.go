@@ -17,8 +17,8 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/ocas"
-	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/ocastest"
 )
 
 func sample(t testing.TB) *ocastest.Store {

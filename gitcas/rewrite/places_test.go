@@ -10,12 +10,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 )
 
 // add puts a step on a thread that was made with complete.

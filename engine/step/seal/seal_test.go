@@ -10,9 +10,9 @@ import (
 
 	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/gitcastest/collide"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 )
 
 // redactor is what becomes of a value that holds "secret".

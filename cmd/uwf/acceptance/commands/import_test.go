@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
+	"github.com/united-workforce/uwf/internal/ocastest"
 )
 
 // oldHome puts into a home folder what the TypeScript uwf leaves there, and a bundle

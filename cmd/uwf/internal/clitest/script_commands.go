@@ -10,7 +10,7 @@ import (
 	"github.com/google/shlex"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
+	"github.com/united-workforce/uwf/internal/ocastest"
 )
 
 // take VARIABLE REGEXP sets a variable to what the expression's first group finds

@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/ocas/ocastest"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/ocastest"
 )
 
 // world is a store, and what is to be moved into it.
