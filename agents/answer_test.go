@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/agenttest"
 )
 
 const goodAnswer = "---\n$status: done\nnote: n\n---\nfine"

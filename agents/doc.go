@@ -22,7 +22,9 @@
 // Only what is staged, and the workspace's files, outlive the process; a step's
 // result, its ids and its hashes are made by the parent.
 //
-// Package agenttest has what a test of an adapter needs.
+// The package is public, and so is agenttest, which has what a test of an adapter needs.
+// Kept stable are the protocol (folders, environment, handle, exit codes) and the hooks of
+// Adapter; other functions and types may change until a first release.
 //
 // It never decides which role is next, never writes to a store, and never gives
 // a child a token or a provider's key.

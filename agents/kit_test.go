@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/agenttest"
 )
 
 // saying is an agent that gives its answers one after the other.

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/agenttest"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )

@@ -15,9 +15,9 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/agenttest"
 	"go.uber.org/goleak"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/internal/agenttest"
 )
 
 // With a small window the oldest results go, the newest stay, and max_tokens fits

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/internal/agenttest"
 )
 
 func TestParse(t *testing.T) {

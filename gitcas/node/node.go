@@ -1,6 +1,9 @@
 // Package node is the content-addressed record of uwf: its payload, canonical
 // CBOR, hash, file form, schema check and references. It is pure: it never does
 // I/O and never reads a clock.
+//
+// The package is public. Kept stable are the form of hashes, digests and files, and which
+// payloads have which; functions and types may change until a first release.
 package node
 
 import (

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/internal/agenttest"
 )
 
 // What a script would write for jq does the same here.
