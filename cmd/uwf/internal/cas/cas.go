@@ -61,15 +61,6 @@ func parseType(s string) (node.Hash, error) {
 	return h, nil
 }
 
-// parseHash reads a HASH argument.
-func parseHash(s string) (node.Hash, error) {
-	h, err := node.ParseHash(s)
-	if err != nil {
-		return "", app.Usagef("%w", err)
-	}
-	return h, nil
-}
-
 // nodes finds nodes: in the place that was named, else wherever they are.
 type nodes struct {
 	ctx   context.Context
@@ -127,6 +118,25 @@ func (s *source) openNodes(ctx context.Context) (*nodes, error) {
 		return l, nil
 	}
 	return l, l.enterThread(s.Where)
+}
+
+// openHash is the hash that was named, with the nodes to look for it in.
+func (s *source) openHash(ctx context.Context) (node.Hash, *nodes, error) {
+	h, err := node.ParseHash(s.Hash)
+	if err != nil {
+		return "", nil, app.Usagef("%w", err)
+	}
+	l, err := s.openNodes(ctx)
+	return h, l, err
+}
+
+// readNode finds the node that was named.
+func (s *source) readNode(ctx context.Context) (found, error) {
+	h, l, err := s.openHash(ctx)
+	if err != nil {
+		return found{}, err
+	}
+	return l.getNode(h)
 }
 
 // enterThread makes a thread, or one of its steps, the place to look in, also when it has

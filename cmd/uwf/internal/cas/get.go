@@ -35,15 +35,7 @@ hash doesn't tell.` + whereHelp,
 }
 
 func getRun(ctx context.Context, o *GetOptions) error {
-	h, err := parseHash(o.Hash)
-	if err != nil {
-		return err
-	}
-	l, err := o.openNodes(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := l.getNode(h)
+	f, err := o.readNode(ctx)
 	if err != nil {
 		return err
 	}

@@ -38,11 +38,7 @@ type presence struct {
 }
 
 func hasRun(ctx context.Context, o *HasOptions) error {
-	h, err := parseHash(o.Hash)
-	if err != nil {
-		return err
-	}
-	l, err := o.openNodes(ctx)
+	h, l, err := o.openHash(ctx)
 	if err != nil {
 		return err
 	}

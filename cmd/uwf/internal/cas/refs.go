@@ -36,15 +36,7 @@ type references struct {
 }
 
 func refsRun(ctx context.Context, o *RefsOptions) error {
-	h, err := parseHash(o.Hash)
-	if err != nil {
-		return err
-	}
-	l, err := o.openNodes(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := l.getNode(h)
+	f, err := o.readNode(ctx)
 	if err != nil {
 		return err
 	}

@@ -44,11 +44,7 @@ type verdict struct {
 }
 
 func verifyRun(ctx context.Context, o *VerifyOptions) error {
-	h, err := parseHash(o.Hash)
-	if err != nil {
-		return err
-	}
-	l, err := o.openNodes(ctx)
+	h, l, err := o.openHash(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,15 +46,7 @@ type reached struct {
 }
 
 func walkRun(ctx context.Context, o *WalkOptions) error {
-	h, err := parseHash(o.Hash)
-	if err != nil {
-		return err
-	}
-	l, err := o.openNodes(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := l.getNode(h)
+	f, err := o.readNode(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,30 @@
+package text
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"", "abc", 3},
+		{"same", "same", 0},
+		{"planer", "planner", 1},
+		{"developre", "developer", 1}, // swapped
+		{"role", "rule", 1},
+		{"größe", "grosse", 3}, // by letters, not by bytes
+		{"kitten", "sitting", 3},
+		{strings.Repeat("x", 65), "x", 64},
+	} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("%q and %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+		if got := Distance(c.b, c.a); got != c.want {
+			t.Errorf("%q and %q: %d, want %d", c.b, c.a, got, c.want)
+		}
+	}
+}
