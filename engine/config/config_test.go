@@ -664,6 +664,7 @@ func TestParseAgent(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	f.Add(full, full, "OPENAI_API_KEY=a\nB=c")
+	f.Add(full, strings.ReplaceAll(full, "api.anthropic.com", "api.elsewhere.example"), "OPENAI_API_KEY=a\nB=c") // a key that is withheld
 	f.Add("providers: {openai: {}}\nmodels: {m: {provider: openai}}", "a: &b [*b]", "export A='b")
 	f.Fuzz(func(t *testing.T, repo, home, dotenv string) {
 		c, err := sources{repo: repo, home: home, dotenv: dotenv, env: []string{"OPENAI_API_KEY=" + fakeKey}}.load()
@@ -679,7 +680,7 @@ func FuzzLoad(f *testing.F) {
 				t.Fatalf("the key goes to %s", p.BaseURL)
 			}
 		}
-		if _, err := c.ResolveModel("w", "r"); err != nil && !errors.Is(err, config.ErrNoModel) && !errors.Is(err, config.ErrNoKey) && !errors.Is(err, config.ErrInvalid) {
+		if _, err := c.ResolveModel("w", "r"); err != nil && !errors.As(err, new(*config.WithheldError)) && !errors.Is(err, config.ErrNoModel) && !errors.Is(err, config.ErrNoKey) && !errors.Is(err, config.ErrInvalid) {
 			t.Fatal(err)
 		}
 	})
