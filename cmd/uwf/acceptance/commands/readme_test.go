@@ -8,18 +8,18 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// TestReadmeDefinition reads the definition that the README shows: who copies it
+// TestShownDefinition reads the definition that docs/action.md shows: who copies it
 // must not meet an error first.
-func TestReadmeDefinition(t *testing.T) {
-	readme, err := os.ReadFile("../../../../README.md")
+func TestShownDefinition(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/action.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)```yaml\n(# .uwf/workflows/.*?)```").FindSubmatch(readme)
+	block := regexp.MustCompile("(?s)```yaml\n(# .uwf/workflows/.*?)```").FindSubmatch(page)
 	if block == nil {
-		t.Fatal("the README shows no definition")
+		t.Fatal("docs/action.md shows no definition")
 	}
-	d, err := workflow.Parse("README.md", block[1], workflow.Options{Warn: func(p workflow.Problem) { t.Error(p) }})
+	d, err := workflow.Parse("docs/action.md", block[1], workflow.Options{Warn: func(p workflow.Problem) { t.Error(p) }})
 	if err != nil {
 		t.Fatal(err)
 	}

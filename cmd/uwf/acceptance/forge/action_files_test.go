@@ -119,14 +119,14 @@ func TestActionFiles(t *testing.T) {
 	}
 }
 
-var updateTable = flag.Bool("update", false, "write the tables of the README")
+var updateTable = flag.Bool("update", false, "write the tables of docs/action.md")
 
-// TestActionTable keeps the README's tables equal to action.yml:
+// TestActionTable keeps the tables of docs/action.md equal to action.yml:
 //
 //	go test ./cmd/uwf/acceptance/forge -run TestActionTable -update
 func TestActionTable(t *testing.T) {
-	const readme = "../../../../README.md"
-	raw, err := os.ReadFile(readme)
+	const page = "../../../../docs/action.md"
+	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,15 +136,15 @@ func TestActionTable(t *testing.T) {
 		before, rest, ok := strings.Cut(text, begin)
 		was, after, closed := strings.Cut(rest, end)
 		if !ok || !closed {
-			t.Fatalf("README.md has no table between %s and %s", strings.TrimSpace(begin), end)
+			t.Fatalf("docs/action.md has no table between %s and %s", strings.TrimSpace(begin), end)
 		}
 		if was != table && !*updateTable {
-			t.Errorf("README.md's table %s is not that of action.yml; write it with: go test ./cmd/uwf/acceptance/forge -run TestActionTable -update\n%s", name, table)
+			t.Errorf("docs/action.md's table %s is not that of action.yml; write it with: go test ./cmd/uwf/acceptance/forge -run TestActionTable -update\n%s", name, table)
 		}
 		text = before + begin + table + end + after
 	}
 	if *updateTable && text != string(raw) {
-		if err := os.WriteFile(readme, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
 			t.Fatal(err)
 		}
 	}

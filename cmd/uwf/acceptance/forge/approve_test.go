@@ -144,17 +144,17 @@ func TestApproveDeploy(t *testing.T) {
 	})
 }
 
-// readsEnded types the commands of the README for a thread that has ended: with git alone
+// readsEnded types the commands of docs/reading.md for a thread that has ended: with git alone
 // they say who asked, who approved, what was changed and what it cost.
 func (c *ci) readsEnded(line map[string]any, approval string, approver int64) {
 	c.Helper()
-	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "README.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "reading.md"))
 	c.check(err)
-	_, rest, found := strings.Cut(string(readme), "<!-- test:ended -->\n```sh\n")
+	_, rest, found := strings.Cut(string(guide), "<!-- test:ended -->\n```sh\n")
 	block, _, closed := strings.Cut(rest, "\n```\n")
 	commands := strings.Split(block, "\n")
 	if !found || !closed || len(commands) != 3 {
-		c.Fatalf("README.md has no three commands for threads that have ended: %q", commands)
+		c.Fatalf("docs/reading.md has no three commands for threads that have ended: %q", commands)
 	}
 	dir := c.TempDir()
 	command := func(text string) string {
@@ -175,13 +175,13 @@ func (c *ci) readsEnded(line map[string]any, approval string, approver int64) {
 			c.Errorf("the row of the day doesn't say %q:\n%s", want, row)
 		}
 	}
-	// What the row says to type is what the README says.
+	// What the row says to type is what docs/reading.md says.
 	_, typed, _ := strings.Cut(row, "`git show ")
 	typed, _, _ = strings.Cut(typed, "`")
 	commit, _, _ := strings.Cut(typed, ":")
 	fill := strings.NewReplacer("<commit>", commit, "<thread>", fmt.Sprint(line["thread"]), "02-developer", "03-operator").Replace
 	if own := strings.Fields(fill(commands[1]))[2]; own != typed {
-		c.Errorf("the row says git show %s, the README %s", typed, own)
+		c.Errorf("the row says git show %s, docs/reading.md %s", typed, own)
 	}
 	index := command(fill(commands[1]))
 	for _, want := range []string{"**Ended** after 4 steps: as-approved.", "by alice (id ", fmt.Sprintf("- Pull request: #%v", line["pr"]), "production.txt is 2.4.0",

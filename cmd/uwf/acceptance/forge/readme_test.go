@@ -13,34 +13,34 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The README's files of the quick start stand between two markers, each in a code
+// The files of the quick start stand between two markers, each in a code
 // block whose first line is a comment with the file's path.
 const (
 	actionFiles    = "<!-- ci:action-files -->"
 	actionFilesEnd = "<!-- ci:action-files-end -->"
 )
 
-// readmeFiles are the files that the README tells to copy, by their paths.
-func readmeFiles(t *testing.T) map[string]string {
+// copiedFiles are the files that docs/action.md tells to copy, by their paths.
+func copiedFiles(t *testing.T) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile("../../../../README.md")
+	raw, err := os.ReadFile("../../../../docs/action.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, ok := strings.Cut(string(raw), actionFiles)
 	text, _, closed := strings.Cut(text, actionFilesEnd)
 	if !ok || !closed {
-		t.Fatalf("README.md has no files between %s and %s", actionFiles, actionFilesEnd)
+		t.Fatalf("docs/action.md has no files between %s and %s", actionFiles, actionFilesEnd)
 	}
 	files := map[string]string{}
 	for _, block := range regexp.MustCompile("(?s)\n```ya?ml\n(# ([^\n ]+)\n.*?)```").FindAllStringSubmatch(text, -1) {
 		if _, twice := files[block[2]]; twice || path.Clean(block[2]) != block[2] {
-			t.Errorf("README.md: %s is no path of one file", block[2])
+			t.Errorf("docs/action.md: %s is no path of one file", block[2])
 		}
 		files[block[2]] = block[1]
 	}
 	if fences := strings.Count(text, "\n```") / 2; fences != len(files) {
-		t.Errorf("README.md: %d code blocks, but %d begin with a comment that is a path", fences, len(files))
+		t.Errorf("docs/action.md: %d code blocks, but %d begin with a comment that is a path", fences, len(files))
 	}
 	return files
 }
@@ -59,11 +59,11 @@ func everyForge(t *testing.T, test func(t *testing.T, o ciOptions)) {
 	}
 }
 
-// TestReadmeQuickStart copies the README's files into a new repository, and the owner puts
+// TestCopiedFiles copies the files of docs/action.md into a new repository, and the owner puts
 // the label on an issue, on each forge: nothing else, but a model that answers.
-func TestReadmeQuickStart(t *testing.T) {
+func TestCopiedFiles(t *testing.T) {
 	t.Parallel()
-	files := readmeFiles(t)
+	files := copiedFiles(t)
 	var flow string
 	for name, text := range files {
 		if strings.HasPrefix(name, ".uwf/workflows/") {
@@ -226,7 +226,7 @@ func TestCustomProvider(t *testing.T) {
 	})
 }
 
-// TestWorkflowFilesFit checks the workflow files that we ship, and the README's, with
+// TestWorkflowFilesFit checks the workflow files that we ship, and that of docs/action.md, with
 // the action: what they give to it are inputs that it has, and the inputs that a job
 // gives to the next are declared.
 func TestWorkflowFilesFit(t *testing.T) {
@@ -240,7 +240,7 @@ func TestWorkflowFilesFit(t *testing.T) {
 		}
 		shipped[name] = string(raw)
 	}
-	shipped["README.md"] = readmeFiles(t)[ciWorkflow]
+	shipped["docs/action.md"] = copiedFiles(t)[ciWorkflow]
 	for name, text := range shipped {
 		var w struct {
 			On struct {
@@ -282,15 +282,15 @@ func TestWorkflowFilesFit(t *testing.T) {
 	}
 }
 
-// TestReadmeWorkflowFile: the file that the README tells to copy is the one that uwf
+// TestCopiedWorkflowFile: the file that docs/action.md tells to copy is the one that uwf
 // init writes for OpenAI, without what that says at its top.
-func TestReadmeWorkflowFile(t *testing.T) {
+func TestCopiedWorkflowFile(t *testing.T) {
 	written, err := os.ReadFile("../../internal/initialize/testdata/openai.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, want, ok := strings.Cut(string(written), "\nname: uwf\n")
-	if _, got, _ := strings.Cut(readmeFiles(t)[ciWorkflow], "\nname: uwf\n"); !ok || got != want {
-		t.Error("the README's uwf.yml is not what uwf init writes: copy internal/initialize/testdata/openai.yml from `name: uwf` on")
+	if _, got, _ := strings.Cut(copiedFiles(t)[ciWorkflow], "\nname: uwf\n"); !ok || got != want {
+		t.Error("docs/action.md's uwf.yml is not what uwf init writes: copy internal/initialize/testdata/openai.yml from `name: uwf` on")
 	}
 }
