@@ -491,7 +491,7 @@ func TestNothingToAsk(t *testing.T) {
 }
 
 func TestModel(t *testing.T) {
-	for kind, want := range map[string]State{setup.KindKey: Missing, setup.KindQuota: Missing, setup.KindRate: OK, setup.KindServer: Unknown, setup.KindTimeout: Unknown} {
+	for kind, want := range map[string]State{setup.KindKey: Missing, setup.KindQuota: Missing, setup.KindRate: OK, setup.KindRequest: Unknown, setup.KindUnreachable: Unknown} {
 		list := Check(t.Context(), Options{Rand: rand.Reader, Model: func(context.Context) error {
 			return fmt.Errorf("try: %w", &setup.Failure{Kind: kind, What: "what it said", Do: "what to do"})
 		}})

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,36 +22,24 @@ import (
 // Failure says why a provider can't be asked, and what to do. It holds nothing of
 // the key.
 type Failure struct {
-	Kind   string // one of the Kind… below
-	Status int    // of HTTP; 0: there was no answer
-	What   string
-	Do     string
+	Kind string // one of the Kind… below
+	What string
+	Do   string
 }
 
-func (e *Failure) Error() string {
-	if e.Do == "" {
-		return e.What
-	}
-	return e.What + "; " + e.Do
-}
+func (e *Failure) Error() string { return e.What + "; " + e.Do }
 
 // The kinds of failures.
 const (
 	KindAddress     = "address"     // it is none
-	KindDNS         = "dns"         // the host's name is not known
-	KindRefused     = "refused"     // nothing listens there
-	KindUnreachable = "unreachable" // no way to it, or the connection broke
-	KindTLS         = "tls"         // the certificate, or no TLS at all
-	KindProxy       = "proxy"       // between here and there
-	KindTimeout     = "timeout"     // no answer in time
+	KindUnreachable = "unreachable" // no way to it: its name, the connection, TLS, a proxy
 	KindKey         = "key"         // 401
 	KindForbidden   = "forbidden"   // 403
 	KindPath        = "path"        // 404 of the address, or it redirects
 	KindModel       = "model"       // 404 of the model
 	KindRate        = "rate"        // 429
 	KindQuota       = "quota"       // 429 or 402: nothing is left to spend
-	KindRequest     = "request"     // 400 and the like
-	KindServer      = "server"      // 5xx
+	KindRequest     = "request"     // any other refusal
 	KindAnswer      = "answer"      // not what a model answers
 	kindLimitField  = "limit field" // 400: the model knows another field
 )
@@ -66,142 +53,83 @@ func baseAdvice(t Target) string {
 
 // explainUnreached explains why there was no answer.
 func (p Prober) explainUnreached(t Target, req *http.Request, err error) *Failure {
-	host := req.URL.Host
-	var dns *net.DNSError
+	cause := rootCause(err)
+	f := &Failure{Kind: KindUnreachable, What: fmt.Sprintf("%s can't be reached: %s", req.URL.Host, p.cleanWords(cause.Error())),
+		Do: "check " + t.addressBy() + " for a slip of the finger, the network, a firewall, and HTTPS_PROXY or NO_PROXY where there is a proxy"}
+	var certificate *tls.CertificateVerificationError
 	var op *net.OpError
 	switch {
-	case p.isProxyError(req, err):
-		return &Failure{Kind: KindProxy, What: fmt.Sprintf("the proxy on the way to %s does not work: %s", host, p.cleanWords(rootCause(err).Error())),
-			Do: "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY"}
-	case errors.As(err, &dns) && !dns.IsTimeout:
-		return &Failure{Kind: KindDNS, What: fmt.Sprintf("the name %s is not known (DNS)", dns.Name), Do: "check " + t.addressBy() + " for a slip of the finger, and the network"}
-	case isTLS(err):
-		return p.explainTLS(t, host, err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		do := "check the address and the port, and that the server runs"
-		if t.Provider == ollama {
-			do = "start it (ollama serve), or say where it listens with " + t.addressBy()
-		}
-		return &Failure{Kind: KindRefused, What: fmt.Sprintf("nothing listens on %s: the connection was refused", host), Do: do}
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout(), errors.As(err, &dns):
-		return &Failure{Kind: KindTimeout, What: fmt.Sprintf("%s did not answer within %s", host, probeTime), Do: "check the address, the network and a firewall; a model on this machine may still be loading: try again"}
+	case errors.Is(err, syscall.ECONNREFUSED) && t.Provider == ollama:
+		f.Do = "start it (ollama serve), or say where it listens with " + t.addressBy()
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout():
+		f.What = fmt.Sprintf("%s did not answer within %s", req.URL.Host, probeTime)
+		f.Do += "; a model on this machine may still be loading: try again"
+	case errors.As(err, &certificate):
+		f.Do = "check " + t.addressBy() + " and this machine's clock; where something between here and there has a certificate of its own, as in companies, let SSL_CERT_FILE name it"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		f.Do = "write http:// if that server is on this machine; a key should not go anywhere else without TLS"
 	}
-	return &Failure{Kind: KindUnreachable, What: fmt.Sprintf("%s can't be reached: %s", host, p.cleanWords(rootCause(err).Error())), Do: "check the network and the address"}
+	return f
 }
 
 // rootCause is the innermost error: the outer ones repeat the address.
 func rootCause(err error) error {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err
-		}
+	for next := err; next != nil; next = errors.Unwrap(next) {
 		err = next
 	}
-}
-
-// isProxyError says whether an error is one of the proxy on the way.
-func (p Prober) isProxyError(req *http.Request, err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Op == "proxyconnect"
-	}
-	if p.Proxy == nil || isTLS(err) || errors.Is(err, context.DeadlineExceeded) || req.URL.Scheme != "https" {
-		return false
-	}
-	// What a proxy says to CONNECT comes as the bare text of its status.
-	via, perr := p.Proxy(req)
-	return perr != nil || via != nil
-}
-
-func isTLS(err error) bool {
-	var record tls.RecordHeaderError
-	var verify *tls.CertificateVerificationError
-	var alert tls.AlertError
-	return errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &alert) || errors.Is(err, http.ErrSchemeMismatch)
-}
-
-func (p Prober) explainTLS(t Target, host string, err error) *Failure {
-	var unknown x509.UnknownAuthorityError
-	var name x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var record tls.RecordHeaderError
-	f := &Failure{Kind: KindTLS, What: fmt.Sprintf("no secure connection to %s: %s", host, p.cleanWords(rootCause(err).Error())), Do: "check the address"}
-	switch {
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		f.What, f.Do = fmt.Sprintf("%s does not speak TLS", host), "write http:// if that server is on this machine; a key should not go anywhere else without TLS"
-	case errors.As(err, &unknown):
-		f.What = fmt.Sprintf("the certificate of %s is signed by nobody whom this machine trusts", host)
-		f.Do = "is something between here and there, as in companies? Then let SSL_CERT_FILE name its certificate"
-	case errors.As(err, &name):
-		f.What, f.Do = fmt.Sprintf("the certificate of %s is for another name", host), "check "+t.addressBy()
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		f.What, f.Do = fmt.Sprintf("the certificate of %s has expired, or this machine's clock is wrong", host), "check the clock"
-	}
-	return f
+	return err
 }
 
 // explainRefused explains an answer that is no success.
 func (p Prober) explainRefused(t Target, res answer) *Failure {
 	said, code := serverWords(res.body)
-	f := &Failure{Status: res.status}
 	lower := strings.ToLower(code + " " + said)
+	f := &Failure{Kind: KindRequest, Do: "check the model and the address"}
+	what := "refused the request"
 	switch {
 	case res.status == http.StatusUnauthorized:
-		p.wrongKey(t, f)
+		return t.explainKey()
 	case res.status == http.StatusForbidden:
-		f.Kind, f.What = KindForbidden, p.quoteServer(t, "does not allow this (403)", said)
-		f.Do = "check what the key may do, and whether the account may use " + t.Model
+		f.Kind, what, f.Do = KindForbidden, "does not allow this", "check what the key may do, and whether the account may use "+t.Model
 		if t.Provider == githubModels {
 			f.Do = "give the token the right to read models: permissions: models: read in a job, the Models permission of a personal token"
 		}
 	case res.status == http.StatusPaymentRequired, strings.Contains(lower, "insufficient_quota"), strings.Contains(lower, "credit balance"), strings.Contains(lower, "exceeded your current quota"):
-		f.Kind, f.What = KindQuota, p.quoteServer(t, fmt.Sprintf("took the key, but there is nothing left to spend (%d)", res.status), said)
-		f.Do = "buy credit or raise the limit in the provider's console, or choose another provider"
+		f.Kind, what, f.Do = KindQuota, "took the key, but there is nothing left to spend", "buy credit or raise the limit in the provider's console, or choose another provider"
 	case res.status == http.StatusTooManyRequests:
-		f.Kind, f.What = KindRate, p.quoteServer(t, "has had too many requests (429)", said)
-		f.Do = "the key works: wait" + retryAfter(res.retryAfter) + " and run it again, or leave the test out with --no-test"
-	case p.isLimitField(lower):
-		f.Kind, f.What = kindLimitField, p.quoteServer(t, "refused the request", said)
-	case res.status == http.StatusBadRequest && said == "" && bytes.Contains(res.body, []byte("HTTPS")):
-		f.Kind, f.What, f.Do = KindTLS, fmt.Sprintf("%s speaks TLS only", t.BaseURL), "write https:// instead of http://"
+		f.Kind, what, f.Do = KindRate, "has had too many requests", "the key works: wait"+retryAfter(res.retryAfter)+" and run it again, or leave the test out with --no-test"
+	case strings.Contains(lower, maxCompletionTokens), strings.Contains(lower, "unsupported parameter") && strings.Contains(lower, maxTokens):
+		f.Kind = kindLimitField
 	case aboutModel(res.status, lower):
-		f.Kind, f.What = KindModel, p.quoteServer(t, "has no model "+t.Model, said)
-		f.Do = "choose another with " + t.modelBy() + " NAME"
+		f.Kind, what, f.Do = KindModel, "has no model "+t.Model, "choose another with "+t.modelBy()+" NAME"
 		if t.Provider == ollama {
 			f.Do = "pull it first: ollama pull " + t.Model
 		}
 	case res.status == http.StatusNotFound, res.status == http.StatusMethodNotAllowed:
-		f.Kind, f.What, f.Do = KindPath, fmt.Sprintf("there is nothing at %s (%d)", t.pageURL(t.chatPage()), res.status), baseAdvice(t)
+		return &Failure{Kind: KindPath, What: fmt.Sprintf("there is nothing at %s (%d)", t.pageURL(t.chatPage()), res.status), Do: baseAdvice(t)}
 	case res.status >= 300 && res.status < 400:
-		f.Kind, f.What = KindPath, fmt.Sprintf("%s sends on to another address (%d): %s", t.pageURL(t.chatPage()), res.status, p.cleanWords(res.location))
-		f.Do = "give the address itself with " + t.addressBy() + "; a key is not sent on"
+		return &Failure{Kind: KindPath, What: fmt.Sprintf("%s sends on to another address (%d): %s", t.pageURL(t.chatPage()), res.status, p.cleanWords(res.location)),
+			Do: "give the address itself with " + t.addressBy() + "; a key is not sent on"}
 	case res.status == http.StatusProxyAuthRequired:
-		f.Kind, f.What, f.Do = KindProxy, "the proxy wants a user and a password (407)", "put them into HTTPS_PROXY, or add the host to NO_PROXY"
+		what, f.Do = "could not be reached through the proxy, which wants a user and a password", "put them into HTTPS_PROXY, or add the host to NO_PROXY"
 	case res.status >= 500:
-		f.Kind, f.What, f.Do = KindServer, p.quoteServer(t, fmt.Sprintf("has a problem of its own (%d)", res.status), said), "try again later"
-	default:
-		f.Kind, f.What, f.Do = KindRequest, p.quoteServer(t, fmt.Sprintf("refused the request (%d)", res.status), said), "check the model and the address"
+		what, f.Do = "has a problem of its own", "try again later"
 	}
+	f.What = p.quoteServer(t, fmt.Sprintf("%s (%d)", what, res.status), said)
 	return f
 }
 
-func (p Prober) wrongKey(t Target, f *Failure) {
-	f.Kind = KindKey
-	// What the server says is not repeated: some say parts of the key.
+// explainKey explains an answer that takes no key, or not this one. What the server says is
+// not repeated: some say parts of the key.
+func (t Target) explainKey() *Failure {
 	if t.Key == "" {
-		f.What, f.Do = fmt.Sprintf("%s wants a key (401)", t.Provider), "give one: "+cmp.Or(t.KeyBy, "--api-key-env NAME, or --api-key - and the key on stdin")
-		return
+		return &Failure{Kind: KindKey, What: t.Provider + " wants a key (401)", Do: "give one: " + cmp.Or(t.KeyBy, "--api-key-env NAME, or --api-key - and the key on stdin")}
 	}
-	f.What = fmt.Sprintf("%s does not take the key in %s (401)", t.Provider, t.KeyName)
-	f.Do = "check that it is whole, for this provider, and not revoked"
+	f := &Failure{Kind: KindKey, What: fmt.Sprintf("%s does not take the key in %s (401)", t.Provider, t.KeyName), Do: "check that it is whole, for this provider, and not revoked"}
 	if t.Provider == githubModels {
 		f.Do += "; a job's token needs permissions: models: read"
 	}
-}
-
-func (p Prober) isLimitField(said string) bool {
-	return strings.Contains(said, maxCompletionTokens) || strings.Contains(said, "unsupported parameter") && strings.Contains(said, maxTokens)
+	return f
 }
 
 func aboutModel(status int, said string) bool {
@@ -227,7 +155,10 @@ func serverWords(body []byte) (message, code string) {
 		Message string          `json:"message"`
 	}
 	if json.Unmarshal(body, &doc) != nil {
-		return "", ""
+		if body = bytes.TrimSpace(body); bytes.HasPrefix(body, []byte("<")) {
+			return "", "" // a web page
+		}
+		return string(body), ""
 	}
 	var inner struct {
 		Message string `json:"message"`

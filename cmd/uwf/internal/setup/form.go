@@ -17,14 +17,14 @@ import (
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 
-// errStopped: the person did not want to go on.
-var errStopped = errors.New("stopped: nothing was written")
+// ErrStopped: the person did not want to go on.
+var ErrStopped = errors.New("stopped: nothing was written")
 
-// question is one field of the form.
-type question struct {
-	field huh.Field
-	skip  func() bool   // whether what was answered so far makes it needless; nil: never
-	say   func() string // what to know before answering; nil: nothing
+// Question is one field of a form.
+type Question struct {
+	Field huh.Field
+	Skip  func() bool   // whether what was answered so far makes it needless; nil: never
+	Say   func() string // what to know before answering; nil: nothing
 }
 
 // form holds the answers while they are given.
@@ -43,42 +43,42 @@ const (
 )
 
 // openQuestions are those that no flag has answered.
-func (f *form) openQuestions() []question {
-	all := []question{f.providerQuestion(), f.addressQuestion(), f.modelQuestion()}
+func (f *form) openQuestions() []Question {
+	all := []Question{f.providerQuestion(), f.addressQuestion(), f.modelQuestion()}
 	all = append(all, f.keyQuestion()...)
 	all = append(all, f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion())
-	return slices.DeleteFunc(all, func(q question) bool { return q.field == nil })
+	return slices.DeleteFunc(all, func(q Question) bool { return q.Field == nil })
 }
 
-func (f *form) providerQuestion() question {
+func (f *form) providerQuestion() Question {
 	if f.a.Provider != "" {
-		return question{}
+		return Question{}
 	}
 	var options []huh.Option[string]
-	for _, name := range presetNames() {
-		p, _ := findPreset(name)
+	for _, name := range ProviderNames() {
+		p, _ := ProviderNamed(name)
 		options = append(options, huh.NewOption(p.Label, name))
 	}
-	f.a.Provider = presetNames()[0]
-	return question{field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&f.a.Provider)}
+	f.a.Provider = ProviderNames()[0]
+	return Question{Field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&f.a.Provider)}
 }
 
-func (f *form) addressQuestion() question {
+func (f *form) addressQuestion() Question {
 	if f.a.BaseURL != "" {
-		return question{}
+		return Question{}
 	}
-	return question{
-		field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&f.a.BaseURL).Validate(checkAddress),
-		skip:  func() bool { return f.chosenPreset().BaseURL != "" },
+	return Question{
+		Field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&f.a.BaseURL).Validate(CheckAddress),
+		Skip:  func() bool { return f.chosenPreset().BaseURL != "" },
 	}
 }
 
 func (f *form) chosenPreset() engine.Preset {
-	p, _ := findPreset(f.a.Provider)
+	p, _ := ProviderNamed(f.a.Provider)
 	return p
 }
 
-func checkAddress(s string) error {
+func CheckAddress(s string) error {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
 		return errors.New("write an address such as https://api.example.com/v1")
@@ -86,9 +86,9 @@ func checkAddress(s string) error {
 	return nil
 }
 
-func (f *form) modelQuestion() question {
+func (f *form) modelQuestion() Question {
 	if f.a.Model != "" {
-		return question{}
+		return Question{}
 	}
 	say := func() string {
 		p := f.chosenPreset()
@@ -97,28 +97,28 @@ func (f *form) modelQuestion() question {
 		}
 		return strings.Join(wrapText(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
 	}
-	return question{
-		field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &f.a.Provider).Value(&f.a.Model).Validate(func(s string) error {
+	return Question{
+		Field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &f.a.Provider).Value(&f.a.Model).Validate(func(s string) error {
 			if strings.TrimSpace(s) == "" && f.chosenPreset().Model.Name == "" {
 				return errors.New("write the model's name")
 			}
 			return nil
 		}),
-		say: say,
+		Say: say,
 	}
 }
 
-func (f *form) keyQuestion() []question {
+func (f *form) keyQuestion() []Question {
 	noKey := func() bool { return f.chosenPreset().APIKeyEnv == "" && f.a.Provider != custom }
 	if f.a.APIKeyEnv != "" && f.o.KeyFrom == "" {
 		return nil
 	}
-	var out []question
+	var out []Question
 	f.way = keyTyped
 	if f.o.KeyFrom == "" {
 		f.way = keyNamed
-		out = append(out, question{
-			field: huh.NewSelect[string]().Title("Where is the key?").Value(&f.way).Options(
+		out = append(out, Question{
+			Field: huh.NewSelect[string]().Title("Where is the key?").Value(&f.way).Options(
 				huh.NewOption("In a variable of the environment, or of ~/.uwf/.env", keyNamed),
 				huh.NewOption("I type it now; it is stored for me alone", keyTyped),
 				huh.NewOption("There is none", keyNone),
@@ -128,16 +128,16 @@ func (f *form) keyQuestion() []question {
 				}
 				return nil
 			}),
-			skip: noKey,
-		}, question{
-			field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.describeVariable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
-			skip:  func() bool { return noKey() || f.way != keyNamed },
-			say:   f.describeVariable,
+			Skip: noKey,
+		}, Question{
+			Field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.describeVariable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
+			Skip:  func() bool { return noKey() || f.way != keyNamed },
+			Say:   f.describeVariable,
 		})
 	}
-	return append(out, question{
-		field: huh.NewInput().Title("The key:").EchoMode(huh.EchoModePassword).Value(&f.a.Key).Validate(func(s string) error { return checkKey(strings.TrimSpace(s)) }),
-		skip:  func() bool { return noKey() || f.way != keyTyped },
+	return append(out, Question{
+		Field: huh.NewInput().Title("The key:").EchoMode(huh.EchoModePassword).Value(&f.a.Key).Validate(func(s string) error { return checkKey(strings.TrimSpace(s)) }),
+		Skip:  func() bool { return noKey() || f.way != keyTyped },
 	})
 }
 
@@ -160,25 +160,25 @@ func (f *form) checkVariable(name string) error {
 	return checkEnvName(name)
 }
 
-func (f *form) agentQuestion() question {
+func (f *form) agentQuestion() Question {
 	known, _ := f.o.Agents(engine.DefaultAgent)
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "mock" })
 	if f.a.Agent != "" || len(known) < 2 {
-		return question{}
+		return Question{}
 	}
 	f.a.Agent = engine.DefaultAgent
-	return question{field: huh.NewSelect[string]().Title("Which agent works where nothing else is said?").Options(huh.NewOptions(known...)...).Value(&f.a.Agent)}
+	return Question{Field: huh.NewSelect[string]().Title("Which agent works where nothing else is said?").Options(huh.NewOptions(known...)...).Value(&f.a.Agent)}
 }
 
-func (f *form) scopeQuestion() question {
+func (f *form) scopeQuestion() Question {
 	if f.a.Repo || f.o.User || !f.o.InRepo {
-		return question{}
+		return Question{}
 	}
-	return question{field: huh.NewSelect[bool]().Title("For whom are these settings?").Value(&f.a.Repo).
+	return Question{Field: huh.NewSelect[bool]().Title("For whom are these settings?").Value(&f.a.Repo).
 		Options(huh.NewOption("For me, in every repository", false), huh.NewOption("For everybody who works in this repository", true))}
 }
 
-func (f *form) confirmQuestion() question {
+func (f *form) confirmQuestion() Question {
 	title := "Try it with one tiny request, and write it down?"
 	if f.o.NoTest {
 		title = "Write it down?"
@@ -188,7 +188,7 @@ func (f *form) confirmQuestion() question {
 		return fmt.Sprintf("%s, %s, %s", output.Line(full.Provider, 40), output.Line(full.Model, 80), output.Line(full.BaseURL, 200))
 	}
 	f.yes = true
-	return question{field: huh.NewConfirm().Title(title).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), say: say}
+	return Question{Field: huh.NewConfirm().Title(title).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), Say: say}
 }
 
 // finalAnswers are the answers, with what they leave to the preset.
@@ -205,7 +205,7 @@ func (f *form) finalAnswers() Answers {
 	if f.o.Answers.BaseURL == "" && f.chosenPreset().BaseURL != "" {
 		a.BaseURL = ""
 	}
-	a.completePreset()
+	a.Complete()
 	return a
 }
 
@@ -217,18 +217,37 @@ type terminal struct {
 	ended bool // there is no more input
 }
 
+// newTerminal is the terminal that a process has; nil: there is none.
+func newTerminal(f *app.Factory) *terminal {
+	if !f.IO.InTTY || !f.IO.ErrTTY {
+		return nil
+	}
+	return &terminal{in: f.IO.In, out: f.IO.Err, plain: f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""}
+}
+
+// Asker asks questions on the terminal as `uwf setup` does; nil: there is none.
+func Asker(f *app.Factory) func(context.Context, []Question) error {
+	if t := newTerminal(f); t != nil {
+		return t.ask
+	}
+	return nil
+}
+
+func (t *terminal) ask(ctx context.Context, questions []Question) error {
+	if t.plain {
+		return t.askByLines(ctx, questions)
+	}
+	return t.askOnScreen(ctx, questions)
+}
+
 // askAll asks for everything that no flag has said.
 func (t *terminal) askAll(ctx context.Context, o *Options, a *Answers) error {
 	f := &form{o: o, a: a}
-	run := t.askOnScreen
-	if t.plain {
-		run = t.askByLines
-	}
-	if err := run(ctx, f.openQuestions()); err != nil {
+	if err := t.ask(ctx, f.openQuestions()); err != nil {
 		return err
 	}
 	if !f.yes {
-		return errStopped
+		return ErrStopped
 	}
 	*a = f.finalAnswers()
 	return nil
@@ -236,12 +255,12 @@ func (t *terminal) askAll(ctx context.Context, o *Options, a *Answers) error {
 
 // askOnScreen asks all questions on one screen. They are one program: the library's reader
 // of a former one could take keys that were meant for the next.
-func (t *terminal) askOnScreen(ctx context.Context, questions []question) error {
+func (t *terminal) askOnScreen(ctx context.Context, questions []Question) error {
 	var groups []*huh.Group
 	for _, q := range questions {
-		g := huh.NewGroup(q.field)
-		if q.skip != nil {
-			g = g.WithHideFunc(q.skip)
+		g := huh.NewGroup(q.Field)
+		if q.Skip != nil {
+			g = g.WithHideFunc(q.Skip)
 		}
 		groups = append(groups, g)
 	}
@@ -252,7 +271,7 @@ func (t *terminal) askOnScreen(ctx context.Context, questions []question) error 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, huh.ErrUserAborted):
-		return errStopped
+		return ErrStopped
 	case err != nil:
 		return app.Usagef("ask on this terminal: %w; give the answers as flags (see: uwf setup --help)", err)
 	}
@@ -274,17 +293,17 @@ func goBack(form *huh.Form) func(tea.Model, tea.Msg) tea.Msg {
 }
 
 // askByLines asks one question after the other, as lines of text.
-func (t *terminal) askByLines(ctx context.Context, questions []question) error {
+func (t *terminal) askByLines(ctx context.Context, questions []Question) error {
 	for _, q := range questions {
-		if q.skip != nil && q.skip() {
+		if q.Skip != nil && q.Skip() {
 			continue
 		}
-		if q.say != nil {
-			if _, err := fmt.Fprintln(t.out, q.say()); err != nil {
+		if q.Say != nil {
+			if _, err := fmt.Fprintln(t.out, q.Say()); err != nil {
 				return err
 			}
 		}
-		if err := t.askLine(ctx, q.field); err != nil {
+		if err := t.askLine(ctx, q.Field); err != nil {
 			return err
 		}
 	}
@@ -303,7 +322,7 @@ func (t *terminal) askLine(ctx context.Context, field huh.Field) error {
 		return context.Cause(ctx)
 	case err := <-done:
 		if err == nil && t.ended {
-			err = errStopped
+			err = ErrStopped
 		}
 		return err
 	}

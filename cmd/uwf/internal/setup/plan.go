@@ -25,8 +25,8 @@ type Answers struct {
 	Repo      bool   // into the repository's file
 }
 
-// findPreset is what is known of a provider.
-func findPreset(name string) (engine.Preset, bool) {
+// ProviderNamed is what is known of a provider.
+func ProviderNamed(name string) (engine.Preset, bool) {
 	for _, p := range engine.Presets() {
 		if p.Name == name {
 			return p, true
@@ -35,7 +35,7 @@ func findPreset(name string) (engine.Preset, bool) {
 	return engine.Preset{Name: custom, Label: "Any other, by its address", Kind: engine.OpenAI}, name == custom
 }
 
-func presetNames() []string {
+func ProviderNames() []string {
 	var out []string
 	for _, p := range engine.Presets() {
 		out = append(out, p.Name)
@@ -43,9 +43,9 @@ func presetNames() []string {
 	return append(out, custom)
 }
 
-// completePreset fills in what the preset knows.
-func (a *Answers) completePreset() {
-	p, _ := findPreset(a.Provider)
+// Complete fills in what the preset knows.
+func (a *Answers) Complete() {
+	p, _ := ProviderNamed(a.Provider)
 	if a.BaseURL == "" {
 		a.BaseURL = p.BaseURL
 	}
@@ -63,7 +63,7 @@ func (a *Answers) completePreset() {
 
 // modelSettings is the chosen model with what is known of it.
 func (a Answers) modelSettings() engine.Model {
-	p, _ := findPreset(a.Provider)
+	p, _ := ProviderNamed(a.Provider)
 	if a.Model == p.Model.Name {
 		return p.Model
 	}

@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 
@@ -39,14 +40,21 @@ func (t Target) addressBy() string { return cmp.Or(t.AddressBy, "--base-url") }
 // Prober tests connections.
 type Prober struct {
 	Client *http.Client
-	Proxy  func(*http.Request) (*url.URL, error) // the Client's; nil: none
-	Clean  func(string) string                   // takes secrets out of what a server says
+	Clean  func(string) string // takes secrets out of what a server says
 }
 
 const (
 	probeTime = 30 * time.Second
 	maxAnswer = 1 << 20
 )
+
+// NewProber makes a Prober that reaches providers as this process is told to.
+func NewProber(f *app.Factory) Prober {
+	return Prober{Clean: f.CleanMessage, Client: NewClient(&http.Transport{
+		Proxy: f.Proxy, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+	})}
+}
 
 // NewClient makes a client that follows no redirect: a key must not go elsewhere.
 func NewClient(transport http.RoundTripper) *http.Client {
@@ -57,9 +65,9 @@ func NewClient(transport http.RoundTripper) *http.Client {
 func (p Prober) Test(ctx context.Context, t Target) error {
 	tctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	fail := p.askOnce(tctx, t, t.limitField())
+	fail := p.askOnce(tctx, t, maxTokens)
 	if fail != nil && fail.Kind == kindLimitField {
-		fail = p.askOnce(tctx, t, otherField(t.limitField()))
+		fail = p.askOnce(tctx, t, maxCompletionTokens)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -92,32 +100,11 @@ func (t Target) chatPage() string {
 	return "/chat/completions"
 }
 
+// The fields that limit an answer: models that reason know the second alone, and say so.
 const (
 	maxTokens           = "max_tokens"
 	maxCompletionTokens = "max_completion_tokens"
 )
-
-// limitField is the field that limits an answer: models that reason know another
-// one than the rest.
-func (t Target) limitField() string {
-	if t.isNative() {
-		return maxTokens
-	}
-	name := t.Model[strings.LastIndexByte(t.Model, '/')+1:]
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(name, prefix) {
-			return maxCompletionTokens
-		}
-	}
-	return maxTokens
-}
-
-func otherField(field string) string {
-	if field == maxTokens {
-		return maxCompletionTokens
-	}
-	return maxTokens
-}
 
 // askOnce makes the one tiny request.
 func (p Prober) askOnce(ctx context.Context, t Target, limit string) *Failure {
@@ -126,7 +113,7 @@ func (p Prober) askOnce(ctx context.Context, t Target, limit string) *Failure {
 		"messages": []map[string]string{{"role": "user", "content": "Say ok."}},
 	})
 	if err != nil {
-		return &Failure{Kind: KindAnswer, What: err.Error()}
+		return &Failure{Kind: KindAnswer, What: err.Error(), Do: baseAdvice(t)}
 	}
 	res, fail := p.sendRequest(ctx, t, http.MethodPost, t.chatPage(), body)
 	if fail != nil {
@@ -197,7 +184,7 @@ func (p Prober) checkAnswer(t Target, res answer) *Failure {
 	} else if err == nil {
 		what = "JSON that is no answer of a model"
 	}
-	return &Failure{Kind: KindAnswer, Status: res.status, What: fmt.Sprintf("%s gave %s", t.pageURL(t.chatPage()), what), Do: baseAdvice(t)}
+	return &Failure{Kind: KindAnswer, What: fmt.Sprintf("%s gave %s", t.pageURL(t.chatPage()), what), Do: baseAdvice(t)}
 }
 
 // listModels asks for the names of the provider's models.

@@ -80,8 +80,8 @@ func TestAnswers(t *testing.T) {
 		{"payment", "openrouter", answers(402, openai("Insufficient credits", "")), KindQuota, []string{"402"}},
 		{"credit balance", "anthropic", answers(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}`), KindQuota, []string{"nothing left"}},
 		{"bad request", "openai", answers(400, openai("messages: wrong \x1b[31m"+key, "")), KindRequest, []string{"400", "[redacted:key]"}},
-		{"server", "openai", answers(503, `overloaded`), KindServer, []string{"503", "later"}},
-		{"proxy wants a password", "openai", answers(407, ``), KindProxy, []string{"HTTPS_PROXY"}},
+		{"server", "openai", answers(503, `overloaded`), KindRequest, []string{"503", "later"}},
+		{"proxy wants a password", "openai", answers(407, ``), KindRequest, []string{"HTTPS_PROXY"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			mux := http.NewServeMux()
@@ -137,7 +137,7 @@ func TestRequests(t *testing.T) {
 		field          string
 	}{
 		{Target{Kind: engine.OpenAI, Model: "gpt-4.1", Key: key}, "/chat/completions", "Authorization", "Bearer " + key, maxTokens},
-		{Target{Kind: engine.OpenAI, Model: "openai/gpt-5.1", Key: key}, "/chat/completions", "Authorization", "Bearer " + key, maxCompletionTokens},
+		{Target{Kind: engine.OpenAI, Model: "openai/gpt-5.1", Key: key}, "/chat/completions", "Authorization", "Bearer " + key, "retry"},
 		{Target{Kind: engine.OpenAI, Model: "new-one", Key: key}, "/chat/completions", "Authorization", "Bearer " + key, "retry"},
 		{Target{Kind: engine.OpenAI, Model: "qwen3"}, "/chat/completions", "Authorization", "", maxTokens},
 		{Target{Kind: engine.Anthropic, Model: "claude", Key: key}, "/v1/messages", "X-Api-Key", key, maxTokens},
@@ -210,19 +210,19 @@ func TestNoAnswer(t *testing.T) {
 		kind                 string
 		says                 []string
 	}{
-		{"refused", "custom", "http://" + refused, nil, nil, KindRefused, []string{"nothing listens on " + refused}},
-		{"ollama is not running", "ollama", "http://" + refused, nil, nil, KindRefused, []string{"ollama serve"}},
-		{"unknown name", "custom", "https://api.opnai.example", nowhere(&net.DNSError{Err: "no such host", Name: "api.opnai.example", IsNotFound: true}), nil, KindDNS, []string{"api.opnai.example is not known"}},
-		{"silent name server", "custom", "https://api.example", nowhere(&net.DNSError{Err: "timeout", Name: "api.example", IsTimeout: true}), nil, KindTimeout, []string{"did not answer"}},
-		{"silent", "custom", "https://api.example", nowhere(context.DeadlineExceeded), nil, KindTimeout, []string{"did not answer"}},
+		{"refused", "custom", "http://" + refused, nil, nil, KindUnreachable, []string{refused + " can't be reached", "refused"}},
+		{"ollama is not running", "ollama", "http://" + refused, nil, nil, KindUnreachable, []string{"ollama serve"}},
+		{"unknown name", "custom", "https://api.opnai.example", nowhere(&net.DNSError{Err: "no such host", Name: "api.opnai.example", IsNotFound: true}), nil, KindUnreachable, []string{"api.opnai.example: no such host", "slip of the finger"}},
+		{"silent name server", "custom", "https://api.example", nowhere(&net.DNSError{Err: "timeout", Name: "api.example", IsTimeout: true}), nil, KindUnreachable, []string{"timeout"}},
+		{"silent", "custom", "https://api.example", nowhere(context.DeadlineExceeded), nil, KindUnreachable, []string{"did not answer"}},
 		{"no way", "custom", "https://api.example", nowhere(&net.OpError{Op: "dial", Err: errors.New("network is unreachable")}), nil, KindUnreachable, []string{"network is unreachable"}},
 		{"cut off", "custom", cutting.URL, nil, nil, KindUnreachable, []string{"EOF"}},
-		{"unknown certificate", "custom", secure.URL, &http.Transport{}, nil, KindTLS, []string{"signed by nobody", "SSL_CERT_FILE"}},
-		{"another name's certificate", "custom", secure.URL, otherName, nil, KindTLS, []string{"for another name"}},
-		{"no TLS", "custom", strings.Replace(plain.URL, "http", "https", 1), &http.Transport{}, nil, KindTLS, []string{"does not speak TLS"}},
-		{"TLS where none is expected", "custom", strings.Replace(secure.URL, "https", "http", 1), nil, nil, KindTLS, []string{"https://"}},
-		{"proxy is not there", "custom", "https://api.example", nil, via("http://" + refused), KindProxy, []string{"HTTPS_PROXY", "NO_PROXY"}},
-		{"proxy refuses", "custom", "https://api.example", nil, via(refusing.URL), KindProxy, []string{"Forbidden", "NO_PROXY"}},
+		{"unknown certificate", "custom", secure.URL, &http.Transport{}, nil, KindUnreachable, []string{"signed by unknown authority", "SSL_CERT_FILE"}},
+		{"another name's certificate", "custom", secure.URL, otherName, nil, KindUnreachable, []string{"not other.example"}},
+		{"no TLS", "custom", strings.Replace(plain.URL, "http", "https", 1), &http.Transport{}, nil, KindUnreachable, []string{"server gave HTTP response", "http://"}},
+		{"TLS where none is expected", "custom", strings.Replace(secure.URL, "https", "http", 1), nil, nil, KindRequest, []string{"HTTP request to an HTTPS server"}},
+		{"proxy is not there", "custom", "https://api.example", nil, via("http://" + refused), KindUnreachable, []string{"HTTPS_PROXY", "NO_PROXY"}},
+		{"proxy refuses", "custom", "https://api.example", nil, via(refusing.URL), KindUnreachable, []string{"Forbidden", "NO_PROXY"}},
 		{"no address", "custom", "http://[", nil, nil, KindAddress, []string{"is no address"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestNoAnswer(t *testing.T) {
 			if transport == nil {
 				transport = &http.Transport{Proxy: x.proxy}
 			}
-			p := Prober{Client: NewClient(transport), Proxy: x.proxy, Clean: clean(t)}
+			p := Prober{Client: NewClient(transport), Clean: clean(t)}
 			check(t, p.Test(t.Context(), Target{Provider: x.provider, Kind: engine.OpenAI, BaseURL: x.base, Model: "m", Key: key, KeyName: "K"}), x.kind, x.says)
 		})
 	}

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -83,7 +81,7 @@ Providers:
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.Answers.Provider, "provider", "", "the `PROVIDER`: "+strings.Join(presetNames(), ", "))
+	fl.StringVar(&o.Answers.Provider, "provider", "", "the `PROVIDER`: "+strings.Join(ProviderNames(), ", "))
 	fl.StringVar(&o.Answers.BaseURL, "base-url", "", "its `ADDRESS`, where it is another than the usual one")
 	fl.StringVar(&o.Answers.Model, "model", "", "the `MODEL`, as the provider calls it")
 	fl.StringVar(&o.Answers.APIKeyEnv, "api-key-env", "", "the variable (`NAME`) that holds the key")
@@ -135,23 +133,16 @@ func (o *Options) takeFactory(f *app.Factory) {
 	o.Lookup = func(name string) (string, string, error) { return lookupVariable(f, name) }
 	o.Agents = func(name string) ([]string, bool) { return isAgentName(f, name) }
 	o.Test = func(ctx context.Context, t Target) error {
-		p := Prober{Client: NewClient(newTransport(f)), Proxy: f.Proxy, Clean: o.Clean}
+		p := NewProber(f)
+		p.Clean = o.Clean // knows the key by now
 		return p.Test(ctx, t)
 	}
-	if f.IO.InTTY && f.IO.ErrTTY {
-		plain := f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""
-		o.Ask = (&terminal{in: f.IO.In, out: f.IO.Err, plain: plain}).askAll
+	if t := newTerminal(f); t != nil {
+		o.Ask = t.askAll
 	}
 }
 
 const maxKey = 8 << 10
-
-func newTransport(f *app.Factory) *http.Transport {
-	return &http.Transport{
-		Proxy: f.Proxy, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true,
-	}
-}
 
 // lookupVariable finds a variable in the environment, else in ~/.uwf/.env.
 func lookupVariable(f *app.Factory, name string) (value, where string, err error) {
@@ -247,8 +238,8 @@ func (o *Options) checkFlags(a *Answers) error {
 	if o.KeyFrom != "" && o.KeyFrom != "-" {
 		return app.Usagef("--api-key takes no key: other processes can read it on a command line, and shells remember it; give --api-key - and the key on stdin")
 	}
-	if _, ok := findPreset(a.Provider); a.Provider != "" && !ok {
-		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.Near(a.Provider, presetNames()), Hint: "there are " + strings.Join(presetNames(), ", ")}
+	if _, ok := ProviderNamed(a.Provider); a.Provider != "" && !ok {
+		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.Near(a.Provider, ProviderNames()), Hint: "there are " + strings.Join(ProviderNames(), ", ")}
 	}
 	if a.APIKeyEnv != "" {
 		if err := checkEnvName(a.APIKeyEnv); err != nil {
@@ -285,7 +276,7 @@ func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 			a.Key = key
 		}
 	}
-	a.completePreset()
+	a.Complete()
 	return nil
 }
 
@@ -293,19 +284,19 @@ func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 func (o *Options) missingFlags(a Answers) []string {
 	var out []string
 	if a.Provider == "" {
-		out = append(out, "--provider NAME ("+strings.Join(presetNames(), ", ")+")")
+		out = append(out, "--provider NAME ("+strings.Join(ProviderNames(), ", ")+")")
 	}
-	if p, ok := findPreset(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
+	if p, ok := ProviderNamed(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
 		out = append(out, "--base-url ADDRESS")
 	}
-	if p, ok := findPreset(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
+	if p, ok := ProviderNamed(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
 		out = append(out, "--model NAME")
 	}
 	return out
 }
 
 func (o *Options) checkAnswers(a Answers) error {
-	if p, _ := findPreset(a.Provider); p.APIKeyEnv == "" && a.Provider != custom && (a.Key != "" || a.APIKeyEnv != "") {
+	if p, _ := ProviderNamed(a.Provider); p.APIKeyEnv == "" && a.Provider != custom && (a.Key != "" || a.APIKeyEnv != "") {
 		return app.Usagef("%s needs no key: leave --api-key and --api-key-env out", a.Provider)
 	}
 	if a.Agent == "" {
@@ -361,7 +352,7 @@ func (o *Options) hideKey(key string) error {
 
 // testConnection tries the connection as the agent will use it.
 func (o *Options) testConnection(ctx context.Context, a Answers, key, name string) error {
-	p, _ := findPreset(a.Provider)
+	p, _ := ProviderNamed(a.Provider)
 	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name,
 		Chat: a.Agent == "" || a.Agent == engine.DefaultAgent}
 	began := o.Now()
