@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -76,63 +77,70 @@ type place struct {
 	step node.Hash // empty: all of the thread
 }
 
-// source says where a command looks for nodes.
-type source struct {
-	Store func(context.Context) (*gitcas.Store, error)
-	Where string // THREAD or THREAD:N; empty: everywhere
-	Hash  string
+// LookOptions are what the commands work with that look for a node.
+type LookOptions struct {
+	Store   func(context.Context) (*gitcas.Store, error)
+	Printer output.Printer
+	Where   string // THREAD or THREAD:N; empty: everywhere
+	Hash    string
 }
 
-// takeArgs takes the arguments of a command: [THREAD[:N]] HASH.
-func (s *source) takeArgs(args []string) {
-	s.Hash = args[len(args)-1]
-	if len(args) > 1 {
-		s.Where = args[0]
+// newLookCmd makes a command that looks for a node. A runF that is not nil replaces the run.
+func newLookCmd(f *app.Factory, verb, short, long string, examples []string, run, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	o := &LookOptions{Store: f.Store}
+	return &cobra.Command{
+		Use: verb + " [THREAD[:N]] HASH", Short: short, Long: long + "\n\n" + whereHelp,
+		Example: "  uwf cas " + verb + " " + strings.Join(examples, "\n  uwf cas "+verb+" "),
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: app.Run(o, runF, run, func(args []string) {
+			o.Printer, o.Hash = f.Printer(), args[len(args)-1]
+			if len(args) > 1 {
+				o.Where = args[0]
+			}
+		}),
 	}
 }
 
 // whereHelp is what the commands' help says of their first argument.
-const whereHelp = `
-
-A hash is looked up among the shared nodes, in all live threads, and among the steps of
+const whereHelp = `A hash is looked up among the shared nodes, in all live threads, and among the steps of
 ended ones. With THREAD, or THREAD:N, it is looked up there alone: in all of a thread, or
 in what its step N refers to. That decides where one hash names several nodes: a hash
 has 64 bits, and who chooses a text can choose its hash.`
 
 // openNodes makes the nodes findable. Nodes that every uwf knows are found without a store, so a
 // missing one is no error yet.
-func (s *source) openNodes(ctx context.Context) (*nodes, error) {
+func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
 	l := &nodes{ctx: ctx}
-	store, err := s.Store(ctx)
+	store, err := o.Store(ctx)
 	if err == nil {
 		l.tip, err = store.Load(ctx)
 	}
 	switch {
-	case errors.Is(err, gitcas.ErrNoStore) && s.Where == "":
+	case errors.Is(err, gitcas.ErrNoStore) && o.Where == "":
 		return l, nil
 	case err != nil:
 		return nil, err
 	}
 	l.store = store
-	if s.Where == "" {
+	if o.Where == "" {
 		return l, nil
 	}
-	return l, l.enterThread(s.Where)
+	return l, l.enterThread(o.Where)
 }
 
 // openHash is the hash that was named, with the nodes to look for it in.
-func (s *source) openHash(ctx context.Context) (node.Hash, *nodes, error) {
-	h, err := node.ParseHash(s.Hash)
+func (o *LookOptions) openHash(ctx context.Context) (node.Hash, *nodes, error) {
+	h, err := node.ParseHash(o.Hash)
 	if err != nil {
 		return "", nil, app.Usagef("%w", err)
 	}
-	l, err := s.openNodes(ctx)
+	l, err := o.openNodes(ctx)
 	return h, l, err
 }
 
 // readNode finds the node that was named.
-func (s *source) readNode(ctx context.Context) (found, error) {
-	h, l, err := s.openHash(ctx)
+func (o *LookOptions) readNode(ctx context.Context) (found, error) {
+	h, l, err := o.openHash(ctx)
 	if err != nil {
 		return found{}, err
 	}

@@ -14,10 +14,10 @@ func TestArgumentsReachTheRun(t *testing.T) {
 	f := &app.Factory{IO: app.IO{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
 	ctx := t.Context()
 
-	var get *GetOptions
-	cmd := NewCmdGet(f, func(_ context.Context, o *GetOptions) error { get = o; return nil })
-	cmd.SetArgs([]string{"T:2", "HASH", "--payload"})
-	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || !get.Payload || get.Where != "T:2" || get.Store == nil {
+	var get *LookOptions
+	cmd := NewCmdGet(f, func(_ context.Context, o *LookOptions) error { get = o; return nil })
+	cmd.SetArgs([]string{"T:2", "HASH"})
+	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || get.Where != "T:2" || get.Store == nil {
 		t.Errorf("get: %+v, %v", get, err)
 	}
 
@@ -34,10 +34,10 @@ func TestArgumentsReachTheRun(t *testing.T) {
 		t.Errorf("put-text: %+v, %v", put, err)
 	}
 
-	var verify *VerifyOptions
-	cmd = NewCmdVerify(f, func(_ context.Context, o *VerifyOptions) error { verify = o; return nil })
-	cmd.SetArgs([]string{"--deep", "HASH"})
-	if err := cmd.ExecuteContext(ctx); err != nil || verify.Hash != "HASH" || !verify.Deep || verify.Where != "" {
+	var verify *LookOptions
+	cmd = NewCmdVerify(f, func(_ context.Context, o *LookOptions) error { verify = o; return nil })
+	cmd.SetArgs([]string{"HASH"})
+	if err := cmd.ExecuteContext(ctx); err != nil || verify.Hash != "HASH" || verify.Where != "" {
 		t.Errorf("verify: %+v, %v", verify, err)
 	}
 }

@@ -7,40 +7,27 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// GetOptions are what `uwf cas get` works with.
-type GetOptions struct {
-	source
-	Printer   output.Printer
-	Payload   bool
-	Timestamp bool
-}
-
 // NewCmdGet makes `uwf cas get`. A runF that is not nil replaces the run.
-func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
-	o := &GetOptions{source: source{Store: f.Store}}
-	cmd := &cobra.Command{
-		Use:   "get [THREAD[:N]] HASH",
-		Short: "Print a node",
-		Long: `Print a node: its type and payload, and with --timestamp when it was made, which its
-hash doesn't tell.` + whereHelp,
-		Example: "  uwf cas get 9W3MGR3184QYE\n  uwf cas get --payload 9W3MGR3184QYE\n  uwf cas get @latest:1 7VQ43ZSJTEWA7",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, getRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
-	}
-	cmd.Flags().BoolVar(&o.Timestamp, "timestamp", false, "print when the node was made, in milliseconds")
-	cmd.Flags().BoolVar(&o.Payload, "payload", false, "print the payload alone")
+func NewCmdGet(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	var payload, timestamp bool
+	cmd := newLookCmd(f, "get", "Print a node", `Print a node: its type and payload, and with --timestamp when it was made, which its
+hash doesn't tell.`, []string{"9W3MGR3184QYE", "--payload 9W3MGR3184QYE", "@latest:1 7VQ43ZSJTEWA7"},
+		func(ctx context.Context, o *LookOptions) error { return getRun(ctx, o, payload, timestamp) }, runF)
+	cmd.Flags().BoolVar(&timestamp, "timestamp", false, "print when the node was made, in milliseconds")
+	cmd.Flags().BoolVar(&payload, "payload", false, "print the payload alone")
 	return cmd
 }
 
-func getRun(ctx context.Context, o *GetOptions) error {
+func getRun(ctx context.Context, o *LookOptions, payload, timestamp bool) error {
 	f, err := o.readNode(ctx)
 	if err != nil {
 		return err
 	}
 	n := f.Node
-	if o.Payload {
+	if payload {
 		return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) {
 			if s, ok := n.Payload.(string); ok {
 				w.Println(s)
@@ -50,7 +37,7 @@ func getRun(ctx context.Context, o *GetOptions) error {
 		})
 	}
 	out := nodeJSON{Type: n.Type, Payload: ordered{n.Payload}}
-	if o.Timestamp {
+	if timestamp {
 		out.Timestamp = &n.Timestamp
 	}
 	p := o.Printer
@@ -58,4 +45,27 @@ func getRun(ctx context.Context, o *GetOptions) error {
 		p.Format = output.JSON // there is no better text of it
 	}
 	return p.Print(out, nil)
+}
+
+// ordered is a payload that is marshalled with its keys in canonical order.
+type ordered struct{ payload any }
+
+// MarshalJSON implements json.Marshaler.
+func (o ordered) MarshalJSON() ([]byte, error) { return node.FormatJSON(o.payload) }
+
+// nodeJSON is a node as it is printed: the keys of its file, in their order.
+type nodeJSON struct {
+	Type      node.Hash `json:"type"`
+	Payload   ordered   `json:"payload"`
+	Timestamp *int64    `json:"timestamp,omitempty"` // only where it was asked for
+}
+
+// printJSON writes a payload as indented JSON.
+func printJSON(w *output.Writer, payload any) {
+	b, err := node.FormatJSON(payload)
+	if err != nil {
+		w.Fail(err)
+		return
+	}
+	w.Printf("%s", b)
 }

@@ -12,24 +12,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// HasOptions are what `uwf cas has` works with.
-type HasOptions struct {
-	source
-	Printer output.Printer
-}
-
 // NewCmdHas makes `uwf cas has`. A runF that is not nil replaces the run.
-func NewCmdHas(f *app.Factory, runF func(context.Context, *HasOptions) error) *cobra.Command {
-	o := &HasOptions{source: source{Store: f.Store}}
-	cmd := &cobra.Command{
-		Use:     "has [THREAD[:N]] HASH",
-		Short:   "Tell whether a node is there",
-		Long:    "Tell whether a node is there: exit code 0 if it is, 1 if it is not." + whereHelp,
-		Example: "  uwf cas has 9W3MGR3184QYE\n  uwf cas has 9W3MGR3184QYE && echo there",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, hasRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
-	}
-	return cmd
+func NewCmdHas(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	return newLookCmd(f, "has", "Tell whether a node is there", "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
+		[]string{"9W3MGR3184QYE", "9W3MGR3184QYE && echo there"}, hasRun, runF)
 }
 
 // presence is the JSON of `uwf cas has`.
@@ -37,7 +23,7 @@ type presence struct {
 	Exists bool `json:"exists"`
 }
 
-func hasRun(ctx context.Context, o *HasOptions) error {
+func hasRun(ctx context.Context, o *LookOptions) error {
 	h, l, err := o.openHash(ctx)
 	if err != nil {
 		return err

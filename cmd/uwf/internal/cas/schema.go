@@ -3,12 +3,15 @@ package cas
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -52,4 +55,95 @@ func (l *nodes) listSchemas(ctx context.Context) ([]schemaInfo, error) {
 	return slices.SortedFunc(maps.Values(all), func(a, b schemaInfo) int {
 		return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Hash, b.Hash))
 	}), nil
+}
+
+// NewCmdSchemaList makes `uwf cas schema list`. A runF that is not nil replaces the run.
+func NewCmdSchemaList(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	o := &LookOptions{Store: f.Store}
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the schemas",
+		Long:    "List the schemas that every uwf knows, and those among the shared nodes.",
+		Example: "  uwf cas schema list",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, schemaListRun, func([]string) { o.Printer = f.Printer() }),
+	}
+}
+
+func schemaListRun(ctx context.Context, o *LookOptions) error {
+	l, err := o.openNodes(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := l.listSchemas(ctx)
+	if err != nil {
+		return err
+	}
+	return o.Printer.Print(list, func(w *output.Writer) {
+		rows := make([][]string, len(list))
+		for i, s := range list {
+			from := "shared"
+			if s.BuiltIn {
+				from = "built in"
+			}
+			rows[i] = []string{string(s.Hash), s.Title, from}
+		}
+		w.Table([]string{"HASH", "TITLE", "FROM"}, rows)
+	})
+}
+
+// NewCmdSchemaGet makes `uwf cas schema get`. A runF that is not nil replaces the run.
+func NewCmdSchemaGet(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	o := &LookOptions{Store: f.Store}
+	return &cobra.Command{
+		Use:     "get HASH|TITLE",
+		Short:   "Print a schema",
+		Long:    "Print a schema as JSON. A title will do where only one schema has it.",
+		Example: "  uwf cas schema get 108DB063KRQWW\n  uwf cas schema get builtin-detail",
+		Args:    cobra.ExactArgs(1),
+		RunE:    app.Run(o, runF, schemaGetRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+	}
+}
+
+func schemaGetRun(ctx context.Context, o *LookOptions) error {
+	l, err := o.openNodes(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := l.findSchema(ctx, o.Hash)
+	if err != nil {
+		return err
+	}
+	return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) { printJSON(w, n.Payload) })
+}
+
+// findSchema finds a schema by hash or title.
+func (l *nodes) findSchema(ctx context.Context, name string) (node.Node, error) {
+	if h := node.Hash(name); h.Valid() {
+		n, err := l.Get(h)
+		switch {
+		case err == nil && n.Type != node.MetaSchema:
+			return n, app.Usagef("node %s is no schema: its type is %s (see: uwf cas get %s)", h, n.Type, h)
+		case !errors.Is(err, node.ErrNotFound):
+			return n, err
+		}
+	}
+	all, err := l.listSchemas(ctx)
+	if err != nil {
+		return node.Node{}, err
+	}
+	var hits, titles []string
+	for _, s := range all {
+		titles = append(titles, s.Title)
+		if s.Title == name {
+			hits = append(hits, string(s.Hash))
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return node.Node{}, &app.UnknownError{What: "schema", ID: name, Near: app.Near(name, titles), See: "uwf cas schema list"}
+	case 1:
+		return l.Get(node.Hash(hits[0]))
+	}
+	return node.Node{}, app.Usagef("%d schemas have the title %q: name one by its hash: %s", len(hits), name, strings.Join(hits, ", "))
 }

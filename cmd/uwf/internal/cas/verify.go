@@ -11,27 +11,14 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// VerifyOptions are what `uwf cas verify` works with.
-type VerifyOptions struct {
-	source
-	Printer output.Printer
-	Deep    bool
-}
-
 // NewCmdVerify makes `uwf cas verify`. A runF that is not nil replaces the run.
-func NewCmdVerify(f *app.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
-	o := &VerifyOptions{source: source{Store: f.Store}}
-	cmd := &cobra.Command{
-		Use:   "verify [THREAD[:N]] HASH",
-		Short: "Check a node's hash and schema",
-		Long: `Check that a node's content hashes to its address and fits its schema, and that it is
+func NewCmdVerify(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	var deep bool
+	cmd := newLookCmd(f, "verify", "Check a node's hash and schema", `Check that a node's content hashes to its address and fits its schema, and that it is
 the one that the record which refers to it means, by its SHA-256. With --deep, check
-everything that it reaches too. Exit code 5 if something is wrong.` + whereHelp,
-		Example: "  uwf cas verify 9W3MGR3184QYE\n  uwf cas verify --deep 9W3MGR3184QYE",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, verifyRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
-	}
-	cmd.Flags().BoolVar(&o.Deep, "deep", false, "check everything that the node reaches")
+everything that it reaches too. Exit code 5 if something is wrong.`, []string{"9W3MGR3184QYE", "--deep 9W3MGR3184QYE"},
+		func(ctx context.Context, o *LookOptions) error { return verifyRun(ctx, o, deep) }, runF)
+	cmd.Flags().BoolVar(&deep, "deep", false, "check everything that the node reaches")
 	return cmd
 }
 
@@ -43,7 +30,7 @@ type verdict struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-func verifyRun(ctx context.Context, o *VerifyOptions) error {
+func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 	h, l, err := o.openHash(ctx)
 	if err != nil {
 		return err
@@ -59,7 +46,7 @@ func verifyRun(ctx context.Context, o *VerifyOptions) error {
 		if err := errors.Join(node.Verify(h, n), schemas.Check(f.getterIn(ctx, at), n)); err != nil {
 			return err
 		}
-		if !o.Deep {
+		if !deep {
 			return node.ErrSkip
 		}
 		return nil

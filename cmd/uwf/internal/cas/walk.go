@@ -11,25 +11,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// WalkOptions are what `uwf cas walk` works with.
-type WalkOptions struct {
-	source
-	Printer output.Printer
-}
-
 // NewCmdWalk makes `uwf cas walk`. A runF that is not nil replaces the run.
-func NewCmdWalk(f *app.Factory, runF func(context.Context, *WalkOptions) error) *cobra.Command {
-	o := &WalkOptions{source: source{Store: f.Store}}
-	cmd := &cobra.Command{
-		Use:   "walk [THREAD[:N]] HASH",
-		Short: "List everything that a node reaches",
-		Long: `List a node and everything that it reaches by references and types, each once,
-parents before children. A node that is missing is an error.` + whereHelp,
-		Example: "  uwf cas walk 9W3MGR3184QYE",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, walkRun, func(args []string) { o.takeArgs(args); o.Printer = f.Printer() }),
-	}
-	return cmd
+func NewCmdWalk(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
+	return newLookCmd(f, "walk", "List everything that a node reaches", `List a node and everything that it reaches by references and types, each once,
+parents before children. A node that is missing is an error.`, []string{"9W3MGR3184QYE"}, walkRun, runF)
 }
 
 // visited is one node of a walk.
@@ -45,7 +30,7 @@ type reached struct {
 	Nodes  []visited   `json:"nodes"` // the same, with what they are
 }
 
-func walkRun(ctx context.Context, o *WalkOptions) error {
+func walkRun(ctx context.Context, o *LookOptions) error {
 	f, err := o.readNode(ctx)
 	if err != nil {
 		return err
