@@ -4,8 +4,12 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,4 +76,51 @@ func (o Options) newProcess(args []string) agents.Process {
 // lookupEnv returns the last value of a variable.
 func (o Options) lookupEnv(name string) string {
 	return agents.Getenv(o.Environ, name)
+}
+
+// readStart reads at most that many bytes of a file, or of stdin ("-"). Relative names are
+// those of the folder that the command was called in.
+func (o Options) readStart(name string, limit int64) ([]byte, error) {
+	r := o.Stdin
+	if name != "-" {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(o.Dir, name)
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	return io.ReadAll(io.LimitReader(r, limit))
+}
+
+// readWhole is readStart for a file that must not be larger.
+func (o Options) readWhole(name string, limit int64) ([]byte, error) {
+	b, err := o.readStart(name, limit+1)
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", name, limit)
+	}
+	return b, err
+}
+
+func newBuiltinCmd(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "builtin THREAD-ID ROLE",
+		Short: "Chat with tools, over the gateway's OpenAI-compatible URL",
+		Long: `Chat with tools, over the gateway's OpenAI-compatible URL.
+
+Tools: read_file, write_file, edit_file, list_dir, glob, grep, and run_command
+where ` + agents.EnvAllowShell + `=1 or the configuration's allowShell permits it. Anthropic's models are
+reached at their OpenAI-compatible address.`,
+		Example: `  uwf thread step 01JY0000000000000000000000 --agent builtin
+  uwf agent builtin 01JY0000000000000000000000 developer`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a := &builtin.Agent{Transport: o.Transport}
+			defer func() { err = errors.Join(err, a.Close()) }()
+			return agents.Run(cmd.Context(), a, o.newProcess(args))
+		},
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -98,9 +96,9 @@ the gateway counted goes before it. Without costUsd the cost is unknown.`,
 }
 
 func (o commitOptions) runCommit(ctx context.Context) (err error) {
-	text, err := o.readAnswer()
+	text, err := o.readStart(o.file, agents.MaxAnswer+1) // of a longer one it is said as of others that can't be taken
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the answer: %w", err)
 	}
 	usage, err := parseUsage(o.usage)
 	if err != nil {
@@ -115,7 +113,7 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a := agents.Answer{Text: text, Detail: detail, Usage: usage}
+	a := agents.Answer{Text: string(text), Detail: detail, Usage: usage}
 	handle, err := agents.Commit(c, stage, a)
 	var bad *agents.AnswerError
 	if errors.As(err, &bad) {
@@ -164,24 +162,6 @@ func (o commitOptions) printComplaint(bad *agents.AnswerError) error {
 func (o commitOptions) printNote(text string) error {
 	_, err := fmt.Fprintf(o.Stderr, "uwf: %s\n", output.Clean(text))
 	return err
-}
-
-// readAnswer reads what the agent wrote, up to a byte more than is taken.
-func (o commitOptions) readAnswer() (string, error) {
-	r := o.Stdin
-	if o.file != "-" {
-		f, err := os.Open(o.file)
-		if err != nil {
-			return "", fmt.Errorf("reading the answer: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		r = f
-	}
-	b, err := io.ReadAll(io.LimitReader(r, agents.MaxAnswer+1))
-	if err != nil {
-		return "", fmt.Errorf("reading the answer: %w", err)
-	}
-	return string(b), nil
 }
 
 func parseUsage(text string) (record.Usage, error) {

@@ -3,8 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,14 +66,7 @@ A payload that does not fit its schema is refused, with the reason.`,
 	}
 }
 
-func typeNames() []string {
-	var out []string
-	for name := range nodeTypes() {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
+func typeNames() []string { return slices.Sorted(maps.Keys(nodeTypes())) }
 
 // openContext opens the task's folder. Outside of a step there is none.
 func (o Options) openContext() (*agents.Context, error) {
@@ -112,7 +104,7 @@ func (o Options) stageDetail(stage *agents.Stage, file string) (node.Hash, error
 
 // stageNodes stages the nodes of a file, or of stdin, in their order.
 func (o Options) stageNodes(stage *agents.Stage, file string) ([]node.Hash, error) {
-	b, err := o.readNodes(file)
+	b, err := o.readWhole(file, maxDetail)
 	if err != nil {
 		return nil, err
 	}
@@ -136,23 +128,6 @@ func (o Options) stageNodes(stage *agents.Stage, file string) ([]node.Hash, erro
 		return nil, errors.New("it holds no node")
 	}
 	return out, nil
-}
-
-func (o Options) readNodes(file string) ([]byte, error) {
-	r := o.Stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }()
-		r = f
-	}
-	b, err := io.ReadAll(io.LimitReader(r, maxDetail+1))
-	if err == nil && len(b) > maxDetail {
-		err = fmt.Errorf("it is larger than %d bytes", maxDetail)
-	}
-	return b, err
 }
 
 func stageNode(stage *agents.Stage, v any) (node.Hash, error) {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -49,35 +47,13 @@ Filters see neither the environment nor any file that is not named like this.`,
 			if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" }) {
 				return cmd.Help()
 			}
-			q, err := parseJQ(args, o.readFile)
+			q, err := parseJQ(args, func(name string) ([]byte, error) { return o.readWhole(name, maxJSON) })
 			if err != nil {
 				return &app.UsageError{Err: fmt.Errorf("uwf agent jq: %w", err)}
 			}
 			return q.runFilter(cmd.Context(), o.Stdout)
 		},
 	}
-}
-
-// readFile is what a file holds; "-": stdin. Relative names are those of the folder
-// that the command was called in.
-func (o Options) readFile(name string) ([]byte, error) {
-	r := o.Stdin
-	if name != "-" {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(o.Dir, name)
-		}
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }()
-		r = f
-	}
-	b, err := io.ReadAll(io.LimitReader(r, maxJSON+1))
-	if err == nil && len(b) > maxJSON {
-		err = fmt.Errorf("%s is larger than %d bytes", name, maxJSON)
-	}
-	return b, err
 }
 
 // jqCall is one call of `uwf agent jq`.
