@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 
@@ -47,17 +48,26 @@ func parsePath(text string) (engine.Path, engine.Info, error) {
 }
 
 // allWarnings are those of all settings, and which providers get no key here.
-func allWarnings(c *engine.Config) []string {
+func allWarnings(f *app.Factory, c *engine.Config) []string {
 	out := slices.Clone(c.Warnings)
 	for _, p := range c.Withheld() {
 		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
 	}
+	for i, w := range out {
+		out[i] = f.CleanMessage(w)
+	}
 	return out
+}
+
+func writeWarnings(w *output.Writer, warnings []string) {
+	for _, text := range warnings {
+		w.Warn("warning: " + strings.TrimRight(text, "\n") + "\n")
+	}
 }
 
 // shortenPath writes a file as people would: relative to where they are, or with ~.
 func shortenPath(f *app.Factory, file string) string {
-	if rel, err := filepath.Rel(f.Dir, file); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(f.Dir, file); file != "" && err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
 	if home := f.Getenv("HOME"); home != "" {

@@ -13,15 +13,13 @@ import (
 
 // GetOptions are what `uwf config get` works with.
 type GetOptions struct {
-	Printer output.Printer
-	Config  func() (*engine.Config, error)
-	Clean   func(string) string
+	Factory *app.Factory
 	Path    string
 }
 
 // NewCmdGet makes `uwf config get`. A runF that is not nil replaces the run.
 func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
-	o := &GetOptions{Config: f.Config, Clean: f.CleanMessage}
+	o := &GetOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "get PATH",
 		Short: "Print one setting as it is in effect",
@@ -32,13 +30,7 @@ has set, and that has no default, prints null. Keys are never printed: of them i
   uwf config get state
   uwf config get 'models."gpt-4.1".window'`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Printer = args[0], f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return getRun(cmd.Context(), o)
-		},
+		RunE: app.Run(o, runF, getRun, func(args []string) { o.Path = args[0] }),
 	}
 }
 
@@ -47,7 +39,7 @@ func getRun(_ context.Context, o *GetOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.Config()
+	c, err := o.Factory.Config()
 	if err != nil {
 		return err
 	}
@@ -59,13 +51,13 @@ func getRun(_ context.Context, o *GetOptions) error {
 		if len(v.Path) < len(p) || !slices.Equal(v.Path[:len(p)], p) {
 			continue
 		}
-		x := cleanValue(o.Clean, v.Value)
+		x := cleanValue(o.Factory.CleanMessage, v.Value)
 		if v.Secret {
 			x = keyState(v.Set)
 		}
 		out = putValue(out, v.Path[len(p):], x)
 	}
-	return o.Printer.Print(out, func(w *output.Writer) {
+	return o.Factory.Printer().Print(out, func(w *output.Writer) {
 		if out != nil {
 			w.Println(engine.Plain(out))
 		}

@@ -2,18 +2,17 @@ package config
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	engine "github.com/united-workforce/uwf/engine/config"
 )
 
 // PathOptions are what `uwf config path` works with.
-type PathOptions struct {
-	Printer output.Printer
-	Files   []sourceFile
-}
+type PathOptions struct{ Factory *app.Factory }
 
 // sourceFile is one file that settings are read from.
 type sourceFile struct {
@@ -24,6 +23,7 @@ type sourceFile struct {
 
 // NewCmdPath makes `uwf config path`. A runF that is not nil replaces the run.
 func NewCmdPath(f *app.Factory, runF func(context.Context, *PathOptions) error) *cobra.Command {
+	o := &PathOptions{f}
 	return &cobra.Command{
 		Use:   "path",
 		Short: "Name the files that settings are read from",
@@ -31,13 +31,7 @@ func NewCmdPath(f *app.Factory, runF func(context.Context, *PathOptions) error) 
 whether each is there: the repository's, the user's, and the user's variables.`,
 		Example: "  uwf config path\n  uwf config path --format json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := &PathOptions{Printer: f.Printer(), Files: sourceFiles(f)}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return pathRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, pathRun, func([]string) {}),
 	}
 }
 
@@ -54,8 +48,9 @@ func sourceFiles(f *app.Factory) []sourceFile {
 }
 
 func pathRun(_ context.Context, o *PathOptions) error {
-	return o.Printer.Print(o.Files, func(w *output.Writer) {
-		for _, x := range o.Files {
+	files := sourceFiles(o.Factory)
+	return o.Factory.Printer().Print(files, func(w *output.Writer) {
+		for _, x := range files {
 			note := ""
 			if !x.Exists {
 				note = "  (not there)"
@@ -63,5 +58,37 @@ func pathRun(_ context.Context, o *PathOptions) error {
 			w.Printf("%-4s  %s", x.Kind, x.File)
 			w.Faint(note + "\n")
 		}
+	})
+}
+
+// SchemaOptions are what `uwf config schema` works with.
+type SchemaOptions struct{ Factory *app.Factory }
+
+// NewCmdSchema makes `uwf config schema`. A runF that is not nil replaces the run.
+func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
+	o := &SchemaOptions{f}
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of config.yaml, for editors",
+		Long: `Print the JSON Schema of config.yaml. Editors that know YAML take it from a first line:
+
+  # yaml-language-server: $schema=` + engine.SchemaID + `
+
+or from a file that this command has written.`,
+		Example: "  uwf config schema > .uwf/config.schema.json",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, schemaRun, func([]string) {}),
+	}
+}
+
+func schemaRun(_ context.Context, o *SchemaOptions) error {
+	schema := engine.Schema()
+	return o.Factory.Printer().Print(schema, func(w *output.Writer) {
+		b, err := json.MarshalIndent(schema, "", "  ")
+		if err != nil {
+			w.Fail(err)
+			return
+		}
+		w.Println(string(b))
 	})
 }

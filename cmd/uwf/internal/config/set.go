@@ -15,12 +15,7 @@ import (
 
 // SetOptions are what `uwf config set` and `uwf config unset` work with.
 type SetOptions struct {
-	Printer output.Printer
-	Notes   *output.Writer
-	Open    func(Scope) (*File, error)
-	Read    func() (string, error) // a value from stdin
-	Clean   func(string) string
-	Load    func(engine.Sources) (*engine.Config, error)
+	Factory *app.Factory
 	User    bool
 	Repo    bool
 	Args    []string // set: path, value, path, value, …; unset: paths
@@ -64,21 +59,8 @@ with --repo out of the repository's (.uwf/config.yaml). What is not there stays 
 }
 
 func newChange(f *app.Factory, runF func(context.Context, *SetOptions) error, unset bool) *cobra.Command {
-	o := &SetOptions{
-		Unset: unset, Clean: f.CleanMessage, Load: engine.Load,
-		Open: func(s Scope) (*File, error) { return OpenFile(f, s) },
-		Read: func() (string, error) {
-			b, err := f.ReadInput("-", maxFile)
-			return strings.TrimRight(string(b), "\r\n"), err
-		},
-	}
-	cmd := &cobra.Command{RunE: func(cmd *cobra.Command, args []string) error {
-		o.Args, o.Printer, o.Notes = args, f.Printer(), f.Notes()
-		if runF != nil {
-			return runF(cmd.Context(), o)
-		}
-		return setRun(cmd.Context(), o)
-	}}
+	o := &SetOptions{Factory: f, Unset: unset}
+	cmd := &cobra.Command{RunE: app.Run(o, runF, setRun, func(args []string) { o.Args = args })}
 	cmd.Flags().BoolVar(&o.User, "user", false, "change your own file (the default)")
 	cmd.Flags().BoolVar(&o.Repo, "repo", false, "change the repository's file")
 	cmd.MarkFlagsMutuallyExclusive("user", "repo")
@@ -107,7 +89,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	if o.Repo {
 		scope = Repo
 	}
-	file, err := o.Open(scope)
+	file, err := OpenFile(o.Factory, scope)
 	if err != nil {
 		return err
 	}
@@ -123,7 +105,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 		return err
 	}
 	o.remarkEffects(file, changes)
-	return o.Printer.Print(out, func(w *output.Writer) {
+	return o.Factory.Printer().Print(out, func(w *output.Writer) {
 		if !out.Changed {
 			w.Printf("%s says that already\n", out.File)
 			return
@@ -154,9 +136,11 @@ func (o *SetOptions) readChanges(scope Scope) ([]edit.Change, []changeSetting, e
 					return nil, nil, app.Usagef("stdin can be the value of one setting only")
 				}
 				stdin = true
-				if value, err = o.Read(); err != nil {
+				b, err := o.Factory.ReadInput("-", maxFile)
+				if err != nil {
 					return nil, nil, err
 				}
+				value = strings.TrimRight(string(b), "\r\n")
 			}
 			if err := o.refuseSecret(scope, p, info, value); err != nil {
 				return nil, nil, err
@@ -171,7 +155,7 @@ func (o *SetOptions) readChanges(scope Scope) ([]edit.Change, []changeSetting, e
 				}
 				s.Secret = s.Secret || holds
 			}
-			if !s.Secret && o.Clean(value) == value {
+			if !s.Secret && o.Factory.CleanMessage(value) == value {
 				if err := c.Value.Decode(&s.Value); err != nil {
 					return nil, nil, app.Usagef("set %s: %w", p, err)
 				}
@@ -187,7 +171,7 @@ func (o *SetOptions) refuseSecret(scope Scope, p engine.Path, info engine.Info, 
 	if info.Secret && value == "" {
 		return app.Usagef("%s: nothing came on stdin", p)
 	}
-	if info.Secret || o.Clean(value) == value {
+	if info.Secret || o.Factory.CleanMessage(value) == value {
 		return nil
 	}
 	switch {
@@ -202,20 +186,19 @@ func (o *SetOptions) refuseSecret(scope Scope, p engine.Path, info engine.Info, 
 // remarkEffects says what the settings warn of now, and where a change in one file has no
 // effect because another source goes before it.
 func (o *SetOptions) remarkEffects(file *File, changes []edit.Change) {
-	c, err := o.Load(file.Sources)
+	c, err := engine.Load(file.Sources)
 	if err != nil {
 		return // what is wrong was wrong before: the next command says it
 	}
-	for _, w := range allWarnings(c) {
-		o.Notes.Printf("warning: %s\n", o.Clean(w))
-	}
+	notes := o.Factory.Notes()
+	writeWarnings(notes, allWarnings(o.Factory, c))
 	for _, v := range c.Values() {
 		for _, x := range changes {
 			if v.Path.String() != engine.Path(x.Path).String() || v.Origin.File == file.Path {
 				continue
 			}
 			if v.Origin.File != "" || v.Origin.Variable != "" && !v.Secret {
-				o.Notes.Printf("%s: in effect is what %s says\n", v.Path, v.Origin)
+				notes.Printf("%s: in effect is what %s says\n", v.Path, v.Origin)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,16 +11,11 @@ import (
 )
 
 // ShowOptions are what `uwf config show` works with.
-type ShowOptions struct {
-	Printer output.Printer
-	Config  func() (*engine.Config, error)
-	Clean   func(string) string // takes secrets out of a text
-	Shorten func(file string) string
-}
+type ShowOptions struct{ Factory *app.Factory }
 
 // NewCmdShow makes `uwf config show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Config: f.Config, Clean: f.CleanMessage, Shorten: func(file string) string { return shortenPath(f, file) }}
+	o := &ShowOptions{f}
 	return &cobra.Command{
 		Use:     "show",
 		Aliases: []string{"list"},
@@ -31,13 +25,7 @@ uwf's default; and what other sources say that it overrides. Of keys it is only 
 whether they are set, and where.`,
 		Example: "  uwf config show\n  uwf config show --format json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer = f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return showRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, showRun, func([]string) {}),
 	}
 }
 
@@ -74,7 +62,7 @@ type source struct {
 }
 
 func showRun(_ context.Context, o *ShowOptions) error {
-	c, err := o.Config()
+	c, err := o.Factory.Config()
 	if err != nil {
 		return err
 	}
@@ -82,16 +70,14 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	for _, v := range c.Values() {
 		out.Settings = append(out.Settings, o.showSetting(v))
 	}
-	for _, w := range allWarnings(c) {
-		out.Warnings = append(out.Warnings, o.Clean(w))
-	}
-	return o.Printer.Print(out, out.writeText)
+	out.Warnings = append(out.Warnings, allWarnings(o.Factory, c)...)
+	return o.Factory.Printer().Print(out, out.writeText)
 }
 
 func (o *ShowOptions) showSetting(v engine.Value) shownSetting {
-	s := shownSetting{Path: v.Path.String(), Value: cleanValue(o.Clean, v.Value), Secret: v.Secret, Set: v.Set, Source: o.showSource(v.Origin), Note: v.Note}
+	s := shownSetting{Path: v.Path.String(), Value: cleanValue(o.Factory.CleanMessage, v.Value), Secret: v.Secret, Set: v.Set, Source: o.showSource(v.Origin), Note: v.Note}
 	for _, other := range v.Others {
-		s.Others = append(s.Others, shownOther{Value: cleanValue(o.Clean, other.Value), Source: o.showSource(other.Origin)})
+		s.Others = append(s.Others, shownOther{Value: cleanValue(o.Factory.CleanMessage, other.Value), Source: o.showSource(other.Origin)})
 	}
 	return s
 }
@@ -107,16 +93,12 @@ func (o *ShowOptions) showSource(at engine.Origin) source {
 	case at.File != "":
 		s.Kind = "file"
 	}
-	at.File, at.Source = o.Shorten(at.File), o.shortSource(at.Source)
+	at.File = shortenPath(o.Factory, at.File)
+	if at.Source != engine.Environment {
+		at.Source = shortenPath(o.Factory, at.Source)
+	}
 	s.text = at.String()
 	return s
-}
-
-func (o *ShowOptions) shortSource(name string) string {
-	if name == "" || name == engine.Environment {
-		return name
-	}
-	return o.Shorten(name)
 }
 
 // cleanValue takes secrets out of texts that are not meant to hold any.
@@ -147,9 +129,7 @@ func (s shown) writeText(w *output.Writer) {
 		}
 	}
 	w.Table([]string{"SETTING", "VALUE", "FROM"}, rows)
-	for _, text := range s.Warnings {
-		w.Warn("warning: " + strings.TrimRight(text, "\n") + "\n")
-	}
+	writeWarnings(w, s.Warnings)
 }
 
 // plainValue is a value for people: never one of a secret.

@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -12,16 +11,11 @@ import (
 )
 
 // ValidateOptions are what `uwf config validate` works with.
-type ValidateOptions struct {
-	Printer output.Printer
-	Sources engine.Sources
-	Files   []sourceFile
-	Clean   func(string) string
-	Shorten func(file string) string
-}
+type ValidateOptions struct{ Factory *app.Factory }
 
 // NewCmdValidate makes `uwf config validate`. A runF that is not nil replaces the run.
 func NewCmdValidate(f *app.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
+	o := &ValidateOptions{f}
 	return &cobra.Command{
 		Use:   "validate",
 		Short: "Check the settings and say everything that is wrong",
@@ -29,14 +23,7 @@ func NewCmdValidate(f *app.Factory, runF func(context.Context, *ValidateOptions)
 together, and say everything that is wrong with its line. The exit code is 2 if anything is.`,
 		Example: "  uwf config validate\n  uwf config validate --format json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := &ValidateOptions{Printer: f.Printer(), Sources: f.ConfigSources(), Files: sourceFiles(f),
-				Clean: f.CleanMessage, Shorten: func(file string) string { return shortenPath(f, file) }}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return validateRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, validateRun, func([]string) {}),
 	}
 }
 
@@ -60,8 +47,8 @@ type problem struct {
 }
 
 func validateRun(_ context.Context, o *ValidateOptions) error {
-	v := verdict{Files: o.Files, Problems: []problem{}, Warnings: []string{}}
-	c, err := engine.Load(o.Sources)
+	v := verdict{Files: sourceFiles(o.Factory), Problems: []problem{}, Warnings: []string{}}
+	c, err := engine.Load(o.Factory.ConfigSources())
 	var invalid *engine.InvalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -71,22 +58,20 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 	case err != nil:
 		return err
 	default:
-		v.OK = true
-		for _, w := range allWarnings(c) {
-			v.Warnings = append(v.Warnings, o.Clean(w))
-		}
+		v.OK, v.Warnings = true, append(v.Warnings, allWarnings(o.Factory, c)...)
 	}
-	if err := o.Printer.Print(v, v.writeText); err != nil || v.OK {
+	if err := o.Factory.Printer().Print(v, v.writeText); err != nil || v.OK {
 		return err
 	}
 	return &app.Exit{Code: app.CodeUsage}
 }
 
 func (o *ValidateOptions) newProblem(p engine.Problem) problem {
-	out := problem{File: p.File, Line: p.Line, Column: p.Col, Path: p.Path, Message: o.Clean(p.Message), Fix: o.Clean(p.Fix), short: o.Shorten(p.File)}
+	clean := o.Factory.CleanMessage
+	out := problem{File: p.File, Line: p.Line, Column: p.Col, Path: p.Path, Message: clean(p.Message), Fix: clean(p.Fix), short: shortenPath(o.Factory, p.File)}
 	if p.Line > 0 {
-		if data, err := o.Sources.ReadFile(p.File); err == nil {
-			out.source, out.caret = quoteLine(string(data), p.Line, p.Col, o.Clean)
+		if data, err := o.Factory.ConfigSources().ReadFile(p.File); err == nil {
+			out.source, out.caret = quoteLine(string(data), p.Line, p.Col, clean)
 		}
 	}
 	return out
@@ -94,16 +79,13 @@ func (o *ValidateOptions) newProblem(p engine.Problem) problem {
 
 func (v verdict) writeText(w *output.Writer) {
 	for _, p := range v.Problems {
-		p.File = p.short
-		w.Printf("%s\n", engine.Problem{File: p.File, Line: p.Line, Col: p.Column, Path: p.Path, Message: p.Message, Fix: p.Fix})
+		w.Printf("%s\n", engine.Problem{File: p.short, Line: p.Line, Col: p.Column, Path: p.Path, Message: p.Message, Fix: p.Fix})
 		if p.source != "" {
 			w.Faint("    " + p.source + "\n")
 			w.Warn("    " + p.caret + "\n")
 		}
 	}
-	for _, text := range v.Warnings {
-		w.Warn("warning: " + strings.TrimRight(text, "\n") + "\n")
-	}
+	writeWarnings(w, v.Warnings)
 	if v.OK {
 		w.Good("valid\n")
 	}

@@ -2,9 +2,8 @@ package initialize
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"charm.land/huh/v2"
 
@@ -13,22 +12,13 @@ import (
 
 // openQuestions are those that no flag has answered.
 func (o *Options) openQuestions(where *place) []setup.Question {
-	var out []setup.Question
-	if o.Provider == "" {
-		out = append(out, o.askProvider(where))
-	}
-	if o.BaseURL == "" {
-		out = append(out, setup.Question{
-			Field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&o.BaseURL).Validate(setup.CheckAddress),
-			Skip: func() bool {
-				p, _ := setup.ProviderNamed(o.Provider)
-				return p.BaseURL != ""
-			},
-		})
-	}
-	if o.Model == "" {
-		out = append(out, o.askModel())
-	}
+	names := slices.DeleteFunc(reachableProviders(), func(name string) bool { return name == githubModels && where.gitea })
+	out := setup.ModelQuestions(names, func(name string) string {
+		if name == githubModels {
+			return " (a trial without a key: about 8,000 tokens in and 4,000 out a request)"
+		}
+		return ""
+	}, &o.Provider, &o.BaseURL, &o.Model)
 	if o.Secret == "" {
 		out = append(out, o.askSecret())
 	}
@@ -45,41 +35,6 @@ func (o *Options) askAllow() setup.Question {
 			return o.checkNames(splitNames(s))
 		}),
 		Say: func() string { return say },
-	}
-}
-
-func (o *Options) askProvider(where *place) setup.Question {
-	var options []huh.Option[string]
-	for _, name := range reachableProviders() {
-		if name == githubModels && where.gitea {
-			continue
-		}
-		p, _ := setup.ProviderNamed(name)
-		label := p.Label
-		if name == githubModels {
-			label += " (a trial without a key: about 8,000 tokens in and 4,000 out a request)"
-		}
-		options = append(options, huh.NewOption(label, name))
-	}
-	o.Provider = options[0].Value
-	return setup.Question{Field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&o.Provider)}
-}
-
-func (o *Options) askModel() setup.Question {
-	say := func() string {
-		if p, _ := setup.ProviderNamed(o.Provider); p.Model.Name != "" {
-			return "Empty: " + p.Model.Name
-		}
-		return ""
-	}
-	return setup.Question{
-		Field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &o.Provider).Value(&o.Model).Validate(func(s string) error {
-			if p, _ := setup.ProviderNamed(o.Provider); strings.TrimSpace(s) == "" && p.Model.Name == "" {
-				return errors.New("write the model's name")
-			}
-			return nil
-		}),
-		Say: say,
 	}
 }
 

@@ -44,40 +44,57 @@ const (
 
 // openQuestions are those that no flag has answered.
 func (f *form) openQuestions() []Question {
-	all := []Question{f.providerQuestion(), f.addressQuestion(), f.modelQuestion()}
-	all = append(all, f.keyQuestion()...)
-	all = append(all, f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion())
+	all := slices.Concat(ModelQuestions(ProviderNames(), nil, &f.a.Provider, &f.a.BaseURL, &f.a.Model), f.keyQuestion(),
+		[]Question{f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion()})
 	return slices.DeleteFunc(all, func(q Question) bool { return q.Field == nil })
 }
 
-func (f *form) providerQuestion() Question {
-	if f.a.Provider != "" {
-		return Question{}
+// ModelQuestions ask for the provider, of those that are named, for its address where that is
+// not known, and for the model, as far as nothing is said yet. Label adds to what a provider
+// is shown as; nil: nothing.
+func ModelQuestions(names []string, label func(name string) string, provider, address, model *string) []Question {
+	var out []Question
+	preset := func() engine.Preset {
+		p, _ := ProviderNamed(*provider)
+		return p
 	}
-	var options []huh.Option[string]
-	for _, name := range ProviderNames() {
-		p, _ := ProviderNamed(name)
-		options = append(options, huh.NewOption(p.Label, name))
+	if *provider == "" {
+		var options []huh.Option[string]
+		for _, name := range names {
+			p, _ := ProviderNamed(name)
+			if label != nil {
+				p.Label += label(name)
+			}
+			options = append(options, huh.NewOption(p.Label, name))
+		}
+		*provider = names[0]
+		out = append(out, Question{Field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(provider)})
 	}
-	f.a.Provider = ProviderNames()[0]
-	return Question{Field: huh.NewSelect[string]().Title("Which provider runs the models?").Options(options...).Value(&f.a.Provider)}
+	if *address == "" {
+		out = append(out, Question{
+			Field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(address).Validate(CheckAddress),
+			Skip:  func() bool { return preset().BaseURL != "" },
+		})
+	}
+	if *model == "" {
+		say := func() string {
+			p := preset()
+			if p.Model.Name == "" {
+				return ""
+			}
+			return strings.Join(wrapText(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
+		}
+		out = append(out, Question{Say: say, Field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, provider).Value(model).Validate(func(s string) error {
+			if strings.TrimSpace(s) == "" && preset().Model.Name == "" {
+				return errors.New("write the model's name")
+			}
+			return nil
+		})})
+	}
+	return out
 }
 
-func (f *form) addressQuestion() Question {
-	if f.a.BaseURL != "" {
-		return Question{}
-	}
-	return Question{
-		Field: huh.NewInput().Title("What is its address?").Placeholder("https://api.example.com/v1").Value(&f.a.BaseURL).Validate(CheckAddress),
-		Skip:  func() bool { return f.chosenPreset().BaseURL != "" },
-	}
-}
-
-func (f *form) chosenPreset() engine.Preset {
-	p, _ := ProviderNamed(f.a.Provider)
-	return p
-}
-
+// CheckAddress says what is wrong with a provider's address.
 func CheckAddress(s string) error {
 	u, err := url.Parse(strings.TrimSpace(s))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {
@@ -86,26 +103,9 @@ func CheckAddress(s string) error {
 	return nil
 }
 
-func (f *form) modelQuestion() Question {
-	if f.a.Model != "" {
-		return Question{}
-	}
-	say := func() string {
-		p := f.chosenPreset()
-		if p.Model.Name == "" {
-			return ""
-		}
-		return strings.Join(wrapText(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
-	}
-	return Question{
-		Field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, &f.a.Provider).Value(&f.a.Model).Validate(func(s string) error {
-			if strings.TrimSpace(s) == "" && f.chosenPreset().Model.Name == "" {
-				return errors.New("write the model's name")
-			}
-			return nil
-		}),
-		Say: say,
-	}
+func (f *form) chosenPreset() engine.Preset {
+	p, _ := ProviderNamed(f.a.Provider)
+	return p
 }
 
 func (f *form) keyQuestion() []Question {
