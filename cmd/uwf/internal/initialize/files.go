@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-git/go-git/v5/utils/diff"
+	"github.com/sergi/go-diff/diffmatchpatch"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
@@ -131,46 +134,19 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// changedLines shows what an overwritten file loses and gains: its lines that are in one of
-// the two only, up to a limit.
+// changedLines shows what an overwritten file loses and gains, up to a limit of lines.
 func (f *file) changedLines(limit int) []string {
-	old, text := splitLines(f.old), splitLines(f.text)
-	begin := 0
-	for begin < min(len(old), len(text)) && old[begin] == text[begin] {
-		begin++
-	}
-	end := 0
-	for end < min(len(old), len(text))-begin && old[len(old)-1-end] == text[len(text)-1-end] {
-		end++
-	}
+	marks := map[diffmatchpatch.Operation]string{diffmatchpatch.DiffDelete: "- ", diffmatchpatch.DiffInsert: "+ "}
 	var out []string
-	for _, l := range missingIn(old[begin:len(old)-end], text[begin:len(text)-end]) {
-		out = append(out, "- "+l)
-	}
-	for _, l := range missingIn(text[begin:len(text)-end], old[begin:len(old)-end]) {
-		out = append(out, "+ "+l)
+	for _, d := range diff.Do(string(unixLines(f.old)), string(unixLines(f.text))) {
+		if mark, changed := marks[d.Type]; changed {
+			for line := range strings.Lines(d.Text) {
+				out = append(out, mark+strings.TrimSuffix(line, "\n"))
+			}
+		}
 	}
 	if len(out) > limit {
 		out = append(out[:limit], fmt.Sprintf("… and %d more lines", len(out)-limit))
-	}
-	return out
-}
-
-func splitLines(b []byte) []string {
-	return strings.Split(strings.TrimSuffix(string(unixLines(b)), "\n"), "\n")
-}
-
-// missingIn are the lines of a that b has not, as often as it has them less.
-func missingIn(a, b []string) []string {
-	count := map[string]int{}
-	for _, l := range b {
-		count[l]++
-	}
-	var out []string
-	for _, l := range a {
-		if count[l]--; count[l] < 0 {
-			out = append(out, l)
-		}
 	}
 	return out
 }

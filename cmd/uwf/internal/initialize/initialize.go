@@ -252,13 +252,13 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 			o.Secret = secret
 		}
 	}
-	if err := o.missingFlags(); err != nil {
+	a := setup.Answers{Provider: o.Provider, BaseURL: strings.TrimSpace(o.BaseURL), Model: strings.TrimSpace(o.Model)}
+	if err := setup.CheckComplete("init", reachableProviders(), a); err != nil {
 		return setup.Answers{}, err
 	}
 	if err := o.checkFlags(where); err != nil {
 		return setup.Answers{}, err
 	}
-	a := setup.Answers{Provider: o.Provider, BaseURL: strings.TrimSpace(o.BaseURL), Model: strings.TrimSpace(o.Model)}
 	if o.Provider == "custom" {
 		a.APIKeyEnv = customKey
 	}
@@ -273,25 +273,6 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 
 // customKey is the variable that holds the key of a provider that uwf does not know.
 const customKey = "UWF_CUSTOM_API_KEY"
-
-func (o *Options) missingFlags() error {
-	var lacks []string
-	if o.Provider == "" {
-		lacks = append(lacks, "--provider NAME ("+strings.Join(reachableProviders(), ", ")+")")
-	}
-	if p, _ := setup.ProviderNamed(o.Provider); o.Provider != "" {
-		if p.BaseURL == "" && o.BaseURL == "" {
-			lacks = append(lacks, "--base-url ADDRESS")
-		}
-		if p.Model.Name == "" && o.Model == "" {
-			lacks = append(lacks, "--model NAME")
-		}
-	}
-	if len(lacks) > 0 {
-		return app.Usagef("nobody is here to be asked: say %s (see: uwf init --help)", strings.Join(lacks, ", "))
-	}
-	return nil
-}
 
 // secretName is what GitHub and Gitea allow as the name of a secret.
 var secretName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)

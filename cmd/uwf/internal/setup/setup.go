@@ -262,8 +262,8 @@ func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 			return err
 		}
 	} else {
-		if missing := o.missingFlags(*a); len(missing) > 0 {
-			return app.Usagef("nobody is here to be asked: say %s (see: uwf setup --help)", strings.Join(missing, ", "))
+		if err := CheckComplete("setup", ProviderNames(), *a); err != nil {
+			return err
 		}
 		if o.KeyFrom == "-" {
 			key, err := o.ReadKey()
@@ -280,19 +280,24 @@ func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 	return nil
 }
 
-// missingFlags are the flags that are needed where nobody can be asked.
-func (o *Options) missingFlags(a Answers) []string {
-	var out []string
+// CheckComplete refuses answers that lack something, where nobody can be asked; names are
+// the providers that there are.
+func CheckComplete(command string, names []string, a Answers) error {
+	var lacks []string
+	p, known := ProviderNamed(a.Provider)
 	if a.Provider == "" {
-		out = append(out, "--provider NAME ("+strings.Join(ProviderNames(), ", ")+")")
+		lacks = append(lacks, "--provider NAME ("+strings.Join(names, ", ")+")")
 	}
-	if p, ok := ProviderNamed(a.Provider); ok && p.BaseURL == "" && a.BaseURL == "" {
-		out = append(out, "--base-url ADDRESS")
+	if known && p.BaseURL == "" && a.BaseURL == "" {
+		lacks = append(lacks, "--base-url ADDRESS")
 	}
-	if p, ok := ProviderNamed(a.Provider); ok && p.Model.Name == "" && a.Model == "" {
-		out = append(out, "--model NAME")
+	if known && p.Model.Name == "" && a.Model == "" {
+		lacks = append(lacks, "--model NAME")
 	}
-	return out
+	if len(lacks) == 0 {
+		return nil
+	}
+	return app.Usagef("nobody is here to be asked: say %s (see: uwf %s --help)", strings.Join(lacks, ", "), command)
 }
 
 func (o *Options) checkAnswers(a Answers) error {
