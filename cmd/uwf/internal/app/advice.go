@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // remoteAdvice is what to do about a remote that refuses, is silent or is none;
@@ -33,13 +34,17 @@ func remoteAdvice(err error) string {
 	case errors.Is(err, wire.ErrProtected):
 		return "let uwf push to the state branch, to uwf/* and to refs/uwf/*: see the rules and hooks of the remote"
 	case errors.Is(err, wire.ErrReadOnly):
-		return readOnlyAdvice(remote)
+		const then = ": let this user write there, or keep threads elsewhere (state.remote in .uwf/config.yaml; outside of a repository: UWF_HOME)"
+		if dir, ok := localDir(remote); ok {
+			return "look at who owns " + dir + " and its files" + then
+		}
+		return "the server may not write to its own files: tell who runs it"
 	}
 	missing := errors.Is(err, wire.ErrUnreadable) || errors.Is(err, wire.ErrNotFound) && remote != nil
 	dir, local := localDir(remote)
 	switch {
 	case local && (missing || errors.Is(err, wire.ErrUnreachable)):
-		return localAdvice(dir, errors.Is(err, wire.ErrNotFound))
+		return fmt.Sprintf("check that %s is a git repository which this user may read (state.remote in .uwf/config.yaml), and see what git says of it: git -C %s fsck", dir, text.ShellWord(dir))
 	case errors.Is(err, wire.ErrUnreachable):
 		return "check the network and the remote's address (state.remote in .uwf/config.yaml), then run it again"
 	case missing:
@@ -68,37 +73,6 @@ func localDir(e *wire.Error) (string, bool) {
 		return "", false
 	}
 	return filepath.FromSlash(u.Path), true
-}
-
-// readOnlyAdvice says what to do about a repository whose files can't be written.
-func readOnlyAdvice(e *wire.Error) string {
-	dir, ok := localDir(e)
-	if !ok {
-		return "the server may not write to its own files: tell who runs it"
-	}
-	const then = "let this user write there, or keep threads elsewhere (state.remote in .uwf/config.yaml; outside of a repository: UWF_HOME)"
-	for _, part := range []string{"objects", "refs", filepath.Join("refs", "heads"), "."} {
-		for _, top := range []string{dir, filepath.Join(dir, ".git")} {
-			if err := mayWrite(filepath.Join(top, part)); rightsOf(err) {
-				return fmt.Sprintf("%s can't be written: %v; %s", filepath.Join(top, part), err, then)
-			}
-		}
-	}
-	return "look at who owns " + dir + " and its files: " + then
-}
-
-// localAdvice is what to do about a repository on this machine that git can't use, or
-// does not find: there is no network between.
-func localAdvice(dir string, missing bool) string {
-	for _, part := range []string{dir, filepath.Join(dir, "objects"), filepath.Join(dir, ".git", "objects")} {
-		if err := mayRead(part); rightsOf(err) {
-			return fmt.Sprintf("%s can't be read: %v; let this user read there", part, err)
-		}
-	}
-	if missing {
-		return fmt.Sprintf("check that %s is a git repository (state.remote in .uwf/config.yaml)", dir)
-	}
-	return "see what git says of it: git -C " + dir + " fsck"
 }
 
 // rightsOf reports whether the system refused something for the rights of a file, or of
