@@ -8,6 +8,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -171,4 +172,64 @@ func (f *Factory) Notes() *output.Writer {
 
 func (f settingsReader) useColor() bool {
 	return f.Getenv("NO_COLOR") == "" && f.Getenv("TERM") != "dumb"
+}
+
+// Self is the command line that runs this binary again: agents of its own and
+// the demo's jobs are child processes of it.
+func (f *Factory) Self() ([]string, error) {
+	if len(f.SelfCommand) > 0 {
+		return f.SelfCommand, nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's own file: %w", err)
+	}
+	return []string{exe}, nil
+}
+
+// Outages says how long servers that are away are waited for, and tells people of it.
+func (f *Factory) Outages() outage.Policy {
+	p := outage.Policy{Until: f.Until, Tell: f.Waiting, Now: f.Now}
+	if f.AtOnce {
+		p.Until = time.Unix(1, 0)
+	}
+	if p.Tell == nil {
+		p.Tell = func(w outage.Wait) { f.Notes().Println("waiting:", w) }
+	}
+	if after := f.After; after != nil {
+		p.Sleep = func(ctx context.Context, d time.Duration) error {
+			over, stop := after(d)
+			defer stop()
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-over:
+				return nil
+			}
+		}
+	}
+	return p
+}
+
+// Job is what `uwf action` knows better than the working directory and the files in
+// it: the checkout of a CI job may be a stranger's.
+type Job struct {
+	// Remote is the URL of the store's remote, in place of state.remote.
+	Remote string
+	// Dialed is that remote, where it was dialed already.
+	Dialed wire.Remote
+	// Branch is the state branch; empty: as configured.
+	Branch string
+	// Root is a folder with the default branch's definitions and settings. It stands
+	// for the repository, and its settings are trusted.
+	Root string
+	// Config is the path of the settings file in Root.
+	Config string
+	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID. It begins with
+	// CIRun, the CI run that the job belongs to.
+	Run, CIRun string
+	// Wrap is put around the store's remote; nil: nothing is.
+	Wrap func(wire.Remote) wire.Remote
+	// Adjust changes the settings that were read; nil: they stay.
+	Adjust func(*config.Config)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -60,3 +61,9 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 	}
 	return pass, err
 }
+
+// Proxy is the proxy that the process's environment names for a request to a
+// provider (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, also in small letters). This machine
+// itself is never reached through one. It is the standard library's reading: of the
+// environment in which the process was started.
+func (f *Factory) Proxy(req *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(req) }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -91,5 +92,22 @@ func OwnCommands(root *cobra.Command) {
 		if c.Name() == "completion" {
 			Group(c)
 		}
+	}
+}
+
+// SecretArguments is the annotation of a command whose arguments may be secret:
+// they are written down nowhere, whatever the level of the debug log.
+const SecretArguments = "uwf:secret-arguments"
+
+// Run makes what a command does of its options: set takes over the arguments,
+// then the command's own function gets the options, or the one that a test put in
+// its place.
+func Run[O any](o *O, injected, own func(context.Context, *O) error, set func(args []string)) func(*cobra.Command, []string) error {
+	if injected != nil {
+		own = injected
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		set(args)
+		return own(cmd.Context(), o)
 	}
 }
