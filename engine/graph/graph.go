@@ -9,23 +9,23 @@ import (
 )
 
 // Kind is what a node stands for.
-type Kind uint8
+type Kind string
 
 // The kinds of nodes.
 const (
-	Start   Kind = iota // where a thread begins
-	Role                // a role
-	End                 // where a thread ends
-	Suspend             // where a person is asked
+	Start   Kind = "start"   // where a thread begins
+	Role    Kind = "role"    // a role
+	End     Kind = "end"     // where a thread ends
+	Suspend Kind = "suspend" // where a person is asked
 )
 
 // Node is one place of a graph.
 type Node struct {
-	Name string
-	Kind Kind
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
 	// Visits is how often the thread was here, Here whether it is now.
-	Visits int
-	Here   bool
+	Visits int  `json:"visits,omitempty"`
+	Here   bool `json:"here,omitempty"`
 }
 
 // Edge leads from one node to another; From and To are places in Graph.Nodes.

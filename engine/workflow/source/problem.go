@@ -18,22 +18,31 @@ const MaxProblems = 100
 const maxSnippet = 2_000
 
 // Problem is one mistake in a definition. Line and Col count from 1, Col in
-// characters; Len is how many characters are meant, at least 1.
+// characters; Len is how many characters are meant, at least 1. Where it is about a
+// file as a whole they are 0.
 type Problem struct {
 	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Col     int    `json:"col"`
-	Len     int    `json:"len"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"column,omitempty"`
+	Len     int    `json:"length,omitempty"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-	Snippet string `json:"snippet,omitempty"` // the line, or what of a very long one lies around Col
+	Snippet string `json:"-"` // the line, or what of a very long one lies around Col
 	// before is how many characters of the line stand before Snippet.
 	before int
 }
 
+// Place is where it is: file:line:col, or the file alone.
+func (p Problem) Place() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
 // String is the problem in one line: file:line:col: message (fix).
 func (p Problem) String() string {
-	s := fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Col, p.Message)
+	s := p.Place() + ": " + p.Message
 	if p.Fix != "" {
 		s += " (" + p.Fix + ")"
 	}
@@ -44,7 +53,7 @@ func (p Problem) String() string {
 // below it, and the fix.
 func (p Problem) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: %s\n", p.File, p.Line, p.Col, p.Message)
+	fmt.Fprintf(&b, "%s: %s\n", p.Place(), p.Message)
 	if p.Snippet != "" {
 		line, caret := p.windowAround()
 		number := fmt.Sprintf("%5d", p.Line)

@@ -23,14 +23,11 @@ type Job struct {
 	top string    // what paths of annotations are relative to
 }
 
-// Annotation is one problem of a file. Line is 0 where it is about the file as a
-// whole.
-type Annotation struct {
-	File                 string
-	Line, Column, Length int
-	Message, Fix         string
-	Warning              bool
-}
+// What annotations are shown as.
+const (
+	Error   = "error"
+	Warning = "warning"
+)
 
 // Of is nil outside of a job.
 func Of(f *app.Factory) *Job {
@@ -47,35 +44,25 @@ func Of(f *app.Factory) *Job {
 // Invalid annotates what is wrong with a definition.
 func (j *Job) Invalid(e *workflow.InvalidError) {
 	for _, p := range e.Problems {
-		j.Write(Annotation{File: p.File, Line: p.Line, Column: p.Col, Length: p.Len, Message: p.Message, Fix: p.Fix})
+		j.Write(Error, p)
 	}
 }
 
 // Warn annotates what a definition says to no effect.
-func (j *Job) Warn(p workflow.Problem) {
-	j.Write(Annotation{File: p.File, Line: p.Line, Column: p.Col, Length: p.Len, Message: p.Message, Fix: p.Fix, Warning: true})
-}
+func (j *Job) Warn(p workflow.Problem) { j.Write(Warning, p) }
 
 // Write writes the command that shows a problem beside its line.
-func (j *Job) Write(p Annotation) {
-	level := "error"
-	if p.Warning {
-		level = "warning"
-	}
-	props := []string{"title=" + escapeProperty("uwf workflow")}
+func (j *Job) Write(level string, p workflow.Problem) {
+	place, message := "", p.Message
 	if p.Line > 0 {
-		props = append([]string{
-			"file=" + escapeProperty(j.annotatedPath(p.File)), fmt.Sprintf("line=%d", p.Line), fmt.Sprintf("col=%d", p.Column), fmt.Sprintf("endColumn=%d", p.Column+p.Length),
-		}, props...)
-	}
-	message := p.Message
-	if p.Line == 0 {
+		place = fmt.Sprintf("file=%s,line=%d,col=%d,endColumn=%d,", escapeProperty(j.annotatedPath(p.File)), p.Line, p.Col, p.Col+p.Len)
+	} else {
 		message = p.File + ": " + message // it is perhaps no file of the repository
 	}
 	if p.Fix != "" {
 		message += "\n" + p.Fix
 	}
-	_, _ = fmt.Fprintf(j.out, "::%s %s::%s\n", level, strings.Join(props, ","), commandText(message))
+	_, _ = fmt.Fprintf(j.out, "::%s %stitle=uwf workflow::%s\n", level, place, commandText(message))
 }
 
 // annotatedPath is a file as annotations name it: relative to the repository's top.

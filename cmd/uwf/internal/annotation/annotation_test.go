@@ -3,13 +3,15 @@ package annotation
 import (
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/engine/workflow"
 )
 
 func TestAnnotationsAreEscaped(t *testing.T) {
 	var b strings.Builder
 	j := &Job{out: &b, dir: "/repo/sub", top: "/repo"}
-	j.Write(Annotation{File: "a,b:c%.yaml", Line: 3, Column: 2, Length: 4, Message: "100%\r\n::set-env::x\x1b[31m", Fix: "##[error]x"})
-	j.Write(Annotation{File: "../../out.yaml", Line: 1, Column: 1, Length: 1, Message: "m", Warning: true})
+	j.Write(Error, workflow.Problem{File: "a,b:c%.yaml", Line: 3, Col: 2, Len: 4, Message: "100%\r\n::set-env::x\x1b[31m", Fix: "##[error]x"})
+	j.Write(Warning, workflow.Problem{File: "../../out.yaml", Line: 1, Col: 1, Len: 1, Message: "m"})
 	want := `::error file=sub/a%2Cb%3Ac%25.yaml,line=3,col=2,endColumn=6,title=uwf workflow::100%25%0A::set-env::x\x1b[31m%0A## [error]x` + "\n" +
 		"::warning file=../../out.yaml,line=1,col=1,endColumn=2,title=uwf workflow::m\n"
 	if b.String() != want {
@@ -36,7 +38,7 @@ func FuzzNothingIsACommand(f *testing.F) {
 			}
 		}
 		var b, j strings.Builder
-		(&Job{out: &b}).Write(Annotation{File: file, Line: 1, Column: 1, Message: text, Fix: text})
+		(&Job{out: &b}).Write(Error, workflow.Problem{File: file, Line: 1, Col: 1, Message: text, Fix: text})
 		one := strings.TrimSuffix(b.String(), "\n")
 		props, _, _ := strings.Cut(strings.TrimPrefix(one, "::error "), "::")
 		if strings.ContainsAny(one, "\r\n") || strings.Count(props, ",") != 4 || strings.Count(props, "=") < 5 {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -26,5 +27,8 @@ func (f *Factory) Confirm(question string, yes bool) error {
 	case "y", "yes":
 		return nil
 	}
-	return Usagef("nothing was changed: the answer was no")
+	return &UsageError{Err: ErrDeclined}
 }
+
+// ErrDeclined is a person's no.
+var ErrDeclined = errors.New("nothing was changed: the answer was no")

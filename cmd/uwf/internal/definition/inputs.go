@@ -22,12 +22,7 @@ const Stdin = "-"
 // the others from being checked.
 type Inputs struct {
 	Files  []string
-	Failed []Failure
-}
-
-// Failure is an argument or file that can't be checked at all.
-type Failure struct {
-	File, Message, Fix string
+	Failed []workflow.Problem // arguments and files that can't be checked at all
 }
 
 // Inputs expands arguments: files, folders, patterns, names, and - for stdin. None:
@@ -63,7 +58,7 @@ func (in *Inputs) addFiles(files ...string) {
 }
 
 func (in *Inputs) addProblem(file, fix, format string, args ...any) {
-	in.Failed = append(in.Failed, Failure{file, fmt.Sprintf(format, args...), fix})
+	in.Failed = append(in.Failed, workflow.Problem{File: file, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 func (r *Resolver) addInput(in *Inputs, arg string) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -66,15 +67,9 @@ func New(f *app.Factory) *Resolver {
 		if view != nil {
 			return view, nil
 		}
-		store, err := f.Store(ctx)
-		if err != nil {
-			return nil, err
-		}
-		v, err := store.Load(ctx)
-		if err == nil {
-			view = v
-		}
-		return v, err
+		var err error
+		_, view, err = lookup.Load(ctx, f.Store)
+		return view, err
 	}
 	return r
 }

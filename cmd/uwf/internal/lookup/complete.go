@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // completeTime bounds how long a shell waits for what can be completed.
@@ -21,7 +23,7 @@ func CompleteThread(f *app.Factory) cobra.CompletionFunc {
 		if len(args) > 0 && !takesMore(cmd, args) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return completeThreads(cmd.Context(), f, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return completeThreads(cmd, f, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
@@ -36,7 +38,7 @@ func CompleteStep(f *app.Factory) cobra.CompletionFunc {
 		if len(args) > 0 || strings.Contains(typed, ":") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ids := completeThreads(cmd.Context(), f, typed)
+		ids := completeThreads(cmd, f, typed)
 		for i, id := range ids {
 			id, what, _ := strings.Cut(id, "\t")
 			ids[i] = id + ":\t" + what
@@ -45,30 +47,30 @@ func CompleteStep(f *app.Factory) cobra.CompletionFunc {
 	}
 }
 
-func completeThreads(ctx context.Context, f *app.Factory, typed string) []string {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completeTime)
+// Complete is what a shell may complete of the store, as far as it can be read in time.
+func Complete(cmd *cobra.Command, f *app.Factory, list func(*gitcas.View) []string) []string {
+	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completeTime)
 	defer cancel()
-	store, err := f.Store(ctx)
+	_, v, err := Load(ctx, f.Store)
 	if err != nil {
 		return nil
 	}
-	v, err := store.Load(ctx)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for id, e := range v.Threads() {
-		if s := string(id); strings.HasPrefix(s, strings.ToUpper(typed)) {
-			out = append(out, s+"\t"+Status(v, id, e))
+	return list(v)
+}
+
+func completeThreads(cmd *cobra.Command, f *app.Factory, typed string) []string {
+	return Complete(cmd, f, func(v *gitcas.View) []string {
+		var out []string
+		for id, e := range v.Threads() {
+			if s := string(id); strings.HasPrefix(s, strings.ToUpper(typed)) {
+				out = append(out, s+"\t"+Status(v, id, e))
+			}
 		}
-	}
-	slices.Sort(out)
-	slices.Reverse(out)
-	if strings.HasPrefix(Latest, typed) {
-		out = append([]string{Latest + "\tthe thread that was started last"}, out...)
-	}
-	return out
+		slices.Sort(out)
+		slices.Reverse(out)
+		if strings.HasPrefix(Latest, typed) {
+			out = append([]string{Latest + "\tthe thread that was started last"}, out...)
+		}
+		return out
+	})
 }

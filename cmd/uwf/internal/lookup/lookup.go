@@ -211,6 +211,16 @@ func readThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, c cand
 	return t, err
 }
 
+// Load opens the store and reads it.
+func Load(ctx context.Context, open Open) (*gitcas.Store, *gitcas.View, error) {
+	store, err := open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := store.Load(ctx)
+	return store, v, err
+}
+
 // Find reads the thread that an argument names.
 func Find(ctx context.Context, open Open, arg string) (*Thread, error) {
 	r, err := Parse(arg)

@@ -11,92 +11,81 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
+// remarks are what holds of all that could be said.
+type remarks []string
+
+func (r *remarks) addIf(holds bool, format string, args ...any) {
+	if holds {
+		*r = append(*r, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r remarks) String() string { return strings.Join(r, ", ") }
+
 // describeChanges says in words what a definition has that the one before it had not: the
 // whole first, then roles, then edges, then conditions.
 func describeChanges(old, now *workflow.Definition) []string {
-	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	if old.Name != now.Name {
-		say("renamed from %s", old.Name)
-	}
-	if old.Dialect != now.Dialect {
-		say("written in another dialect: %s, before %s", now.Dialect, old.Dialect)
-	}
-	if old.Description != now.Description {
-		say("description changed")
-	}
-	if !reflect.DeepEqual(old.Limits, now.Limits) {
-		say("limits changed: %s, before %s", limitsText(now.Limits), limitsText(old.Limits))
-	}
-	out = append(out, roleChanges(old, now)...)
-	out = append(out, edgeChanges(old, now)...)
-	return append(out, conditionChanges(old, now)...)
+	var out remarks
+	out.addIf(old.Name != now.Name, "renamed from %s", old.Name)
+	out.addIf(old.Dialect != now.Dialect, "written in another dialect: %s, before %s", now.Dialect, old.Dialect)
+	out.addIf(old.Description != now.Description, "description changed")
+	out.addIf(!reflect.DeepEqual(old.Limits, now.Limits), "limits changed: %s, before %s", limitsText(now.Limits), limitsText(old.Limits))
+	return slices.Concat(out, entryChanges("role", old.Roles, now.Roles, roleChange), edgeChanges(old, now), entryChanges("condition", old.Conditions, now.Conditions, conditionChange))
 }
 
 func limitsText(l *workflow.Limits) string {
 	if l == nil || *l == (workflow.Limits{}) {
 		return "none"
 	}
-	var parts []string
-	for _, p := range []struct {
-		set  bool
-		text string
-	}{
-		{l.MaxSteps > 0, fmt.Sprintf("maxSteps %d", l.MaxSteps)}, {l.MaxStepsPerRole > 0, fmt.Sprintf("maxStepsPerRole %d", l.MaxStepsPerRole)},
-		{l.Tokens > 0, fmt.Sprintf("tokens %d", l.Tokens)}, {l.CostUSD > 0, fmt.Sprintf("costUsd %g", l.CostUSD)}, {l.Wall > 0, fmt.Sprintf("wall %s", l.Wall)},
-	} {
-		if p.set {
-			parts = append(parts, p.text)
-		}
-	}
-	return strings.Join(parts, ", ")
+	var out remarks
+	out.addIf(l.MaxSteps > 0, "maxSteps %d", l.MaxSteps)
+	out.addIf(l.MaxStepsPerRole > 0, "maxStepsPerRole %d", l.MaxStepsPerRole)
+	out.addIf(l.Tokens > 0, "tokens %d", l.Tokens)
+	out.addIf(l.CostUSD > 0, "costUsd %g", l.CostUSD)
+	out.addIf(l.Wall > 0, "wall %s", l.Wall)
+	return out.String()
 }
 
-// unionKeys are the keys of both maps in alphabetical order.
-func unionKeys[V any](a, b map[string]V) []string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]V{}
-	}
-	maps.Copy(all, b)
-	return slices.Sorted(maps.Keys(all))
-}
-
-func roleChanges(old, now *workflow.Definition) []string {
-	var out []string
-	for _, name := range unionKeys(old.Roles, now.Roles) {
-		a, before := old.Roles[name]
-		b, after := now.Roles[name]
-		switch {
-		case !before:
-			out = append(out, "role "+name+" added")
-		case !after:
-			out = append(out, "role "+name+" removed")
-		default:
-			if fields := changedFields(a, b); len(fields) > 0 {
-				out = append(out, fmt.Sprintf("role %s: %s changed", name, strings.Join(fields, ", ")))
-			}
-		}
+// entryChanges says what became of the entries of a map, in alphabetical order; change says
+// it of two with one name, and nothing where they are the same.
+func entryChanges[V any](what string, old, now map[string]V, change func(a, b V) string) (out remarks) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(now)), maps.Keys(old))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		a, before := old[name]
+		b, after := now[name]
+		said := change(a, b)
+		out.addIf(!before, "%s %s added", what, name)
+		out.addIf(!after, "%s %s removed", what, name)
+		out.addIf(before && after && said != "", "%s %s: %s", what, name, said)
 	}
 	return out
 }
 
-// changedFields names what differs between two versions of a role.
-func changedFields(a, b workflow.Role) []string {
-	var out []string
-	for _, f := range []struct {
-		name string
-		same bool
-	}{
-		{"description", a.Description == b.Description}, {"goal", a.Goal == b.Goal},
-		{"capabilities", slices.Equal(a.Capabilities, b.Capabilities)}, {"procedure", a.Procedure == b.Procedure},
-		{"output", a.Output == b.Output}, {"systemPrompt", a.SystemPrompt == b.SystemPrompt}, {"frontmatter", reflect.DeepEqual(a.Schema, b.Schema)},
-	} {
-		if !f.same {
-			out = append(out, f.name)
-		}
+// roleChange names what differs between two versions of a role.
+func roleChange(a, b workflow.Role) string {
+	var out remarks
+	out.addIf(a.Description != b.Description, "description")
+	out.addIf(a.Goal != b.Goal, "goal")
+	out.addIf(!slices.Equal(a.Capabilities, b.Capabilities), "capabilities")
+	out.addIf(a.Procedure != b.Procedure, "procedure")
+	out.addIf(a.Output != b.Output, "output")
+	out.addIf(a.SystemPrompt != b.SystemPrompt, "systemPrompt")
+	out.addIf(!reflect.DeepEqual(a.Schema, b.Schema), "frontmatter")
+	if len(out) == 0 {
+		return ""
 	}
-	return out
+	return out.String() + " changed"
+}
+
+func conditionChange(a, b workflow.Condition) string {
+	switch {
+	case a.Expression != b.Expression:
+		return fmt.Sprintf("%s, before %s", output.Line(b.Expression, 80), output.Line(a.Expression, 80))
+	case a != b:
+		return "description changed"
+	}
+	return ""
 }
 
 // edgeKey tells the edges of a workflow apart: those of a list, which may share a
@@ -126,87 +115,39 @@ func edgesByKey(d *workflow.Definition) (map[edgeKey]workflow.Edge, []edgeKey) {
 	return out, order
 }
 
-func edgeChanges(old, now *workflow.Definition) []string {
-	before, _ := edgesByKey(old)
+func edgeChanges(old, now *workflow.Definition) (out remarks) {
+	before, was := edgesByKey(old)
 	after, order := edgesByKey(now)
-	var out []string
 	for _, k := range order {
 		a, there := before[k]
 		b := after[k]
-		if !there {
-			out = append(out, fmt.Sprintf("edge %s added", edgeText(k, b)))
-			continue
-		}
-		var what []string
-		if a.To != b.To {
-			what = append(what, "leads there instead of to "+a.To)
-		}
-		if a.Prompt != b.Prompt {
-			what = append(what, "prompt changed")
-		}
-		if a.Location != b.Location {
-			what = append(what, "location changed")
-		}
-		if !reflect.DeepEqual(a.Approval, b.Approval) {
-			what = append(what, "approval "+approvalChange(a.Approval, b.Approval))
-		}
-		if len(what) > 0 {
-			out = append(out, fmt.Sprintf("edge %s: %s", edgeText(k, b), strings.Join(what, ", ")))
-		}
+		said := edgeChange(a, b)
+		out.addIf(!there, "edge %s added", edgeText(k, b))
+		out.addIf(there && said != "", "edge %s: %s", edgeText(k, b), said)
 	}
-	var gone []string
+	var gone remarks
 	for k, e := range before {
-		if _, there := after[k]; !there {
-			gone = append(gone, fmt.Sprintf("edge %s removed", edgeText(k, e)))
-		}
+		_, there := after[k]
+		gone.addIf(!there, "edge %s removed", edgeText(k, e))
 	}
 	slices.Sort(gone)
 	out = append(out, gone...)
-	if len(out) == 0 && !sameOrder(old, now) {
-		out = append(out, "the order of edges changed")
-	}
+	out.addIf(len(out) == 0 && !slices.Equal(was, order), "the order of edges changed")
 	return out
 }
 
-func approvalChange(old, now *workflow.Approval) string {
-	switch {
-	case old == nil:
-		return "added"
-	case now == nil:
-		return "removed"
-	}
-	return "changed"
-}
-
-// sameOrder compares the edges where their order matters.
-func sameOrder(old, now *workflow.Definition) bool {
-	for from, edges := range now.Graph {
-		if !slices.EqualFunc(edges, old.Graph[from], func(a, b workflow.Edge) bool { return reflect.DeepEqual(a, b) }) {
-			return false
-		}
-	}
-	return true
+// edgeChange says what differs between two versions of an edge.
+func edgeChange(a, b workflow.Edge) string {
+	var out remarks
+	out.addIf(a.To != b.To, "leads there instead of to %s", a.To)
+	out.addIf(a.Prompt != b.Prompt, "prompt changed")
+	out.addIf(a.Location != b.Location, "location changed")
+	out.addIf(a.Approval == nil && b.Approval != nil, "approval added")
+	out.addIf(a.Approval != nil && b.Approval == nil, "approval removed")
+	out.addIf(a.Approval != nil && b.Approval != nil && !slices.Equal(a.Approval.Not, b.Approval.Not), "approval changed")
+	return out.String()
 }
 
 func edgeText(k edgeKey, e workflow.Edge) string {
 	return fmt.Sprintf("%s → %s → %s", k.from, output.Line(k.when.String(), 60), e.To)
-}
-
-func conditionChanges(old, now *workflow.Definition) []string {
-	var out []string
-	for _, name := range unionKeys(old.Conditions, now.Conditions) {
-		a, before := old.Conditions[name]
-		b, after := now.Conditions[name]
-		switch {
-		case !before:
-			out = append(out, "condition "+name+" added")
-		case !after:
-			out = append(out, "condition "+name+" removed")
-		case a.Expression != b.Expression:
-			out = append(out, fmt.Sprintf("condition %s: %s, before %s", name, output.Line(b.Expression, 80), output.Line(a.Expression, 80)))
-		case a != b:
-			out = append(out, "condition "+name+": description changed")
-		}
-	}
-	return out
 }

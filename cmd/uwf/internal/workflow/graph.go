@@ -1,9 +1,9 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -23,16 +23,12 @@ import (
 
 // GraphOptions are what `uwf workflow graph` works with.
 type GraphOptions struct {
-	Printer  output.Printer
-	Notes    *output.Writer
-	Out      io.Writer
-	Store    func(context.Context) (*gitcas.Store, error)
-	Resolver *definition.Resolver
-	Ref      string
-	Thread   string
-	Output   string // one of the outputs; empty: as suits stdout
-	ASCII    bool
-	Width    int // columns; 0: as many as there are
+	Factory *app.Factory
+	Ref     string
+	Thread  string
+	Output  string // one of the outputs; empty: as suits stdout
+	ASCII   bool
+	Width   int // columns; 0: as many as there are
 }
 
 // The kinds of drawings.
@@ -44,7 +40,7 @@ const (
 
 // NewCmdGraph makes `uwf workflow graph`. A runF that is not nil replaces the run.
 func NewCmdGraph(f *app.Factory, runF func(context.Context, *GraphOptions) error) *cobra.Command {
-	o := &GraphOptions{Store: f.Store}
+	o := &GraphOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "graph [WORKFLOW]",
 		Short: "Draw a workflow, and the way that a thread took through it",
@@ -61,26 +57,13 @@ thread was started with, whatever the name means today; it need not be named.`,
   uwf workflow graph solve-issue --format json
   uwf workflow graph --thread @latest`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				o.Ref = args[0]
-			}
-			o.Printer, o.Notes, o.Resolver, o.Out = f.Printer(), f.Notes(), definition.New(f), f.IO.Out
-			o.ASCII = o.ASCII || !speaksUTF8(f)
-			if o.Width == 0 {
-				o.Width = terminalWidth(f)
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return graphRun(cmd.Context(), o)
-		},
+		RunE: app.Run(o, runF, graphRun, func(args []string) { o.Ref = strings.Join(args, "") }),
 	}
 	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "draw as `KIND`: text, mermaid or dot (default: text on a terminal, else mermaid)")
 	cmd.Flags().StringVar(&o.Thread, "thread", "", "mark the way of this `THREAD`")
 	cmd.Flags().BoolVar(&o.ASCII, "ascii", false, "draw lines with - | + (default where the locale is not UTF-8)")
 	cmd.Flags().IntVar(&o.Width, "width", 0, "draw in so many `COLUMNS` (default: the terminal's, else 80)")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{drawText, drawMermaid, drawDOT}, cobra.ShellCompDirectiveNoFileComp))
+	app.CompleteFlag(cmd, "output", drawText, drawMermaid, drawDOT)
 	_ = cmd.RegisterFlagCompletionFunc("thread", lookup.CompleteThread(f))
 	return cmd
 }
@@ -114,16 +97,8 @@ type drawn struct {
 	Hash   node.Hash       `json:"hash"`
 	Thread gitcas.ThreadID `json:"thread,omitempty"`
 	Status string          `json:"status,omitempty"`
-	Nodes  []drawnNode     `json:"nodes"`
+	Nodes  []graph.Node    `json:"nodes"`
 	Edges  []drawnEdge     `json:"edges"`
-}
-
-type drawnNode struct {
-	Name string `json:"name"`
-	Kind string `json:"kind"` // start, role, end, suspend
-	// Visits is how often the thread was here, Here whether it is now.
-	Visits int  `json:"visits,omitempty"`
-	Here   bool `json:"here,omitempty"`
 }
 
 type drawnEdge struct {
@@ -134,6 +109,8 @@ type drawnEdge struct {
 }
 
 func graphRun(ctx context.Context, o *GraphOptions) error {
+	p := o.Factory.Printer()
+	asData := p.Query != nil || p.Format == output.JSON || p.Format == output.YAML
 	switch o.Output {
 	case "", drawText, drawMermaid, drawDOT:
 	default:
@@ -142,63 +119,51 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 	if o.Width < 0 {
 		return app.Usagef("--width %d: say how many columns there are", o.Width)
 	}
-	if o.Output != "" && (o.Printer.Query != nil || o.Printer.Format == output.JSON || o.Printer.Format == output.YAML) {
+	if o.Output != "" && asData {
 		return app.Usagef("--output is for drawings: leave it out, or --format and --jq")
 	}
 	g, d, err := o.newGraph(ctx)
 	if err != nil {
 		return err
 	}
-	if o.Printer.Query != nil || o.Printer.Format == output.JSON || o.Printer.Format == output.YAML {
-		return o.Printer.Print(d.fillDrawn(g), nil)
-	}
-	kind := o.Output
-	if kind == "" {
-		kind = drawMermaid
-		if o.Printer.Chosen() == output.Text {
-			kind = drawText
+	if asData {
+		d.Nodes, d.Edges = g.Nodes, []drawnEdge{}
+		for _, e := range g.Edges {
+			d.Edges = append(d.Edges, drawnEdge{g.Nodes[e.From].Name, g.Nodes[e.To].Name, e.Label, e.Taken})
 		}
+		return p.Print(d, nil)
 	}
-	w := o.Printer.Text()
-	switch kind {
-	case drawText:
-		w.Printf("%s", g.Text(graph.TextOptions{Width: o.Width, ASCII: o.ASCII}))
+	w := p.Text()
+	switch {
+	case o.Output == drawDOT:
+		w.Printf("%s", g.DOT())
+	case o.Output == drawText || o.Output == "" && p.Chosen() == output.Text:
+		w.Printf("%s", g.Text(graph.TextOptions{Width: cmp.Or(o.Width, terminalWidth(o.Factory)), ASCII: o.ASCII || !speaksUTF8(o.Factory)}))
 		if d.Thread != "" {
 			w.Printf("\n%s\n", d.describePlace(g))
 		}
-	case drawMermaid:
+	default:
 		w.Printf("%s", g.Mermaid(0))
-	case drawDOT:
-		w.Printf("%s", g.DOT())
 	}
 	return w.Flush()
 }
 
 // newGraph makes the drawing's subject: a workflow, with a thread's marks or without.
 func (o *GraphOptions) newGraph(ctx context.Context) (*graph.Graph, drawn, error) {
-	if o.Thread == "" {
-		if o.Ref == "" {
-			return nil, drawn{}, app.Usagef("name a workflow (see: uwf workflow list), or a thread with --thread")
-		}
-		w, err := o.Resolver.Resolve(ctx, o.Ref)
-		if err != nil {
+	var named *definition.Resolved
+	var err error
+	switch {
+	case o.Ref != "":
+		if named, err = definition.New(o.Factory).Resolve(ctx, o.Ref); err != nil {
 			return nil, drawn{}, err
 		}
-		return graph.Of(w.Definition), drawn{Name: w.Definition.Name, Hash: w.Hash}, nil
+	case o.Thread == "":
+		return nil, drawn{}, app.Usagef("name a workflow (see: uwf workflow list), or a thread with --thread")
 	}
-	ref, err := lookup.Parse(o.Thread)
-	if err != nil {
-		return nil, drawn{}, err
+	if o.Thread == "" {
+		return graph.Of(named.Definition), drawn{Name: named.Definition.Name, Hash: named.Hash}, nil
 	}
-	store, err := o.Store(ctx)
-	if err != nil {
-		return nil, drawn{}, err
-	}
-	t, err := ref.Find(ctx, store)
-	if err != nil {
-		return nil, drawn{}, err
-	}
-	chain, err := t.View.Chain(ctx, t.ID)
+	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
 	if err != nil {
 		return nil, drawn{}, err
 	}
@@ -208,35 +173,11 @@ func (o *GraphOptions) newGraph(ctx context.Context) (*graph.Graph, drawn, error
 	}
 	g := graph.Of(def)
 	g.Mark(def, past)
-	d := drawn{Name: def.Name, Hash: chain.Start.Workflow, Thread: t.ID, Status: t.Status()}
-	return g, d, o.compareVersions(ctx, d)
-}
-
-// compareVersions says when the workflow that was named is another one than the thread's.
-func (o *GraphOptions) compareVersions(ctx context.Context, d drawn) error {
-	if o.Ref == "" {
-		return nil
+	d := drawn{Name: def.Name, Hash: t.Entry.Workflow, Thread: t.ID, Status: t.Status()}
+	if named != nil && named.Hash != d.Hash {
+		o.Factory.Notes().Printf("note: %s is %s today; the thread was started with %s %s, which is drawn\n", o.Ref, named.Hash, d.Name, d.Hash)
 	}
-	w, err := o.Resolver.Resolve(ctx, o.Ref)
-	if err != nil {
-		return err
-	}
-	if w.Hash != d.Hash {
-		o.Notes.Printf("note: %s is %s today; the thread was started with %s %s, which is drawn\n", o.Ref, w.Hash, d.Name, d.Hash)
-	}
-	return nil
-}
-
-func (d drawn) fillDrawn(g *graph.Graph) drawn {
-	d.Nodes, d.Edges = []drawnNode{}, []drawnEdge{}
-	kinds := map[graph.Kind]string{graph.Start: "start", graph.Role: "role", graph.End: "end", graph.Suspend: "suspend"}
-	for _, n := range g.Nodes {
-		d.Nodes = append(d.Nodes, drawnNode{n.Name, kinds[n.Kind], n.Visits, n.Here})
-	}
-	for _, e := range g.Edges {
-		d.Edges = append(d.Edges, drawnEdge{g.Nodes[e.From].Name, g.Nodes[e.To].Name, e.Label, e.Taken})
-	}
-	return d
+	return g, d, nil
 }
 
 // describePlace says in words what the double frame shows.

@@ -2,16 +2,11 @@ package workflow
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -21,15 +16,14 @@ import (
 
 // HistoryOptions are what `uwf workflow history` works with.
 type HistoryOptions struct {
-	Printer  output.Printer
-	Resolver *definition.Resolver
-	Name     string
+	Factory *app.Factory
+	Name    string
 }
 
 // NewCmdHistory makes `uwf workflow history`. A runF that is not nil replaces the
 // run.
 func NewCmdHistory(f *app.Factory, runF func(context.Context, *HistoryOptions) error) *cobra.Command {
-	o := &HistoryOptions{}
+	o := &HistoryOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "history NAME",
 		Short: "Show the versions of a registered workflow, and what changed",
@@ -38,13 +32,7 @@ hash, when it was registered, and what it changed of the one before.`,
 		Example:           "  uwf workflow history solve-issue",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeRegistered(f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Resolver = args[0], f.Printer(), definition.New(f)
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return historyRun(cmd.Context(), o)
-		},
+		RunE:              app.Run(o, runF, historyRun, func(args []string) { o.Name = args[0] }),
 	}
 }
 
@@ -62,33 +50,20 @@ type version struct {
 }
 
 func historyRun(ctx context.Context, o *HistoryOptions) error {
-	v, err := o.Resolver.View(ctx)
+	r, err := findRegistered(ctx, o.Factory, o.Name)
 	if err != nil {
 		return err
 	}
-	e, err := findRegistered(v.Registry(), o.Name)
+	known, err := readShared(ctx, r.view)
 	if err != nil {
 		return err
 	}
-	known, err := readShared(ctx, v)
-	if err != nil {
-		return err
-	}
-	list := versionsOf(known, e)
-	return o.Printer.Print(list, func(w *output.Writer) {
+	list := versionsOf(known, r.RegistryEntry)
+	return o.Factory.Printer().Print(list, func(w *output.Writer) {
 		for _, l := range list {
 			l.writeText(w)
 		}
 	})
-}
-
-// findRegistered finds a name in the registry.
-func findRegistered(registry map[string]gitcas.RegistryEntry, name string) (gitcas.RegistryEntry, error) {
-	e, ok := registry[name]
-	if !ok {
-		return e, &app.UnknownError{What: "registered workflow", ID: name, Near: app.Near(name, slices.Collect(maps.Keys(registry))), See: "uwf workflow list"}
-	}
-	return e, nil
 }
 
 func versionsOf(known node.Getter, e gitcas.RegistryEntry) []version {
@@ -128,32 +103,4 @@ func (l version) writeText(w *output.Writer) {
 	for _, c := range l.Changes {
 		w.Printf("  %s\n", c)
 	}
-}
-
-// completeRegistered completes names of the registry.
-func completeRegistered(f *app.Factory) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		v, err := definition.New(f).View(ctx)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no room for errors
-		}
-		return slices.Sorted(maps.Keys(v.Registry())), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// errNothingRegistered is the registry without the name that a change looked at.
-var errNothingRegistered = errors.New("meanwhile the name was removed from the registry")
-
-// newMovedError is the error for a registry that another job changed while a command was
-// deciding.
-func newMovedError(name string, from, to node.Hash) error {
-	if to == "" {
-		return fmt.Errorf("%s: %w; nothing was changed", name, errNothingRegistered)
-	}
-	return fmt.Errorf("%s: meanwhile it was set to %s by somebody else (before: %s); nothing was changed, look at it and run this again", name, to, from)
 }

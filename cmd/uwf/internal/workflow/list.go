@@ -19,14 +19,11 @@ import (
 )
 
 // ListOptions are what `uwf workflow list` works with.
-type ListOptions struct {
-	Printer  output.Printer
-	Resolver *definition.Resolver
-}
+type ListOptions struct{ Factory *app.Factory }
 
 // NewCmdList makes `uwf workflow list`. A runF that is not nil replaces the run.
 func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
-	o := &ListOptions{}
+	o := &ListOptions{Factory: f}
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -37,14 +34,7 @@ top (NAME.yaml, NAME.yml, NAME/index.yaml, NAME/index.yml), before the registry.
 several with one name the first is taken; the others are shown as hidden.`,
 		Example: "  uwf workflow list",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer, o.Resolver = f.Printer(), definition.New(f)
-			o.Resolver.Invalid, o.Resolver.Warn = nil, nil // a list is no check
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return listRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, listRun, func([]string) {}),
 	}
 }
 
@@ -71,11 +61,13 @@ const (
 )
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	lines, err := listAll(ctx, o.Resolver)
+	r := definition.New(o.Factory)
+	r.Invalid, r.Warn = nil, nil // a list is no check
+	lines, err := listAll(ctx, r)
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(lines, func(w *output.Writer) {
+	return o.Factory.Printer().Print(lines, func(w *output.Writer) {
 		if len(lines) == 0 {
 			w.Printf("no workflows here; write one to .uwf/workflows/NAME.yaml, or register one with uwf workflow put FILE\n")
 			return

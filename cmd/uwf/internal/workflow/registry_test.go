@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -52,8 +51,18 @@ func newRegistry(t *testing.T, versions int) *registry {
 	return r
 }
 
-func (r *registry) store(context.Context) (*gitcas.Store, error) {
-	return gitcas.Open(r.remote, gitcas.Options{Now: time.Now, Sleep: func(context.Context, time.Duration) error { return nil }}), nil
+// factory is that of a process of its own, which works with the store on the racer.
+func (r *registry) factory(stdout, stderr io.Writer) *app.Factory {
+	r.Helper()
+	write(r.T, r.dir+"/config.yaml", "state: {remote: 'memory://here'}\n")
+	f := app.NewAt(r.dir, []string{"UWF_HOME=" + r.dir, "UWF_LOG=off"}, app.IO{Out: stdout, Err: stderr})
+	f.DialWire = func(string, wire.DialOptions) (wire.Remote, error) { return r.remote, nil }
+	f.After = func(time.Duration) (<-chan time.Time, func()) { // no outage lasts
+		over := make(chan time.Time)
+		close(over)
+		return over, func() {}
+	}
+	return f
 }
 
 // put registers a definition, by a job of its own.
@@ -62,11 +71,7 @@ func (r *registry) put(description, name string) string {
 	text := strings.Replace(flow(description), "name: flow", "name: "+name, 1)
 	write(r.T, r.dir+"/"+name+".yaml", text)
 	var out bytes.Buffer
-	err := putRun(r.Context(), &PutOptions{
-		Printer: output.Printer{Out: &out, Format: output.JSON}, Resolver: resolver(r.dir, "."), NewStore: r.store,
-		NoSecret: func(context.Context, string, any) error { return nil }, Ref: name + ".yaml",
-	})
-	if err != nil {
+	if err := putRun(r.Context(), &PutOptions{Factory: r.factory(&out, io.Discard), Ref: name + ".yaml"}); err != nil {
 		r.Fatal(err)
 	}
 	_, hash, _ := strings.Cut(out.String(), `"hash": "`)
@@ -76,8 +81,7 @@ func (r *registry) put(description, name string) string {
 // now is the name's entry: its hash, and those of its history.
 func (r *registry) now() string {
 	r.Helper()
-	s, _ := r.store(r.Context())
-	v, err := s.Load(r.Context())
+	_, v, err := lookup.Load(r.Context(), r.factory(nil, io.Discard).Store)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -102,20 +106,16 @@ func (r *registry) named(text string) string {
 
 func (r *registry) rollback(hash string) (string, error) {
 	var out bytes.Buffer
-	p := output.Printer{Out: &out, Format: output.JSON}
-	err := rollbackRun(r.Context(), &RollbackOptions{
-		Printer: p, Notes: output.Printer{Out: io.Discard}.Text(), Store: r.store, Resolver: resolver(r.T.TempDir(), "."), Name: "flow", Hash: hash,
-	})
+	err := rollbackRun(r.Context(), &RollbackOptions{Factory: r.factory(&out, io.Discard), Name: "flow", Hash: hash})
 	return out.String(), err
 }
 
 func (r *registry) remove(yes bool, answer io.Reader) (string, error) {
-	var out, notes bytes.Buffer
-	err := removeRun(r.Context(), &RemoveOptions{
-		Printer: output.Printer{Out: &out, Format: output.JSON}, Notes: output.Printer{Out: &notes}.Text(), Store: r.store,
-		Resolver: resolver(r.T.TempDir(), "."), Name: "flow", Yes: yes, Ask: answer,
-	})
-	return out.String() + notes.String(), err
+	var out bytes.Buffer
+	f := r.factory(&out, &out)
+	f.IO.In, f.IO.InTTY, f.IO.ErrTTY = answer, answer != nil, answer != nil
+	err := removeRun(r.Context(), &RemoveOptions{Factory: f, Name: "flow", Yes: yes})
+	return out.String(), err
 }
 
 func TestRollbackInARace(t *testing.T) {
@@ -184,7 +184,7 @@ func TestRemoveAsks(t *testing.T) {
 	for answer, removed := range map[string]bool{"y\n": true, "Yes\n": true, " y": true, "n\n": false, "\n": false, "": false, "yes please\n": false} {
 		r := newRegistry(t, 1)
 		out, err := r.remove(false, strings.NewReader(answer))
-		if err != nil || (r.now() == "none") != removed || !strings.Contains(out, "Remove flow (1 version) from the registry? [y/N]") {
+		if (err != nil) != (answer == "") || (r.now() == "none") != removed || !strings.Contains(out, "Remove flow (1 version) from the registry? [y/N]") {
 			t.Errorf("%q: %v; registry %s; %s", answer, err, r.now(), out)
 		}
 	}

@@ -1,12 +1,10 @@
 package workflow
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,19 +18,14 @@ import (
 
 // RemoveOptions are what `uwf workflow remove` works with.
 type RemoveOptions struct {
-	Printer  output.Printer
-	Notes    *output.Writer
-	Store    func(context.Context) (*gitcas.Store, error)
-	Resolver *definition.Resolver
-	Name     string
-	Yes      bool
-	// Ask is where an answer can be read from; nil: there is nobody to ask.
-	Ask io.Reader
+	Factory *app.Factory
+	Name    string
+	Yes     bool
 }
 
 // NewCmdRemove makes `uwf workflow remove`. A runF that is not nil replaces the run.
 func NewCmdRemove(f *app.Factory, runF func(context.Context, *RemoveOptions) error) *cobra.Command {
-	o := &RemoveOptions{Store: f.Store}
+	o := &RemoveOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "remove NAME",
 		Aliases: []string{"rm"},
@@ -43,16 +36,7 @@ Files of the same name are left alone.`,
 		Example:           "  uwf workflow remove solve-issue --yes",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeRegistered(f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), definition.New(f)
-			if f.IO.InTTY && f.IO.ErrTTY {
-				o.Ask = f.IO.In
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return removeRun(cmd.Context(), o)
-		},
+		RunE:              app.Run(o, runF, removeRun, func(args []string) { o.Name = args[0] }),
 	}
 	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "don't ask")
 	return cmd
@@ -70,50 +54,33 @@ type removed struct {
 }
 
 func removeRun(ctx context.Context, o *RemoveOptions) error {
-	store, err := o.Store(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := store.Load(ctx)
-	if err != nil {
-		return err
-	}
-	e, err := findRegistered(v.Registry(), o.Name)
-	if err != nil {
-		return o.onlyFile(err)
-	}
-	res := removed{Name: o.Name, Hash: e.Hash, Versions: 1 + len(e.History), Threads: countUsers(v, e)}
-	if yes, err := o.confirmRemoval(res); err != nil || !yes {
-		return err
-	}
-	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
-		now, there := v.Registry()[o.Name]
-		switch {
-		case !there: // done, perhaps by us: a reply may have been lost
-			res.Removed = true
-			return nil, nil
-		case now.Hash != e.Hash:
-			return nil, &app.UsageError{Err: newMovedError(o.Name, e.Hash, now.Hash)}
+	r, err := findRegistered(ctx, o.Factory, o.Name)
+	if errors.As(err, new(*app.UnknownError)) {
+		if file, found := definition.New(o.Factory).Find(o.Name); found == nil && file != "" {
+			return app.Usagef("%s is not in the registry; it is the file %s: delete that yourself", o.Name, file)
 		}
-		res.Removed = true
+	}
+	if err != nil {
+		return err
+	}
+	res := removed{Name: o.Name, Hash: r.Hash, Versions: 1 + len(r.History), Threads: countUsers(r.view, r.RegistryEntry), Removed: true}
+	question := fmt.Sprintf("Remove %s (%s) from the registry?%s", o.Name, text.Plural(res.Versions, "version"), res.describeThreads())
+	if err := o.Factory.Confirm(question, o.Yes); errors.Is(err, app.ErrDeclined) {
+		o.Factory.Notes().Println("nothing was removed")
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if _, err := r.change(ctx, "", func(*gitcas.View) *gitcas.Change {
 		return &gitcas.Change{
 			Subject:  "remove workflow " + o.Name,
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(e.Hash)}},
+			Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(r.Hash)}},
 			Registry: map[string]*gitcas.RegistryEntry{o.Name: nil},
-		}, nil
-	})
-	if err != nil {
+		}
+	}); err != nil {
 		return fmt.Errorf("remove the workflow: %w", err)
 	}
-	return o.Printer.Print(res, res.writeText)
-}
-
-// onlyFile explains a name that is a file's and no registered one.
-func (o *RemoveOptions) onlyFile(err error) error {
-	if file, found := o.Resolver.Find(o.Name); found == nil && file != "" {
-		return app.Usagef("%s is not in the registry; it is the file %s: delete that yourself", o.Name, file)
-	}
-	return err
+	return o.Factory.Printer().Print(res, res.writeText)
 }
 
 // countUsers counts the live threads that use a version of a name.
@@ -129,27 +96,6 @@ func countUsers(v *gitcas.View, e gitcas.RegistryEntry) int {
 		}
 	}
 	return n
-}
-
-func (o *RemoveOptions) confirmRemoval(r removed) (bool, error) {
-	if o.Yes {
-		return true, nil
-	}
-	if o.Ask == nil {
-		return false, app.Usagef("removing %s from the registry can't be undone by uwf: say --yes if it is meant", o.Name)
-	}
-	o.Notes.Printf("Remove %s (%s) from the registry?%s [y/N] ", o.Name, text.Plural(r.Versions, "version"), r.describeThreads())
-	line, err := bufio.NewReader(o.Ask).ReadString('\n')
-	if err != nil && line == "" {
-		o.Notes.Println()
-		return false, nil
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true, nil
-	}
-	o.Notes.Printf("nothing was removed\n")
-	return false, nil
 }
 
 // describeThreads says what becomes of the threads.

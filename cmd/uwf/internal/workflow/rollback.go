@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,19 +18,15 @@ import (
 
 // RollbackOptions are what `uwf workflow rollback` works with.
 type RollbackOptions struct {
-	Printer output.Printer
-	Notes   *output.Writer
-	Store   func(context.Context) (*gitcas.Store, error)
-	// Resolver tells whether a file hides the name.
-	Resolver *definition.Resolver
-	Name     string
-	Hash     string // the beginning of one; empty: the version before the present one
+	Factory *app.Factory
+	Name    string
+	Hash    string // the beginning of one; empty: the version before the present one
 }
 
 // NewCmdRollback makes `uwf workflow rollback`. A runF that is not nil replaces the
 // run.
 func NewCmdRollback(f *app.Factory, runF func(context.Context, *RollbackOptions) error) *cobra.Command {
-	o := &RollbackOptions{Store: f.Store}
+	o := &RollbackOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "rollback NAME [HASH]",
 		Short: "Register an earlier version of a workflow again",
@@ -43,16 +38,11 @@ the version that they were started with.`,
   uwf workflow rollback solve-issue`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeRegistered(f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name, o.Printer, o.Notes, o.Resolver = args[0], f.Printer(), f.Notes(), definition.New(f)
-			if len(args) > 1 {
+		RunE: app.Run(o, runF, rollbackRun, func(args []string) {
+			if o.Name = args[0]; len(args) > 1 {
 				o.Hash = args[1]
 			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return rollbackRun(cmd.Context(), o)
-		},
+		}),
 	}
 }
 
@@ -67,56 +57,34 @@ type rolledBack struct {
 }
 
 func rollbackRun(ctx context.Context, o *RollbackOptions) error {
-	store, err := o.Store(ctx)
+	r, err := findRegistered(ctx, o.Factory, o.Name)
 	if err != nil {
 		return err
 	}
-	v, err := store.Load(ctx)
+	target, err := versionMeant(o.Name, r.RegistryEntry, o.Hash)
 	if err != nil {
 		return err
 	}
-	e, err := findRegistered(v.Registry(), o.Name)
-	if err != nil {
-		return err
-	}
-	target, err := versionMeant(o.Name, e, o.Hash)
-	if err != nil {
-		return err
-	}
-	res := rolledBack{Name: o.Name, Hash: target, Before: e.Hash, Changes: []string{}}
-	d, err := workflow.FromNode(v.Getter(ctx), target)
+	res := rolledBack{Name: o.Name, Hash: target, Before: r.Hash, Changes: []string{}}
+	d, err := workflow.FromNode(r.view.Getter(ctx), target)
 	if err != nil {
 		return fmt.Errorf("roll %s back: %w", o.Name, err)
 	}
-	if old, err := workflow.FromNode(v.Getter(ctx), e.Hash); err == nil {
+	if old, err := workflow.FromNode(r.view.Getter(ctx), r.Hash); err == nil {
 		res.Changes = append(res.Changes, describeChanges(old, d)...)
 	}
-	_, err = store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
-		now := v.Registry()[o.Name]
-		switch now.Hash {
-		case target: // done, perhaps by us: a reply may have been lost
-			return nil, nil
-		case e.Hash:
-			res.Changed = true
-			return registerChange(v, "roll "+o.Name+" back", "", o.Name, target, now, true), nil
-		}
-		// What is current now was never looked at.
-		return nil, &app.UsageError{Err: newMovedError(o.Name, e.Hash, now.Hash)}
+	res.Changed, err = r.change(ctx, target, func(v *gitcas.View) *gitcas.Change {
+		return registerChange(v, "roll "+o.Name+" back", "", o.Name, target)
 	})
 	if err != nil {
 		return fmt.Errorf("roll the workflow back: %w", err)
 	}
-	if err := o.Printer.Print(res, res.writeText); err != nil {
+	if err := o.Factory.Printer().Print(res, res.writeText); err != nil {
 		return err
 	}
-	return o.warnShadowed()
-}
-
-// warnShadowed warns where a file hides the name from the commands that are run here.
-func (o *RollbackOptions) warnShadowed() error {
-	file, err := o.Resolver.Find(o.Name)
+	file, err := definition.New(o.Factory).Find(o.Name)
 	if err == nil && file != "" {
-		o.Notes.Printf("note: here %s means the file %s, which goes before the registry\n", o.Name, file)
+		o.Factory.Notes().Printf("note: here %s means the file %s, which goes before the registry\n", o.Name, file)
 	}
 	return err
 }
@@ -170,19 +138,5 @@ func (r rolledBack) writeText(w *output.Writer) {
 	w.Println()
 	for _, c := range r.Changes {
 		w.Printf("  %s\n", c)
-	}
-}
-
-// registerChange makes a name mean a workflow. The former versions come newest
-// first.
-func registerChange(v *gitcas.View, subject, body, name string, h node.Hash, old gitcas.RegistryEntry, there bool) *gitcas.Change {
-	e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
-	if there {
-		e.History = append([]gitcas.RegistryVersion{{Hash: old.Hash, Timestamp: old.Timestamp}}, old.History...)
-	}
-	return &gitcas.Change{
-		Subject: subject, Body: body,
-		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(h)}},
-		Registry: map[string]*gitcas.RegistryEntry{name: e},
 	}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // SchemaOptions are what `uwf workflow schema` works with.
-type SchemaOptions struct{ Printer output.Printer }
+type SchemaOptions struct{ Factory *app.Factory }
 
 // NewCmdSchema makes `uwf workflow schema`. A runF that is not nil replaces the run.
 func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
-	o := &SchemaOptions{}
+	o := &SchemaOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of workflow definitions, for editors",
@@ -28,20 +28,14 @@ at the top of a definition, or name a copy of the schema there. It knows the sha
 a definition; workflow validate knows its sense too.`,
 		Example: "  uwf workflow schema > workflow.schema.json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer = f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return schemaRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, schemaRun, func([]string) {}),
 	}
 }
 
 func schemaRun(_ context.Context, o *SchemaOptions) error {
-	if o.Printer.Format == output.Text {
-		o.Printer.Format = output.JSON // there is no other text of it
+	p := o.Factory.Printer()
+	if p.Chosen() == output.Text {
+		p.Format = output.JSON // there is no other text of it
 	}
-	o.Printer.TTY = false
-	return o.Printer.Print(format.Schema(), nil)
+	return p.Print(format.Schema(), nil)
 }

@@ -17,14 +17,13 @@ import (
 
 // ShowOptions are what `uwf workflow show` works with.
 type ShowOptions struct {
-	Printer  output.Printer
-	Resolver *definition.Resolver
-	Ref      string
+	Factory *app.Factory
+	Ref     string
 }
 
 // NewCmdShow makes `uwf workflow show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{}
+	o := &ShowOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "show HASH|FILE|NAME",
 		Short: "Show a workflow: its roles and its graph",
@@ -33,13 +32,7 @@ deliver, and who is next after which result or condition. An edge that only a
 person's approval opens says so.`,
 		Example: "  uwf workflow show solve-issue\n  uwf workflow show ./solve-issue.yaml --format json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Ref, o.Printer, o.Resolver = args[0], f.Printer(), definition.New(f)
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return showRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, showRun, func(args []string) { o.Ref = args[0] }),
 	}
 }
 
@@ -78,6 +71,7 @@ type shownLimits struct {
 	Wall            string  `json:"wall,omitempty"`
 }
 
+// shownRole is a workflow.Role.
 type shownRole struct {
 	Name         string   `json:"name"`
 	Description  string   `json:"description"`
@@ -109,12 +103,12 @@ type shownApproval struct {
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
-	w, err := o.Resolver.Resolve(ctx, o.Ref)
+	w, err := definition.New(o.Factory).Resolve(ctx, o.Ref)
 	if err != nil {
 		return err
 	}
 	s := shownOf(w)
-	return o.Printer.Print(s, s.writeText)
+	return o.Factory.Printer().Print(s, s.writeText)
 }
 
 func shownOf(w *definition.Resolved) shownWorkflow {
@@ -125,10 +119,8 @@ func shownOf(w *definition.Resolved) shownWorkflow {
 	}
 	for _, name := range d.RoleNames() {
 		r := d.Roles[name]
-		s.Roles = append(s.Roles, shownRole{
-			Name: name, Description: r.Description, Goal: r.Goal, Capabilities: append([]string{}, r.Capabilities...),
-			Procedure: r.Procedure, Output: r.Output, SystemPrompt: r.SystemPrompt, Frontmatter: r.Frontmatter, Schema: r.Schema,
-		})
+		r.Capabilities = append([]string{}, r.Capabilities...)
+		s.Roles = append(s.Roles, shownRole(r))
 	}
 	for from, edges := range d.Graph {
 		s.Graph[from] = []shownEdge{}
@@ -156,18 +148,8 @@ func shownOf(w *definition.Resolved) shownWorkflow {
 }
 
 func shownEdgeOf(e workflow.Edge) shownEdge {
-	kind := "always"
-	switch e.When.Kind {
-	case workflow.OnStatus:
-		kind = "status"
-	case workflow.OnCondition:
-		kind = "condition"
-	}
-	s := shownEdge{When: e.When.String(), Kind: kind, To: e.To, Prompt: e.Prompt, Location: e.Location}
-	if e.Approval != nil {
-		s.Approval = &shownApproval{Not: slices.Clone(e.Approval.Not)}
-	}
-	return s
+	kinds := map[workflow.Kind]string{workflow.Always: "always", workflow.OnStatus: "status", workflow.OnCondition: "condition"}
+	return shownEdge{When: e.When.String(), Kind: kinds[e.When.Kind], To: e.To, Prompt: e.Prompt, Location: e.Location, Approval: (*shownApproval)(e.Approval)}
 }
 
 // describeNeeds is the edge's status or condition, and what it needs besides.

@@ -2,10 +2,12 @@ package workflow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,20 +24,17 @@ import (
 
 // ValidateOptions are what `uwf workflow validate` works with.
 type ValidateOptions struct {
-	Printer  output.Printer
-	Notes    *output.Writer
-	Resolver *definition.Resolver
+	Factory *app.Factory
 	// Refs are files, folders, patterns, names and - for stdin; none: all
 	// definitions in the repository's folders.
 	Refs []string
-	Name string          // what stdin is called
-	job  *annotation.Job // nil: outside of one
+	Name string // what stdin is called
 }
 
 // NewCmdValidate makes `uwf workflow validate`. A runF that is not nil replaces the
 // run.
 func NewCmdValidate(f *app.Factory, runF func(context.Context, *ValidateOptions) error) *cobra.Command {
-	o := &ValidateOptions{}
+	o := &ValidateOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "validate [FILE|FOLDER|PATTERN|NAME|-]...",
 		Aliases: []string{"check", "lint"},
@@ -60,197 +59,126 @@ alone don't fail.`,
   uwf workflow validate solve-issue.yaml
   uwf workflow validate '.uwf/workflows/**/*.yaml' --format json
   uwf workflow validate - --name .uwf/workflows/draft.yaml < solve-issue.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Refs, o.Printer, o.Notes, o.Resolver, o.job = args, f.Printer(), f.Notes(), definition.New(f), annotation.Of(f)
-			o.Resolver.Invalid, o.Resolver.Warn = nil, nil // each problem is reported here
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return validateRun(cmd.Context(), o)
-		},
+		RunE: app.Run(o, runF, validateRun, func(args []string) { o.Refs = args }),
 	}
 	cmd.Flags().StringVar(&o.Name, "name", "", "the `FILE` that stdin stands for: it is shown with problems, and includes are looked up beside it")
 	return cmd
 }
 
-// Severities of problems.
-const (
-	SeverityError   = "error"
-	SeverityWarning = "warning"
-)
+// verdict is the JSON of `uwf workflow validate`.
+type verdict struct {
+	Valid    bool      `json:"valid"`
+	Errors   []string  `json:"errors"` // the problems that are no warnings, a line each
+	Problems []problem `json:"problems"`
 
-// problem is one finding. Line is 0 where it is about a file as a whole.
+	usable []string // a line for each definition that can be used
+	broken int      // definitions and arguments that can't be used
+}
+
+// problem is one finding, an annotation.Error or an annotation.Warning.
 type problem struct {
-	File     string `json:"file"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Length   int    `json:"length,omitempty"`
-	Message  string `json:"message"`
-	Fix      string `json:"fix,omitempty"`
+	source.Problem
 	Severity string `json:"severity"`
-
-	text string // with the line and a caret
-}
-
-func problemOf(p source.Problem) problem {
-	return problem{p.File, p.Line, p.Col, p.Len, p.Message, p.Fix, SeverityError, p.Text()}
-}
-
-func warningOf(p source.Problem) problem {
-	out := problemOf(p)
-	out.Severity = SeverityWarning
-	return out
-}
-
-func (p problem) asAnnotation() annotation.Annotation {
-	return annotation.Annotation{
-		File: p.File, Line: p.Line, Column: p.Column, Length: p.Length, Message: p.Message, Fix: p.Fix, Warning: p.Severity == SeverityWarning,
-	}
-}
-
-// formatLine is the problem in a sentence, with its place.
-func (p problem) formatLine() string {
-	switch {
-	case p.Line == 0:
-		return p.File + ": " + p.Message
-	case p.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 }
 
 // formatLines is the problem for people.
 func (p problem) formatLines() string {
-	s := p.text
-	if s == "" {
-		s = fmt.Sprintf("%s: %s\n", p.File, p.Message)
-		if p.Fix != "" {
-			s += fmt.Sprintf("      = %s\n", p.Fix)
-		}
+	if p.Severity == annotation.Error {
+		return p.Text()
 	}
-	if p.Severity == SeverityWarning {
-		// After the place, where the eye goes: the place must stay at the beginning.
-		s = strings.Replace(s, ": "+p.Message, ": warning: "+p.Message, 1)
-	}
-	return s
+	// After the place, where the eye goes: the place must stay at the beginning.
+	return strings.Replace(p.Text(), ": "+p.Message, ": warning: "+p.Message, 1)
 }
 
-// validated is the verdict on all inputs.
-type validated struct {
-	problems []problem
-	ok       []string // a line for each definition that can be used
-	broken   int      // definitions and arguments that can't be used
+func (v *verdict) addWarning(p source.Problem) {
+	v.Problems = append(v.Problems, problem{p, annotation.Warning})
 }
 
-// verdict is the JSON of `uwf workflow validate`.
-type verdict struct {
-	Valid    bool      `json:"valid"`
-	Errors   []string  `json:"errors"`
-	Problems []problem `json:"problems"`
-}
-
-func (v *validated) makeVerdict() verdict {
-	out := verdict{Valid: v.broken == 0, Errors: []string{}, Problems: v.problems}
-	for _, p := range v.problems {
-		if p.Severity == SeverityError {
-			out.Errors = append(out.Errors, p.formatLine())
-		}
+// addBroken adds what keeps a definition from being used, or an argument from leading to one.
+func (v *verdict) addBroken(problems ...source.Problem) {
+	v.Valid, v.broken = false, v.broken+1
+	for _, p := range problems {
+		v.Problems = append(v.Problems, problem{p, annotation.Error})
+		v.Errors = append(v.Errors, p.Place()+": "+p.Message)
 	}
-	return out
 }
 
 func validateRun(ctx context.Context, o *ValidateOptions) error {
-	in, err := o.Resolver.Inputs(o.Refs)
+	v := &verdict{Valid: true, Errors: []string{}, Problems: []problem{}}
+	r := definition.New(o.Factory)
+	r.Invalid, r.Warn = nil, v.addWarning // each problem is reported here
+	in, err := r.Inputs(o.Refs)
 	if err != nil {
 		return err
 	}
-	v := validated{problems: []problem{}}
-	for _, f := range in.Failed {
-		v.broken++
-		v.problems = append(v.problems, problem{File: f.File, Message: f.Message, Fix: f.Fix, Severity: SeverityError})
+	for _, p := range in.Failed {
+		v.addBroken(p)
 	}
 	for _, file := range in.Files {
-		if err := v.checkFile(ctx, o, file); err != nil {
+		if err := v.checkFile(ctx, r, file, o.Name); err != nil {
 			return err
 		}
 	}
-	if err := v.printVerdict(o); err != nil {
+	if err := v.printVerdict(o.Factory); err != nil {
 		return err
 	}
-	if v.broken > 0 {
+	if !v.Valid {
 		return &app.Exit{Code: app.CodeUsage}
 	}
 	return nil
 }
 
-// checkFile adds what is to be said about one file. Only what is wrong with the store
-// ends the command.
-func (v *validated) checkFile(ctx context.Context, o *ValidateOptions, file string) error {
-	name := file
-	data, err := o.readInput(&name)
+// checkFile adds what is to be said about one file, or about stdin, which stands for a
+// file. Only what is wrong with the store ends the command.
+func (v *verdict) checkFile(ctx context.Context, r *definition.Resolver, file, stdin string) error {
+	read := func() ([]byte, error) { return app.ReadRegular(r.Full(file), definition.MaxSize) }
+	if file == definition.Stdin {
+		file, read = cmp.Or(stdin, "stdin"), func() ([]byte, error) { return r.Stdin(definition.MaxSize) }
+	}
+	data, err := read()
 	if err != nil {
-		v.addFailure(name, o.Resolver.Full(name), err)
+		v.addUnreadable(file, r.Full(file), err)
 		return nil
 	}
-	if kind := describeBinary(data); kind != "" {
-		v.broken++
-		v.problems = append(v.problems, problem{File: name, Message: kind + ", not a definition", Fix: "name a YAML file", Severity: SeverityError})
+	if isBinary(data) {
+		v.addBroken(source.Problem{File: file, Message: "a binary file, not a definition", Fix: "name a YAML file"})
 		return nil
 	}
-	o.Resolver.Warn = func(p workflow.Problem) { v.problems = append(v.problems, warningOf(p)) }
-	w, err := o.Resolver.Compile(ctx, name, data)
+	w, err := r.Compile(ctx, file, data)
 	var invalid *workflow.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		v.broken++
-		for _, p := range invalid.Problems {
-			v.problems = append(v.problems, problemOf(p))
-		}
+		v.addBroken(invalid.Problems...)
 	case err != nil && app.ExitCode(err) == app.CodeUsage:
-		v.addFailure(name, o.Resolver.Full(name), err)
+		v.addUnreadable(file, r.Full(file), err)
 	case err != nil:
 		return err
 	default:
-		v.ok = append(v.ok, fmt.Sprintf("  %s  %s  %s\n", w.From, w.Definition.Name, w.Hash))
-		if warning, is := checkName(name, w.Definition.Name, data); is {
-			v.problems = append(v.problems, warning)
+		v.usable = append(v.usable, fmt.Sprintf("  %s  %s  %s\n", w.From, w.Definition.Name, w.Hash))
+		if p, found := checkName(file, w.Definition.Name, data); found {
+			v.addWarning(p)
 		}
 	}
 	return nil
 }
 
-func (v *validated) addFailure(file, full string, err error) {
-	v.broken++
+func (v *verdict) addUnreadable(file, full string, err error) {
 	why := strings.TrimPrefix(definition.Reason(err).Error(), "read "+full+": ") // the file is said anyway
-	v.problems = append(v.problems, problem{File: file, Message: "can't be read: " + why, Fix: "name a regular file that you may read", Severity: SeverityError})
+	v.addBroken(source.Problem{File: file, Message: "can't be read: " + why, Fix: "name a regular file that you may read"})
 }
 
-// readInput reads one input, and says what it is called.
-func (o *ValidateOptions) readInput(name *string) ([]byte, error) {
-	if *name != definition.Stdin {
-		return app.ReadRegular(o.Resolver.Full(*name), definition.MaxSize)
-	}
-	if *name = o.Name; *name == "" {
-		*name = "stdin"
-	}
-	return o.Resolver.Stdin(definition.MaxSize)
-}
-
-// describeBinary says what a file is that is no text; empty: it may be text.
-func describeBinary(data []byte) string {
+// isBinary tells a file that is no text, by its beginning.
+func isBinary(data []byte) bool {
 	head := data[:min(len(data), 8_000)]
 	utf16 := bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff})
-	if bytes.IndexByte(head, 0) >= 0 && !utf16 {
-		return "a binary file"
-	}
-	return ""
+	return bytes.IndexByte(head, 0) >= 0 && !utf16
 }
 
 var nameKey = lazyregexp.New(`(?m)^name[ \t]*:[ \t]*["']?`)
 
 // checkName warns of a definition that lies in a definitions folder under a name
 // that is not its own: it is found by the one and shown by the other.
-func checkName(file, name string, data []byte) (problem, bool) {
+func checkName(file, name string, data []byte) (source.Problem, bool) {
 	full := filepath.ToSlash(file)
 	stem := strings.TrimSuffix(filepath.Base(full), filepath.Ext(full))
 	folder := filepath.ToSlash(filepath.Dir(full))
@@ -258,9 +186,9 @@ func checkName(file, name string, data []byte) (problem, bool) {
 		stem, folder = filepath.Base(folder), filepath.ToSlash(filepath.Dir(folder))
 	}
 	at := nameKey.FindIndex(data)
-	inFolder := strings.HasSuffix("/"+folder, "/.uwf/workflows") || strings.HasSuffix("/"+folder, "/.workflow") || strings.HasSuffix("/"+folder, "/.workflows")
+	inFolder := slices.ContainsFunc(workflow.Folders("."), func(dir string) bool { return strings.HasSuffix("/"+folder, "/"+dir) })
 	if stem == name || at == nil || !inFolder {
-		return problem{}, false
+		return source.Problem{}, false
 	}
 	p := source.Problem{
 		File: full, Line: 1 + bytes.Count(data[:at[0]], []byte("\n")), Col: 1 + utf8.RuneCount(data[at[0]:at[1]]), Len: utf8.RuneCountInString(name),
@@ -269,64 +197,57 @@ func checkName(file, name string, data []byte) (problem, bool) {
 	}
 	line, _, _ := bytes.Cut(data[at[0]:], []byte("\n"))
 	p.Snippet = strings.TrimRight(string(line), "\r")
-	return warningOf(p), true
+	return p, true
 }
 
 // printVerdict gives the verdict: as text all of it on stdout, else the problems there and
 // a summary on stderr; inside a job annotations too, and the text on stderr.
-func (v *validated) printVerdict(o *ValidateOptions) error {
-	p, show := o.Printer, func(s string) string { return s }
-	asText := p.Chosen() == output.Text
-	if o.job != nil {
+func (v *verdict) printVerdict(f *app.Factory) error {
+	p, notes, job, show := f.Printer(), f.Notes(), annotation.Of(f), func(s string) string { return s }
+	if job != nil {
 		show = annotation.Inert
 		if p.Chosen() == output.JSON {
 			p.Out = annotation.InertJSON{Out: p.Out}
 		}
 	}
-	if err := p.Print(v.makeVerdict(), func(w *output.Writer) { v.writeText(w, show) }); err != nil {
+	if err := p.Print(v, func(w *output.Writer) { v.writeText(w, show) }); err != nil {
 		return err
 	}
 	switch {
-	case o.job != nil && !asText:
-		v.writeText(o.Notes, show)
-	case !asText:
-		o.Notes.Printf("%s\n", v.summarizeVerdict())
+	case p.Chosen() == output.Text:
+	case job != nil:
+		v.writeText(notes, show)
+	default:
+		notes.Println(v.summarizeVerdict())
 	}
-	if o.job != nil {
-		for _, p := range v.problems {
-			o.job.Write(p.asAnnotation())
+	if job != nil {
+		for _, p := range v.Problems {
+			job.Write(p.Severity, p.Problem)
 		}
 	}
-	return o.Notes.Flush()
+	return notes.Flush()
 }
 
-func (v *validated) writeText(w *output.Writer, show func(string) string) {
-	for _, p := range v.problems {
-		w.Printf("%s\n", show(p.formatLines()))
+func (v *verdict) writeText(w *output.Writer, show func(string) string) {
+	for _, p := range v.Problems {
+		w.Println(show(p.formatLines()))
 	}
-	for _, line := range v.ok {
+	for _, line := range v.usable {
 		w.Good("ok")
 		w.Printf("%s", show(line))
 	}
-	w.Printf("%s\n", v.summarizeVerdict())
+	w.Println(v.summarizeVerdict())
 }
 
 // summarizeVerdict is the verdict in one line.
-func (v *validated) summarizeVerdict() string {
-	all := len(v.ok) + v.broken
-	warnings := 0
-	for _, p := range v.problems {
-		if p.Severity == SeverityWarning {
-			warnings++
-		}
-	}
-	s := fmt.Sprintf("%s checked: ", text.Plural(all, "definition"))
+func (v *verdict) summarizeVerdict() string {
+	s := text.Plural(len(v.usable)+v.broken, "definition") + " checked: "
 	if v.broken == 0 {
 		s += "all can be used"
 	} else {
-		s += fmt.Sprintf("%d can't be used, %s", v.broken, text.Plural(len(v.problems)-warnings, "problem"))
+		s += fmt.Sprintf("%d can't be used, %s", v.broken, text.Plural(len(v.Errors), "problem"))
 	}
-	if warnings > 0 {
+	if warnings := len(v.Problems) - len(v.Errors); warnings > 0 {
 		s += ", " + text.Plural(warnings, "warning")
 	}
 	return s

@@ -1,16 +1,13 @@
 package workflow
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -37,16 +34,9 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
-func resolver(root, dir string) *definition.Resolver {
-	return &definition.Resolver{
-		Root: root, Dir: filepath.Join(root, dir), Now: time.Now,
-		View: func(context.Context) (*gitcas.View, error) { return nil, gitcas.ErrNoStore },
-	}
-}
-
 func TestBinaryAndMisnamed(t *testing.T) {
 	for data, want := range map[string]bool{"": false, "a: b": false, "a\x00b": true, "\xff\xfea\x00": false, strings.Repeat("x", 9000) + "\x00": false} {
-		if got := describeBinary([]byte(data)) != ""; got != want {
+		if got := isBinary([]byte(data)); got != want {
 			t.Errorf("binary(%.10q) = %v", data, got)
 		}
 	}
@@ -55,7 +45,7 @@ func TestBinaryAndMisnamed(t *testing.T) {
 		"other.yaml": false, "workflows/other.yaml": false, "stdin": false,
 	} {
 		p, got := checkName(file, "flow", []byte("# a\nname:  \"flow\"\n"))
-		if got != want || got && (p.Line != 2 || p.Column != 9 || p.Length != 4) {
+		if got != want || got && (p.Line != 2 || p.Col != 9 || p.Len != 4) {
 			t.Errorf("%s: %v %+v", file, got, p)
 		}
 	}

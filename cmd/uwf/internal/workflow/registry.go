@@ -1,0 +1,81 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/node"
+)
+
+// registered is what a name means in the registry, as a command found it.
+type registered struct {
+	gitcas.RegistryEntry
+	name  string
+	store *gitcas.Store
+	view  *gitcas.View
+}
+
+// findRegistered finds a name in the registry.
+func findRegistered(ctx context.Context, f *app.Factory, name string) (registered, error) {
+	r := registered{name: name}
+	var err error
+	if r.store, r.view, err = lookup.Load(ctx, f.Store); err != nil {
+		return r, err
+	}
+	var there bool
+	if r.RegistryEntry, there = r.view.Registry()[name]; !there {
+		near := app.Near(name, slices.Collect(maps.Keys(r.view.Registry())))
+		return r, &app.UnknownError{What: "registered workflow", ID: name, Near: near, See: "uwf workflow list"}
+	}
+	return r, nil
+}
+
+// change lets the name mean another workflow, or with an empty target nothing, and reports
+// whether it did: perhaps the name means that already. What somebody else made of it
+// meanwhile was never looked at, and stays.
+func (r registered) change(ctx context.Context, target node.Hash, build func(*gitcas.View) *gitcas.Change) (changed bool, err error) {
+	_, err = r.store.Update(ctx, r.view, func(v *gitcas.View) (*gitcas.Change, error) {
+		switch now := v.Registry()[r.name].Hash; now {
+		case target:
+			return nil, nil
+		case r.Hash:
+			changed = true
+			return build(v), nil
+		default:
+			return nil, app.Usagef("%s: meanwhile somebody else set it to %s (before: %s); nothing was changed, look at it and run this again", r.name, cmp.Or(now, "nothing"), r.Hash)
+		}
+	})
+	return changed, err
+}
+
+// registerChange makes a name mean a workflow. The former versions come newest
+// first.
+func registerChange(v *gitcas.View, subject, body, name string, h node.Hash) *gitcas.Change {
+	e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
+	if old, there := v.Registry()[name]; there {
+		e.History = append([]gitcas.RegistryVersion{{Hash: old.Hash, Timestamp: old.Timestamp}}, old.History...)
+	}
+	return &gitcas.Change{
+		Subject: subject, Body: body,
+		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(h)}},
+		Registry: map[string]*gitcas.RegistryEntry{name: e},
+	}
+}
+
+// completeRegistered completes names of the registry.
+func completeRegistered(f *app.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return lookup.Complete(cmd, f, func(v *gitcas.View) []string { return slices.Sorted(maps.Keys(v.Registry())) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
