@@ -54,15 +54,20 @@ func (f settingsReader) loadConfig() (*config.Config, error) {
 
 // ReadRegular reads a regular file of at most limit bytes. Anything else could
 // block, or never end.
-func ReadRegular(path string, limit int64) (b []byte, err error) {
-	info, err := os.Stat(path)
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	return ReadRegularBy(os.Stat, os.Open, path, limit)
+}
+
+// ReadRegularBy is ReadRegular where files are found and opened in another way.
+func ReadRegularBy(stat func(string) (os.FileInfo, error), open func(string) (*os.File, error), path string, limit int64) (b []byte, err error) {
+	info, err := stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read %s: not a regular file", path)
 	}
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}

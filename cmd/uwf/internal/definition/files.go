@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -161,7 +160,7 @@ func (r *Resolver) Load(ctx context.Context, name string) (*Resolved, error) {
 // folder of its file, also through symbolic links. The file itself may be a link to
 // anywhere: it was named by the user.
 func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *Resolved, err error) {
-	o := workflow.Options{Nodes: storeGetter{ctx, r}, Warn: r.Warn}
+	o := workflow.Options{Nodes: node.First{node.Map(node.Builtin()), node.Map(record.Schemas()), storeGetter{ctx, r}}, Warn: r.Warn}
 	folder, err := os.OpenRoot(filepath.Dir(r.Full(name)))
 	switch {
 	case err == nil:
@@ -201,22 +200,6 @@ func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *
 }
 
 // readIn reads a regular file below a folder.
-func readIn(root *os.Root, name string) (b []byte, err error) {
-	info, err := root.Stat(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	file, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	b, err = io.ReadAll(io.LimitReader(file, MaxSize+1))
-	if err == nil && len(b) > MaxSize {
-		err = fmt.Errorf("larger than %d bytes", MaxSize)
-	}
-	return b, err
+func readIn(root *os.Root, name string) ([]byte, error) {
+	return app.ReadRegularBy(root.Stat, root.Open, filepath.FromSlash(name), MaxSize)
 }

@@ -146,7 +146,7 @@ func (r *Resolver) addPattern(in *Inputs, pattern string) error {
 		in.addProblem(pattern, "check the pattern; ** stands for any number of folders", "nothing matches the pattern")
 	}
 	for _, file := range found {
-		if !isDir(r.Full(file)) {
+		if there, _ := isFile(r.Full(file)); there {
 			in.addFiles(file)
 		} else if err := r.addFolder(in, file, false); err != nil {
 			return err

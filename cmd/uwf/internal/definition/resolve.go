@@ -1,3 +1,6 @@
+// Package definition finds the workflow that an argument means (a hash, a file, a
+// name in the repository's folders or in the registry) and the definition files that
+// arguments mean (folders and patterns too), and compiles them. It stores nothing.
 package definition
 
 import (
@@ -14,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // MaxSize is the largest definition or included file, in bytes.
@@ -76,44 +78,40 @@ func New(f *app.Factory) *Resolver {
 
 // Resolve finds a workflow.
 func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
-	switch workflow.KindOfRef(ref) {
-	case workflow.RefHash:
+	if workflow.KindOfRef(ref) == workflow.RefHash {
 		return r.readStored(ctx, node.Hash(ref), FromStore)
-	case workflow.RefPath:
-		return r.Load(ctx, ref)
 	}
-	file, err := r.Find(ref)
-	if err != nil {
-		return nil, err
-	}
-	if file != "" {
-		return r.Load(ctx, file)
-	}
-	return r.findRegistered(ctx, ref)
+	return r.loadNamed(ctx, ref, func() (*Resolved, error) { return r.findRegistered(ctx, ref) })
 }
 
 // File finds the file that a reference means: a path, or a name in the folders.
 func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
-	if workflow.KindOfRef(ref) == workflow.RefPath {
-		return r.Load(ctx, ref)
-	}
-	file, err := r.Find(ref)
-	if err != nil {
-		return nil, err
-	}
-	if file == "" {
+	return r.loadNamed(ctx, ref, func() (*Resolved, error) {
 		names, err := r.Files()
 		if err != nil {
 			return nil, err
 		}
 		return nil, &app.UnknownError{What: "workflow file", ID: ref, Near: app.Near(ref, slices.Collect(maps.Keys(names))),
 			Hint: "give the path of a YAML file, or put it into .uwf/workflows"}
+	})
+}
+
+// loadNamed loads the file that a path or a name means, or else does as otherwise says.
+func (r *Resolver) loadNamed(ctx context.Context, file string, otherwise func() (*Resolved, error)) (*Resolved, error) {
+	if workflow.KindOfRef(file) != workflow.RefPath {
+		var err error
+		if file, err = r.Find(file); err != nil {
+			return nil, err
+		}
+		if file == "" {
+			return otherwise()
+		}
 	}
 	return r.Load(ctx, file)
 }
 
-// storeGetter finds the schemas that roles name by hash. A store that does not
-// exist yet has none but the known ones.
+// storeGetter finds the schemas that roles name by hash and that not every uwf knows. A
+// store that does not exist yet has none.
 type storeGetter struct {
 	ctx context.Context
 	r   *Resolver
@@ -121,11 +119,6 @@ type storeGetter struct {
 
 // Get implements node.Getter.
 func (g storeGetter) Get(h node.Hash) (node.Node, error) {
-	for _, known := range []map[node.Hash]node.Node{node.Builtin(), record.Schemas()} {
-		if n, ok := known[h]; ok {
-			return n, nil
-		}
-	}
 	v, err := g.r.View(g.ctx)
 	if errors.Is(err, gitcas.ErrNoStore) {
 		return node.Node{}, fmt.Errorf("%w: %s", node.ErrNotFound, h)
@@ -166,7 +159,11 @@ func (r *Resolver) readStored(ctx context.Context, h node.Hash, from string) (*R
 	if err != nil {
 		return nil, err
 	}
+	var n node.Node
 	d, err := workflow.FromNode(v.Getter(ctx), h)
+	if err == nil {
+		n, err = v.Get(ctx, h)
+	}
 	switch {
 	case errors.Is(err, workflow.ErrNoWorkflow):
 		return nil, &app.UsageError{Err: err}
@@ -177,10 +174,6 @@ func (r *Resolver) readStored(ctx context.Context, h node.Hash, from string) (*R
 		}
 		return nil, &app.UnknownError{What: "workflow", ID: string(h), Near: app.Near(string(h), near), See: "uwf workflow list"}
 	case err != nil:
-		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
-	}
-	n, err := v.Get(ctx, h)
-	if err != nil {
 		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
 	}
 	return &Resolved{Definition: d, Hash: h, Node: n, Nodes: map[node.Hash]node.Node{}, From: from}, nil

@@ -134,14 +134,11 @@ func listAll(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 
 func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 	v, err := r.View(ctx)
-	if errors.Is(err, gitcas.ErrNoStore) {
+	if errors.Is(err, gitcas.ErrNoStore) || err == nil && len(v.Registry()) == 0 {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	if len(v.Registry()) == 0 {
-		return nil, nil
 	}
 	known, err := readShared(ctx, v)
 	if err != nil {
@@ -161,20 +158,9 @@ func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error)
 	return out, nil
 }
 
-// nodes is a node.Getter over what was read in one go.
-type nodes map[node.Hash]node.Node
-
-// Get implements node.Getter.
-func (n nodes) Get(h node.Hash) (node.Node, error) {
-	if got, ok := n[h]; ok {
-		return got, nil
-	}
-	return node.Node{}, fmt.Errorf("%w: %s", node.ErrNotFound, h)
-}
-
 // readShared reads workflows and schemas at once: one by one, each would be a request.
-func readShared(ctx context.Context, v *gitcas.View) (nodes, error) {
-	out := nodes{}
+func readShared(ctx context.Context, v *gitcas.View) (node.Map, error) {
+	out := node.Map{}
 	err := v.Shared(ctx, func(h node.Hash, n node.Node) error {
 		out[h] = n
 		return nil
