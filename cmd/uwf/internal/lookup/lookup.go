@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // Latest names the thread that was started last.
@@ -103,6 +103,29 @@ func (t *Thread) HasWork(ctx context.Context) (bool, error) {
 	return !l.Refs[ref].IsZero(), nil
 }
 
+// Attempts are the tries at the thread's next step that led to none.
+func (t *Thread) Attempts(ctx context.Context) ([]attempt.Summary, error) {
+	list, err := attempt.ReadAll(ctx, t.Store, t.View, t.ID, t.Entry)
+	return inUTC(list), err
+}
+
+// AttemptsBefore are the tries that led to no step, before one did.
+func (t *Thread) AttemptsBefore(ctx context.Context, step gitcas.ChainStep) ([]attempt.Summary, error) {
+	if len(step.PreviousAttempts) == 0 {
+		return nil, nil
+	}
+	list, err := attempt.ReadLinkedTo(t.In(ctx), t.ID, step.Step)
+	return inUTC(list), err
+}
+
+// inUTC gives times as all times are printed.
+func inUTC(list []attempt.Summary) []attempt.Summary {
+	for i := range list {
+		list[i].At = list[i].At.UTC()
+	}
+	return list
+}
+
 // Ref is what an argument says of a thread, before any store was asked.
 type Ref struct{ text string }
 
@@ -148,8 +171,7 @@ func (r Ref) ID(ctx context.Context, store *gitcas.Store) (gitcas.ThreadID, erro
 	if err != nil {
 		return "", err
 	}
-	c, err := r.resolveRef(ctx, store, v)
-	return c.id, err
+	return r.Resolve(ctx, store, v)
 }
 
 // Resolve is ID for who has read the store already.
@@ -163,12 +185,12 @@ func (r Ref) Resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (
 
 // Find reads a thread, alive or ended.
 func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
-	if r.isWhole() {
-		v, err := store.Load(ctx, gitcas.ThreadID(r.text))
+	if id := gitcas.ThreadID(r.text); r.isWhole() {
+		v, err := store.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		return readThread(ctx, store, v, candidate{id: gitcas.ThreadID(r.text)})
+		return readThread(ctx, store, v, candidate{id: id})
 	}
 	v, err := store.Load(ctx)
 	if err != nil {
@@ -178,7 +200,13 @@ func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readCandidate(ctx, store, v, c)
+}
+
+// readCandidate is readThread through a view that was loaded for no thread.
+func readCandidate(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate) (*Thread, error) {
 	if c.ended == nil {
+		var err error
 		if v, err = store.Reload(ctx, v, c.id); err != nil {
 			return nil, err
 		}
@@ -188,12 +216,13 @@ func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
 
 // readThread makes a Thread of an id, through a view that was loaded for it.
 func readThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, c candidate) (*Thread, error) {
-	t := &Thread{ID: c.id, Store: store, View: v}
+	t := &Thread{ID: c.id, Store: store, View: v, Ended: c.ended}
 	var alive bool
 	if t.Entry, alive = v.Entry(c.id); alive {
+		t.Ended = nil
 		return t, nil
 	}
-	if c.ended == nil {
+	if t.Ended == nil {
 		e, ok, err := store.FindEnded(ctx, v, c.id)
 		if err != nil {
 			return nil, err
@@ -201,10 +230,9 @@ func readThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, c cand
 		if !ok {
 			return nil, newUnknownError(ctx, store, v, string(c.id))
 		}
-		c.ended = &e
+		t.Ended = &e
 	}
-	e := *c.ended
-	t.Ended = &e
+	e := *t.Ended
 	t.Entry = gitcas.Entry{Head: e.Head, Workflow: e.Workflow, Key: e.Key, Work: e.Work, PR: e.PR}
 	var err error
 	t.View, err = store.LoadEnded(ctx, v, e)
@@ -244,6 +272,3 @@ func WorkflowName(ctx context.Context, v *gitcas.View, h node.Hash) (string, err
 	name, _ := m["name"].(string)
 	return name, nil
 }
-
-// isStep reports whether a node is a StepNode.
-func isStep(n node.Node) bool { return record.IsStep(n.Type) }

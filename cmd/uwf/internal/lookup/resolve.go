@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // candidate is a thread that a ref may stand for.
@@ -82,15 +83,28 @@ func historyStart(v *gitcas.View, started time.Time) time.Time {
 // of an id.
 func (r Ref) byStep(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
 	if h := node.Hash(r.text); h.Valid() {
-		found, err := store.Find(ctx, v, h)
-		if err == nil && isStep(found.Node) && found.Place.Thread != "" {
-			return candidate{id: found.Place.Thread, ended: found.Ended}, nil
-		}
-		if err != nil && !errors.Is(err, node.ErrNotFound) {
-			return candidate{}, err
+		c, err := findStep(ctx, store, v, h)
+		if err == nil || app.ExitCode(err) != app.CodeUsage {
+			return c, err
 		}
 	}
 	return candidate{}, newUnknownError(ctx, store, v, r.text)
+}
+
+// findStep finds the thread in which a hash is that of a StepNode.
+func findStep(ctx context.Context, store *gitcas.Store, v *gitcas.View, h node.Hash) (candidate, error) {
+	found, err := store.Find(ctx, v, h)
+	switch {
+	case errors.Is(err, node.ErrNotFound):
+		var heads []string // what is known without reading any thread
+		for _, e := range v.Threads() {
+			heads = append(heads, string(e.Head))
+		}
+		return candidate{}, &app.UnknownError{What: "step", ID: string(h), Near: app.Near(string(h), heads), See: "uwf thread steps THREAD"}
+	case err == nil && (!record.IsStep(found.Node.Type) || found.Place.Thread == ""):
+		err = app.Usagef("node %s is no step (see: uwf cas get %s)", h, h)
+	}
+	return candidate{found.Place.Thread, found.Ended}, err
 }
 
 // findLatest finds the thread that was started last. The history is read from its end
@@ -153,12 +167,11 @@ func newUnknownError(ctx context.Context, store *gitcas.Store, v *gitcas.View, t
 	for id := range v.Threads() {
 		ids = append(ids, string(id))
 	}
-	from := gitcas.ThreadID(text + filler[min(len(text), len(filler)):]).Time()
-	n := 0
+	from, alive := gitcas.ThreadID(text+filler[min(len(text), len(filler)):]).Time(), len(ids)
 	// A history that can't be read is no reason to hide that the id is unknown.
 	_ = store.HistorySince(ctx, v, historyStart(v, from), func(e gitcas.Ended) error {
 		ids = append(ids, string(e.Thread))
-		if n++; n == maxNearRead {
+		if len(ids) == alive+maxNearRead {
 			return gitcas.ErrStop
 		}
 		return nil

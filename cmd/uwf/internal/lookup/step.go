@@ -2,7 +2,6 @@ package lookup
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,64 +64,40 @@ func FindStep(ctx context.Context, open Open, arg string) (*Step, error) {
 
 // Find reads the step, and its thread.
 func (r StepRef) Find(ctx context.Context, store *gitcas.Store) (*Step, error) {
-	if r.hash != "" {
-		return findHash(ctx, store, r.hash)
+	s := &Step{N: r.n}
+	var err error
+	if r.hash == "" {
+		s.Thread, err = r.thread.Find(ctx, store)
+	} else {
+		s.Thread, err = readThreadOf(ctx, store, r.hash)
 	}
-	t, err := r.thread.Find(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	s := &Step{Thread: t, N: r.n}
-	if s.Chain, err = t.View.Chain(ctx, t.ID); err != nil {
+	if s.Chain, err = s.View.Chain(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	if r.n > len(s.Chain.Steps) {
-		return nil, app.Usagef("thread %s has %d steps, there is no step %d (see: uwf thread steps %s)", t.ID, len(s.Chain.Steps), r.n, t.ID)
+	if r.hash != "" {
+		s.N = 1 + slices.IndexFunc(s.Chain.Steps, func(c gitcas.ChainStep) bool { return c.Hash == r.hash })
+	}
+	switch {
+	case s.N == 0:
+		return nil, app.Usagef("node %s is kept in thread %s, but is no step of its chain: it was replaced, or failed (see: uwf cas get %s)", r.hash, s.ID, r.hash)
+	case s.N > len(s.Chain.Steps):
+		return nil, app.Usagef("thread %s has %d steps, there is no step %d (see: uwf thread steps %s)", s.ID, len(s.Chain.Steps), s.N, s.ID)
 	}
 	return s, nil
 }
 
-func findHash(ctx context.Context, store *gitcas.Store, h node.Hash) (*Step, error) {
+// readThreadOf reads the thread that a step is in.
+func readThreadOf(ctx context.Context, store *gitcas.Store, h node.Hash) (*Thread, error) {
 	v, err := store.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := store.Find(ctx, v, h)
-	if errors.Is(err, node.ErrNotFound) {
-		return nil, &app.UnknownError{What: "step", ID: string(h), Near: app.Near(string(h), knownHeads(v)), See: "uwf thread steps THREAD"}
-	}
+	c, err := findStep(ctx, store, v, h)
 	if err != nil {
 		return nil, err
 	}
-	id := found.Place.Thread
-	if !isStep(found.Node) || id == "" {
-		return nil, app.Usagef("node %s is no step (see: uwf cas get %s)", h, h)
-	}
-	if found.Ended == nil {
-		if v, err = store.Reload(ctx, v, id); err != nil {
-			return nil, err
-		}
-	}
-	t, err := readThread(ctx, store, v, candidate{id: id, ended: found.Ended})
-	if err != nil {
-		return nil, err
-	}
-	s := &Step{Thread: t}
-	if s.Chain, err = t.View.Chain(ctx, id); err != nil {
-		return nil, err
-	}
-	s.N = 1 + slices.IndexFunc(s.Chain.Steps, func(c gitcas.ChainStep) bool { return c.Hash == h })
-	if s.N == 0 {
-		return nil, app.Usagef("node %s is kept in thread %s, but is no step of its chain: it was replaced, or failed (see: uwf cas get %s)", h, id, h)
-	}
-	return s, nil
-}
-
-// knownHeads are the hashes that are known without reading any thread.
-func knownHeads(v *gitcas.View) []string {
-	var out []string
-	for _, e := range v.Threads() {
-		out = append(out, string(e.Head))
-	}
-	return out
+	return readCandidate(ctx, store, v, c)
 }
