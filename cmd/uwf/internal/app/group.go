@@ -50,13 +50,6 @@ func nearCommands(group *cobra.Command, word string) []string {
 	return slices.Compact(near)
 }
 
-// CompleteFlag completes the values of a flag that has only these.
-func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag: a mistake of who calls
-	}
-}
-
 // OwnCommands gives a root the commands that cobra would add by itself, so that a
 // wrong word fails in them as it does everywhere.
 func OwnCommands(root *cobra.Command) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/attempt"
@@ -73,6 +74,23 @@ func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
 func Claim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
 	c, ok := v.Claim(id)
 	return c, ok && c.For == "" && c.Head == e.Head && life.ClaimAlive(c.Claim, v.Time())
+}
+
+// Job is the claim of the job that works on a thread, as it is printed.
+type Job struct {
+	Run     string    `json:"run"`
+	Attempt int       `json:"attempt"`
+	Host    string    `json:"host"`
+	Since   time.Time `json:"since"`
+	Renewed time.Time `json:"renewed"`
+	Tokens  int64     `json:"tokens"` // charged so far
+	// Ahead: it is not the run at work, but the one that started that.
+	Ahead bool `json:"ahead,omitempty"`
+}
+
+// JobOf is the job that holds a claim.
+func JobOf(c gitcas.Held) Job {
+	return Job{c.Run, c.Attempt, c.Host, time.UnixMilli(c.Since).UTC(), time.UnixMilli(c.Renewed).UTC(), c.Tokens, c.Ahead}
 }
 
 // FailedAttempts is how many attempts at a thread's next step have failed and

@@ -17,15 +17,15 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// Act lets a worker's deeds be those of the person of this machine.
-func Act(ctx context.Context, f *app.Factory, w *worker.Worker) error {
-	p, err := Local(ctx, f)
+// NewWorker makes a worker whose deeds are those of the person of this machine.
+func NewWorker(ctx context.Context, f *app.Factory, o worker.Options) (*worker.Worker, error) {
+	w, err := worker.New(ctx, f, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.By = p
+	w.By, err = Local(ctx, f)
 	w.Prove = func(ctx context.Context) (*story.Person, error) { return Prove(ctx, f) }
-	return nil
+	return w, err
 }
 
 // Local is who git says works here: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else user.name

@@ -20,14 +20,11 @@ import (
 )
 
 // Options are what `uwf ps` works with.
-type Options struct {
-	Open    lookup.Open
-	Printer output.Printer
-}
+type Options struct{ Factory *app.Factory }
 
 // NewCmdPs makes `uwf ps`. A runF that is not nil replaces the run.
 func NewCmdPs(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Open: f.Store}
+	o := &Options{Factory: f}
 	return &cobra.Command{
 		Use:   "ps",
 		Short: "List the jobs that work on threads now",
@@ -37,7 +34,7 @@ minutes, or for as long as it gave itself where it never was, counts as dead and
 not listed; the next one takes its thread over.`,
 		Example: "  uwf ps\n  uwf ps --jq '.[].thread'",
 		Args:    cobra.NoArgs,
-		RunE:    app.Run(o, runF, psRun, func([]string) { o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, psRun, func([]string) {}),
 	}
 }
 
@@ -47,23 +44,12 @@ type job struct {
 	Workflow node.Hash       `json:"workflow"`
 	Name     string          `json:"name"`
 	Role     string          `json:"role,omitempty"`
-	Run      string          `json:"run"`
-	Attempt  int             `json:"attempt"`
-	Host     string          `json:"host"`
-	PID      int             `json:"pid"`
-	Since    time.Time       `json:"since"`
-	Renewed  time.Time       `json:"renewed"`
-	Tokens   int64           `json:"tokens"` // charged so far
-	// Ahead: it is not the run at work, but the one that started that.
-	Ahead bool `json:"ahead,omitempty"`
+	lookup.Job
+	PID int `json:"pid"`
 }
 
 func psRun(ctx context.Context, o *Options) error {
-	store, err := o.Open(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := store.Load(ctx)
+	_, v, err := lookup.Load(ctx, o.Factory.Store)
 	if err != nil {
 		return err
 	}
@@ -71,7 +57,7 @@ func psRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(jobs, func(w *output.Writer) {
+	return o.Factory.Printer().Print(jobs, func(w *output.Writer) {
 		if len(jobs) == 0 {
 			w.Println("no job works on a thread")
 			return
@@ -84,7 +70,7 @@ func psRun(ctx context.Context, o *Options) error {
 			}
 			rows[i] = []string{
 				string(j.Thread), j.Name, j.Role, run, fmt.Sprintf("%s/%d", j.Host, j.PID),
-				text.Time(j.Since), formatAge(v.Time(), j.Renewed), strconv.FormatInt(j.Tokens, 10),
+				text.Time(j.Since), max(v.Time().Sub(j.Renewed), 0).Round(time.Second).String() + " ago", strconv.FormatInt(j.Tokens, 10),
 			}
 		}
 		w.Table([]string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}, rows)
@@ -100,10 +86,7 @@ func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 		if !alive || !counts {
 			continue
 		}
-		j := job{
-			Thread: id, Workflow: e.Workflow, Run: c.Run, Attempt: c.Attempt, Host: c.Host, PID: c.PID, Tokens: c.Tokens, Ahead: c.Ahead,
-			Since: time.UnixMilli(c.Since).UTC(), Renewed: time.UnixMilli(c.Renewed).UTC(),
-		}
+		j := job{Thread: id, Workflow: e.Workflow, Job: lookup.JobOf(c), PID: c.PID}
 		if e.Next != nil {
 			j.Role = e.Next.Role
 		}
@@ -115,9 +98,4 @@ func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 	}
 	slices.SortFunc(jobs, func(a, b job) int { return strings.Compare(string(a.Thread), string(b.Thread)) })
 	return jobs, nil
-}
-
-// formatAge is how long ago something was, in words.
-func formatAge(now, at time.Time) string {
-	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
 }

@@ -112,8 +112,7 @@ func (p *progress) showEvent(ev engine.Event) {
 		p.notes.Printf("step %d  ", ev.Step)
 		p.notes.Bold(ev.Role)
 		u := ev.Usage
-		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status,
-			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
+		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status, text.Took(u.DurationMs), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
 	}
 }
 

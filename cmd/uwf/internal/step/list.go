@@ -161,7 +161,7 @@ func formatTook(u *record.Usage) string {
 	if u == nil {
 		return ""
 	}
-	return (time.Duration(u.DurationMs) * time.Millisecond).Round(100 * time.Millisecond).String()
+	return text.Took(u.DurationMs)
 }
 
 // readAll reads a thread's start and all of its steps.

@@ -49,6 +49,7 @@ the task. With --before the task is left out. --start prints it whole in any cas
 		}),
 	}
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print steps of so many `CHARACTERS` together at most; 0 is all")
+	app.RefuseNegative(cmd, "quota")
 	cmd.Flags().StringVar(&o.Before, "before", "", "print only what comes before this `STEP`: its number or hash")
 	cmd.Flags().BoolVar(&o.Start, "start", false, "print the whole task, whatever else is left out")
 	return cmd
@@ -80,9 +81,6 @@ type storyStyle struct {
 }
 
 func readRun(ctx context.Context, o *ReadOptions) error {
-	if err := checkQuota(o.Quota); err != nil {
-		return err
-	}
 	t, err := lookup.Find(ctx, o.Open, o.Thread)
 	if err != nil {
 		return err
@@ -229,11 +227,4 @@ func cutToQuota(text string, quota int) (string, int) {
 		return text, 0
 	}
 	return string(r[:quota]) + "\n", len(r) - quota
-}
-
-func checkQuota(n int) error {
-	if n < 0 {
-		return app.Usagef("--quota is %d: use 0 for all, or a number of characters", n)
-	}
-	return nil
 }

@@ -72,6 +72,7 @@ it is what show prints.`,
 	}
 	cmd.Flags().BoolVar(&o.Prompt, "prompt", false, "read the prompt that the agent was given, and nothing that it answered")
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print about so many `CHARACTERS` of text at most; 0 is all")
+	app.RefuseNegative(cmd, "quota")
 	return cmd
 }
 
@@ -131,9 +132,6 @@ func encodeReadable(v any) ([]byte, error) {
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
-	if err := checkQuota(o.Quota); err != nil {
-		return err
-	}
 	s, err := lookup.FindStep(ctx, o.Open, o.Step)
 	if err != nil {
 		return err

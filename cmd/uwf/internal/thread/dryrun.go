@@ -9,34 +9,20 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
-	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // planned is the JSON of `uwf thread step --dry-run`.
 type planned struct {
-	Workflow node.Hash       `json:"workflow"`
-	Name     string          `json:"name"`
-	Thread   gitcas.ThreadID `json:"thread"`
-	DryRun   bool            `json:"dryRun"`
-	Step     int             `json:"step"`
-	Role     string          `json:"role,omitempty"`
-	Agent    string          `json:"agent,omitempty"`
-	Command  string          `json:"command,omitempty"`
-	Model    *task.Model     `json:"model,omitempty"`
-	Location string          `json:"location,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"`
+	step.Plan
+	DryRun bool `json:"dryRun"`
 	// Characters of the prompt, and about how many tokens that is.
-	Characters int                   `json:"promptCharacters"`
-	Tokens     int                   `json:"promptTokens"`
-	Done       bool                  `json:"done"`
-	Suspended  *thread.SuspendedInfo `json:"suspended,omitempty"`
-	Limits     extent                `json:"limits"`
-	Used       extent                `json:"used"`
-	Error      *thread.StepError     `json:"error,omitempty"`
+	Characters int               `json:"promptCharacters"`
+	Tokens     int               `json:"promptTokens"`
+	Limits     extent            `json:"limits"`
+	Used       extent            `json:"used"`
+	Error      *thread.StepError `json:"error,omitempty"`
 }
 
 // extent is how far a thread may go, or has gone; of limits 0 is none.
@@ -53,19 +39,6 @@ type extent struct {
 // fewer.
 const perToken = 4
 
-func plannedOf(p step.Plan, err error) planned {
-	n := utf8.RuneCountInString(p.Prompt)
-	out := planned{
-		Thread: p.Thread, Workflow: p.Workflow, Name: p.Name, DryRun: true, Step: p.Step, Role: p.Role, Agent: p.Agent, Command: p.Command,
-		Model: p.Model, Location: p.Location, Prompt: p.Prompt, Characters: n, Tokens: (n + perToken - 1) / perToken,
-		Done: p.Done, Suspended: p.Suspended, Limits: limitsOf(p.Limits), Used: usedOf(p.Used, p.Role),
-	}
-	if err != nil {
-		out.Error = &thread.StepError{Message: err.Error()}
-	}
-	return out
-}
-
 func limitsOf(l moderator.Limits) extent {
 	return extent{Steps: l.MaxSteps, StepsPerRole: l.MaxStepsPerRole, Tokens: l.Tokens, CostUSD: l.CostUSD, WallMs: l.Wall.Milliseconds()}
 }
@@ -80,7 +53,11 @@ func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Req
 	if planErr != nil && plan.Workflow == "" {
 		return planErr // nothing is known of it
 	}
-	p := plannedOf(plan, planErr)
+	n := utf8.RuneCountInString(plan.Prompt)
+	p := planned{Plan: plan, DryRun: true, Characters: n, Tokens: (n + perToken - 1) / perToken, Limits: limitsOf(plan.Limits), Used: usedOf(plan.Used, plan.Role)}
+	if planErr != nil {
+		p.Error = &thread.StepError{Message: planErr.Error()}
+	}
 	if err := o.Factory.Printer().Print(p, p.writeText); err != nil {
 		return err
 	}

@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -55,19 +53,12 @@ step that is named, so that the role works again. Nothing runs yet: step it.`,
 
 func forkRun(ctx context.Context, o *ForkOptions) error {
 	f := o.Factory
-	limits, err := o.Limits.Entry()
+	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
-	if err != nil {
-		return err
-	}
-	if err := person.Act(ctx, f, w); err != nil {
-		return err
-	}
-	req := thread.ForkRequest{Key: o.Key, Limits: limits}
-	if req.From, req.Steps, err = forkPoint(ctx, w.Store, o.Step, o.FromRole); err != nil {
+	req := thread.ForkRequest{Key: o.Key, Limits: o.Limits.Entry()}
+	if req.From, req.Steps, err = forkPoint(ctx, f, o.Step, o.FromRole); err != nil {
 		return err
 	}
 	if req.ID, err = newID(f); err != nil {
@@ -77,39 +68,18 @@ func forkRun(ctx context.Context, o *ForkOptions) error {
 	if err != nil {
 		return err
 	}
-	next := [2]string{"step it:", "uwf thread step " + string(started.Thread)}
-	if started.Existed {
-		s, err := Look(ctx, f, started.Thread)
-		if err != nil {
-			return err
-		}
-		next = s.Next[0]
-	}
-	return f.Printer().Print(started, func(p *output.Writer) {
-		if from := started.ForkedFrom; from == nil {
-			p.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
-		} else {
-			p.Printf("started thread %s of %s with %d steps of %s; next: %s\n", started.Thread, started.Name, from.Steps, from.Thread, started.Role)
-		}
-		if s := started.Suspended; s != nil {
-			p.Printf("it waits for a person: %s\n", s.Reason)
-			name, command := life.WayOn(started.Thread, s.Reason)
-			next = [2]string{name + ":", command}
-		}
-		p.Faint(next[0] + "  " + next[1])
-		p.Println()
-	})
+	return printStarted(ctx, f, started)
 }
 
 // forkPoint finds the thread to fork, and how many of its steps the new one shares;
 // -1 is all of them.
-func forkPoint(ctx context.Context, store *gitcas.Store, arg, role string) (gitcas.ThreadID, int, error) {
-	t, steps, err := forkedSteps(ctx, store, arg)
-	if err != nil || role == "" {
-		if t == nil {
-			return "", 0, err
-		}
-		return t.ID, steps, err
+func forkPoint(ctx context.Context, f *app.Factory, arg, role string) (gitcas.ThreadID, int, error) {
+	t, steps, err := forkedSteps(ctx, f, arg)
+	if err != nil {
+		return "", 0, err
+	}
+	if role == "" {
+		return t.ID, steps, nil
 	}
 	chain, err := t.View.Chain(ctx, t.ID)
 	if err != nil {
@@ -132,18 +102,13 @@ func forkPoint(ctx context.Context, store *gitcas.Store, arg, role string) (gitc
 }
 
 // forkedSteps reads the argument: THREAD, THREAD:N with N from 0, or a step's hash.
-func forkedSteps(ctx context.Context, store *gitcas.Store, arg string) (*lookup.Thread, int, error) {
+func forkedSteps(ctx context.Context, f *app.Factory, arg string) (*lookup.Thread, int, error) {
 	if node.Hash(strings.ToUpper(arg)).Valid() {
-		// It could be the beginning of an id as well.
-		ref, err := lookup.ParseStep(arg)
-		if err != nil {
-			return nil, 0, err
-		}
-		s, err := ref.Find(ctx, store)
+		s, err := lookup.FindStep(ctx, f.Store, arg)
 		if err == nil {
 			return s.Thread, s.N, nil
 		}
-		if !errors.As(err, new(*app.UnknownError)) {
+		if !errors.As(err, new(*app.UnknownError)) { // else it may be the beginning of an id
 			return nil, 0, err
 		}
 	}
@@ -155,10 +120,6 @@ func forkedSteps(ctx context.Context, store *gitcas.Store, arg string) (*lookup.
 			return nil, 0, app.Usagef("%.80q is no step: %q is no number from 0", arg, num)
 		}
 	}
-	ref, err := lookup.Parse(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	t, err := ref.Find(ctx, store)
+	t, err := lookup.Find(ctx, f.Store, name)
 	return t, steps, err
 }

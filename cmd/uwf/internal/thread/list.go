@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,14 +16,13 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ListOptions are what `uwf thread list` works with.
 type ListOptions struct {
-	Open    lookup.Open
-	Printer output.Printer
-	Now     func() time.Time
+	Factory *app.Factory
 
 	All      bool
 	Status   string
@@ -36,7 +36,7 @@ type ListOptions struct {
 
 // NewCmdList makes `uwf thread list`. A runF that is not nil replaces the run.
 func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
-	o := &ListOptions{Open: f.Store, Now: f.Now}
+	o := &ListOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List threads",
@@ -51,7 +51,7 @@ ended · cancelled.`,
   uwf thread list --status suspended,failed
   uwf thread list --workflow solve-issue --after 7d --jq '.[].thread'`,
 		Args: cobra.NoArgs,
-		RunE: app.Run(o, runF, listRun, func([]string) { o.Printer = f.Printer() }),
+		RunE: app.Run(o, runF, listRun, func([]string) {}),
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&o.All, "all", false, "list ended and cancelled threads too")
@@ -64,6 +64,7 @@ ended · cancelled.`,
 	fl.IntVar(&o.Limit, "take", 0, "the same as --limit (`N`)")
 	fl.IntVar(&o.Offset, "offset", 0, "leave out the first `N` threads")
 	fl.IntVar(&o.Offset, "skip", 0, "the same as --offset (`N`)")
+	app.RefuseNegative(cmd, "limit", "take", "offset", "skip")
 	app.CompleteFlag(cmd, "status", listStatuses()...)
 	return cmd
 }
@@ -83,68 +84,108 @@ type listed struct {
 	Started     time.Time       `json:"startedAt"`
 }
 
+// listStatuses are those that a thread in a list can have.
+func listStatuses() []string {
+	return []string{
+		lookup.Running, string(gitcas.StatusActive), lookup.Failed, string(gitcas.StatusSuspended),
+		statefile.ReasonEnded, statefile.ReasonCancelled,
+	}
+}
+
 // lister collects the threads that fit.
 type lister struct {
 	*ListOptions
-	filter filter
-	view   *gitcas.View
-	names  map[node.Hash]string // of workflows
-	skip   int
-	list   []listed
+	statuses      []string // nil: live ones, and with All the others too
+	after, before time.Time
+	view          *gitcas.View
+	names         map[node.Hash]string // of workflows
+	skip          int
+	list          []listed
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	flt, err := o.newFilter()
+	l := &lister{ListOptions: o, names: map[node.Hash]string{}, skip: o.Offset, list: []listed{}}
+	if err := l.readFilter(); err != nil {
+		return err
+	}
+	store, v, err := lookup.Load(ctx, o.Factory.Store)
 	if err != nil {
 		return err
 	}
-	store, err := o.Open(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := store.Load(ctx)
-	if err != nil {
-		return err
-	}
-	l := &lister{ListOptions: o, filter: flt, view: v, names: map[node.Hash]string{}, skip: o.Offset, list: []listed{}}
+	l.view = v
 	if err := l.addAlive(ctx); err != nil {
 		return err
 	}
-	if flt.wantsOver() && !l.isFull() {
+	if l.wantsOver() && !l.isFull() {
 		if err := l.addEnded(ctx, store); err != nil {
 			return err
 		}
 	}
-	return o.Printer.Print(l.list, l.writeText)
+	return o.Factory.Printer().Print(l.list, l.writeText)
+}
+
+// readFilter reads the flags that say which threads are listed.
+func (l *lister) readFilter() error {
+	for s := range strings.SplitSeq(l.Status, ",") {
+		s = strings.ToLower(strings.TrimSpace(s))
+		switch {
+		case s == "":
+		case !slices.Contains(listStatuses(), s):
+			near := ""
+			if n := app.Near(s, listStatuses()); len(n) > 0 {
+				near = "; did you mean " + n[0] + "?"
+			}
+			return app.Usagef("--status %.40q: the statuses are %s%s", s, strings.Join(listStatuses(), ", "), near)
+		default:
+			l.statuses = append(l.statuses, s)
+		}
+	}
+	var err error
+	if l.after, err = app.Moment("--after", l.After, l.Factory.Now()); err == nil {
+		l.before, err = app.Moment("--before", l.Before, l.Factory.Now())
+	}
+	return err
+}
+
+// wantsOver reports whether threads that are over can fit.
+func (l *lister) wantsOver() bool {
+	if l.statuses == nil {
+		return l.All
+	}
+	return slices.Contains(l.statuses, statefile.ReasonEnded) || slices.Contains(l.statuses, statefile.ReasonCancelled)
 }
 
 func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 
 // addThread takes a thread into the list where it fits.
-func (l *lister) addThread(t listed) {
+func (l *lister) addThread(ctx context.Context, t listed) error {
+	var err error
+	if t.Name, err = l.workflowName(ctx, t.Workflow); err != nil {
+		return err
+	}
 	switch {
-	case !l.filter.fitsFilter(t):
+	case l.statuses != nil && !slices.Contains(l.statuses, t.Status), l.Role != "" && t.NextRole != l.Role,
+		l.Workflow != "" && t.Name != l.Workflow && string(t.Workflow) != l.Workflow,
+		!l.after.IsZero() && !t.Started.After(l.after), !l.before.IsZero() && !t.Started.Before(l.before):
 	case l.skip > 0:
 		l.skip--
 	case !l.isFull():
 		l.list = append(l.list, t)
 	}
+	return nil
 }
 
 // addAlive adds the live threads.
 func (l *lister) addAlive(ctx context.Context) error {
 	entries := l.view.Threads()
-	ids := make([]gitcas.ThreadID, 0, len(entries))
-	flows := make([]node.Hash, 0, len(entries))
-	for id, e := range entries {
-		ids, flows = append(ids, id), append(flows, e.Workflow)
+	var flows []node.Hash
+	for _, e := range entries {
+		flows = append(flows, e.Workflow)
 	}
 	if err := l.view.Prefetch(ctx, flows...); err != nil {
 		return err
 	}
-	slices.Sort(ids)
-	slices.Reverse(ids)
-	for _, id := range ids {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(entries))) {
 		e := entries[id]
 		t := listed{
 			Thread: id, Workflow: e.Workflow, Head: e.Head, Status: lookup.Status(l.view, id, e),
@@ -157,29 +198,27 @@ func (l *lister) addAlive(ctx context.Context) error {
 		if e.Suspended != nil {
 			t.Reason, t.NextRole = e.Suspended.Reason, e.Suspended.Role
 		}
-		var err error
-		if t.Name, err = l.workflowName(ctx, e.Workflow); err != nil {
+		if err := l.addThread(ctx, t); err != nil {
 			return err
 		}
-		l.addThread(t)
 	}
 	return nil
 }
 
 // addEnded adds the threads that have ended, and reads no more of the history than
-// is needed.
+// is needed: none ends before it was started. Clocks differ, so a day more is read.
 func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
-	return store.HistorySince(ctx, l.view, l.filter.historyFrom(), func(e gitcas.Ended) error {
+	from := l.after
+	if !from.IsZero() {
+		from = from.Add(-24 * time.Hour)
+	}
+	return store.HistorySince(ctx, l.view, from, func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
 		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
-		var err error
-		if t.Name, err = l.workflowName(ctx, e.Workflow); err != nil {
+		if err := l.addThread(ctx, t); err != nil || !l.isFull() {
 			return err
 		}
-		if l.addThread(t); l.isFull() {
-			return gitcas.ErrStop
-		}
-		return nil
+		return gitcas.ErrStop
 	})
 }
 
@@ -200,7 +239,7 @@ func (l *lister) workflowName(ctx context.Context, h node.Hash) (string, error) 
 
 func (l *lister) writeText(w *output.Writer) {
 	if len(l.list) == 0 {
-		if l.filter.any || l.All || l.Offset > 0 {
+		if len(l.view.Threads()) > 0 || l.All {
 			w.Println("no thread fits")
 		} else {
 			w.Println("no threads; start one with: uwf thread start WORKFLOW -p \"…\"")

@@ -45,11 +45,11 @@ func pauseRun(ctx context.Context, o *PauseOptions) error {
 	if err := w.Pause(ctx, id, o.Reason); err != nil {
 		return err
 	}
-	s, err := readStanding(ctx, w, id)
+	s, err := readStanding(ctx, o.Factory, w, id)
 	if err != nil {
 		return err
 	}
-	return o.Factory.Printer().Print(s, func(p *output.Writer) {
+	return o.Factory.Printer().Print(s.standing, func(p *output.Writer) {
 		if s.Status == string(gitcas.StatusSuspended) {
 			p.Printf("thread %s waits\n", id)
 		} else {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // PokeOptions are what `uwf thread poke` works with.
@@ -38,22 +40,14 @@ yet: step it.`,
 }
 
 func pokeRun(ctx context.Context, o *PokeOptions) error {
-	if _, err := lookup.Parse(o.Thread); err != nil {
-		return err
-	}
-	text, err := readPrompt(o.Factory, o.Text)
-	if err != nil {
-		return err
-	}
-	if strings.TrimSpace(text) == "" {
-		return app.Usagef("say with -p what is to be done differently, in quotes, or from a @FILE")
-	}
-	w, id, err := openWorker(ctx, o.Factory, o.Thread)
-	if err != nil {
-		return err
-	}
-	if err := w.Poke(ctx, id, text); err != nil {
-		return err
-	}
-	return goesOn(ctx, o.Factory, w, id)
+	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+		text, err := readPrompt(o.Factory, o.Text)
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(text) == "" {
+			return app.Usagef("say with -p what is to be done differently, in quotes, or from a @FILE")
+		}
+		return w.Poke(ctx, id, text)
+	})
 }

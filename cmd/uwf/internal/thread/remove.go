@@ -60,11 +60,8 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 			return err
 		}
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
+	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
-		return err
-	}
-	if err := person.Act(ctx, f, w); err != nil {
 		return err
 	}
 	var ids []gitcas.ThreadID

@@ -7,7 +7,9 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // ResumeOptions are what `uwf thread resume` works with.
@@ -46,23 +48,11 @@ edge of $START. Nothing runs yet: step it.`,
 }
 
 func resumeRun(ctx context.Context, o *ResumeOptions) error {
-	if _, err := lookup.Parse(o.Thread); err != nil {
-		return err
-	}
-	answer, err := readPrompt(o.Factory, o.Answer)
-	if err != nil {
-		return err
-	}
-	limits, err := o.Limits.Entry()
-	if err != nil {
-		return err
-	}
-	w, id, err := openWorker(ctx, o.Factory, o.Thread)
-	if err != nil {
-		return err
-	}
-	if err := w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: limits}); err != nil {
-		return err
-	}
-	return goesOn(ctx, o.Factory, w, id)
+	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+		answer, err := readPrompt(o.Factory, o.Answer)
+		if err != nil {
+			return err
+		}
+		return w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: o.Limits.Entry()})
+	})
 }

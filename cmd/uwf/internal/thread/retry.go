@@ -7,6 +7,8 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // RetryOptions are what `uwf thread retry` works with.
@@ -41,16 +43,10 @@ after all is stopped, and what it has is kept.`,
 }
 
 func retryRun(ctx context.Context, o *RetryOptions) error {
-	w, id, err := openWorker(ctx, o.Factory, o.Thread)
-	if err != nil {
-		return err
-	}
-	again := w.Retry
-	if o.Take {
-		again = w.Take
-	}
-	if err := again(ctx, id); err != nil {
-		return err
-	}
-	return goesOn(ctx, o.Factory, w, id)
+	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+		if o.Take {
+			return w.Take(ctx, id)
+		}
+		return w.Retry(ctx, id)
+	})
 }

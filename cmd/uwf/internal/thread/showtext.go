@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,9 +37,9 @@ func (s shown) writeText(w *output.Writer) {
 	s.writeStatus(p)
 	p.writeLine("steps", "%d", s.Steps)
 	p.writeLine("head", "%s", s.Head)
-	p.writeLine("cost", "%s", formatAmount(s.Tokens, s.CostUSD, s.Unpriced, s.DurationMs))
+	p.writeLine("cost", "%s", s.formatAmount())
 	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
-		p.writeLine("", "%s of it for attempts that led to no step", formatAmount(n.Tokens, n.CostUSD, n.Unpriced, n.DurationMs))
+		p.writeLine("", "%s of it for attempts that led to no step", n.formatAmount())
 	}
 	s.writeLimits(p)
 	for i, a := range s.Failed {
@@ -115,8 +116,8 @@ func byWhom(by *record.By) string {
 }
 
 // formatAmount is what something took.
-func formatAmount(tokens int64, costUSD float64, unpriced bool, ms int64) string {
-	return fmt.Sprintf("%d tokens, %s, %s", tokens, text.Dollars(costUSD, unpriced), (time.Duration(ms) * time.Millisecond).Round(100*time.Millisecond))
+func (c cost) formatAmount() string {
+	return fmt.Sprintf("%d tokens, %s, %s", c.Tokens, text.Dollars(c.CostUSD, c.Unpriced), text.Took(c.DurationMs))
 }
 
 // writeLimits writes how much is left.
@@ -150,7 +151,7 @@ func formatTried(a attempt.Summary) string {
 		who += " (" + a.Agent + ")"
 	}
 	if u := a.Usage; u != nil {
-		who += "  " + formatAmount(u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs)
+		who += "  " + cost{u.InputTokens + u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs}.formatAmount()
 	}
 	at := ""
 	if !a.At.IsZero() {
@@ -236,9 +237,4 @@ func (s shown) answerCommands() [][2]string {
 	return append(out, [2]string{"see what went wrong:", "uwf thread steps " + id})
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func orDash(s string) string { return cmp.Or(s, "-") }

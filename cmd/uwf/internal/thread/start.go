@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -92,19 +93,32 @@ func startRun(ctx context.Context, o *StartOptions) error {
 	if err != nil {
 		return err
 	}
-	next := [2]string{"step it:", "uwf thread step " + string(started.Thread)}
-	if started.Existed {
-		s, err := Look(ctx, o.Factory, started.Thread)
+	return printStarted(ctx, o.Factory, started)
+}
+
+// printStarted prints what thread was started, or was there with its key, and what comes next.
+func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
+	next := [2]string{"step it:", "uwf thread step " + string(s.Thread)}
+	if s.Existed {
+		now, err := Look(ctx, f, s.Thread)
 		if err != nil {
 			return err
 		}
-		next = s.Next[0]
+		next = now.Next[0]
 	}
-	return o.Factory.Printer().Print(started, func(w *output.Writer) {
-		if started.Existed {
-			w.Printf("thread %s is alive with this key; no new one was started\n", started.Thread)
-		} else {
-			w.Printf("started thread %s of %s; next: %s\n", started.Thread, started.Name, started.Role)
+	return f.Printer().Print(s, func(w *output.Writer) {
+		switch from := s.ForkedFrom; {
+		case s.Existed:
+			w.Printf("thread %s is alive with this key; no new one was started\n", s.Thread)
+		case from != nil:
+			w.Printf("started thread %s of %s with %d steps of %s; next: %s\n", s.Thread, s.Name, from.Steps, from.Thread, s.Role)
+		default:
+			w.Printf("started thread %s of %s; next: %s\n", s.Thread, s.Name, s.Role)
+		}
+		if waits := s.Suspended; waits != nil {
+			w.Printf("it waits for a person: %s\n", waits.Reason)
+			name, command := life.WayOn(s.Thread, waits.Reason)
+			next = [2]string{name + ":", command}
 		}
 		w.Faint(next[0] + "  " + next[1])
 		w.Println()
@@ -117,21 +131,14 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 	if err := o.ReadPrompt(); err != nil {
 		return thread.Started{}, err
 	}
-	limits, err := o.Limits.Entry()
-	if err != nil {
-		return thread.Started{}, err
-	}
 	def, err := definition.New(f).Resolve(ctx, o.Workflow)
 	if err != nil {
 		return thread.Started{}, err
 	}
 	how := o.Worker
 	how.New = true
-	w, err := worker.New(ctx, f, how)
+	w, err := person.NewWorker(ctx, f, how)
 	if err != nil {
-		return thread.Started{}, err
-	}
-	if err := person.Act(ctx, f, w); err != nil {
 		return thread.Started{}, err
 	}
 	base, err := f.Base(ctx, w.Store.Remote(), o.Base)
@@ -147,7 +154,7 @@ func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
 		return thread.Started{}, err
 	}
 	return w.Start(ctx, thread.StartRequest{
-		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: limits,
+		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: o.Limits.Entry(),
 	})
 }
 

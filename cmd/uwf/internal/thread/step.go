@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -59,7 +58,7 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 		RunE:              app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
 	}
 	cmd.Flags().IntVarP(&o.Count, "count", "c", 0, "do up to `N` steps, until the thread ends, waits or fails")
-	notZero(cmd, "count")
+	app.RefuseZero(cmd, "count")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
 	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`; HASH@sha256:DIGEST, as a step prints it, is proof against another node of that hash")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
@@ -79,6 +78,7 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
 	app.CompleteFlag(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "timeout", 0, "stop an agent after this `TIME`, such as 20m")
+	app.RefuseNegative(cmd, "timeout")
 }
 
 func stepRun(ctx context.Context, o *StepOptions) error {
@@ -94,9 +94,6 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	}
 	if o.DryRun && o.Count > 0 {
 		return app.Usagef("--dry-run tells of one step: leave --count out")
-	}
-	if o.Count < 0 {
-		return app.Usagef("--count is %d: give a number of steps from 1", o.Count)
 	}
 	if o.Factory.IO.ErrTTY {
 		o.Worker.Stderr = o.Factory.IO.Err
@@ -123,7 +120,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if stepErr != nil && res.Head == "" {
 		return stepErr // no thread was found: there is no result
 	}
-	err = o.Factory.Printer().Print(SteppedOf(res), func(p *output.Writer) { PrintResult(p, res) })
+	err = o.Factory.Printer().Print(SteppedOf(res), func(p *output.Writer) { printResult(p, res) })
 	if stepErr != nil {
 		return stepErr
 	}
@@ -141,7 +138,7 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req step.R
 	stepErr := Loop(ctx, w, req, o.Count, func(r thread.Result) {
 		list = append(list, SteppedOf(r))
 		if p.Chosen() == output.Text {
-			PrintResult(live, r)
+			printResult(live, r)
 		}
 	})
 	w.Leave(ctx)
@@ -198,34 +195,50 @@ func Loop(ctx context.Context, w *worker.Worker, req step.Request, max int, each
 	}
 }
 
-// PrintResult writes a step's result for people.
-func PrintResult(w *output.Writer, r thread.Result) {
+// Stepped is the JSON of a step.
+type Stepped struct {
+	thread.Result
+	turn
+}
+
+// SteppedOf is a step's result as it is printed.
+func SteppedOf(r thread.Result) Stepped {
+	out := Stepped{Result: r}
 	switch {
-	case r.Role == "" && r.Usage == nil:
-		return // nothing was done; the error says why
-	case r.Role == "":
-		w.Printf("step %d: ", r.Step+1)
-		w.Bold(orDash(r.NextRole))
-		w.Println(" gave no step")
-	case r.Done:
-		w.Printf("step %d: ", r.Step)
-		w.Bold(r.Role)
-		w.Printf(" → %s; the thread has ended\n", r.Result)
 	case r.Suspended != nil:
-		w.Printf("step %d: ", r.Step)
-		w.Bold(r.Role)
-		w.Printf(" → %s; the thread waits for a person:\n  %s\n", r.Result, r.Suspended.Reason)
+		out.turn = turn{SuspendedRole: &r.Suspended.Role, SuspendMessage: &r.Suspended.Reason}
+	case r.NextRole != "":
+		out.CurrentRole = &r.NextRole
+	}
+	return out
+}
+
+// printResult writes a step's result for people.
+func printResult(w *output.Writer, r thread.Result) {
+	if r.Role == "" && r.Usage == nil {
+		return // nothing was done; the error says why
+	}
+	n, role, what := r.Step, r.Role, " → "+r.Result
+	switch {
+	case r.Role == "":
+		n, role, what = n+1, orDash(r.NextRole), " gave no step"
+	case r.Done:
+		what += "; the thread has ended"
+	case r.Suspended != nil:
+		what += "; the thread waits for a person:\n  " + r.Suspended.Reason
+	default:
+		what += "; next: " + r.NextRole
+	}
+	w.Printf("step %d: ", n)
+	w.Bold(role)
+	w.Println(what)
+	if r.Suspended != nil && !r.Done && r.Role != "" {
 		name, command := life.WayOn(r.Thread, r.Suspended.Reason)
 		w.Faint(name + ":  " + command)
 		w.Println()
-	default:
-		w.Printf("step %d: ", r.Step)
-		w.Bold(r.Role)
-		w.Printf(" → %s; next: %s\n", r.Result, r.NextRole)
 	}
 	if u := r.Usage; u != nil {
-		w.Faint(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced),
-			(time.Duration(u.DurationMs) * time.Millisecond).Round(100*time.Millisecond)))
+		w.Faint(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced), text.Took(u.DurationMs)))
 		w.Println()
 	}
 }

@@ -64,30 +64,35 @@ type standing struct {
 	turn
 }
 
-// readStanding reads how a thread stands after what was done to it.
-func readStanding(ctx context.Context, w *worker.Worker, id gitcas.ThreadID) (standing, error) {
-	t, err := lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return w.Store, nil }, string(id))
-	var sum gitcas.Summary
-	if err == nil {
-		sum, err = t.View.Summary(ctx, t.ID)
+// turn is whose turn it is, or who waits for a person and why, by the predecessor's
+// keys: null says that there is nobody.
+type turn struct {
+	CurrentRole    *string `json:"currentRole"`
+	SuspendedRole  *string `json:"suspendedRole"`
+	SuspendMessage *string `json:"suspendMessage"`
+}
+
+// turnIn is the turn that a live thread's entry tells of.
+func turnIn(e gitcas.Entry) turn {
+	switch {
+	case e.Suspended != nil:
+		return turn{SuspendedRole: &e.Suspended.Role, SuspendMessage: &e.Suspended.Reason}
+	case e.Next != nil && e.Next.Role != "":
+		return turn{CurrentRole: &e.Next.Role}
 	}
-	var s standing
+	return turn{}
+}
+
+// readStanding reads how a thread stands after what was done to it.
+func readStanding(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) (shown, error) {
+	t, err := lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return w.Store, nil }, string(id))
+	var s shown
 	if err == nil {
-		s, err = describeStanding(ctx, t, sum)
+		s, err = readShown(ctx, f, t)
 	}
 	if err != nil {
 		err = fmt.Errorf("it is done, but how thread %s stands now can't be read: %w", id, err)
 	}
-	return s, err
-}
-
-// describeStanding is how a thread that was read stands.
-func describeStanding(ctx context.Context, t *lookup.Thread, sum gitcas.Summary) (standing, error) {
-	s := standing{
-		Workflow: sum.Start.Workflow, Thread: t.ID, Head: t.Entry.Head, Done: t.Ended != nil, Status: t.Status(), turn: turnIn(t.Entry),
-	}
-	var err error
-	s.Name, err = lookup.WorkflowName(ctx, t.View, s.Workflow)
 	return s, err
 }
 
@@ -98,40 +103,40 @@ func openWorker(ctx context.Context, f *app.Factory, arg string) (*worker.Worker
 	if err != nil {
 		return nil, "", err
 	}
-	w, err := worker.New(ctx, f, worker.Options{Observe: printNotices(f)})
+	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
-		return nil, "", err
-	}
-	if err := person.Act(ctx, f, w); err != nil {
 		return nil, "", err
 	}
 	id, err := ref.ID(ctx, w.Store)
 	return w, id, err
 }
 
-// goesOn prints how a thread stands that a person let go on, and what comes next.
-func goesOn(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) error {
-	stands, err := readStanding(ctx, w, id)
+// letGoOn does something to a thread that lets it go on, and prints how it stands then and
+// what comes next.
+func letGoOn(ctx context.Context, f *app.Factory, arg string, deed func(*worker.Worker, gitcas.ThreadID) error) error {
+	w, id, err := openWorker(ctx, f, arg)
 	if err != nil {
 		return err
 	}
-	s, err := Look(ctx, f, id)
+	if err := deed(w, id); err != nil {
+		return err
+	}
+	s, err := readStanding(ctx, f, w, id)
 	if err != nil {
 		return err
 	}
-	return f.Printer().Print(stands, func(p *output.Writer) {
-		if s.Status != string(gitcas.StatusActive) { // all roles are done, or somebody was faster
+	return f.Printer().Print(s.standing, func(p *output.Writer) {
+		switch {
+		case s.Status != string(gitcas.StatusActive): // all roles are done, or somebody was faster
 			p.Printf("thread %s is %s\n", id, s.Status)
-			return
-		}
-		if s.Limit != nil {
-			p.Printf("thread %s goes on until its next step: %v\n", id, s.Limit)
-			for _, next := range s.Next[:2] {
+		case s.limit != nil:
+			p.Printf("thread %s goes on until its next step: %v\n", id, s.limit)
+			for _, next := range s.nextCommands()[:2] {
 				p.Printf("  %s  %s\n", next[0], next[1])
 			}
-			return
+		default:
+			p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
 		}
-		p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
 	})
 }
 

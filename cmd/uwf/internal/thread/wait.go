@@ -20,13 +20,10 @@ import (
 
 // WaitOptions are what `uwf thread wait` works with.
 type WaitOptions struct {
-	Printer output.Printer
-	Open    lookup.Open
+	Factory *app.Factory
 	Thread  string
 	For     string
 	Timeout time.Duration
-	// After delivers once d has passed, and returns a stop function.
-	After func(d time.Duration) (<-chan time.Time, func())
 }
 
 // What can be waited for.
@@ -46,7 +43,7 @@ const (
 
 // NewCmdWait makes `uwf thread wait`. A runF that is not nil replaces the run.
 func NewCmdWait(f *app.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
-	o := &WaitOptions{Open: f.Store}
+	o := &WaitOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:     "wait THREAD",
 		Aliases: []string{"join"},
@@ -64,12 +61,11 @@ for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
   uwf thread wait 01JY0000000000000000000000 --for ended --jq .status`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE: app.Run(o, runF, waitRun, func(args []string) {
-			o.Thread, o.Printer, o.After = args[0], f.Printer(), f.After
-		}),
+		RunE:              app.Run(o, runF, waitRun, func(args []string) { o.Thread = args[0] }),
 	}
 	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
+	app.RefuseNegative(cmd, "timeout")
 	app.CompleteFlag(cmd, "for", forRunning, forSuspended, forEnded, forStep)
 	return cmd
 }
@@ -91,23 +87,21 @@ func waitRun(ctx context.Context, o *WaitOptions) error {
 	default:
 		return app.Usagef("--for %q: use running, suspended, ended or step", o.For)
 	}
-	if o.Timeout < 0 {
-		return app.Usagef("--timeout %s: give a time that is longer than none, such as 10m", o.Timeout)
-	}
-	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
 	if err != nil {
 		return err
 	}
-	if o.After == nil {
-		o.After = deadline.SystemClock{}.After
+	w := &waiter{WaitOptions: o, after: o.Factory.After, first: t.Entry.Head, pause: firstPause}
+	if w.after == nil {
+		w.after = deadline.SystemClock{}.After
 	}
-	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
 	return w.waitForThread(ctx, t)
 }
 
 // waiter looks at a thread again and again.
 type waiter struct {
 	*WaitOptions
+	after func(time.Duration) (<-chan time.Time, func())
 	first node.Hash          // the head in the beginning
 	refs  map[string]wire.ID // as they were when the thread was read
 	pause time.Duration
@@ -116,7 +110,7 @@ type waiter struct {
 func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
 	var over <-chan time.Time
 	if w.Timeout > 0 {
-		ch, stop := w.After(w.Timeout)
+		ch, stop := w.after(w.Timeout)
 		defer stop()
 		over = ch
 	}
@@ -124,7 +118,7 @@ func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
 		if done, code := w.isOver(t); done {
 			return w.reportThread(t, code, false)
 		}
-		tick, stop := w.After(w.pause)
+		tick, stop := w.after(w.pause)
 		select {
 		case <-ctx.Done():
 			stop()
@@ -176,11 +170,7 @@ func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Threa
 		return t, nil
 	}
 	w.refs, w.pause = l.Refs, firstPause
-	ref, err := lookup.Parse(string(t.ID))
-	if err != nil {
-		return nil, err
-	}
-	return ref.Find(ctx, t.Store)
+	return lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return t.Store, nil }, string(t.ID))
 }
 
 func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {
@@ -191,7 +181,7 @@ func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {
 	if t.Ended != nil {
 		out.Note = t.Ended.Note
 	}
-	err := w.Printer.Print(out, func(p *output.Writer) {
+	err := w.Factory.Printer().Print(out, func(p *output.Writer) {
 		p.Printf("thread %s is %s", out.Thread, out.Status)
 		switch {
 		case timedOut:

@@ -89,9 +89,6 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if o.Record != "" && o.Replay != "" {
 		return nil, app.Usagef("--record and --replay exclude each other")
 	}
-	if o.Timeout < 0 {
-		return nil, app.Usagef("--timeout %s: give a time that is longer than none, such as 20m", o.Timeout)
-	}
 	if o.Workspace != "" {
 		if info, err := os.Stat(f.Path(o.Workspace)); err != nil || !info.IsDir() {
 			return nil, app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)

@@ -63,6 +63,7 @@ thread was started with, whatever the name means today; it need not be named.`,
 	cmd.Flags().StringVar(&o.Thread, "thread", "", "mark the way of this `THREAD`")
 	cmd.Flags().BoolVar(&o.ASCII, "ascii", false, "draw lines with - | + (default where the locale is not UTF-8)")
 	cmd.Flags().IntVar(&o.Width, "width", 0, "draw in so many `COLUMNS` (default: the terminal's, else 80)")
+	app.RefuseNegative(cmd, "width")
 	app.CompleteFlag(cmd, "output", drawText, drawMermaid, drawDOT)
 	_ = cmd.RegisterFlagCompletionFunc("thread", lookup.CompleteThread(f))
 	return cmd
@@ -115,9 +116,6 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 	case "", drawText, drawMermaid, drawDOT:
 	default:
 		return app.Usagef("unknown output %q: use text, mermaid or dot", o.Output)
-	}
-	if o.Width < 0 {
-		return app.Usagef("--width %d: say how many columns there are", o.Width)
 	}
 	if o.Output != "" && asData {
 		return app.Usagef("--output is for drawings: leave it out, or --format and --jq")
