@@ -3,14 +3,12 @@ package step
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/attempt"
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -19,14 +17,13 @@ import (
 
 // ListOptions are what `uwf thread steps` works with.
 type ListOptions struct {
-	Open    lookup.Open
-	Printer output.Printer
+	Factory *app.Factory
 	Thread  string
 }
 
 // NewCmdList makes `uwf thread steps`. A runF that is not nil replaces the run.
 func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
-	o := &ListOptions{Open: f.Store}
+	o := &ListOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "steps THREAD",
 		Short: "List a thread's steps, with what each cost",
@@ -39,9 +36,7 @@ timestamp.`,
 		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.steps[1:][] | \"\\(.step) \\(.role) \\(.result)\"'",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE: app.Run(o, runF, listRun, func(args []string) {
-			o.Thread, o.Printer = args[0], f.Printer()
-		}),
+		RunE:              app.Run(o, runF, listRun, func(args []string) { o.Thread = args[0] }),
 	}
 }
 
@@ -68,7 +63,7 @@ type beginning struct {
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
 	if err != nil {
 		return err
 	}
@@ -76,13 +71,13 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err != nil {
 		return err
 	}
-	var pending []attempt.Summary
-	if o.Printer.Chosen() == output.Text {
+	p, pending := o.Factory.Printer(), []attempt.Summary{}
+	if p.Chosen() == output.Text {
 		if pending, err = t.Attempts(ctx); err != nil {
 			return err
 		}
 	}
-	return o.Printer.Print(out, func(w *output.Writer) {
+	return p.Print(out, func(w *output.Writer) {
 		if len(list)+len(pending) == 0 {
 			w.Printf("no step has been done%s\n", firstStep(t))
 			return
@@ -116,8 +111,7 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 		if s.Work != nil {
 			commit = s.Work.Commit[:min(10, len(s.Work.Commit))]
 		}
-		time := s.CompletedAt.Sub(s.StartedAt).Round(100 * time.Millisecond).String()
-		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, time}, append(costCells(s.Usage), commit)...))
+		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, text.Took(s.DurationMs)}, append(costCells(s.Usage), commit)...))
 	}
 	for _, a := range pending {
 		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
@@ -136,18 +130,12 @@ func saidRow(step string, s spoken) []string {
 
 // failedRow is the row of an attempt that led to no step.
 func failedRow(step string, a attempt.Summary) []string {
-	result := "failed"
-	switch a.Phase {
-	case phasePoked:
-		result = "taken back"
-	case life.PhaseStopped:
-		result = "stopped"
+	took := ""
+	if a.Usage != nil {
+		took = text.Took(a.Usage.DurationMs)
 	}
-	return append([]string{step, a.Role, result, a.Agent, formatTook(a.Usage)}, append(costCells(a.Usage), "", a.Error)...)
+	return append([]string{step, a.Role, outcome(a), a.Agent, took}, append(costCells(a.Usage), "", a.Error)...)
 }
-
-// phasePoked marks an attempt that did not fail, but was taken back by a poke.
-const phasePoked = "poked"
 
 // costCells are the cells of tokens and cost.
 func costCells(u *record.Usage) []string {
@@ -155,13 +143,6 @@ func costCells(u *record.Usage) []string {
 		return []string{"", ""}
 	}
 	return []string{strconv.FormatInt(u.InputTokens+u.OutputTokens, 10), text.Dollars(u.CostUSD, u.Unpriced)}
-}
-
-func formatTook(u *record.Usage) string {
-	if u == nil {
-		return ""
-	}
-	return text.Took(u.DurationMs)
 }
 
 // readAll reads a thread's start and all of its steps.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -43,6 +42,16 @@ func writeQuote(w *output.Writer, indent, text string) {
 	}
 }
 
+// writePassage writes the facts of what others wrote, and quotes it.
+func writePassage(w *output.Writer, text string, facts ...[2]string) {
+	writeFacts(w, facts...)
+	w.Println()
+	if strings.TrimSpace(text) != "" {
+		writeQuote(w, "", text)
+		w.Println()
+	}
+}
+
 // writeHint writes what is left out, and how to read it.
 func writeHint(w *output.Writer, format string, args ...any) {
 	w.Println()
@@ -53,18 +62,12 @@ func writeHint(w *output.Writer, format string, args ...any) {
 // writeMarkdown writes one step as a reader wants it: what went before, what came of it.
 func (s shown) writeMarkdown(w *output.Writer) {
 	for _, f := range s.Failed {
-		what := "failed"
-		switch f.Phase {
-		case phasePoked:
-			what = "was taken back"
-		case life.PhaseStopped:
-			what = "was stopped"
+		what := outcome(f)
+		if what != "failed" {
+			what = "was " + what
 		}
 		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)
-		writeFacts(w, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", text.Time(f.At)})
-		w.Println()
-		writeQuote(w, "", f.Error)
-		w.Println()
+		writePassage(w, f.Error, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", text.Time(f.At)})
 	}
 	for _, said := range s.Said {
 		said.writeMarkdown(w)
@@ -126,21 +129,14 @@ func writeField(w *output.Writer, name string, value any) {
 func (s spoken) writeMarkdown(w *output.Writer) {
 	if s.Question != "" {
 		writeHeading(w, 2, "%s asked", s.Role)
-		w.Println()
-		writeQuote(w, "", s.Question)
-		w.Println()
+		writePassage(w, s.Question)
 	}
 	writeHeading(w, 2, "%s %s", nameOf(s.By), s.did)
 	url := ""
 	if s.By != nil {
 		url = s.By.URL
 	}
-	writeFacts(w, [2]string{"Time", text.Time(s.At)}, [2]string{"At", url})
-	w.Println()
-	if strings.TrimSpace(s.Text) != "" {
-		writeQuote(w, "", s.Text)
-		w.Println()
-	}
+	writePassage(w, s.Text, [2]string{"Time", text.Time(s.At)}, [2]string{"At", url})
 }
 
 // nameOf names somebody; nobody knows who where there is none.

@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -19,8 +20,7 @@ import (
 
 // ReadOptions are what `uwf thread read` works with.
 type ReadOptions struct {
-	Open    lookup.Open
-	Printer output.Printer
+	Factory *app.Factory
 	Thread  string
 	Quota   int
 	Before  string
@@ -29,7 +29,7 @@ type ReadOptions struct {
 
 // NewCmdRead makes `uwf thread read`. A runF that is not nil replaces the run.
 func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) *cobra.Command {
-	o := &ReadOptions{Open: f.Store}
+	o := &ReadOptions{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "read THREAD",
 		Short: "Read a thread from beginning to end",
@@ -44,9 +44,7 @@ the task. With --before the task is left out. --start prints it whole in any cas
   uwf thread read 01JY0000000000000000000000 --quota 4000 --before 2`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE: app.Run(o, runF, readRun, func(args []string) {
-			o.Thread, o.Printer = args[0], f.Printer().Or(output.Text)
-		}),
+		RunE:              app.Run(o, runF, readRun, func(args []string) { o.Thread = args[0] }),
 	}
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print steps of so many `CHARACTERS` together at most; 0 is all")
 	app.RefuseNegative(cmd, "quota")
@@ -73,15 +71,8 @@ type story struct {
 	PromptCut int `json:"promptCut,omitempty"`
 }
 
-// storyStyle is how a story is written.
-type storyStyle struct {
-	task  bool // the task is told
-	whole bool // the task is told whole
-	quota int
-}
-
 func readRun(ctx context.Context, o *ReadOptions) error {
-	t, err := lookup.Find(ctx, o.Open, o.Thread)
+	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
 	if err != nil {
 		return err
 	}
@@ -100,12 +91,10 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if err := s.readSteps(ctx, t, chain.Steps[:end], o.Quota); err != nil {
 		return err
 	}
-	if over := utf8.RuneCountInString(s.Prompt) - o.Quota; o.Quota > 0 && over > 0 && !o.Start {
-		s.Prompt, s.PromptCut = cutEnd(s.Prompt, over)
+	if !o.Start {
+		s.Prompt, s.PromptCut = fitQuota(s.Prompt, o.Quota)
 	}
-	return o.Printer.Print(s, func(w *output.Writer) {
-		s.writeMarkdown(w, storyStyle{task: o.Before == "" || o.Start, whole: o.Start || s.Earlier == 0, quota: o.Quota})
-	})
+	return o.Factory.Printer().Or(output.Text).Print(s, func(w *output.Writer) { s.writeMarkdown(w, o) })
 }
 
 // stepsBefore is how many steps come before the one that --before names: all of them
@@ -114,50 +103,38 @@ func stepsBefore(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error
 	if arg == "" {
 		return len(chain.Steps), nil
 	}
-	if n, err := strconv.Atoi(arg); err == nil && len(arg) < 13 {
-		if n < 1 || n > len(chain.Steps)+1 {
-			return 0, app.Usagef("--before %d: thread %s has %d steps", n, id, len(chain.Steps))
-		}
-		return n - 1, nil
-	}
-	h, err := node.ParseHash(strings.ToUpper(arg))
-	if err != nil {
+	n, err := strconv.Atoi(arg)
+	if h := node.Hash(strings.ToUpper(arg)); h.Valid() {
+		n = 1 + slices.IndexFunc(chain.Steps, func(s gitcas.ChainStep) bool { return s.Hash == h })
+	} else if err != nil {
 		return 0, app.Usagef("--before %.80q is neither the number of a step nor a step's hash", arg)
 	}
-	for i, s := range chain.Steps {
-		if s.Hash == h {
-			return i, nil
-		}
+	if n < 1 || n > len(chain.Steps)+1 {
+		return 0, app.Usagef("--before %.80s is no step of thread %s, which has %d (see: uwf thread steps %s)", arg, id, len(chain.Steps), id)
 	}
-	return 0, app.Usagef("--before %s is no step of thread %s (see: uwf thread steps %s)", h, id, id)
+	return n - 1, nil
 }
 
 // readSteps reads steps from the last one on, until the quota is used up; 0 is no
 // quota. One step is always read: where it is longer, its body is cut.
 func (s *story) readSteps(ctx context.Context, t *lookup.Thread, steps []gitcas.ChainStep, quota int) error {
-	used, first := 0, len(steps)
-	s.Steps = []shown{}
-	var back []shown
-	for first > 0 {
-		one, err := readStep(ctx, t, first, steps[first-1])
+	s.Steps, s.Earlier = []shown{}, len(steps)
+	for used := 0; s.Earlier > 0; s.Earlier-- {
+		one, err := readStep(ctx, t, s.Earlier, steps[s.Earlier-1])
 		if err != nil {
 			return err
 		}
 		if quota > 0 {
-			if used += utf8.RuneCountInString(renderText(one.writeMarkdown)); used > quota && len(back) > 0 {
+			if used += utf8.RuneCountInString(renderText(one.writeMarkdown)); used > quota && len(s.Steps) > 0 {
 				break
 			}
 			if over := used - quota; over > 0 {
 				one.Body, s.Cut = cutEnd(one.Body, over)
 			}
 		}
-		back = append(back, one)
-		first--
+		s.Steps = append(s.Steps, one)
 	}
-	s.Earlier = first
-	for i := len(back) - 1; i >= 0; i-- {
-		s.Steps = append(s.Steps, back[i])
-	}
+	slices.Reverse(s.Steps)
 	return nil
 }
 
@@ -168,15 +145,16 @@ func cutEnd(text string, over int) (string, int) {
 	return string(r[:keep]), len(r) - keep
 }
 
-func (s story) writeMarkdown(w *output.Writer, how storyStyle) {
-	if how.task {
-		s.writeBeginning(w, how.whole)
+func (s story) writeMarkdown(w *output.Writer, o *ReadOptions) {
+	task := o.Before == "" || o.Start
+	if task {
+		s.writeBeginning(w, o.Start || s.Earlier == 0)
 	}
 	if s.Earlier > 0 {
-		writeHint(w, "the %d steps before are left out: `uwf thread read %s --quota %d --before %d`", s.Earlier, s.Thread, how.quota, s.Earlier+1)
+		writeHint(w, "the %d steps before are left out: `uwf thread read %s --quota %d --before %d`", s.Earlier, s.Thread, o.Quota, s.Earlier+1)
 	}
 	for i, st := range s.Steps {
-		if i > 0 || how.task || s.Earlier > 0 {
+		if i > 0 || task || s.Earlier > 0 {
 			w.Printf("\n---\n\n")
 		}
 		st.writeMarkdown(w)
@@ -219,12 +197,11 @@ func renderText(text func(*output.Writer)) string {
 	return b.String()
 }
 
-// cutToQuota is the beginning of a text that a quota allows, and how many characters
+// fitQuota is the beginning of a text that a quota allows, and how many characters
 // are left; 0 is no quota.
-func cutToQuota(text string, quota int) (string, int) {
-	r := []rune(text)
-	if quota == 0 || len(r) <= quota {
-		return text, 0
+func fitQuota(text string, quota int) (string, int) {
+	if over := utf8.RuneCountInString(text) - quota; quota > 0 && over > 0 {
+		return cutEnd(text, over)
 	}
-	return string(r[:quota]) + "\n", len(r) - quota
+	return text, 0
 }

@@ -22,8 +22,7 @@ import (
 
 // ShowOptions are what `uwf thread step-details` and `uwf step read` work with.
 type ShowOptions struct {
-	Open    lookup.Open
-	Printer output.Printer
+	Factory *app.Factory
 	Step    string
 	// Read is `uwf step read`: what came of the step and its turns, without the prompt; or
 	// with Prompt the prompt, without those.
@@ -35,7 +34,7 @@ type ShowOptions struct {
 // NewCmdShow makes `uwf thread step-details`. A runF that is not nil replaces the
 // run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Open: f.Store}
+	o := &ShowOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "step-details STEP",
 		Short: "Show one step with its agent's turns",
@@ -48,15 +47,13 @@ beside the step's own; where both have one, it is the step's.`,
 		Example:           "  uwf thread step-details 01JY0000000000000000000000:2\n  uwf thread step-details @latest:1 --jq .prompt\n  uwf thread step-details @latest:2 --jq .patch.diff",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteStep(f),
-		RunE: app.Run(o, runF, showRun, func(args []string) {
-			o.Step, o.Printer = args[0], f.Printer().Or(output.YAML)
-		}),
+		RunE:              app.Run(o, runF, showRun, func(args []string) { o.Step = args[0] }),
 	}
 }
 
 // NewCmdReadStep makes `uwf step read`. A runF that is not nil replaces the run.
 func NewCmdReadStep(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
-	o := &ShowOptions{Open: f.Store, Read: true}
+	o := &ShowOptions{Factory: f, Read: true}
 	cmd := &cobra.Command{
 		Use:   "read STEP",
 		Short: "Read one step: what came of it, and what its agent said",
@@ -66,9 +63,7 @@ it is what show prints.`,
 		Example:           "  uwf step read 01JY0000000000000000000000:2\n  uwf step read @latest:1 --quota 2000\n  uwf step read @latest:1 --prompt",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: lookup.CompleteStep(f),
-		RunE: app.Run(o, runF, showRun, func(args []string) {
-			o.Step, o.Printer = args[0], f.Printer().Or(output.Text)
-		}),
+		RunE:              app.Run(o, runF, showRun, func(args []string) { o.Step = args[0] }),
 	}
 	cmd.Flags().BoolVar(&o.Prompt, "prompt", false, "read the prompt that the agent was given, and nothing that it answered")
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print about so many `CHARACTERS` of text at most; 0 is all")
@@ -132,7 +127,7 @@ func encodeReadable(v any) ([]byte, error) {
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
-	s, err := lookup.FindStep(ctx, o.Open, o.Step)
+	s, err := lookup.FindStep(ctx, o.Factory.Store, o.Step)
 	if err != nil {
 		return err
 	}
@@ -140,14 +135,19 @@ func showRun(ctx context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(d, func(w *output.Writer) {
+	usual := output.YAML
+	if o.Read {
+		usual = output.Text
+	}
+	return o.Factory.Printer().Or(usual).Print(d, func(w *output.Writer) {
 		if o.Quota == 0 {
 			o.writeMarkdown(w, d)
 			return
 		}
-		text, left := cutToQuota(renderText(func(w *output.Writer) { o.writeMarkdown(w, d) }), o.Quota)
+		text, left := fitQuota(renderText(func(w *output.Writer) { o.writeMarkdown(w, d) }), o.Quota)
 		w.Printf("%s", text)
 		if left > 0 {
+			w.Println()
 			writeHint(w, "%d more characters: `uwf step read %s --quota 0`", left, o.Step)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -84,12 +85,23 @@ func stepStatus(payload any) string {
 	return "_"
 }
 
+// outcome is what became of an attempt that led to no step.
+func outcome(a attempt.Summary) string {
+	switch a.Phase {
+	case "poked":
+		return "taken back"
+	case life.PhaseStopped:
+		return "stopped"
+	}
+	return "failed"
+}
+
 // readStep makes step n of a chain readable.
 func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
 	out := shown{
 		Step: n, Hash: s.Hash, Role: s.Role, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
-		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run,
+		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run, By: s.By,
 	}
 	own := t.View.In(ctx, gitcas.Place{Thread: t.ID, Of: s.Hash})
 	o, err := own.Get(s.Output)
@@ -104,15 +116,12 @@ func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) 
 		}
 		out.Body, _ = b.Payload.(string)
 	}
-	out.By = s.By
-	if s.Answer != nil {
-		words, err := reading.ReadAnswer(func(p gitcas.Place) node.Getter { return t.View.In(ctx, p) }, t.ID, s.Hash, *s.Answer)
-		if err != nil {
-			return out, fmt.Errorf("what was said before step %d: %w", n, err)
-		}
-		for _, w := range words {
-			out.Said = append(out.Said, spoken{w.Do, w.Role, w.Question, w.Text, w.By, time.UnixMilli(w.AtMs).UTC(), w.Did()})
-		}
+	words, err := reading.ReadWordsBefore(t.In(ctx), t.ID, s.Hash, s.Step)
+	if err != nil {
+		return out, fmt.Errorf("what was said before step %d: %w", n, err)
+	}
+	for _, w := range words {
+		out.Said = append(out.Said, spoken{w.Do, w.Role, w.Question, w.Text, w.By, time.UnixMilli(w.AtMs).UTC(), w.Did()})
 	}
 	if out.Failed, err = t.AttemptsBefore(ctx, s); err != nil {
 		return out, fmt.Errorf("attempts before step %d: %w", n, err)
