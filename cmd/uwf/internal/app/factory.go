@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -42,7 +43,7 @@ type Factory struct {
 	Dir     string   // the working directory, absolute
 	Now     func() time.Time
 	Rand    io.Reader // random bytes for ids
-	// After delivers once d has passed, and returns a stop function; nil: a timer.
+	// After delivers once d has passed, and returns a stop function.
 	After func(d time.Duration) (<-chan time.Time, func())
 	// Machine names this machine and its boot; nil: as the system says.
 	Machine func() (host, boot string, err error)
@@ -122,7 +123,7 @@ func New() (*Factory, error) {
 // NewAt makes a Factory that works in a folder, with an environment and streams of
 // its own.
 func NewAt(dir string, environ []string, streams IO) *Factory {
-	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, Rand: rand.Reader}
+	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, After: deadline.SystemClock{}.After, Rand: rand.Reader}
 	f.Git = gitPrograms{f}.runGit
 	return f
 }

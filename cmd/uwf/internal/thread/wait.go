@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -91,17 +90,13 @@ func waitRun(ctx context.Context, o *WaitOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &waiter{WaitOptions: o, after: o.Factory.After, first: t.Entry.Head, pause: firstPause}
-	if w.after == nil {
-		w.after = deadline.SystemClock{}.After
-	}
+	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
 	return w.waitForThread(ctx, t)
 }
 
 // waiter looks at a thread again and again.
 type waiter struct {
 	*WaitOptions
-	after func(time.Duration) (<-chan time.Time, func())
 	first node.Hash          // the head in the beginning
 	refs  map[string]wire.ID // as they were when the thread was read
 	pause time.Duration
@@ -110,7 +105,7 @@ type waiter struct {
 func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
 	var over <-chan time.Time
 	if w.Timeout > 0 {
-		ch, stop := w.after(w.Timeout)
+		ch, stop := w.Factory.After(w.Timeout)
 		defer stop()
 		over = ch
 	}
@@ -118,7 +113,7 @@ func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
 		if done, code := w.isOver(t); done {
 			return w.reportThread(t, code, false)
 		}
-		tick, stop := w.after(w.pause)
+		tick, stop := w.Factory.After(w.pause)
 		select {
 		case <-ctx.Done():
 			stop()

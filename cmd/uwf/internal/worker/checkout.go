@@ -14,32 +14,25 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 )
 
-// ownPlaces are what git finds the checkout by that this process was called from: where it
-// was called, the .git there, and where that one leads to. A job has none: what it knows of
-// the repository it reads from the default branch.
-func ownPlaces(f *app.Factory) []string {
-	if f.Job != nil {
-		return nil
-	}
-	places := []string{f.Dir}
-	if own := f.Repo(); own.Root != "" {
-		places = append(places, filepath.Join(own.Root, ".git"), own.Dir)
-	}
-	return places
-}
-
 // refuseOwnCheckout refuses a working folder that holds the .git of the checkout that uwf
 // was called from, unless somebody insists: git obeys what agents write there, when uwf or
 // the person or the prompt of a shell runs it next, or while they work.
 func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
 	own := f.Repo()
-	if own.Dir != "" && f.Job == nil && app.Within(dir, own.Dir) {
+	if f.Job != nil { // what a job knows of the repository it reads from the default branch
+		return nil
+	}
+	if own.Dir != "" && app.Within(dir, own.Dir) {
 		return app.Usagef("--workspace %s lies in %s, which is git's: name another folder, or leave --workspace out", dir, own.Dir)
 	}
 	if insisted {
 		return nil
 	}
-	for _, place := range ownPlaces(f) {
+	places := []string{f.Dir}
+	if own.Root != "" {
+		places = append(places, filepath.Join(own.Root, ".git"), own.Dir)
+	}
+	for _, place := range places {
 		if app.Within(place, dir) {
 			return app.Usagef("--workspace %s holds %s, from where uwf is called: git obeys what agents write into a .git there, as soon as you, uwf or your shell's prompt runs it. "+
 				"Leave --workspace out (agents get a folder of their own), name another folder, or insist with --with-git: then the .git's config, hooks and info are put back after each agent", dir, place)
@@ -114,15 +107,15 @@ func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func()
 	failed := func(d task.Draft, reason string, err error) (task.Draft, error) {
 		return d, &task.AgentError{Agent: t.Agent, Reason: reason, Err: err}
 	}
-	fo, ok := w.Folder.(*folder)
-	if !ok || w.o.Workspace == "" {
+	dir := w.folder.dir
+	if w.o.Workspace == "" {
 		return run()
 	}
 	root, err := w.f.StorageRoot()
 	if err != nil {
 		return failed(task.Draft{}, "it can't be started", err)
 	}
-	kept, err := gitsettings.Keep(fo.dir, ownEntries(w.f, fo.dir), app.KeptSettings(root))
+	kept, err := gitsettings.Keep(dir, ownEntries(w.f, dir), app.KeptSettings(root))
 	if err != nil {
 		return failed(task.Draft{}, "it can't be started", err)
 	}

@@ -53,12 +53,7 @@ func (w *Worker) confineAgents(o *agents.Options) error {
 		Self: o.Self, Environ: w.f.Environ,
 	})
 	o.Sandbox = w.sandbox
-	o.Folder = func() string {
-		if fo, ok := w.Folder.(*folder); ok {
-			return fo.dir
-		}
-		return ""
-	}
+	o.Folder = w.folder.Dir
 	o.Gaps = w.tellGaps()
 	return nil
 }

@@ -24,25 +24,10 @@ func redactorFor(ctx context.Context, f *app.Factory, c *config.Config, o Option
 	if err != nil || o.Workspace == "" || f.Job != nil || file == "" {
 		return red, err
 	}
-	if in, err := isBelow(f.Path(o.Workspace), filepath.Dir(file)); err != nil || !in {
-		return red, err
+	if !app.Within(filepath.Dir(file), f.Path(o.Workspace)) {
+		return red, nil
 	}
 	return red.Allowing(c.OwnAllow())
-}
-
-// isBelow says whether a folder is another one, or in it; links are followed. One that is
-// not there is in none.
-func isBelow(dir, sub string) (bool, error) {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return false, err
-	}
-	sub, err = filepath.EvalSymlinks(sub)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	rel, relErr := filepath.Rel(dir, sub)
-	return relErr == nil && filepath.IsLocal(rel), err
 }
 
 // refuseExposure refuses to start agents that could read secrets out of this
@@ -73,13 +58,13 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 	for _, entry := range settings {
 		key, value, _ := strings.Cut(entry, "\n")
 		found, err := w.redact.Find([]byte(key + "\n" + value))
-		if err != nil {
-			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
-		}
-		if len(found) == 0 {
+		if err == nil && len(found) == 0 {
 			continue
 		}
-		shown, _, err := w.redact.Value(key) // a URL in it may hold a password itself
+		var shown any
+		if err == nil {
+			shown, _, err = w.redact.Value(key) // a URL in it may hold a password itself
+		}
 		if err != nil {
 			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
 		}

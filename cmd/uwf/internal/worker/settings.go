@@ -41,10 +41,8 @@ func (s settings) Agent(workflow, role, override string) (name, command string, 
 			return "", "", err
 		}
 	}
-	if checker, ok := s.w.Agent.(interface{ Check(string) error }); ok {
-		if err := checker.Check(command); err != nil {
-			return "", "", err
-		}
+	if err := s.w.checkAgent(command); err != nil {
+		return "", "", err
 	}
 	return name, command, nil
 }
@@ -158,8 +156,8 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 			return nil, func(error) error { return nil }, nil
 		}
 	}
-	o.Budget = w.runBudget(t)
-	if t.Timeout > 0 { // an outage is told before the agent's time is over
+	o.Budget = gateway.Budget(t.Budget) // what the thread has left
+	if t.Timeout > 0 {                  // an outage is told before the agent's time is over
 		o.RetryFor = min(maxOutage, t.Timeout/2)
 	}
 	g, err := gateway.Start(ctx, o)
@@ -200,11 +198,6 @@ func (w *Worker) useCassette(o *gateway.Options, t task.Task) error {
 		o.Record, err = cassette.NewRecorder(w.f.Path(w.o.Record), cassette.RecorderOptions{Step: t.Step, Role: t.Role, Redact: clean})
 	}
 	return err
-}
-
-// runBudget is what one agent run may use: what the thread has left.
-func (w *Worker) runBudget(t task.Task) gateway.Budget {
-	return gateway.Budget{Tokens: t.Budget.Tokens, CostUSD: t.Budget.CostUSD}
 }
 
 // gatewayModels are all configured models whose provider can be asked.

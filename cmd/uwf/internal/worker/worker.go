@@ -23,7 +23,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
-	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/step"
@@ -75,6 +74,9 @@ type Worker struct {
 	player *cassette.Cassette
 	// sandbox confines agents; nil: they are not confined.
 	sandbox *sandbox.Sandbox
+	// checkAgent refuses a command that can't be run.
+	checkAgent func(command string) error
+	folder     *folder
 	// looked is a folder that was found empty or clean just now.
 	looked string
 }
@@ -89,21 +91,14 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if o.Record != "" && o.Replay != "" {
 		return nil, app.Usagef("--record and --replay exclude each other")
 	}
-	if o.Workspace != "" {
-		if info, err := os.Stat(f.Path(o.Workspace)); err != nil || !info.IsDir() {
-			return nil, app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
-		}
+	if err := checkWorkspace(f, o); err != nil {
+		return nil, err
 	}
-	if o.WithGit && o.Workspace == "" {
-		return nil, app.Usagef("--with-git lets agents work in this checkout: name it with --workspace")
+	open := f.Store
+	if o.New {
+		open = f.NewStore
 	}
-	if o.Workspace != "" {
-		if err := refuseOwnCheckout(f, f.Path(o.Workspace), o.WithGit); err != nil {
-			return nil, err
-		}
-		f.KeepApart(f.Path(o.Workspace))
-	}
-	store, err := openStore(ctx, f, o.New)
+	store, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +124,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			return nil, &app.UsageError{Err: fmt.Errorf("--replay: %w", err)}
 		}
 	}
+	w.folder = &folder{store: store}
 	w.Stepper = &step.Stepper{
 		Engine: &thread.Engine{
 			Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
@@ -136,7 +132,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
 			Nonce:   func() string { return randomWord(f.Rand) },
 		},
-		Folder: &folder{w: w, store: store},
+		Folder: w.folder,
 		Fence:  func() string { return cmp.Or(randomWord(f.Rand), "OUTSIDE") },
 	}
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
@@ -146,15 +142,25 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Agent, w.RemoveLeftovers = loggedAgent{Spawner: spawner, w: w}, spawner.RemoveLeftovers
+	w.Agent, w.RemoveLeftovers, w.checkAgent = loggedAgent{Spawner: spawner, w: w}, spawner.RemoveLeftovers, spawner.Check
 	return w, nil
 }
 
-func openStore(ctx context.Context, f *app.Factory, create bool) (*gitcas.Store, error) {
-	if create {
-		return f.NewStore(ctx)
+// checkWorkspace refuses a working folder that is not there, or holds what it must not; and
+// lets no program be taken from there.
+func checkWorkspace(f *app.Factory, o Options) error {
+	dir := f.Path(o.Workspace)
+	if o.Workspace == "" {
+		if o.WithGit {
+			return app.Usagef("--with-git lets agents work in this checkout: name it with --workspace")
+		}
+		return nil
 	}
-	return f.Store(ctx)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
+	}
+	f.KeepApart(dir)
+	return refuseOwnCheckout(f, dir, o.WithGit)
 }
 
 func (w *Worker) newSpawner() (*agents.Spawner, error) {
@@ -195,16 +201,10 @@ type clock struct{ f *app.Factory }
 
 func (c clock) Now() time.Time { return c.f.Now() }
 
-func (c clock) After(d time.Duration) (<-chan time.Time, func()) {
-	if c.f.After != nil {
-		return c.f.After(d)
-	}
-	return deadline.SystemClock{}.After(d)
-}
+func (c clock) After(d time.Duration) (<-chan time.Time, func()) { return c.f.After(d) }
 
-// folder opens the working folder when it is first needed.
+// folder is the working folder, once Use has chosen it.
 type folder struct {
-	w     *Worker
 	store *gitcas.Store
 	dir   string
 	ws    *workspace.Workspace
@@ -214,27 +214,18 @@ type folder struct {
 }
 
 // leftAs is a folder as a step left it: its tree, and the commit that it was compared
-// with, which says what of the ignored files belongs to it; empty for none.
-type leftAs struct{ tree, parent string }
+// with, if any, which says what of the ignored files belongs to it.
+type leftAs []string
 
-func (l leftAs) String() string { return strings.TrimSpace(l.tree + " " + l.parent) }
-
-func parseLeft(text string) leftAs {
-	tree, parent, _ := strings.Cut(text, " ")
-	return leftAs{tree, parent}
-}
-
-// snapshotRequest asks for a picture that can be compared with this one.
-func (l leftAs) snapshotRequest(now time.Time) workspace.SnapshotRequest {
+// takePicture makes one that can be compared with this.
+func (l leftAs) takePicture(ctx context.Context, ws *workspace.Workspace, now time.Time) (string, error) {
 	req := workspace.SnapshotRequest{When: now}
-	if l.parent != "" {
-		req.Parents = []wire.ID{plumbing.NewHash(l.parent)}
+	if len(l) > 1 {
+		req.Parents = []wire.ID{plumbing.NewHash(l[1])}
 	}
-	return req
+	snap, err := ws.Snapshot(ctx, req)
+	return snap.Tree.String(), err
 }
-
-// errNoFolder can only be a mistake of this package: Use comes first.
-var errNoFolder = errors.New("no working folder was chosen")
 
 // Use chooses the working folder of a thread and makes it where it is missing.
 //
@@ -242,27 +233,22 @@ var errNoFolder = errors.New("no working folder was chosen")
 // not on it. So when it is used for the first time it must be empty or a clean
 // checkout: nobody loses work by naming the wrong folder.
 func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
-	fo, ok := w.Folder.(*folder)
-	if !ok {
-		return errNoFolder
-	}
-	dir := w.o.Workspace
-	if dir == "" {
+	dir := w.f.Path(w.o.Workspace)
+	if w.o.Workspace == "" {
 		root, err := w.f.StorageRoot()
 		if err != nil {
 			return err
 		}
-		dir = WorkDir(root, id)
+		dir = w.f.Path(WorkDir(root, id))
 		if err := w.makeWorkDir(root, dir); err != nil {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
 	}
-	dir = w.f.Path(dir)
-	ws, err := workspace.Open(dir, fo.store.Remote(), workspace.Options{Now: w.f.Now, Cache: w.cacheFile(dir)})
+	ws, err := workspace.Open(dir, w.folder.store.Remote(), workspace.Options{Now: w.f.Now, Cache: w.cacheFile(dir)})
 	if err != nil {
 		return &app.UsageError{Err: err}
 	}
-	fo.dir, fo.ws = dir, ws
+	w.folder.dir, w.folder.ws = dir, ws
 	if w.o.Workspace == "" {
 		return nil
 	}
@@ -273,19 +259,18 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 		w.looked = ""
 		return nil
 	}
-	return w.checkFolder(ctx, fo)
+	return w.checkFolder(ctx, dir)
 }
 
 // checkFolder refuses a folder that holds what no commit holds, unless it is just
 // as the last step left it.
-func (w *Worker) checkFolder(ctx context.Context, fo *folder) error {
-	dir := fo.dir
+func (w *Worker) checkFolder(ctx context.Context, dir string) error {
 	if err := w.refusePrograms(ctx, dir); err != nil {
 		return err
 	}
 	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
-		left := parseLeft(string(text))
-		if snap, err := fo.ws.Snapshot(ctx, left.snapshotRequest(w.f.Now())); err == nil && snap.Tree.String() == left.tree {
+		left := leftAs(strings.Fields(string(text)))
+		if tree, err := left.takePicture(ctx, w.folder.ws, w.f.Now()); err == nil && len(left) > 0 && left[0] == tree {
 			return nil
 		}
 	}
@@ -324,20 +309,20 @@ func (w *Worker) leftFile(dir string) string { return w.cacheFile(dir) + ".left"
 // Leave remembers how the folder is now, so that the next step may use it. Where
 // that fails, the next step refuses the folder and says what to do.
 func (w *Worker) Leave(ctx context.Context) {
-	fo, ok := w.Folder.(*folder)
-	if !ok || fo.ws == nil || w.o.Workspace == "" {
+	fo := w.folder
+	if fo.ws == nil || w.o.Workspace == "" {
 		return
 	}
-	if fo.left == (leftAs{}) {
+	if fo.left == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 		defer cancel()
-		snap, err := fo.ws.Snapshot(ctx, fo.left.snapshotRequest(w.f.Now()))
+		tree, err := fo.left.takePicture(ctx, fo.ws, w.f.Now())
 		if err != nil {
 			return
 		}
-		fo.left.tree = snap.Tree.String()
+		fo.left = leftAs{tree}
 	}
-	_ = os.WriteFile(w.leftFile(fo.dir), []byte(fo.left.String()), 0o600)
+	_ = os.WriteFile(w.leftFile(fo.dir), []byte(strings.Join(fo.left, " ")), 0o600)
 }
 
 // leaveTime is little: an interrupted job has seconds.
@@ -402,23 +387,17 @@ func (f *folder) Sub(location string) (dir string, err error) {
 
 // Restore makes the folder equal to a commit.
 func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
-	if f.ws == nil {
-		return errNoFolder
-	}
-	f.left = leftAs{}
+	f.left = nil
 	return f.ws.Restore(ctx, commit)
 }
 
 // Snapshot makes a commit of the folder.
 func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
-	if f.ws == nil {
-		return workspace.Snapshot{}, errNoFolder
-	}
 	snap, err := f.ws.Snapshot(ctx, req)
 	if err == nil && len(req.Without) == 0 { // else it doesn't show the folder
-		f.left = leftAs{tree: snap.Tree.String()}
+		f.left = leftAs{snap.Tree.String()}
 		if len(req.Parents) > 0 {
-			f.left.parent = req.Parents[0].String()
+			f.left = append(f.left, req.Parents[0].String())
 		}
 	}
 	return snap, err
@@ -427,3 +406,25 @@ func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (w
 // NextIdentity is that of the worker's next step, where it made up the old one itself: a
 // run is in a thread's chain at most once.
 func (w *Worker) NextIdentity() (lease.Identity, error) { return w.f.NextIdentity() }
+
+// WorkRoot is the folder below the storage root with the working folders of threads:
+// each is named by its thread.
+func WorkRoot(root string) string { return filepath.Join(root, "work") }
+
+// WorkDir is a thread's working folder.
+func WorkDir(root string, id gitcas.ThreadID) string {
+	return filepath.Join(WorkRoot(root), string(id))
+}
+
+// UnpushedRoot is the folder below the storage root with the sealed steps that are not
+// pushed yet.
+func UnpushedRoot(root string) string { return filepath.Join(root, "pending") }
+
+// CacheRoot is the folder below the storage root with what the files of working
+// folders hash to.
+func CacheRoot(root string) string { return filepath.Join(root, "cache") }
+
+// CacheFile is the file for one working folder.
+func CacheFile(root, dir string) string {
+	return filepath.Join(CacheRoot(root), wire.NewObject(0, []byte(dir)).ID.String()[:16]+".stat")
+}
