@@ -20,17 +20,17 @@ import (
 
 // Report is what Fsck found. A store without Problems is sound.
 type Report struct {
-	Problems []Problem
-	Nodes    int // node files read and checked
-	Threads  int // live threads
-	Ended    int // threads that have ended, once or more often
-	Commits  int // state commits walked; 0 without history
+	Problems []Problem `json:"problems"`
+	Nodes    int       `json:"nodes"`             // node files read and checked
+	Threads  int       `json:"threads"`           // live threads
+	Ended    int       `json:"ended"`             // threads that have ended, once or more often
+	Commits  int       `json:"commits,omitempty"` // state commits walked; 0 without history
 }
 
 // Problem is one thing that is wrong, at a path of the branch, a ref or a commit.
 type Problem struct {
-	Path string
-	Why  string
+	Path string `json:"path"`
+	Why  string `json:"why"`
 }
 
 // OK reports whether nothing is wrong.

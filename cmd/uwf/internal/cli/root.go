@@ -67,10 +67,7 @@ or unreadable · 6 limit reached`,
 func nounCommands(f *app.Factory) []*cobra.Command {
 	return []*cobra.Command{
 		runcmd.NewCmdRun(f, nil),
-		demo.NewCmd(func() (demo.Options, error) {
-			self, err := f.Self()
-			return demo.Options{Self: self, Environ: f.Environ, Printer: f.Printer(), Dir: f.Dir, Now: f.Now}, err
-		}, nil),
+		demo.NewCmdDemo(f, nil),
 		thread.NewCmdThread(f),
 		step.NewCmdStep(f, thread.NewCmdFork(f, nil)),
 		ps.NewCmdPs(f, nil),

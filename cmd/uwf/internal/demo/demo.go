@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,19 +19,15 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 )
 
-// Options are what the command needs of its process.
+// Options are what `uwf demo` works with.
 type Options struct {
-	Self    []string // this binary
-	Environ []string
-	Printer output.Printer
-	Dir     string // the working folder, absolute
+	Factory *app.Factory
 	Keep    string // folder to leave everything in; empty: a temporary one
-	Now     func() time.Time
 }
 
-// NewCmd returns `uwf demo`.
-func NewCmd(o func() (Options, error), run func(context.Context, Options) error) *cobra.Command {
-	var keep string
+// NewCmdDemo makes `uwf demo`. A runF that is not nil replaces the run.
+func NewCmdDemo(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a team of agents solve an issue: no key, no network, no configuration",
@@ -45,25 +40,16 @@ only the git remote connects them. The tools really edit files and run go test.
 The model's words are replayed from a cassette that was written by hand.`,
 		Example: "  uwf demo\n  uwf demo --keep /tmp/uwf-demo",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts, err := o()
-			if err != nil {
-				return err
-			}
-			opts.Keep = keep
-			if run == nil {
-				run = Run
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:    app.Run(o, runF, demoRun, func([]string) {}),
 	}
-	cmd.Flags().StringVar(&keep, "keep", "", "leave everything in `DIR` to look at (must not exist, or be empty)")
+	cmd.Flags().StringVar(&o.Keep, "keep", "", "leave everything in `DIR` to look at (must not exist, or be empty)")
 	return cmd
 }
 
 // stage is a running demo.
 type stage struct {
-	Options
+	*Options
+	self   []string // this binary
 	w      *output.Writer
 	dir    string // everything lies below it
 	remote string // URL of the bare repository
@@ -71,10 +57,13 @@ type stage struct {
 	jobs   int
 }
 
-// Run plays the demo.
-func Run(ctx context.Context, o Options) error {
-	s := &stage{Options: o, w: o.Printer.Text()}
-	err := s.playDemo(ctx)
+func demoRun(ctx context.Context, o *Options) error {
+	self, err := o.Factory.Self()
+	if err != nil {
+		return err
+	}
+	s := &stage{Options: o, self: self, w: o.Factory.Printer().Text()}
+	err = s.playDemo(ctx)
 	if ferr := s.w.Flush(); err == nil {
 		err = ferr
 	}
@@ -112,46 +101,33 @@ func (s *stage) playDemo(ctx context.Context) error {
 
 // makeDir makes the demo's folder. What it returns removes it again, unless the
 // folder is to be kept.
-func (s *stage) makeDir() (func(), error) {
+func (s *stage) makeDir() (remove func(), err error) {
 	if s.Keep == "" {
-		dir, err := os.MkdirTemp("", "uwf-demo-")
-		if err != nil {
-			return nil, fmt.Errorf("make a folder for the demo: %w", err)
-		}
-		s.dir = dir
-		return func() { _ = os.RemoveAll(dir) }, nil
+		s.dir, err = os.MkdirTemp("", "uwf-demo-")
+		return func() { _ = os.RemoveAll(s.dir) }, err
 	}
-	dir := s.Keep
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(s.Dir, dir)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	s.dir = s.Factory.Path(s.Keep)
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("--keep: %w", err)
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("--keep: %w", err)
 	}
 	if len(entries) > 0 {
 		return nil, app.Usagef("--keep %s: the folder is not empty; name one that is, or that does not exist", s.Keep)
 	}
-	s.dir = dir
 	return func() {}, nil
 }
 
 // serveRepository makes the bare repository and serves it over loopback HTTP; where git
 // has no http-backend, over file://.
-func (s *stage) serveRepository(ctx context.Context) (func(), error) {
+func (s *stage) serveRepository(ctx context.Context) (stop func(), err error) {
 	root := filepath.Join(s.dir, "server")
-	bare := filepath.Join(root, "blog.git")
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return nil, fmt.Errorf("make the demo's server folder: %w", err)
-	}
-	if _, err := s.runGit(ctx, s.dir, "init", "-q", "--bare", "-b", "main", bare); err != nil {
+	if err := s.runGit(ctx, s.dir, "init", "-q", "--bare", "-b", "main", filepath.Join(root, "blog.git")); err != nil {
 		return nil, err
 	}
-	served := gitserver.Available("git") == nil
-	if !served {
+	if served := gitserver.Available("git") == nil; !served {
 		s.remote = s.bareURL()
 		s.w.Printf("git http-backend is not installed here: the remote is %s instead of a server.\n", s.remote)
 		return func() {}, nil

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/txtar"
@@ -26,71 +28,55 @@ const maxJobs = 12
 func (s *stage) seedRepository(ctx context.Context) error {
 	raw, err := fs.ReadFile(examples.Files, "demo/repo.txtar")
 	if err != nil {
-		return fmt.Errorf("read the demo's repository: %w", err)
-	}
-	dir := filepath.Join(s.dir, "seed")
-	for _, f := range txtar.Parse(raw).Files {
-		if err := writeFile(filepath.Join(dir, f.Name), f.Data); err != nil {
-			return err
-		}
-	}
-	for name, from := range map[string]string{
-		".uwf/workflows/solve-issue.yaml": "solve-issue.yaml",
-		"../cassette.yaml":                "demo/cassette.yaml",
-		"../issue.md":                     "demo/issue.md",
-	} {
-		data, err := fs.ReadFile(examples.Files, from)
-		if err != nil {
-			return fmt.Errorf("read the demo's %s: %w", from, err)
-		}
-		if err := writeFile(filepath.Join(dir, name), data); err != nil {
-			return err
-		}
-	}
-	if err := writeFile(filepath.Join(dir, ".uwf/config.yaml"), []byte("state:\n  remote: origin\n")); err != nil {
 		return err
+	}
+	files := txtar.Parse(raw).Files
+	for _, at := range [][2]string{
+		{".uwf/workflows/solve-issue.yaml", "solve-issue.yaml"}, {"../cassette.yaml", "demo/cassette.yaml"}, {"../issue.md", "demo/issue.md"},
+	} {
+		data, err := fs.ReadFile(examples.Files, at[1])
+		if err != nil {
+			return err
+		}
+		files = append(files, txtar.File{Name: at[0], Data: data})
+	}
+	files = append(files, txtar.File{Name: ".uwf/config.yaml", Data: []byte("state:\n  remote: origin\n")})
+	dir := filepath.Join(s.dir, "seed")
+	for _, f := range files {
+		name := filepath.Join(dir, f.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, f.Data, 0o644)); err != nil {
+			return fmt.Errorf("write the demo's files: %w", err)
+		}
 	}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "A small blog"},
 		{"push", "-q", s.remote, "main"},
 	} {
-		if _, err := s.runGit(ctx, dir, args...); err != nil {
+		if err := s.runGit(ctx, dir, args...); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func writeFile(name string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("write the demo's files: %w", err)
-	}
-	if err := os.WriteFile(name, data, 0o644); err != nil {
-		return fmt.Errorf("write the demo's files: %w", err)
 	}
 	return nil
 }
 
 // startThread shows what is wrong, and starts the thread.
 func (s *stage) startThread(ctx context.Context) error {
-	issue, err := os.ReadFile(filepath.Join(s.dir, "issue.md"))
+	issue := filepath.Join(s.dir, "issue.md")
+	text, err := os.ReadFile(issue)
 	if err != nil {
 		return fmt.Errorf("read the issue: %w", err)
 	}
 	s.printHeading("The issue")
-	s.printQuoted(string(issue))
+	s.printQuoted(string(text))
 	clone, err := s.cloneRepository(ctx, "main")
 	if err != nil {
 		return err
 	}
-	s.printHeading("go test ./... before")
-	out, err := s.runProgram(ctx, clone, "go", "test", "./...")
-	if err == nil {
-		return fmt.Errorf("the demo's test should fail at the beginning, and passes:\n%s", out)
+	if err := s.showProgram(ctx, "go test ./... before", clone, "go", "test", "./..."); err == nil {
+		return errors.New("the demo's test should fail at the beginning, and passes")
 	}
-	s.printQuoted(out)
 	var started thread.Started
-	if err := s.runUwf(ctx, clone, &started, "thread", "start", "solve-issue", "-p", "@"+filepath.Join(s.dir, "issue.md")); err != nil {
+	if err := s.runUwf(ctx, clone, &started, "thread", "start", "solve-issue", "-p", "@"+issue); err != nil {
 		return err
 	}
 	s.thread = string(started.Thread)
@@ -110,7 +96,7 @@ func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		began := s.Now()
+		began := s.Factory.Now()
 		var r thread.Result
 		err = s.runUwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
 			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.yaml"))
@@ -118,7 +104,7 @@ func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
 			return nil, err
 		}
 		all = append(all, r)
-		s.stepLine(r, s.Now().Sub(began).Seconds())
+		s.stepLine(r, s.Factory.Now().Sub(began).Seconds())
 		if r.Done {
 			return all, nil
 		}
@@ -157,25 +143,24 @@ func (s *stage) showResult(ctx context.Context, steps []thread.Result) error {
 	if err != nil {
 		return err
 	}
-	s.printHeading("What changed: git diff main..." + last.Work.Branch)
-	diff, err := s.runGit(ctx, clone, "diff", "--stat", "--patch", "origin/main..."+"origin/"+last.Work.Branch)
-	if err != nil {
-		return err
+	for _, show := range [][]string{
+		{"What changed: git diff main..." + last.Work.Branch, "git", "diff", "--stat", "--patch", "origin/main..." + "origin/" + last.Work.Branch},
+		{"The state branch: git log uwf-state", "git", "log", "--format=%h  %s", "origin/uwf-state"},
+		{"go test ./... after", "go", "test", "./..."},
+	} {
+		if err := s.showProgram(ctx, show[0], clone, show[1:]...); err != nil {
+			return err
+		}
 	}
-	s.printQuoted(diff)
-	s.printHeading("The state branch: git log uwf-state")
-	log, err := s.runGit(ctx, clone, "log", "--format=%h  %s", "origin/uwf-state")
-	if err != nil {
-		return err
-	}
-	s.printQuoted(log)
-	s.printHeading("go test ./... after")
-	out, err := s.runProgram(ctx, clone, "go", "test", "./...")
-	if err != nil {
-		return fmt.Errorf("the demo's test should pass at the end:\n%s", out)
-	}
-	s.printQuoted(out)
 	return s.showFurther(ctx, clone, last)
+}
+
+// showProgram prints what a program says, under a heading.
+func (s *stage) showProgram(ctx context.Context, heading, dir string, command ...string) error {
+	s.printHeading(heading)
+	out, err := s.runProgram(ctx, dir, command...)
+	s.printQuoted(out)
+	return err
 }
 
 // showFurther says how to look at what the demo leaves, if it leaves anything.
@@ -209,7 +194,7 @@ func (s *stage) showFurther(ctx context.Context, clone string, last thread.Resul
 // settleClones points the clones to the repository itself: its server ends with the demo.
 func (s *stage) settleClones(ctx context.Context) error {
 	for n := range s.jobs {
-		if _, err := s.runGit(ctx, s.cloneDir(n), "remote", "set-url", "origin", s.bareURL()); err != nil {
+		if err := s.runGit(ctx, s.cloneDir(n), "remote", "set-url", "origin", s.bareURL()); err != nil {
 			return err
 		}
 	}
@@ -227,13 +212,12 @@ func (s *stage) bareURL() string {
 func (s *stage) cloneRepository(ctx context.Context, branch string) (string, error) {
 	dir := s.cloneDir(s.jobs)
 	s.jobs++
-	_, err := s.runGit(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
-	return dir, err
+	return dir, s.runGit(ctx, s.dir, "clone", "-q", "-b", branch, s.remote, dir)
 }
 
 // runUwf runs this binary in a folder, as a job does, and decodes what it prints.
 func (s *stage) runUwf(ctx context.Context, dir string, into any, args ...string) error {
-	words := append(append([]string{}, s.Self...), args...)
+	words := slices.Concat(s.self, args)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(s.processEnv(), "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)))
@@ -249,17 +233,18 @@ func (s *stage) runUwf(ctx context.Context, dir string, into any, args ...string
 }
 
 // runGit runs git with nobody's configuration.
-func (s *stage) runGit(ctx context.Context, dir string, args ...string) (string, error) {
-	return s.runProgram(ctx, dir, "git", args...)
+func (s *stage) runGit(ctx context.Context, dir string, args ...string) error {
+	_, err := s.runProgram(ctx, dir, append([]string{"git"}, args...)...)
+	return err
 }
 
-func (s *stage) runProgram(ctx context.Context, dir, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+func (s *stage) runProgram(ctx context.Context, dir string, command ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
 	cmd.Env = s.processEnv()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), dir, err, strings.TrimSpace(string(out)))
+		return string(out), fmt.Errorf("%s in %s: %w\n%s", strings.Join(command, " "), dir, err, strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }
@@ -267,13 +252,10 @@ func (s *stage) runProgram(ctx context.Context, dir, name string, args ...string
 // processEnv is the environment of the demo's processes: no configuration of the
 // machine's user, no provider's key.
 func (s *stage) processEnv() []string {
-	keep := map[string]bool{
-		"PATH": true, "HOME": true, "TMPDIR": true, "LANG": true, "SSL_CERT_FILE": true, "SYSTEMROOT": true,
-		"GOCACHE": true, "GOPATH": true, "GOMODCACHE": true, "GOROOT": true, "GOTOOLCHAIN": true, "GOPROXY": true,
-	}
+	keep := []string{"PATH", "HOME", "TMPDIR", "LANG", "SSL_CERT_FILE", "SYSTEMROOT", "GOCACHE", "GOPATH", "GOMODCACHE", "GOROOT", "GOTOOLCHAIN", "GOPROXY"}
 	var env []string
-	for _, kv := range s.Environ {
-		if name, _, ok := strings.Cut(kv, "="); ok && keep[name] {
+	for _, kv := range s.Factory.Environ {
+		if name, _, ok := strings.Cut(kv, "="); ok && slices.Contains(keep, name) {
 			env = append(env, kv)
 		}
 	}

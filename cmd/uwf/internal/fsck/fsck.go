@@ -12,14 +12,13 @@ import (
 
 // Options are what `uwf fsck` works with.
 type Options struct {
-	Printer output.Printer
-	Store   func(context.Context) (*gitcas.Store, error)
+	Factory *app.Factory
 	History bool
 }
 
 // NewCmdFsck makes `uwf fsck`. A runF that is not nil replaces the run.
 func NewCmdFsck(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Store: f.Store}
+	o := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "fsck",
 		Short: "Check the store: hashes, schemas, references and chains",
@@ -30,13 +29,7 @@ nothing was rewritten or removed without a line in the history. Nothing is chang
 Exit code 0: sound. 5: something is wrong, or the store can't be read.`,
 		Example: "  uwf fsck\n  uwf fsck --history",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Printer = f.Printer()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return fsckRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, fsckRun, func([]string) {}),
 	}
 	cmd.Flags().BoolVar(&o.History, "history", false, "walk all commits and the ended threads too")
 	return cmd
@@ -44,21 +37,12 @@ Exit code 0: sound. 5: something is wrong, or the store can't be read.`,
 
 // result is what is printed.
 type result struct {
-	OK       bool      `json:"ok"`
-	Problems []problem `json:"problems"`
-	Nodes    int       `json:"nodes"`
-	Threads  int       `json:"threads"`
-	Ended    int       `json:"ended"`
-	Commits  int       `json:"commits,omitempty"`
-}
-
-type problem struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
+	OK bool `json:"ok"`
+	gitcas.Report
 }
 
 func fsckRun(ctx context.Context, o *Options) error {
-	store, err := o.Store(ctx)
+	store, err := o.Factory.Store(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,14 +50,11 @@ func fsckRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	r := result{
-		OK: report.OK(), Problems: []problem{},
-		Nodes: report.Nodes, Threads: report.Threads, Ended: report.Ended, Commits: report.Commits,
+	r := result{OK: report.OK(), Report: report}
+	if r.OK {
+		r.Problems = []gitcas.Problem{} // an empty list, not null
 	}
-	for _, p := range report.Problems {
-		r.Problems = append(r.Problems, problem{p.Path, p.Why})
-	}
-	if err := o.Printer.Print(r, r.writeText); err != nil {
+	if err := o.Factory.Printer().Print(r, r.writeText); err != nil {
 		return err
 	}
 	if !r.OK {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
@@ -18,10 +17,7 @@ import (
 
 // Options are what `uwf gc` works with.
 type Options struct {
-	Open      lookup.Open
-	Printer   output.Printer
-	Root      func() (string, error) // the storage root
-	Now       func() time.Time
+	Factory   *app.Factory
 	OlderThan string
 	DryRun    bool
 }
@@ -32,7 +28,7 @@ const defaultAge = "7d"
 
 // NewCmdGC makes `uwf gc`. A runF that is not nil replaces the run.
 func NewCmdGC(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Open: f.Store, Root: f.StorageRoot, Now: f.Now}
+	o := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Take away what ended threads have left",
@@ -50,7 +46,7 @@ what it was when it was judged, so a job that runs meanwhile loses nothing. What
 and why, is listed too.`,
 		Example: "  uwf gc --dry-run\n  uwf gc --older-than 30d\n  uwf gc --jq '.removed[].name'",
 		Args:    cobra.NoArgs,
-		RunE:    app.Run(o, runF, gcRun, func([]string) { o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, gcRun, func([]string) {}),
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be taken away, and take nothing")
 	cmd.Flags().StringVar(&o.OlderThan, "older-than", defaultAge, "keep what has been over for less than this `TIME`: 90m, 12h, 7d, 2w; 0d keeps nothing")
@@ -70,6 +66,8 @@ type item struct {
 	Name   string          `json:"name"`
 	Thread gitcas.ThreadID `json:"thread,omitempty"`
 	Why    string          `json:"why"`
+
+	paths []string // on this machine
 }
 
 func gcRun(ctx context.Context, o *Options) error {
@@ -77,15 +75,15 @@ func gcRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	root, err := o.Root()
+	root, err := o.Factory.StorageRoot()
 	if err != nil {
 		return err
 	}
-	store, err := o.Open(ctx)
+	store, err := o.Factory.Store(ctx)
 	if err != nil {
 		return err
 	}
-	disk := &local{root: root, age: age, now: o.Now()}
+	disk := &local{root: root, age: age, now: o.Factory.Now()}
 	if err := disk.findLocal(); err != nil {
 		return err
 	}
@@ -105,9 +103,9 @@ func gcRun(ctx context.Context, o *Options) error {
 	}
 	disk.judgeAll(plan, &res)
 	if !o.DryRun {
-		err = disk.removeJudged(ctx, &res)
+		err = res.removeLocal(ctx)
 	}
-	if perr := o.Printer.Print(res, res.writeText); perr != nil {
+	if perr := o.Factory.Printer().Print(res, res.writeText); perr != nil {
 		return perr
 	}
 	return err
@@ -115,7 +113,7 @@ func gcRun(ctx context.Context, o *Options) error {
 
 // parseAge reads --older-than.
 func (o *Options) parseAge() (time.Duration, error) {
-	now := o.Now()
+	now := o.Factory.Now()
 	at, err := app.Moment("--older-than", o.OlderThan, now)
 	switch {
 	case err != nil:
@@ -137,12 +135,12 @@ func (r *result) addItem(remove bool, i item) {
 }
 
 func (r result) writeText(w *output.Writer) {
-	done, none := "removed", "nothing to remove"
+	done := "removed"
 	if r.DryRun {
 		done = "would remove"
 	}
 	if len(r.Removed) == 0 {
-		w.Println(none)
+		w.Println("nothing to remove")
 	}
 	for _, i := range r.Removed {
 		w.Good(done)

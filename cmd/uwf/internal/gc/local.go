@@ -28,7 +28,6 @@ type local struct {
 	folders map[gitcas.ThreadID]string
 	caches  []string // of folders that are gone
 	sealed  []sealed
-	drop    []string
 }
 
 // sealed is a file of a step that was sealed here, of what could not be brought in, or of
@@ -125,24 +124,17 @@ func (l *local) judgeAll(p sweep.Result, res *result) {
 	for _, id := range slices.Sorted(maps.Keys(l.folders)) {
 		dir := l.folders[id]
 		remove, why := l.isOver(p, id)
-		res.addItem(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why})
-		if remove {
-			l.drop = append(l.drop, dir, worker.CacheFile(l.root, dir))
-		}
+		res.addItem(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why, paths: []string{dir, worker.CacheFile(l.root, dir)}})
 	}
 	for _, s := range l.sealed {
 		remove, why := false, "another store's thread made it"
 		if s.store == p.Store {
 			remove, why = l.isOver(p, s.thread)
 		}
-		res.addItem(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why})
-		if remove {
-			l.drop = append(l.drop, s.path)
-		}
+		res.addItem(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why, paths: []string{s.path}})
 	}
 	for _, path := range l.caches {
-		res.addItem(true, item{Kind: "cache", Name: path, Why: "it has not been used for long"})
-		l.drop = append(l.drop, path)
+		res.addItem(true, item{Kind: "cache", Name: path, Why: "it has not been used for long", paths: []string{path}})
 	}
 }
 
@@ -161,23 +153,19 @@ func (l *local) isOver(p sweep.Result, id gitcas.ThreadID) (bool, string) {
 	return true, "its thread is over"
 }
 
-// removeJudged removes what judge said. What can't be removed is listed as kept.
-func (l *local) removeJudged(ctx context.Context, res *result) error {
+// removeLocal removes what lies on this machine. What can't be removed is listed as kept.
+func (r *result) removeLocal(ctx context.Context) error {
 	var errs []error
-	for _, path := range l.drop {
-		err := removal.Tree(ctx, path, 0)
-		if err == nil {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
-		for n, i := range res.Removed {
-			if i.Name == path {
+	r.Removed = slices.DeleteFunc(r.Removed, func(i item) bool {
+		for _, path := range i.paths {
+			if err := removal.Tree(ctx, path, 0); err != nil {
+				errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
 				i.Why = "it could not be removed: " + err.Error()
-				res.Removed = slices.Delete(res.Removed, n, n+1)
-				res.Kept = append(res.Kept, i)
-				break
+				r.Kept = append(r.Kept, i)
+				return true
 			}
 		}
-	}
+		return false
+	})
 	return errors.Join(errs...)
 }

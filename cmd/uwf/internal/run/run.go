@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -68,7 +69,8 @@ func runRun(ctx context.Context, o *Options) error {
 	show := newProgress(o.Factory)
 	defer show.endLine()
 	o.Worker.Observe, o.Factory.Waiting = show.showEvent, show.showWaiting
-	w, err := worker.New(ctx, o.Factory, withNew(o.Worker))
+	o.Worker.New = true
+	w, err := worker.New(ctx, o.Factory, o.Worker)
 	if err != nil {
 		return err
 	}
@@ -111,11 +113,6 @@ func checkReady(ctx context.Context, w *worker.Worker, o *Options) error {
 	return nil
 }
 
-func withNew(o worker.Options) worker.Options {
-	o.New = true
-	return o
-}
-
 // stepUntilDone steps the thread until it ends, waits, or a step fails.
 func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
 	out := outcome{Steps: []thread.Stepped{}}
@@ -130,20 +127,13 @@ func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, ag
 
 // printEnding is the last word for people: what it came to, and where it is.
 func printEnding(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
-	var tokens int64
-	var cost float64
-	unpriced := false
-	var took time.Duration
+	var used moderator.Totals
 	all, lost := o.Steps, ""
 	if o.Error != nil && o.Usage != nil {
 		all, lost = append(slices.Clone(all), o.Stepped), ", the attempt that failed too"
 	}
 	for _, s := range all {
-		if s.Usage != nil {
-			tokens += s.Usage.InputTokens + s.Usage.OutputTokens
-			cost, unpriced = cost+s.Usage.CostUSD, unpriced || s.Usage.Unpriced
-			took += time.Duration(s.Usage.DurationMs) * time.Millisecond
-		}
+		used.Add(s.Role, s.Usage)
 	}
 	p.Println()
 	if o.Done {
@@ -151,20 +141,23 @@ func printEnding(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Out
 	} else {
 		p.Warn("The thread stands still")
 	}
-	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(o.Steps), "step"), took.Round(100*time.Millisecond), tokens, text.Dollars(cost, unpriced), lost)
+	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(o.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
 	if now.SeeWork != "" {
 		line("the work:", now.SeeWork)
 	}
 	line("the thread:", "uwf thread read "+string(id))
-	switch step := "uwf thread step " + string(id); now.Status {
+	step := "uwf thread step " + string(id)
+	switch now.Status {
 	case string(gitcas.StatusActive):
 		line("go on:", step)
-	case string(gitcas.StatusSuspended):
-		line(now.Next[0][0], now.Next[0][1])
+	case string(gitcas.StatusSuspended), lookup.Failed, lookup.Running:
+		for _, next := range now.Next[:min(len(now.Next), 1)] {
+			line(next[0], next[1])
+		}
+	}
+	if now.Status == string(gitcas.StatusSuspended) {
 		line("then go on:", step)
-	case lookup.Failed, lookup.Running:
-		line(now.Next[0][0], now.Next[0][1])
 	}
 }
 

@@ -52,14 +52,14 @@ func Of(command string) ([]byte, bool) {
 
 // Options are what `uwf schema` works with.
 type Options struct {
-	Printer output.Printer
+	Factory *app.Factory
 	Root    *cobra.Command
 	Words   []string
 }
 
 // NewCmdSchema makes `uwf schema`. A runF that is not nil replaces the run.
 func NewCmdSchema(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{}
+	o := &Options{Factory: f}
 	cmd := &cobra.Command{
 		Use:   "schema [COMMAND...]",
 		Short: "Print the JSON Schema of what a command prints",
@@ -72,7 +72,7 @@ this version can read that of later ones.`,
 		ValidArgsFunction: completeWords,
 	}
 	cmd.RunE = app.Run(o, runF, schemaRun, func(args []string) {
-		o.Words, o.Printer, o.Root = args, f.Printer(), cmd.Root()
+		o.Words, o.Root = args, cmd.Root()
 	})
 	return cmd
 }
@@ -95,7 +95,7 @@ func schemaRun(_ context.Context, o *Options) error {
 	if !ok {
 		return app.Usagef("%s prints no JSON (see: uwf schema)", cmd.CommandPath())
 	}
-	return o.Printer.Print(json.RawMessage(b), func(w *output.Writer) { w.Printf("%s", b) })
+	return o.Factory.Printer().Print(json.RawMessage(b), func(w *output.Writer) { w.Printf("%s", b) })
 }
 
 // findCommand finds the command that the words name, by any of its names.
@@ -130,7 +130,7 @@ func schemaEntries(cmd *cobra.Command) []entry {
 
 func (o *Options) listSchemas() error {
 	list := schemaEntries(o.Root)
-	return o.Printer.Print(list, func(w *output.Writer) {
+	return o.Factory.Printer().Print(list, func(w *output.Writer) {
 		rows := make([][]string, len(list))
 		for i, e := range list {
 			rows[i] = []string{e.Command, e.Short}
