@@ -37,7 +37,7 @@ func TestSandbox(t *testing.T) {
 	if got := taken(); !strings.Contains(got, "Permission denied") {
 		t.Errorf("the agent read %q", got)
 	}
-	h.uwf(2, step("--sandbox", "maybe")...).says("off, auto and require")
+	h.uwf(2, step("--sandbox", "maybe")...).says("use off, auto or require")
 
 	h.write(filepath.Join(h.home, "config.yaml"), "sandbox: auto\n")
 	h.write(h.script, `steps: [{commands: ["cat `+private+` > taken.txt 2>&1; echo again >> taken.txt"], output: "---\n$status: more\nnote: n\n---\n"}]`)

@@ -5,14 +5,25 @@ package gc
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // Options are what `uwf gc` works with.
@@ -150,4 +161,155 @@ func (r result) writeText(w *output.Writer) {
 		w.Faint("kept")
 		w.Printf(" %s: %s\n", i.Name, i.Why)
 	}
+}
+
+// local is what lies below the storage root. Several stores share it, so what
+// this store doesn't know is left alone.
+type local struct {
+	root    string
+	age     time.Duration
+	now     time.Time
+	folders map[gitcas.ThreadID]string
+	caches  []string // of folders that are gone
+	sealed  []sealed
+}
+
+// sealed is a file of a step that was sealed here, of what could not be brought in, or of
+// what was half written.
+type sealed struct {
+	path, store string
+	thread      gitcas.ThreadID
+}
+
+// cacheAge is how old a cache must be when nobody knows which folder it is for:
+// it may be one that was named with --workspace.
+const cacheAge = 30 * 24 * time.Hour
+
+func (l *local) findLocal() error {
+	l.folders = map[gitcas.ThreadID]string{}
+	entries, err := readDir(worker.WorkRoot(l.root))
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, e := range entries {
+		if id := gitcas.ThreadID(e.Name()); id.Valid() && e.IsDir() {
+			dir := worker.WorkDir(l.root, id)
+			l.folders[id] = dir
+			used[worker.CacheFile(l.root, dir)] = true
+		}
+	}
+	if entries, err = readDir(worker.CacheRoot(l.root)); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(worker.CacheRoot(l.root), e.Name())
+		if !used[path] && l.isStale(e) {
+			l.caches = append(l.caches, path)
+		}
+	}
+	return l.findSealed()
+}
+
+// findSealed finds the steps that were sealed on this machine and not pushed.
+func (l *local) findSealed() error {
+	root := worker.UnpushedRoot(l.root)
+	stores, err := readDir(root)
+	if err != nil {
+		return err
+	}
+	for _, s := range stores {
+		if !s.IsDir() {
+			continue
+		}
+		files, err := readDir(filepath.Join(root, s.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if id := unpushed.ThreadOf(f.Name()); id != "" && f.Type().IsRegular() {
+				l.sealed = append(l.sealed, sealed{filepath.Join(root, s.Name(), f.Name()), s.Name(), id})
+			}
+		}
+	}
+	return nil
+}
+
+// threadIDs are those that something here is for.
+func (l *local) threadIDs() []gitcas.ThreadID {
+	ids := slices.Collect(maps.Keys(l.folders))
+	for _, s := range l.sealed {
+		ids = append(ids, s.thread)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// isStale reports whether a file among the caches is one that is long unused. What a
+// step left in a folder that was named (.left) stays: without it the next step would
+// refuse the folder.
+func (l *local) isStale(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && info.Mode().IsRegular() && strings.Contains(e.Name(), ".stat") && !strings.HasSuffix(e.Name(), ".left") &&
+		l.now.Sub(info.ModTime()) >= max(cacheAge, l.age)
+}
+
+// readDir lists a folder; one that is not there is empty.
+func readDir(dir string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// judgeAll says what is to become of each folder, sealed step and cache.
+func (l *local) judgeAll(p sweep.Result, res *result) {
+	for _, id := range slices.Sorted(maps.Keys(l.folders)) {
+		dir := l.folders[id]
+		remove, why := l.isOver(p, id)
+		res.addItem(remove, item{Kind: "folder", Name: dir, Thread: id, Why: why, paths: []string{dir, worker.CacheFile(l.root, dir)}})
+	}
+	for _, s := range l.sealed {
+		remove, why := false, "another store's thread made it"
+		if s.store == p.Store {
+			remove, why = l.isOver(p, s.thread)
+		}
+		res.addItem(remove, item{Kind: "sealed", Name: s.path, Thread: s.thread, Why: why, paths: []string{s.path}})
+	}
+	for _, path := range l.caches {
+		res.addItem(true, item{Kind: "cache", Name: path, Why: "it has not been used for long", paths: []string{path}})
+	}
+}
+
+// isOver reports whether a thread has been over for long enough for what it left here to go,
+// and why.
+func (l *local) isOver(p sweep.Result, id gitcas.ThreadID) (bool, string) {
+	t := p.Threads[id]
+	switch {
+	case t.State == sweep.Living:
+		return false, "its thread is alive"
+	case t.State != sweep.Over:
+		return false, "this store doesn't know its thread; another one may"
+	case p.Now.Sub(t.Since) < l.age:
+		return false, "its thread has not been over for long enough"
+	}
+	return true, "its thread is over"
+}
+
+// removeLocal removes what lies on this machine. What can't be removed is listed as kept.
+func (r *result) removeLocal(ctx context.Context) error {
+	var errs []error
+	r.Removed = slices.DeleteFunc(r.Removed, func(i item) bool {
+		for _, path := range i.paths {
+			if err := removal.Tree(ctx, path, 0); err != nil {
+				errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
+				i.Why = "it could not be removed: " + err.Error()
+				r.Kept = append(r.Kept, i)
+				return true
+			}
+		}
+		return false
+	})
+	return errors.Join(errs...)
 }

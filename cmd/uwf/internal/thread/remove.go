@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,64 +54,39 @@ type removed struct {
 
 func removeRun(ctx context.Context, o *RemoveOptions) error {
 	f := o.Factory
-	refs := make([]lookup.Ref, len(o.Threads))
-	for i, arg := range o.Threads {
-		var err error
-		if refs[i], err = lookup.Parse(arg); err != nil {
+	var ids []gitcas.ThreadID
+	for _, arg := range o.Threads {
+		// All are found before the first one goes: a mistake removes nothing.
+		t, err := lookup.Find(ctx, f.Store, arg)
+		if err != nil {
 			return err
+		}
+		if t.Ended == nil {
+			return app.Usagef("thread %s is %s: only ended and cancelled threads are removed; cancel it first: uwf thread cancel %s", t.ID, t.Status(), t.ID)
+		}
+		if !slices.Contains(ids, t.ID) {
+			ids = append(ids, t.ID)
 		}
 	}
 	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
 	if err != nil {
 		return err
 	}
-	var ids []gitcas.ThreadID
-	for _, ref := range refs {
-		// All are found before the first one goes: a mistake removes nothing.
-		id, err := resolveRemovable(ctx, w, ref)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
 	if err := f.Confirm(askRemove(ids), o.Yes); err != nil {
 		return err
 	}
 	done := []removed{}
-	var failed error
 	for _, id := range ids {
-		if failed = w.Remove(ctx, id); failed != nil {
+		if err = w.Remove(ctx, id); err != nil {
 			break
 		}
 		done = append(done, removed{Thread: id, Status: gitcas.ReasonRemoved})
 	}
-	err = f.Printer().Print(done, func(p *output.Writer) {
+	return cmp.Or(err, f.Printer().Print(done, func(p *output.Writer) {
 		for _, d := range done {
 			p.Printf("thread %s is removed\n", d.Thread)
 		}
-	})
-	if failed != nil {
-		return failed
-	}
-	return err
-}
-
-// resolveRemovable is the thread that a ref stands for, where it is over.
-func resolveRemovable(ctx context.Context, w *worker.Worker, ref lookup.Ref) (gitcas.ThreadID, error) {
-	id, err := ref.ID(ctx, w.Store)
-	if err != nil {
-		return "", err
-	}
-	v, err := w.Store.Load(ctx)
-	if err != nil {
-		return "", err
-	}
-	if e, alive := v.Entry(id); alive {
-		return "", app.Usagef("thread %s is %s: only ended and cancelled threads are removed; cancel it first: uwf thread cancel %s", id, lookup.Status(v, id, e), id)
-	}
-	return id, nil
+	}))
 }
 
 func askRemove(ids []gitcas.ThreadID) string {

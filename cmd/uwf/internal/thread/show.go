@@ -4,20 +4,28 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ShowOptions are what `uwf thread show` works with.
@@ -200,3 +208,223 @@ func (s *shown) addLimits(ctx context.Context, f *app.Factory, t *lookup.Thread,
 	s.Allowed, s.limit = &all, limits.Check(used, s.NextRole)
 	return nil
 }
+
+// sheet writes lines with labels.
+type sheet struct{ *output.Writer }
+
+func (s sheet) writeLine(label, format string, args ...any) {
+	s.Faint(fmt.Sprintf("%-10s", label))
+	s.Printf(format+"\n", args...)
+}
+
+func (s shown) writeText(w *output.Writer) {
+	p := sheet{w}
+	p.writeLine("thread", "%s", s.Thread)
+	if s.Title != "" {
+		p.writeLine("title", "%s", output.Line(s.Title, 200))
+	}
+	p.writeLine("workflow", "%s (%s)", s.Name, s.Workflow)
+	s.writeStatus(p)
+	p.writeLine("steps", "%d", s.Steps)
+	p.writeLine("head", "%s", s.Head)
+	p.writeLine("cost", "%s", s.formatAmount())
+	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
+		p.writeLine("", "%s of it for attempts that led to no step", n.formatAmount())
+	}
+	s.writeLimits(p)
+	for i, a := range s.Failed {
+		label := ""
+		if i == 0 {
+			label = "attempts"
+		}
+		p.writeLine(label, "%s", formatTried(a))
+	}
+	if s.Work.Branch != "" {
+		p.writeLine("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
+	}
+	p.writeLine("started", "%s%s%s", text.Time(s.StartedAt), byWhom(s.By), s.describeOrigin())
+	if s.EndedAt != nil {
+		p.writeLine(s.Status, "%s%s", text.Time(*s.EndedAt), byWhom(s.ClosedBy))
+	}
+	if s.Note != "" {
+		p.writeLine("note", "%s", output.Line(s.Note, 200))
+	}
+	p.writeLine("prompt", "%s", output.Line(s.Prompt, 200))
+	p.Println()
+	for _, todo := range s.nextCommands() {
+		p.Printf("%-29s", todo[0])
+		p.Bold(todo[1])
+		p.Println()
+	}
+}
+
+// writeStatus writes the status in words, and what explains it.
+func (s shown) writeStatus(p sheet) {
+	p.Faint(fmt.Sprintf("%-10s", "status"))
+	switch s.Status {
+	case lookup.Running:
+		p.Good(s.Status)
+		p.Printf(": %s works on step %d\n", orDash(s.NextRole), s.Steps+1)
+	case lookup.Failed:
+		p.Bad(s.Status)
+		p.Printf(": the last try at step %d failed; the thread stands where it was\n", s.Steps+1)
+	case string(gitcas.StatusSuspended):
+		p.Warn(s.Status)
+		p.Println(": it waits for a person")
+	case string(gitcas.StatusActive):
+		p.Good(s.Status)
+		p.Printf(": it is the turn of %s\n", orDash(s.NextRole))
+	default:
+		p.Bold(s.Status)
+		p.Println()
+	}
+	if s.Suspended != nil {
+		p.writeLine("waits", "role %s: %s%s", s.Suspended.Role, s.Suspended.Reason, byWhom(s.Suspended.By))
+	}
+	if s.Pause != nil {
+		p.writeLine("pause", "before the next step: %s%s", orDash(s.Pause.Reason), byWhom(s.Pause.By))
+	}
+	if s.GoesOnBy != nil {
+		p.writeLine("goes on", "by the word of %s", reading.Name(*s.GoesOnBy))
+	}
+	switch r := s.Running; {
+	case r == nil:
+	case r.Ahead:
+		p.writeLine("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.Time(r.Since))
+	default:
+		p.writeLine("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
+			text.Time(r.Since), text.Time(r.Renewed), r.Tokens)
+	}
+}
+
+// byWhom says who did it, where somebody did.
+func byWhom(by *record.By) string {
+	if by == nil {
+		return ""
+	}
+	return ", by " + reading.Name(*by)
+}
+
+// formatAmount is what something took.
+func (c cost) formatAmount() string {
+	return fmt.Sprintf("%d tokens, %s, %s", c.Tokens, text.Dollars(c.CostUSD, c.Unpriced), text.Took(c.DurationMs))
+}
+
+// writeLimits writes how much is left.
+func (s shown) writeLimits(p sheet) {
+	l := s.Allowed
+	if l == nil {
+		return
+	}
+	all := []string{fmt.Sprintf("%d of %d steps", s.tried, l.Steps), fmt.Sprintf("at most %d by one role", l.StepsPerRole)}
+	if l.Tokens > 0 {
+		all = append(all, fmt.Sprintf("%d of %d tokens", s.Tokens, l.Tokens))
+	}
+	if l.CostUSD > 0 {
+		all = append(all, fmt.Sprintf("%s of $%.2f", text.Dollars(s.CostUSD, s.Unpriced), l.CostUSD))
+	}
+	if l.WallMs > 0 {
+		all = append(all, fmt.Sprintf("%s of %s", formatWall(s.DurationMs), formatWall(l.WallMs)))
+	}
+	p.writeLine("limits", "%s; failed attempts count too", strings.Join(all, ", "))
+}
+
+// formatWall writes a time in milliseconds.
+func formatWall(ms int64) string {
+	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+}
+
+// attempt says on one line what became of an attempt.
+func formatTried(a attempt.Summary) string {
+	who := a.Role
+	if a.Agent != "" {
+		who += " (" + a.Agent + ")"
+	}
+	if u := a.Usage; u != nil {
+		who += "  " + cost{u.InputTokens + u.OutputTokens, u.CostUSD, u.Unpriced, u.DurationMs}.formatAmount()
+	}
+	at := ""
+	if !a.At.IsZero() {
+		at = text.Time(a.At) + "  "
+	}
+	what := output.Line(a.Error, 160)
+	if a.Phase == "poked" {
+		what = strings.TrimSpace("taken back " + what)
+	}
+	return at + strings.TrimSpace(who+"  "+what)
+}
+
+// describeOrigin says what started the thread.
+func (s shown) describeOrigin() string {
+	var by []string
+	if s.Key != "" {
+		by = append(by, "key "+s.Key)
+	}
+	if s.Base != "" {
+		by = append(by, "from commit "+s.Base[:min(10, len(s.Base))])
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.Trigger)) {
+		by = append(by, output.Line(fmt.Sprintf("%s %v", k, s.Trigger[k]), 60))
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(by, ", ")
+}
+
+// nextCommands are the commands that come next, each with what it is for.
+func (s shown) nextCommands() [][2]string {
+	id := string(s.Thread)
+	read := [2]string{"read it:", "uwf thread read " + id}
+	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
+		name, command := life.WayOn(s.Thread, s.limit.Error())
+		return [][2]string{{"make it wait with:", "uwf thread step " + id}, {"then " + name + " with:", command}, read}
+	}
+	switch s.Status {
+	case lookup.Running:
+		return [][2]string{
+			{"wait for it:", "uwf thread wait " + id},
+			{"let it wait after this step:", "uwf thread pause " + id},
+			{"stop it for good:", "uwf thread cancel " + id},
+		}
+	case string(gitcas.StatusActive):
+		return [][2]string{{"do the next step:", "uwf thread step " + id}, {"see what that would be:", "uwf thread step " + id + " --dry-run"}, read}
+	case lookup.Failed:
+		again := "uwf thread step " + id
+		if s.failures >= life.MaxAttempts { // the next step would only make it wait
+			again = "uwf thread retry " + id
+		}
+		return [][2]string{{"try again:", again}, {"see what went wrong:", "uwf thread steps " + id}}
+	case string(gitcas.StatusSuspended):
+		return append(s.answerCommands(), read)
+	case statefile.ReasonEnded:
+		out := [][2]string{read}
+		if s.seeWork != "" {
+			out = append(out, [2]string{"see the work:", s.seeWork})
+		}
+		return append(out, [2]string{"try again from a step:", fmt.Sprintf("uwf thread fork %s:%d", id, max(s.Steps-1, 0))})
+	}
+	return [][2]string{read}
+}
+
+// answerCommands are the ways to let a suspended thread go on.
+func (s shown) answerCommands() [][2]string {
+	id := string(s.Thread)
+	reason := ""
+	if s.Suspended != nil {
+		reason = s.Suspended.Reason
+	}
+	name, command := life.WayOn(s.Thread, reason)
+	out := [][2]string{{name + ":", command}}
+	if len(s.Attempts) == 0 {
+		return out
+	}
+	if retry := "uwf thread retry " + id; command == retry {
+		out = append(out, [2]string{"tell it something first:", "uwf thread resume " + id + ` -p "…"`})
+	} else {
+		out = append(out, [2]string{"try again as it was:", retry})
+	}
+	return append(out, [2]string{"see what went wrong:", "uwf thread steps " + id})
+}
+
+func orDash(s string) string { return cmp.Or(s, "-") }

@@ -85,7 +85,7 @@ func turnIn(e gitcas.Entry) turn {
 
 // readStanding reads how a thread stands after what was done to it.
 func readStanding(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) (shown, error) {
-	t, err := lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return w.Store, nil }, string(id))
+	t, err := lookup.RefTo(id).Find(ctx, w.Store)
 	var s shown
 	if err == nil {
 		s, err = readShown(ctx, f, t)

@@ -65,7 +65,7 @@ for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
 	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
 	app.RefuseNegative(cmd, "timeout")
-	app.CompleteFlag(cmd, "for", forRunning, forSuspended, forEnded, forStep)
+	app.AllowValues(cmd, "for", forRunning, forSuspended, forEnded, forStep)
 	return cmd
 }
 
@@ -81,11 +81,6 @@ type waited struct {
 }
 
 func waitRun(ctx context.Context, o *WaitOptions) error {
-	switch o.For {
-	case "", forRunning, forSuspended, forEnded, forStep:
-	default:
-		return app.Usagef("--for %q: use running, suspended, ended or step", o.For)
-	}
 	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
 	if err != nil {
 		return err
@@ -165,7 +160,7 @@ func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Threa
 		return t, nil
 	}
 	w.refs, w.pause = l.Refs, firstPause
-	return lookup.Find(ctx, func(context.Context) (*gitcas.Store, error) { return t.Store, nil }, string(t.ID))
+	return lookup.RefTo(t.ID).Find(ctx, t.Store)
 }
 
 func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {

@@ -57,9 +57,8 @@ func (w *Worker) refuseBusy(dir string) error {
 // refuseStoreInside refuses that confined agents work in the folder that holds the store:
 // uwf works with its .git while they do, and they could direct it.
 func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {
-	mode, err := w.sandboxMode()
-	if err != nil || mode == config.SandboxOff {
-		return err
+	if w.sandboxMode() == config.SandboxOff {
+		return nil
 	}
 	loc, err := w.f.Locate(ctx)
 	if err != nil {

@@ -7,55 +7,39 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/sandbox"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
 // sandboxMode is how much agents are confined: what the configuration says, or
 // what was said for this process if that is stricter.
-func (w *Worker) sandboxMode() (config.Sandbox, error) {
+func (w *Worker) sandboxMode() config.Sandbox {
 	strict := []config.Sandbox{config.SandboxOff, config.SandboxAuto, config.SandboxRequire}
-	said := config.Sandbox(w.o.Sandbox)
-	if said == "" {
-		return w.config.Sandbox, nil
-	}
-	if !slices.Contains(strict, said) {
-		return "", app.Usagef("--sandbox %s: there are off, auto and require", w.o.Sandbox)
-	}
-	if slices.Index(strict, w.config.Sandbox) > slices.Index(strict, said) {
-		return w.config.Sandbox, nil
-	}
-	return said, nil
+	said := slices.Index(strict, config.Sandbox(w.o.Sandbox)) // -1: nothing was said
+	return strict[max(said, slices.Index(strict, w.config.Sandbox), 0)]
 }
 
 // isTrusted says whether somebody switched the sandbox off, so that agents may have
 // what this process has.
 func (w *Worker) isTrusted() bool {
-	mode, err := w.sandboxMode()
 	_, said := w.config.Origins["sandbox"]
-	return err == nil && mode == config.SandboxOff && (said || w.o.Sandbox != "")
+	return w.sandboxMode() == config.SandboxOff && (said || w.o.Sandbox != "")
 }
 
 // confineAgents gives the spawner the sandbox that the settings ask for.
-func (w *Worker) confineAgents(o *agents.Options) error {
-	mode, err := w.sandboxMode()
-	if err != nil {
-		return err
-	}
+func (w *Worker) confineAgents(o *agents.Options) {
 	var protect []string
 	if root, err := w.f.StorageRoot(); err == nil {
 		protect = append(protect, root)
 	}
 	w.sandbox = sandbox.New(sandbox.Options{
-		Mode: sandbox.Mode(mode), Network: sandbox.Network(w.config.Confine.Network),
+		Mode: sandbox.Mode(w.sandboxMode()), Network: sandbox.Network(w.config.Confine.Network),
 		Read: w.config.Confine.Read, Write: w.config.Confine.Write, Protect: protect,
 		Self: o.Self, Environ: w.f.Environ,
 	})
 	o.Sandbox = w.sandbox
 	o.Folder = w.folder.Dir
 	o.Gaps = w.tellGaps()
-	return nil
 }
 
 // tellGaps says once of each thing that it isn't enforced.

@@ -181,9 +181,7 @@ func (w *Worker) newSpawner() (*agents.Spawner, error) {
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.Writer(w.o.Stderr)
 	}
-	if err := w.confineAgents(&o); err != nil {
-		return nil, err
-	}
+	w.confineAgents(&o)
 	return agents.NewSpawner(o), nil
 }
 

@@ -64,7 +64,7 @@ thread was started with, whatever the name means today; it need not be named.`,
 	cmd.Flags().BoolVar(&o.ASCII, "ascii", false, "draw lines with - | + (default where the locale is not UTF-8)")
 	cmd.Flags().IntVar(&o.Width, "width", 0, "draw in so many `COLUMNS` (default: the terminal's, else 80)")
 	app.RefuseNegative(cmd, "width")
-	app.CompleteFlag(cmd, "output", drawText, drawMermaid, drawDOT)
+	app.AllowValues(cmd, "output", drawText, drawMermaid, drawDOT)
 	_ = cmd.RegisterFlagCompletionFunc("thread", lookup.CompleteThread(f))
 	return cmd
 }
@@ -112,11 +112,6 @@ type drawnEdge struct {
 func graphRun(ctx context.Context, o *GraphOptions) error {
 	p := o.Factory.Printer()
 	asData := p.Query != nil || p.Format == output.JSON || p.Format == output.YAML
-	switch o.Output {
-	case "", drawText, drawMermaid, drawDOT:
-	default:
-		return app.Usagef("unknown output %q: use text, mermaid or dot", o.Output)
-	}
 	if o.Output != "" && asData {
 		return app.Usagef("--output is for drawings: leave it out, or --format and --jq")
 	}
