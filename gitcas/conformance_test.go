@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // suite is what every kind of remote must pass; only names some of its tests,
@@ -618,24 +619,28 @@ func testSetBack(t *testing.T, s *Store) {
 
 func TestMemory(t *testing.T) {
 	at := newClock()
-	suite(t, func(*testing.T) wire.Remote { return wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: at.now}) })
+	suite(t, func(*testing.T) wire.Remote {
+		return wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: at.now})
+	})
 }
 
 func TestMemoryWithoutAtomic(t *testing.T) {
-	suite(t, func(*testing.T) wire.Remote { return wire.NewMemory(wire.MemoryOptions{}) })
+	suite(t, func(*testing.T) wire.Remote { return wiretest.NewMemory(wiretest.MemoryOptions{}) })
 }
 
 // TestMemoryOfFewRefs: a remote that takes so few refs a push that changes go in parts.
 func TestMemoryOfFewRefs(t *testing.T) {
 	for most := 1; most < StepRefs; most++ {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
-			suite(t, func(*testing.T) wire.Remote { return wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: most}) })
+			suite(t, func(*testing.T) wire.Remote {
+				return wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, MostRefs: most})
+			})
 		})
 	}
 }
 
 func TestMemoryWithoutFilter(t *testing.T) {
 	suite(t, func(*testing.T) wire.Remote {
-		return wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: true})
+		return wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, NoFilter: true})
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // A store is made, a thread is started in it, and another job reads the thread.
 func Example() {
 	ctx := context.Background()
-	remote := wire.NewMemory(wire.MemoryOptions{Atomic: true}) // wire.Dial for a real one
+	remote := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}) // wire.Dial for a real one
 	store := gitcas.Open(remote, gitcas.Options{})
 	view, err := store.Init(ctx)
 	if err != nil {

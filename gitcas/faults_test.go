@@ -16,12 +16,13 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // faulty is a remote of which one answer is not as it should be. Answers are counted
 // from 1; with none at fault they are only counted.
 type faulty struct {
-	*wire.Memory
+	*wiretest.Memory
 	at    int
 	down  error                   // the answer is this error
 	spoil func(objs wire.Objects) // the answer is changed
@@ -49,8 +50,8 @@ func (f *faulty) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 // everyKind is a store that has one of everything: a thread with an own branch, an
 // attempt and a claim, one that ended, one whose entry calls it long, and one that ended
 // and goes on. It comes with all that is done with a store.
-func everyKind(t *testing.T, shared int) (*wire.Memory, map[string]func(context.Context, *Store) error) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(context.Context, *Store) error) {
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id, ended, long, again := threadID(1), threadID(2), threadID(3), threadID(4)
 	threadWithSteps(t, s, ended, 1)
@@ -291,7 +292,7 @@ func TestEveryObjectSpoilt(t *testing.T) {
 // whatIsNeeded are the objects that nobody can do without: the tip with its folders and
 // lists, the history, the claim, and the attempt with its folders. nodes are those of the
 // first thread.
-func whatIsNeeded(t *testing.T, mem *wire.Memory) (needed, nodes map[wire.ID]bool) {
+func whatIsNeeded(t *testing.T, mem *wiretest.Memory) (needed, nodes map[wire.ID]bool) {
 	t.Helper()
 	needed, nodes = map[wire.ID]bool{}, map[wire.ID]bool{}
 	list := func(tree wire.ID) []gitobj.Entry {

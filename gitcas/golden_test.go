@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -28,7 +29,7 @@ var goldenStores = []string{goldenStore}
 const goldenStore = "testdata/store-v2.txtar"
 
 // files are all files of a tree, sorted by path.
-func files(t *testing.T, mem *wire.Memory, tree wire.ID, prefix string) []txtar.File {
+func files(t *testing.T, mem *wiretest.Memory, tree wire.ID, prefix string) []txtar.File {
 	t.Helper()
 	o, ok := mem.Get(tree)
 	if !ok {
@@ -54,10 +55,10 @@ func files(t *testing.T, mem *wire.Memory, tree wire.ID, prefix string) []txtar.
 }
 
 // scripted makes a store whose every byte is determined.
-func scripted(t *testing.T) (*wire.Memory, *Store) {
+func scripted(t *testing.T) (*wiretest.Memory, *Store) {
 	t.Helper()
 	at := newClock()
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: at.now})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: at.now})
 	o := testOptions()
 	o.Now = at.now
 	s := Open(mem, o)
@@ -107,7 +108,7 @@ func TestGoldenStore(t *testing.T) {
 	}
 }
 
-func mustObject(t *testing.T, mem *wire.Memory, id wire.ID) []byte {
+func mustObject(t *testing.T, mem *wiretest.Memory, id wire.ID) []byte {
 	t.Helper()
 	o, ok := mem.Get(id)
 	if !ok {
@@ -128,7 +129,7 @@ func readGolden(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
 	s := Open(mem, testOptions())
 	tip := commitFiles(t, mem, archive.Files)
 	mem.SetRef(s.ref, tip)
@@ -161,7 +162,7 @@ func readGolden(t *testing.T, name string) {
 }
 
 // commitFiles puts files into the remote as one commit.
-func commitFiles(t *testing.T, mem *wire.Memory, list []txtar.File) wire.ID {
+func commitFiles(t *testing.T, mem *wiretest.Memory, list []txtar.File) wire.ID {
 	t.Helper()
 	put := func(typ plumbing.ObjectType, data []byte) wire.ID {
 		o := wire.NewObject(typ, data)

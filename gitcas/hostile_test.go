@@ -17,18 +17,19 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest/collide"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // vandal changes a state branch as anybody with write access could.
 type vandal struct {
 	t   *testing.T
-	mem *wire.Memory
+	mem *wiretest.Memory
 	s   *Store
 	v   *View // of thread 1, before
 }
 
 func newVandal(t *testing.T) *vandal {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	threadWithSteps(t, s, threadID(1), 2)
 	v := mustLoad(t, s, threadID(1))
@@ -389,7 +390,7 @@ func TestHostileRefs(t *testing.T) {
 	t.Run("other store expected, nothing there", func(t *testing.T) {
 		o := testOptions()
 		o.ExpectStore = strings.Repeat("f", 32)
-		_, err := Open(wire.NewMemory(wire.MemoryOptions{}), o).Init(t.Context())
+		_, err := Open(wiretest.NewMemory(wiretest.MemoryOptions{}), o).Init(t.Context())
 		wantErr(t, err, ErrBranchGone)
 	})
 	t.Run("rewritten history", func(t *testing.T) {
@@ -896,7 +897,7 @@ func TestExtendsFails(t *testing.T) {
 // TestCollidingPlaces: one hash, and another node in every place. Each is found where it
 // is, and none in the place of another one.
 func TestCollidingPlaces(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 1)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func findLine(t *testing.T, s *Store, v *View, id ThreadID) Ended {
@@ -120,7 +120,7 @@ func reopenedTwice(e Ended) *Change {
 // TestReopenRefused: what was cancelled stays so, and nothing comes back without an
 // entry.
 func TestReopenRefused(t *testing.T) {
-	s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+	s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 	id := threadID(1)
 	threadWithSteps(t, s, id, 1)
 	v := mustLoad(t, s, id)

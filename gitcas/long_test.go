@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // longChange puts that many steps on a started thread at once.
@@ -46,7 +47,7 @@ func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
 // TestLongThread: where a long thread stands costs the same whatever its length,
 // and its chain one request more.
 func TestLongThread(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	short, long := threadID(1), threadID(2)
 	v := mustInit(t, s)
@@ -101,7 +102,7 @@ func TestLongThread(t *testing.T) {
 // TestLongThreadNodes: who walks over the nodes of a long thread makes one request,
 // not one for each.
 func TestLongThreadNodes(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
@@ -127,7 +128,7 @@ func TestLongThreadNodes(t *testing.T) {
 // TestLongThreadDamage: what is shown of a long thread is checked, and its chain
 // where that is used.
 func TestLongThreadDamage(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
@@ -181,7 +182,7 @@ func TestLongThreadDamage(t *testing.T) {
 // TestLyingLength: an entry that calls a short thread long, or a thread without
 // steps.
 func TestLyingLength(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id, empty := threadID(1), threadID(2)
 	threadWithSteps(t, s, id, 2)
@@ -224,7 +225,7 @@ func TestLyingLength(t *testing.T) {
 // requests.
 func TestForkLong(t *testing.T) {
 	for _, ended := range []bool{false, true} {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		s := Open(mem, testOptions())
 		id, fork := threadID(1), threadID(2)
 		v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
@@ -251,7 +252,7 @@ func TestForkLong(t *testing.T) {
 
 // TestPrefetch: any number of shared nodes takes one request.
 func TestPrefetch(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	c := &Change{Subject: "many"}
 	hs := []node.Hash{"0000000000000"}
@@ -279,7 +280,7 @@ func TestPrefetch(t *testing.T) {
 // TestLargeCas: however many roles a workflow has, and however many nodes others have
 // put into cas/, what a thread needs of it comes in two requests.
 func TestLargeCas(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	c := &Change{Subject: "many", Nodes: []PlacedNode{{Hash: record.WorkflowSchema, Node: record.Schemas()[record.WorkflowSchema]}}}
 	for n := range 2 * maxSmallCas {
@@ -313,7 +314,7 @@ func TestLargeCas(t *testing.T) {
 // TestKnownNodes: a push of nodes that every uwf knows, and the store has, reads none
 // of them.
 func TestKnownNodes(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	c := &Change{Subject: "schemas"}
 	for h, n := range record.Schemas() {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestLoadLeavesPages: a job gets the records of a thread and what they refer to, and
 // neither the pages for people nor the details, however long these are.
 func TestLoadLeavesPages(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	threadWithSteps(t, s, id, 3)
@@ -48,7 +49,7 @@ func TestLoadLeavesPages(t *testing.T) {
 // TestChangedDay: lines that somebody changed never had a page that the remote could make
 // the next one of.
 func TestChangedDay(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	first, second := threadID(1), threadID(2)
 	v := threadWithSteps(t, s, first, 1)

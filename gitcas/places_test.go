@@ -10,7 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // someDigest is that of nothing in particular.
@@ -268,7 +268,7 @@ func TestSaidByNobody(t *testing.T) {
 // TestSameFolderTwice: a fork has the same folders at other paths. Whoever reads both at
 // once finds both.
 func TestSameFolderTwice(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	from, to := threadID(1), threadID(2)
 	v := threadWithSteps(t, s, from, 4)

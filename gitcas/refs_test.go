@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // fiveRefs is a step with a work commit, which an attempt's ref holds too, that lets its claim
@@ -71,7 +72,7 @@ func TestFewRefs(t *testing.T) {
 		1: {false, all + "|attempts|uwf-state store|uwf-state|store|uwf|claims", "attempts|uwf-state|store|uwf|claims"},
 	} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
-			mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			id := threadID(1)
 			threadWithSteps(t, Open(mem, testOptions()), id, 1)
 			bounded := false
@@ -132,7 +133,7 @@ func TestFewRefs(t *testing.T) {
 // TestFewRefsOneRefused: what goes after the state branch together is not lost together: a
 // work branch that people pushed to lags behind, and the claim goes.
 func TestFewRefsOneRefused(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: 2})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, MostRefs: 2})
 	s, id := Open(mem, testOptions()), threadID(1)
 	threadWithSteps(t, s, id, 1)
 	v, c := fiveRefs(t, s, id, 1)

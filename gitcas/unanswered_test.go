@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // slow is a remote that leaves one push of the state branch without an answer: it takes it,
@@ -220,7 +221,7 @@ func moveBranch(t *testing.T, s *Store, v *View, tip wire.ID, objs []wire.PackOb
 // nothing.
 func TestUnansweredTooFarBack(t *testing.T) {
 	for _, noFilter := range []bool{false, true} {
-		s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: noFilter}), testOptions())
+		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, NoFilter: noFilter}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 1)
 		r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, lookBack+1) }}
@@ -254,7 +255,7 @@ func (r *turned) List(ctx context.Context, prefixes ...string) (wire.Listing, er
 // its caller hears that it may have been.
 func TestUnansweredAndThenUnread(t *testing.T) {
 	for at := 1; ; at++ {
-		s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 1)
 		r := &turned{slow: &slow{Remote: s.remote, ref: ClaimRef(id), taken: func() {}}, at: at}
@@ -278,7 +279,7 @@ func TestUnansweredAndThenUnread(t *testing.T) {
 func TestUnreadableAnswer(t *testing.T) {
 	for name, lost := range map[string]bool{"taken": false, "not taken": true} {
 		t.Run(name, func(t *testing.T) {
-			s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+			s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 			id := threadID(1)
 			threadWithSteps(t, s, id, 1)
 			r := &slow{Remote: s.remote, kind: wire.ErrUnreadable, lost: lost, ref: s.ref, taken: func() {}}
@@ -299,8 +300,8 @@ func TestUnreadableAnswer(t *testing.T) {
 // TestUnansweredOnePartOfMany: on a remote without atomic pushes, or with room for few refs in
 // one, what goes after the state branch is sent before an unanswered push of that is done.
 func TestUnansweredOnePartOfMany(t *testing.T) {
-	for _, o := range []wire.MemoryOptions{{}, {Atomic: true, MostRefs: 2}} {
-		t.Run(fmt.Sprint(o.MostRefs), func(t *testing.T) { testUnansweredPart(t, wire.NewMemory(o), o.MostRefs) })
+	for _, o := range []wiretest.MemoryOptions{{}, {Atomic: true, MostRefs: 2}} {
+		t.Run(fmt.Sprint(o.MostRefs), func(t *testing.T) { testUnansweredPart(t, wiretest.NewMemory(o), o.MostRefs) })
 	}
 }
 
@@ -345,7 +346,7 @@ func TestOutageOfEachPart(t *testing.T) {
 	o := testOptions()
 	o.Now, o.Jitter = func() time.Time { return at }, func() float64 { return 0 }
 	o.Sleep = func(_ context.Context, d time.Duration) error { at = at.Add(d); return nil }
-	mem := wire.NewMemory(wire.MemoryOptions{Now: o.Now})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Now: o.Now})
 	id := threadID(1)
 	threadWithSteps(t, Open(mem, testOptions()), id, 1)
 	back := map[string]time.Time{}

@@ -16,17 +16,18 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestConcurrent: many writers on one remote, each with its own threads, names
 // and endings: nothing is lost.
 func TestConcurrent(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		concurrent(t, func() wire.Remote { return mem }, 8, 20)
 	})
 	t.Run("memory without atomic", func(t *testing.T) {
-		mem := wire.NewMemory(wire.MemoryOptions{})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 		concurrent(t, func() wire.Remote { return mem }, 8, 10)
 	})
 	t.Run("file", func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestLostReplies(t *testing.T) {
 }
 
 func lostReplies(t *testing.T, seed uint64, atomic bool) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: atomic})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: atomic})
 	calm := Open(mem, testOptions())
 	const writers, steps = 3, 6
 	for w := range writers {
@@ -207,7 +208,7 @@ func TestUpdateGivesUp(t *testing.T) {
 		"denied":    {wire.ErrDenied, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			threadWithSteps(t, Open(mem, testOptions()), threadID(1), 0)
 			pushes := 0
 			o := testOptions()
@@ -230,13 +231,13 @@ func TestUpdateGivesUp(t *testing.T) {
 		})
 	}
 	t.Run("build's error", func(t *testing.T) {
-		s := Open(wire.NewMemory(wire.MemoryOptions{}), testOptions())
+		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{}), testOptions())
 		want := errors.New("not mine")
 		_, err := s.Update(t.Context(), mustInit(t, s), func(*View) (*Change, error) { return nil, want })
 		wantErr(t, err, want)
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		s := Open(&wrapped{Remote: mem, push: func(_ wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
 			if ctx.Err() == nil && len(mem.Refs()) > 0 {
@@ -274,7 +275,7 @@ func TestWaits(t *testing.T) {
 func TestTornListing(t *testing.T) {
 	for name, torn := range map[string]string{"branch behind": "refs/heads/uwf-state", "mark behind": StoreRef} {
 		for _, times := range []int{1, listings - 1, listings} {
-			mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
 			mustPush(t, old.s, old, stepChange(t, old, threadID(1), "a", "b"))
 			left := times
@@ -301,7 +302,7 @@ func TestTornListing(t *testing.T) {
 // TestTornListingInterrupted: who is told to stop while it waits for the refs to fit
 // together stops.
 func TestTornListingInterrupted(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
 	mustPush(t, old.s, old, stepChange(t, old, threadID(1), "a", "b"))
 	o, stop := testOptions(), errors.New("stop")
@@ -319,7 +320,7 @@ func TestTornListingInterrupted(t *testing.T) {
 func TestNonAtomicOrder(t *testing.T) {
 	id := threadID(1)
 	for _, failing := range []string{"", "refs/uwf/attempts/", "refs/heads/uwf-state", StoreRef, "refs/heads/uwf/", "refs/uwf/claims/"} {
-		mem := wire.NewMemory(wire.MemoryOptions{})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 		var order []string
 		s := Open(&wrapped{Remote: mem, push: func(req wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
 			if len(req.Updates) != 1 {
@@ -395,7 +396,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 // TestReloadIsCheap: what is unchanged is not fetched again, and a job that reads
 // again and again does not grow.
 func TestReloadIsCheap(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	mine, other := threadID(1), threadID(2)
 	threadWithSteps(t, Open(mem, testOptions()), mine, 3)
 	threadWithSteps(t, Open(mem, testOptions()), other, 1)
@@ -450,13 +451,13 @@ func TestOptions(t *testing.T) {
 		{Branch: "uwf"}, {Branch: "uwf/state"}, {Branch: "a..b"}, {Branch: "-x"}, {Branch: "a/"}, {Branch: "a b"}, {Branch: "x.lock"}, {Branch: "refs/heads/a~1"},
 		{Author: Author{Name: "a<b", Email: "c"}}, {Author: Author{Name: "a\nb", Email: "c"}},
 	} {
-		s := Open(wire.NewMemory(wire.MemoryOptions{}), o)
+		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{}), o)
 		_, err := s.Init(t.Context())
 		wantErr(t, err, ErrInvalid)
 		_, err = s.Load(t.Context())
 		wantErr(t, err, ErrInvalid)
 	}
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	o := testOptions()
 	o.Branch = "team/state"
 	mustInit(t, Open(mem, o))
@@ -469,7 +470,7 @@ func TestOptions(t *testing.T) {
 
 // TestLocalTip: a local branch of the same name.
 func TestLocalTip(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	var local wire.ID
 	o := testOptions()
 	o.LocalTip = func(context.Context) (wire.ID, bool, error) { return local, !local.IsZero(), nil }
@@ -492,7 +493,7 @@ func TestLocalTip(t *testing.T) {
 
 // TestManyShared: with a large cas/ only what the thread needs is fetched.
 func TestManyShared(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	v := mustInit(t, s)
 	var nodes []PlacedNode
@@ -527,7 +528,7 @@ func TestManyShared(t *testing.T) {
 // TestOwnWorkBranch: an entry's work branch that is not the thread's own is listed
 // too.
 func TestOwnWorkBranch(t *testing.T) {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 0)
@@ -555,7 +556,7 @@ func TestOwnWorkBranch(t *testing.T) {
 // no error.
 func TestVanishingClaim(t *testing.T) {
 	for _, times := range []int{1, listings - 1, listings} {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
 		left := times
 		s := Open(&wrapped{Remote: mem, list: func(l *wire.Listing, err error) error {

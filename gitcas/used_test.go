@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestUsed: an entry says what its chain says, whoever sets it.
 func TestUsed(t *testing.T) {
-	s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+	s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 	id, fork := threadID(1), threadID(2)
 	mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
 	v := mustLoad(t, s, id)
@@ -62,7 +62,7 @@ func TestUsedAddsUp(t *testing.T) {
 
 // TestFsckUsed: an entry that lies about its chain.
 func TestFsckUsed(t *testing.T) {
-	s := Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), testOptions())
+	s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 	id := threadID(1)
 	threadWithSteps(t, s, id, 2)
 	v := mustLoad(t, s, id)

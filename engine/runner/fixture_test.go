@@ -35,12 +35,13 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // world is a repository in memory, its forge, and all jobs that run there.
 type world struct {
 	*testing.T
-	mem    *wire.Memory
+	mem    *wiretest.Memory
 	remote wire.Remote
 	forge  *fakeForge
 	redact thread.Redactor
@@ -67,7 +68,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, forge: newFakeForge(), redact: noSecrets{}}
-	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: w.now})
+	w.mem = wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: w.now})
 	w.remote = w.mem
 	w.branch("main", map[string]string{"README": "hello\n"})
 	w.mem.SetHead("refs/heads/main")

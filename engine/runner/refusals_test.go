@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // meddling is a remote that somebody gets in front of the nth request of, until a step's
@@ -440,7 +441,7 @@ func TestMayWorkOn(t *testing.T) {
 			j := newJob(newWorld(t).runner(&a), a.ev)
 			j.Forge, j.Branch = f, "main"
 			if c.fails == "repository" {
-				j.Branch, j.Engine.Store = "", gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{})
+				j.Branch, j.Engine.Store = "", gitcas.Open(wiretest.NewMemory(wiretest.MemoryOptions{}), gitcas.Options{})
 			}
 			if c.commit {
 				j.Inputs.Command = ci.CommandCommit

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestCommitReplyLost: a commit whose reply is lost is found again, and one that
@@ -115,7 +116,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 			}
 		}},
 	} {
-		for how, o := range map[string]wire.MemoryOptions{"": {Atomic: true}, ", not atomic": {}, ", 2 refs a push": {Atomic: true, MostRefs: 2}} {
+		for how, o := range map[string]wiretest.MemoryOptions{"": {Atomic: true}, ", not atomic": {}, ", 2 refs a push": {Atomic: true, MostRefs: 2}} {
 			atomic := o.Atomic && o.MostRefs == 0
 			t.Run(name+how, func(t *testing.T) {
 				bubbleOn(t, o, func(f *fixture) {

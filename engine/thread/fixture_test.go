@@ -31,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 const testThread gitcas.ThreadID = "01JD0000000000000000000001"
@@ -68,7 +69,7 @@ func testRole(role string) map[string]any {
 // engine is given.
 type fixture struct {
 	*testing.T
-	mem     *wire.Memory
+	mem     *wiretest.Memory
 	remote  *remote
 	files   map[string]string // of the working folder
 	limits  moderator.Limits
@@ -101,13 +102,13 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 
 func bubble(t *testing.T, atomic bool, test func(f *fixture)) {
 	t.Helper()
-	bubbleOn(t, wire.MemoryOptions{Atomic: atomic}, test)
+	bubbleOn(t, wiretest.MemoryOptions{Atomic: atomic}, test)
 }
 
-func bubbleOn(t *testing.T, o wire.MemoryOptions, test func(f *fixture)) {
+func bubbleOn(t *testing.T, o wiretest.MemoryOptions, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		mem := wire.NewMemory(o)
+		mem := wiretest.NewMemory(o)
 		f := &fixture{T: t, mem: mem, remote: &remote{Remote: mem}, files: map[string]string{}, redact: noSecrets{}, host: "here"}
 		f.agent = f.answer("done", "approved")
 		test(f)

@@ -13,8 +13,8 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestGolden: what any version has written this one reads, checks, forks and
@@ -67,7 +67,7 @@ func inGolden(t *testing.T, a *txtar.Archive, test func(g *golden)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)))
-		mem, err := gitcastest.Import(section(t, a, "store"), wire.MemoryOptions{Atomic: true})
+		mem, err := gitcastest.Import(section(t, a, "store"), wiretest.MemoryOptions{Atomic: true})
 		if err != nil {
 			t.Fatal(err)
 		}

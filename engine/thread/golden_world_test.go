@@ -26,15 +26,15 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // golden is the world of a golden store: a remote in memory, a folder on disk, and
 // agents that say what they are told to. It runs in fake time.
 type golden struct {
 	*testing.T
-	mem     *wire.Memory
+	mem     *wiretest.Memory
 	folder  goldenFolder
 	answers answers
 	said    map[string]int // answers given, by role
@@ -52,7 +52,7 @@ type answer struct {
 	Files  map[string]string `json:"files,omitempty"` // written before
 }
 
-func newGolden(t *testing.T, mem *wire.Memory, a answers) *golden {
+func newGolden(t *testing.T, mem *wiretest.Memory, a answers) *golden {
 	t.Helper()
 	dir := t.TempDir()
 	ws, err := workspace.Open(dir, mem, workspace.Options{Now: time.Now})

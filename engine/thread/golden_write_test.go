@@ -15,8 +15,8 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 var addGolden = flag.Bool("add-golden", false, "write the golden stores that are not there yet")
@@ -37,7 +37,7 @@ func TestWriteGolden(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(time.Date(2026, 6, 4, 12, 0, 0, 0, time.UTC)))
-				g := newGolden(t, wire.NewMemory(wire.MemoryOptions{Atomic: true}), story.answers)
+				g := newGolden(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), story.answers)
 				story.tell(g, &goldenWriter{g: g, ids: map[string]gitcas.ThreadID{}})
 				g.sound()
 				if *addGolden {

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestFewRefs: a step that is refused because it pushes too many refs is not lost: it is
@@ -16,7 +17,7 @@ import (
 func TestFewRefs(t *testing.T) {
 	for most := 1; most <= gitcas.StepRefs; most++ {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
-			bubbleOn(t, wire.MemoryOptions{Atomic: true, MostRefs: most}, func(f *fixture) {
+			bubbleOn(t, wiretest.MemoryOptions{Atomic: true, MostRefs: most}, func(f *fixture) {
 				f.disk = &memoryDisk{}
 				answer := f.answer("done", "rejected")
 				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // The simulation runs the protocol's own code over an in-memory remote. Every
@@ -117,7 +118,7 @@ type world struct {
 	tb     testing.TB
 	seed   uint64
 	rng    *rand.Rand
-	mem    *wire.Memory
+	mem    *wiretest.Memory
 	atomic bool
 	most   int  // how many refs a push may update; 0: any number
 	silent bool // and the server doesn't say so many
@@ -163,7 +164,7 @@ func newWorld(tb testing.TB, seed uint64) *world {
 	}
 	w.most, w.silent = []int{0, 0, 0, 2, 3, 4}[rng.IntN(6)], rng.IntN(3) == 0
 	w.whole = w.atomic && (w.most == 0 || w.most >= gitcas.StepRefs)
-	w.mem = wire.NewMemory(wire.MemoryOptions{Atomic: w.atomic, MostRefs: w.most})
+	w.mem = wiretest.NewMemory(wiretest.MemoryOptions{Atomic: w.atomic, MostRefs: w.most})
 	w.guesses = rng.IntN(5) == 0
 	w.inPairs = rng.IntN(3) == 0
 	w.timeout = []time.Duration{10 * time.Minute, 10 * time.Minute, 2 * time.Hour}[rng.IntN(3)]

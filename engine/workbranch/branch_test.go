@@ -13,12 +13,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // repo is a remote whose commits are named.
 type repo struct {
 	*testing.T
-	*wire.Memory
+	*wiretest.Memory
 	ids map[string]wire.ID
 }
 
@@ -56,7 +57,7 @@ func (r *repo) commit(name string, files string, parents ...string) {
 
 // history is base → a → b, with x beside a, their merge m, and the foreign z.
 func history(t *testing.T) *repo {
-	r := &repo{t, wire.NewMemory(wire.MemoryOptions{}), map[string]wire.ID{}}
+	r := &repo{t, wiretest.NewMemory(wiretest.MemoryOptions{}), map[string]wire.ID{}}
 	r.commit("base", "f=1")
 	r.commit("a", "f=1 a=1", "base")
 	r.commit("b", "f=1 a=1 b=1", "a")

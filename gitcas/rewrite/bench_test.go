@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // BenchmarkPurge rewrites 10,000 state commits on a real git server: 20 threads
@@ -103,8 +104,8 @@ func watchHeap(b *testing.B) func() uint64 {
 }
 
 // history makes a store in memory.
-func history(b *testing.B, commits int, where string) *wire.Memory {
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+func history(b *testing.B, commits int, where string) *wiretest.Memory {
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	f := newFixture(b, mem)
 	words := strings.Repeat("all work and no play makes a dull page, and here is some more of it. ", 20)
 	n, thread := 1, 0
@@ -134,7 +135,7 @@ func history(b *testing.B, commits int, where string) *wire.Memory {
 	return mem
 }
 
-func copyTo(b *testing.B, mem *wire.Memory, dir string) {
+func copyTo(b *testing.B, mem *wiretest.Memory, dir string) {
 	b.StopTimer()
 	defer b.StartTimer()
 	if out, err := exec.Command("git", "init", "-q", "--bare", dir).CombinedOutput(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // secret is what these tests take out.
@@ -56,7 +57,7 @@ func newFixture(t testing.TB, remote wire.Remote) *fixture {
 
 func memory(t *testing.T) *fixture {
 	t.Helper()
-	return newFixture(t, wire.NewMemory(wire.MemoryOptions{Atomic: true}))
+	return newFixture(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}))
 }
 
 func (f *fixture) ok(err error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // grows is a Finder that makes each text that it finds long.
@@ -80,7 +81,7 @@ func TestJoinedNodes(t *testing.T) {
 	before := tree(gitobj.Entry{Name: "cas", Mode: filemode.Dir, ID: missing})
 	for name, prev := range map[string]wire.ID{"its root": missing, "itself": before.ID} {
 		o := &Options{}
-		r := newRun(t.Context(), wire.NewMemory(wire.MemoryOptions{}), o, newWriter(0))
+		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), o, newWriter(0))
 		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, cas.ID: cas, before.ID: before}
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		r.prev = prev

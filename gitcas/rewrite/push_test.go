@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // attempt pushes an attempt on top of people's commit, and links it.
@@ -243,7 +244,7 @@ func TestFaults(t *testing.T) {
 }
 
 func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
-	f := newFixture(t, wire.NewMemory(wire.MemoryOptions{Atomic: atomic}))
+	f := newFixture(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: atomic}))
 	f.start(id(1), "p")
 	f.step(id(1), note("it is "+secret), "b", "d")
 	f.start(id(2), "q")
@@ -328,7 +329,7 @@ func TestMark(t *testing.T) {
 		"lost, the history stays": {true, "of the attempt alone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mem := wire.NewMemory(wire.MemoryOptions{})
+			mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 			f := newFixture(t, mem)
 			f.start(id(1), "it is "+secret)
 			f.attempt(id(1), "r", "of the attempt alone", f.load().Tip())
@@ -353,7 +354,7 @@ func TestSetBack(t *testing.T) {
 	f.step(id(1), note(secret), "b", "d")
 	o := f.options(finder(t, secret))
 	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
-		mem, _ := f.remote.(*wire.Memory)
+		mem, _ := f.remote.(*wiretest.Memory)
 		mem.SetRef(f.store.Branch(), tip)
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/sweep"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 var now = time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
@@ -42,7 +43,7 @@ func newFixture(t *testing.T, remote wire.Remote) *fixture {
 }
 
 func memory(t *testing.T) *fixture {
-	return newFixture(t, wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: func() time.Time { return now }}))
+	return newFixture(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return now }}))
 }
 
 func (f *fixture) ok(err error) {
@@ -289,7 +290,7 @@ func TestFewRefs(t *testing.T) {
 // TestRefused: a remote that keeps one ref.
 func TestRefused(t *testing.T) {
 	var bad string
-	mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: func() time.Time { return now }, Refuse: func(u wire.RefUpdate) error {
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return now }, Refuse: func(u wire.RefUpdate) error {
 		if u.Name == bad && u.New.IsZero() {
 			return fmt.Errorf("no way")
 		}

@@ -2,20 +2,24 @@ package wire
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// checkPush refuses what no server would take, or would take in another sense
-// than was meant, before anything is sent.
-func checkPush(req PushRequest) error {
+// Check refuses what no server would take, or would take in another sense than was
+// meant, before anything is sent.
+func (req PushRequest) Check() error {
 	if len(req.Updates) == 0 {
 		return fmt.Errorf("%w: a push without updates", ErrInvalid)
 	}
 	seen := make(map[string]bool, len(req.Updates))
 	for _, u := range req.Updates {
-		if err := checkRefName(u.Name); err != nil {
-			return err
+		if !validRefName(u.Name) {
+			return fmt.Errorf("%w: %q is no ref name that git allows", ErrInvalid, u.Name)
 		}
 		if seen[u.Name] {
 			return fmt.Errorf("%w: two updates of %s in one push", ErrInvalid, u.Name)
@@ -28,96 +32,53 @@ func checkPush(req PushRequest) error {
 	return nil
 }
 
-// checkRefName applies the rules of git-check-ref-format(1).
-func checkRefName(name string) error {
-	if !validRefName(name) {
-		return fmt.Errorf("%w: %q is no ref name that git allows", ErrInvalid, name)
-	}
-	return nil
-}
+// The rules of git-check-ref-format(1): what a full name is made of, and what it must not
+// have in it besides.
+var (
+	refName     = lazyregexp.New(`^refs(/[^\x00-\x20\x7f~^:?*\[\\/]+)+$`)
+	refMistakes = lazyregexp.New(`\.\.|@\{|/\.|\.$|\.lock(/|$)`)
+)
 
 func validRefName(name string) bool {
-	if !strings.HasPrefix(name, "refs/") || len(name) > 1024 || strings.HasSuffix(name, ".") {
-		return false
-	}
-	for _, bad := range []string{"..", "//", "@{", "/."} {
-		if strings.Contains(name, bad) {
-			return false
-		}
-	}
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c == 0x7f || strings.IndexByte("~^:?*[\\", c) >= 0 {
-			return false
-		}
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return true
+	return len(name) <= 1024 && refName.MatchString(name) && !refMistakes.MatchString(name)
 }
 
-// checkPrefixes refuses prefixes that would break the request's lines.
-func checkPrefixes(prefixes []string) error {
+// parseID reads an object id in its only valid form: 40 lower-case hex digits.
+func parseID(s string) (ID, bool) {
+	id := plumbing.NewHash(s)
+	return id, id.String() == s
+}
+
+// CheckPrefixes refuses prefixes that would break the request's lines.
+func CheckPrefixes(prefixes []string) error {
 	for _, p := range prefixes {
-		for i := range len(p) {
-			if c := p[i]; c <= ' ' || c == 0x7f {
-				return fmt.Errorf("%w: %q is no prefix of a ref name", ErrInvalid, p)
-			}
-		}
-		if p != "HEAD" && !strings.HasPrefix(p, "refs/") {
-			return fmt.Errorf("%w: the prefix %q begins with neither refs/ nor HEAD", ErrInvalid, p)
+		if strings.ContainsFunc(p, func(c rune) bool { return c <= ' ' || c == 0x7f }) || p != "HEAD" && !strings.HasPrefix(p, "refs/") {
+			return fmt.Errorf("%w: %q is no prefix of a ref name: it begins with neither refs/ nor HEAD, or holds a space or a control character", ErrInvalid, p)
 		}
 	}
 	return nil
 }
 
-// filter is a parsed object filter.
-type filter struct {
-	noBlobs bool
-	depth   int // tree:<depth>; negative: any
-}
+// filters are those that this package promises. Others are refused, so that every kind of
+// Remote does the same.
+var filters = lazyregexp.New(`^(blob:none|tree:[0-9]{1,4})?$`)
 
-// parseFilter knows the filters that this package promises: blob:none and
-// tree:<n>. Others are refused, so that every kind of Remote does the same.
-func parseFilter(s string) (filter, error) {
+// Check refuses what no server could answer.
+func (req FetchRequest) Check() error {
 	switch {
-	case s == "":
-		return filter{depth: -1}, nil
-	case s == "blob:none":
-		return filter{noBlobs: true, depth: -1}, nil
-	case strings.HasPrefix(s, "tree:"):
-		n, err := strconv.ParseUint(s[len("tree:"):], 10, 16)
-		if err == nil {
-			return filter{depth: int(n)}, nil
-		}
+	case len(req.Wants) == 0:
+		return fmt.Errorf("%w: a fetch without wanted objects", ErrInvalid)
+	case slices.Contains(req.Wants, ZeroID):
+		return fmt.Errorf("%w: the zero id is wanted", ErrInvalid)
+	case req.Depth < 0:
+		return fmt.Errorf("%w: depth %d", ErrInvalid, req.Depth)
+	case !filters.MatchString(req.Filter):
+		return fmt.Errorf("%w: unknown object filter %q", ErrInvalid, req.Filter)
 	}
-	return filter{}, fmt.Errorf("%w: unknown object filter %q", ErrInvalid, s)
-}
-
-// checkFetch refuses what no server could answer.
-func checkFetch(req FetchRequest) (filter, error) {
-	if len(req.Wants) == 0 {
-		return filter{}, fmt.Errorf("%w: a fetch without wanted objects", ErrInvalid)
-	}
-	for _, w := range req.Wants {
-		if w.IsZero() {
-			return filter{}, fmt.Errorf("%w: the zero id is wanted", ErrInvalid)
-		}
-	}
-	if req.Depth < 0 {
-		return filter{}, fmt.Errorf("%w: depth %d", ErrInvalid, req.Depth)
-	}
-	return parseFilter(req.Filter)
+	return nil
 }
 
 // hasPrefix reports whether a ref is among those that the prefixes ask for.
 func hasPrefix(name string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }

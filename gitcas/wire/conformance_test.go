@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestConformance runs every rule on every kind of remote; without
@@ -381,11 +382,11 @@ func testPrefixes(t *testing.T, b *bed) {
 // testFilters compares what comes with what the same objects in memory give:
 // the rules of the one in memory are thereby git's own.
 func testFilters(t *testing.T, b *bed) {
-	m := wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: strings.HasSuffix(t.Name(), "ssh_v0/depth,_haves_and_filters")})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, NoFilter: strings.HasSuffix(t.Name(), "ssh_v0/depth,_haves_and_filters")})
 	for _, r := range []wire.Remote{b.remote, m} {
 		history(t, r, "refs/heads/a", 4)
 	}
-	cs, roots, subs := history(t, wire.NewMemory(wire.MemoryOptions{Atomic: true}), "refs/heads/a", 4)
+	cs, roots, subs := history(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), "refs/heads/a", 4)
 	deep := deepTree(t, b.remote, m)
 	top := blob("version 3 of refs/heads/a\n")
 	wants := [][]wire.Object{

@@ -73,7 +73,7 @@ func Dial(rawURL string, o DialOptions) (Remote, error) {
 		BasicAuth: o.BasicAuth, HTTPClient: o.HTTPClient, HostDate: o.HostDate, Env: o.Env, Now: o.Now, Silence: o.Timeout, Total: o.Total, RefBytes: o.Limits.Refs, Agent: agent,
 	})
 	if err != nil {
-		return nil, asError("open", transport.CleanURL(rawURL), err)
+		return nil, NewError("open", transport.CleanURL(rawURL), err)
 	}
 	return &remote{t: t, o: o}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // Two jobs want the same claim: the one whose push comes second learns it by
@@ -15,7 +16,7 @@ import (
 // speaks to a git server.
 func Example() {
 	ctx := context.Background()
-	var remote wire.Remote = wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	var remote wire.Remote = wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 
 	claim := func(job string) error {
 		tree := wire.NewObject(plumbing.TreeObject, nil)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // entry is one line of a tree under construction.
@@ -75,7 +76,7 @@ type bed struct {
 func beds() map[string]func(t *testing.T) *bed {
 	return map[string]func(t *testing.T) *bed{
 		"memory": func(*testing.T) *bed {
-			m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			return &bed{remote: m, redial: func() wire.Remote { return m }}
 		},
 		"http": func(t *testing.T) *bed { return httpBed(t, gitserver.Options{}, wire.DialOptions{}) },

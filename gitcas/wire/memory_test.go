@@ -9,11 +9,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func TestMemoryOptions(t *testing.T) {
 	then := time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)
-	m := wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: func() time.Time { return then }, Refuse: func(u wire.RefUpdate) error {
+	m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return then }, Refuse: func(u wire.RefUpdate) error {
 		switch u.Name {
 		case "refs/heads/protected":
 			return errors.New("closed")
@@ -45,7 +46,7 @@ func TestMemoryOptions(t *testing.T) {
 
 // TestMemoryKeepsNothingOfARefusedPush: like the quarantine of a server.
 func TestMemoryKeepsNothingOfARefusedPush(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	req := creation()
 	req.Updates[0].Old = blob("x").ID
 	_, err := m.Push(t.Context(), req)
@@ -70,13 +71,13 @@ func TestMemoryChecksTypes(t *testing.T) {
 		"a truncated entry": wire.NewObject(plumbing.TreeObject, []byte("100644 f\x00short")),
 	} {
 		c := commit(name, root)
-		m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		_, err := m.Push(t.Context(), wire.PushRequest{
 			Updates: []wire.RefUpdate{{Name: "refs/heads/a", New: c.ID}}, Objects: plain(blob("x"), sub, root, c),
 		})
 		wantKind(t, err, wire.ErrNotFound, name)
 	}
-	m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	_, err := m.Push(t.Context(), wire.PushRequest{
 		Updates: []wire.RefUpdate{{Name: "refs/heads/a", New: sub.ID}}, Objects: plain(blob("x"), sub),
 	})
@@ -91,7 +92,7 @@ func TestMemoryChecksTypes(t *testing.T) {
 func BenchmarkMemoryPush(b *testing.B) {
 	for _, threads := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			tip, _, index, all := store(b, m, threads)
 			root := tree(dir("threads", all), file("threads.yaml", index))
 			b.ReportAllocs()

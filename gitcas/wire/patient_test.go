@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestOutages: what passes by itself is told from what does not, with how long the server
@@ -122,7 +123,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // absent is a remote whose first requests get no answer.
 type absent struct {
-	*wire.Memory
+	*wiretest.Memory
 	left   int
 	taken  bool // a push is taken all the same
 	pushes int
@@ -162,7 +163,7 @@ func TestPatient(t *testing.T) {
 		Sleep: func(_ context.Context, d time.Duration) error { now = now.Add(d); return nil },
 		Tell:  func(w outage.Wait) { told = append(told, w.For.String()) },
 	}
-	mem := wire.NewMemory(wire.MemoryOptions{})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 	if _, err := wire.Patient(&absent{Memory: mem, left: 3}, p).List(t.Context(), "refs/"); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestPushRefs(t *testing.T) {
 		"moved":     {absent{left: 1}, wire.NewObject(3, []byte("other")).ID, 2, wire.ErrLostRace},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.r.Memory = wire.NewMemory(wire.MemoryOptions{})
+			tc.r.Memory = wiretest.NewMemory(wiretest.MemoryOptions{})
 			tc.r.SetRef("refs/x/y", tc.before)
 			_, err := wire.PushRefs(t.Context(), &tc.r, p, req)
 			if !errors.Is(err, tc.err) || tc.r.pushes != tc.pushes {
@@ -201,7 +202,7 @@ func TestPushRefs(t *testing.T) {
 		})
 	}
 	p.Until = time.Unix(1, 0)
-	r := &absent{Memory: wire.NewMemory(wire.MemoryOptions{}), left: 10}
+	r := &absent{Memory: wiretest.NewMemory(wiretest.MemoryOptions{}), left: 10}
 	if _, err := wire.PushRefs(t.Context(), r, p, req); !errors.Is(err, wire.ErrUnsure) {
 		t.Errorf("given up with %v", err)
 	}

@@ -101,7 +101,7 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 }
 
 func (r *remote) listRefs(ctx context.Context, prefixes []string) (Listing, error) {
-	if err := checkPrefixes(prefixes); err != nil {
+	if err := CheckPrefixes(prefixes); err != nil {
 		return Listing{}, err
 	}
 	if !r.noV2.Load() {
@@ -156,8 +156,7 @@ func refusedIfSilent(err error) error {
 
 // Fetch returns the wanted objects and what they need.
 func (r *remote) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
-	_, err := checkFetch(req)
-	if err != nil {
+	if err := req.Check(); err != nil {
 		return nil, r.newError(ctx, opFetch, err)
 	}
 	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return r.fetchObjects(ctx, req) })
@@ -227,7 +226,7 @@ func (r *remote) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 }
 
 func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, error) {
-	if err := checkPush(req); err != nil {
+	if err := req.Check(); err != nil {
 		return time.Time{}, err
 	}
 	if req.Atomic && r.atomicity.Load() == atomicNo {
@@ -372,5 +371,12 @@ func (r *remote) newError(ctx context.Context, op string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, cause)
 	}
-	return asError(op, r.URL(), err)
+	return NewError(op, r.URL(), err)
+}
+
+func idText(id ID) string {
+	if id.IsZero() {
+		return "no such ref"
+	}
+	return id.String()
 }

@@ -72,8 +72,8 @@ func weighRefusal(e *Error) int {
 	return 2
 }
 
-// asError turns any error into an *Error of its kind.
-func asError(op, url string, err error) *Error {
+// NewError turns any error into an *Error of its kind.
+func NewError(op, url string, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e

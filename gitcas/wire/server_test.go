@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // requests counts what a server is asked.
@@ -136,7 +137,7 @@ func TestNoAtomic(t *testing.T) {
 			return b.remote, b.redial()
 		},
 		"memory": func(*testing.T) (wire.Remote, wire.Remote) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			return m, m
 		},
 	} {

@@ -4,8 +4,8 @@
 // itself, never forces and never merges.
 //
 // A Remote is a git server as this package sees it. [Dial] makes one for
-// HTTP(S), file:// and ssh URLs; [NewMemory] is one that lives in memory and
-// obeys the same rules, for tests and for simulation.
+// HTTP(S), file:// and ssh URLs; package internal/wiretest has one that lives in
+// memory and obeys the same rules, for tests and for simulation.
 package wire
 
 import (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestHugeIgnoreFile: a .gitignore whose patterns can be looked up is used like any
@@ -24,7 +25,7 @@ func TestHugeIgnoreFile(t *testing.T) {
 		{"out%d\n", false},
 		{"*x%d*y*\n", true},
 	} {
-		m := wire.NewMemory(wire.MemoryOptions{})
+		m := wiretest.NewMemory(wiretest.MemoryOptions{})
 		dir := t.TempDir()
 		few := Options{ignoreSteps: 50_000_000}
 		var rules strings.Builder
@@ -117,7 +118,7 @@ func TestWalksEnd(t *testing.T) {
 		}, 4000, 2000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			dir := t.TempDir()
 			put(t, dir, files{"tracked": "x"})
 			s := snapshot(t, open(t, dir, m, Options{}))
@@ -174,7 +175,7 @@ func TestTooManyThings(t *testing.T) {
 					must(t, add(filepath.Join(in, fmt.Sprint(i))))
 				}
 			}
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			put(t, dir, files{".gitignore": "*.o\n"})
 			w := open(t, dir, m, Options{MaxFiles: 50})
 			fill(400)
@@ -206,7 +207,7 @@ func TestManySkipped(t *testing.T) {
 // TestLeftoverFolders: a folder that is out of its place, as a .git is that was not to be
 // there, is never snapshotted, and removed by the next restore.
 func TestLeftoverFolders(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
 	put(t, dir, files{"f": "x", ".gitignore": "config\n"})
 	w := open(t, dir, m, Options{})

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // settledFolder restores a commit and waits until the file system's clock has
 // moved past all files, so that the stamps of the next look are all certain.
-func settledFolder(t *testing.T, m *wire.Memory, o Options, commit wire.ID) (*Workspace, string) {
+func settledFolder(t *testing.T, m *wiretest.Memory, o Options, commit wire.ID) (*Workspace, string) {
 	t.Helper()
 	dir := t.TempDir()
 	w := open(t, dir, m, o)
@@ -40,7 +41,7 @@ func fsTime(t *testing.T, dir string) int64 {
 // TestUnchangedFilesAreNotRead puts unreadable content behind equal stamps: a
 // cache that names another content for the same stamp is believed.
 func TestUnchangedFilesAreNotRead(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "d/c*": "3"})
 	for _, persisted := range []bool{false, true} {
 		o := Options{}
@@ -74,7 +75,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 
 // TestEveryEditIsSeen changes files in all the ways that a naive cache misses.
 func TestEveryEditIsSeen(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "b": "2"})
 	for name, edit := range map[string]func(t *testing.T, path string){
 		"same size": func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte("9"), 0o644)) },
@@ -119,7 +120,7 @@ func TestEveryEditIsSeen(t *testing.T) {
 
 // TestRacyEdits edits right after each snapshot, within the clock's resolution.
 func TestRacyEdits(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
 	w := open(t, dir, m, Options{})
 	path := filepath.Join(dir, "a")
@@ -149,7 +150,7 @@ func TestSettled(t *testing.T) {
 }
 
 func TestCacheFile(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "l": "-> a"})
 	o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
 	w, dir := settledFolder(t, m, o, commit)
@@ -202,7 +203,7 @@ func FuzzCache(f *testing.F) {
 // TestSwaps exchanges folders and files for links while they are read and
 // written: nothing outside, and nothing in .git, may be read or changed.
 func TestSwaps(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	secret := "secret-of-somebody-else"
 	one := commitOf(t, m, files{"d/config": "1", "d/e/config": "2", "f": "3"})
 	two := commitOf(t, m, files{"d/config": "4", "d/e/config": "5", "f": "6"})

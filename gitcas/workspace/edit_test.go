@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func textEdit(path, data string, old string) Edit {
@@ -23,7 +23,7 @@ func textEdit(path, data string, old string) Edit {
 
 // TestApply carries the changes of one folder to another, by Snapshot and Content.
 func TestApply(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	one := commitOf(t, m, files{"a": "1", "b/c": "2", "b/d/e": "3", "f": "4", "same": "5", "l": "-> a", "dir/x": "6", "run": "7"})
 	here, there := t.TempDir(), t.TempDir()
 	w := open(t, here, m, Options{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func TestMerge(t *testing.T) {
@@ -38,7 +39,7 @@ func TestMerge(t *testing.T) {
 		"halves gone":          {files{"a": "\x00", "b": "\x00", "d": "\x00"}, files{"e": "\x00"}, files{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			b := commitOf(t, m, base)
 			edit := func(fs files) wire.ID {
 				dir := t.TempDir()

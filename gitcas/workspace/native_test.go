@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestPaddedModes: trees of old programs have a form that git reads and no longer
@@ -103,7 +104,7 @@ func TestLikeGit(t *testing.T) {
 	needGit(t)
 	for seed := range testmode.Seeds(t, 6, 40) {
 		g := generator{rand.New(rand.NewSource(int64(seed))), t}
-		m := wire.NewMemory(wire.MemoryOptions{})
+		m := wiretest.NewMemory(wiretest.MemoryOptions{})
 		dir := t.TempDir()
 		runGit(t, dir, "", "init", "-q")
 		o := Options{}
@@ -136,7 +137,7 @@ func TestLikeGit(t *testing.T) {
 
 // checkRestores goes from commit to commit in a folder that git knows nothing of,
 // and has git compare it with the commit.
-func checkRestores(t *testing.T, seed uint64, dir string, m *wire.Memory, all []wire.ID) {
+func checkRestores(t *testing.T, seed uint64, dir string, m *wiretest.Memory, all []wire.ID) {
 	t.Helper()
 	w := open(t, dir, m, Options{})
 	for i, c := range append(all, all...) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // objectsOf are the new objects of a snapshot, without its commit.
@@ -50,7 +51,7 @@ func TestRebuildSnapshot(t *testing.T) {
 		"one content at two places": {"n": "same", "m": "same"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			b := commitOf(t, m, base)
 			dir := t.TempDir()
 			w := open(t, dir, m, Options{})
@@ -91,7 +92,7 @@ func TestRebuildSnapshot(t *testing.T) {
 
 // TestRebuildHostile: a tree holds nothing that Snapshot would not have put there.
 func TestRebuildHostile(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	parent := commitOf(t, m, files{"a": "1", "d/x": "3"})
 	elsewhere := commitOf(t, m, files{"secret/key": "of another branch"})
 	push(t, m, Snapshot{Commit: elsewhere}, "other", wire.ZeroID)

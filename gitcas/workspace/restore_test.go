@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 var ctx = context.Background()
@@ -96,7 +97,7 @@ func TestRestoreCases(t *testing.T) {
 		"link to nothing yet": {files{"dir/f": "1"}, files{"dir": "-> ./x/../y"}, files{"dir": "-> ./x/../y"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			dir := t.TempDir()
 			commit := commitOf(t, m, c.commit)
 			put(t, dir, c.before)
@@ -113,7 +114,7 @@ func TestRestoreCases(t *testing.T) {
 // TestRestoreFollowsWhatWasTracked: what a commit tracked goes with it, ignored or
 // not.
 func TestRestoreFollowsWhatWasTracked(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	one := commitOf(t, m, files{".gitignore": "*.log\nn/\n", "x.log": "1", "n/deep/f": "1", "a": "1"})
 	two := commitOf(t, m, files{".gitignore": "*.log\nn/\n", "a": "2"})
 	dir := t.TempDir()
@@ -128,7 +129,7 @@ func TestRestoreFollowsWhatWasTracked(t *testing.T) {
 // TestRestoreKilled stops a restore at every point and runs it again, in the same
 // process and in a new one.
 func TestRestoreKilled(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	before := files{"a": "1", "d/b": "2", "d/c*": "3", "f/g/h": "4", "k": "-> a", "m/n": "5", "same": "6", "bit": "7"}
 	after := files{"a": "2", "d": "was a folder", "f": "-> a", "k/l": "8", "m/n*": "9", "same": "6", "bit*": "7", "new/x/y": "10"}
 	one, two := commitOf(t, m, before), commitOf(t, m, after)
@@ -172,7 +173,7 @@ func TestRestoreKilled(t *testing.T) {
 }
 
 func TestRestoreHardLink(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "new", "b*": "same"})
 	outside, dir := t.TempDir(), t.TempDir()
 	put(t, outside, files{"a": "old", "b": "same"})
@@ -185,7 +186,7 @@ func TestRestoreHardLink(t *testing.T) {
 }
 
 func TestRestoreUnreadable(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "d/b": "2"})
 	dir := t.TempDir()
 	put(t, dir, files{"a": "1", "d/b": "2", "ro/x": "extra"})
@@ -196,7 +197,7 @@ func TestRestoreUnreadable(t *testing.T) {
 }
 
 func TestRestoreRepoInTheWay(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1"})
 	dir := t.TempDir()
 	put(t, dir, files{"a/deep/.git/HEAD": "x", "z": "1"})
@@ -208,7 +209,7 @@ func TestRestoreRepoInTheWay(t *testing.T) {
 }
 
 func TestRestoreRemoteFails(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1"})
 	w := open(t, t.TempDir(), m, Options{})
 	if err := w.Restore(ctx, wire.NewObject(1, []byte("x")).ID); !errors.Is(err, wire.ErrNotFound) {
@@ -226,7 +227,7 @@ func TestRestoreRemoteFails(t *testing.T) {
 
 // narrow is a remote that can't send much at once, or gives commits only.
 type narrow struct {
-	*wire.Memory
+	*wiretest.Memory
 	most        int
 	commitsOnly bool
 	fetches     int
@@ -247,7 +248,7 @@ func (n *narrow) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 }
 
 func TestRestoreInPieces(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	want := files{}
 	for i := range 30 {
 		want[fmt.Sprint("f", i)] = fmt.Sprint("content ", i)
@@ -268,7 +269,7 @@ func TestRestoreInPieces(t *testing.T) {
 
 // TestRestoreAsksLittle counts what is asked of the remote.
 func TestRestoreAsksLittle(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	one := commitOf(t, m, files{"a": "1", "d/b": "2", "l": "-> a", ".gitignore": "x"})
 	two := commitOf(t, m, files{"a": "3", "d/b": "2", "l": "-> a", ".gitignore": "x"})
 	n := &narrow{Memory: m, most: 1000}
@@ -296,7 +297,7 @@ func TestRestoreAsksLittle(t *testing.T) {
 
 // TestRestoreFromAnOldServer: one that filters nothing and gives commits only.
 func TestRestoreFromAnOldServer(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{NoFilter: true})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{NoFilter: true})
 	one := commitOf(t, m, files{"a": "1", "d/b": "2", "e/c": "3"})
 	two := commitOf(t, m, files{"a": "1", "d/b": "4", "e/c": "3"})
 	n := &narrow{Memory: m, most: 1000, commitsOnly: true}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func changes(s Snapshot) string {
@@ -141,7 +142,7 @@ func TestSnapshotCases(t *testing.T) {
 		"all gone":          {files{"a": "1", "d/e/f": "1"}, files{"a": "\x00", "d": "\x00"}, "deleted a;deleted d/e/f;", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := wire.NewMemory(wire.MemoryOptions{})
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			dir := t.TempDir()
 			parent := commitOf(t, m, c.base)
 			restore(t, open(t, dir, m, Options{}), parent)
@@ -175,7 +176,7 @@ func TestSnapshotCases(t *testing.T) {
 }
 
 func TestSnapshotLimits(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	parent := commitOf(t, m, files{"big": strings.Repeat("x", 5000), "k": "1"})
 	for name, c := range map[string]struct {
 		now  files
@@ -225,7 +226,7 @@ func TestSnapshotLimits(t *testing.T) {
 }
 
 func TestSnapshotLinkThroughLink(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	for name, c := range map[string]struct{ base, now files }{
 		"both new":  {files{"k": "1"}, files{"d/e/s": "-> ../..", "l": "-> d/e/s/../x"}},
 		"new below": {files{"l": "-> d/e/s/../x", "d/e/s/f": "1"}, files{"d/e/s": "-> ../.."}},
@@ -247,7 +248,7 @@ func TestSnapshotLinkThroughLink(t *testing.T) {
 // TestSnapshotKeepsWhatItCantShow: submodules, modes of old programs, links that
 // were there before.
 func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	f := blob(m, filemode.Regular, "x")
 	sub := node{filemode.Submodule, plumbing.NewHash("1111111111111111111111111111111111111111")}
 	inner := rawTree(m, raw("m", sub))
@@ -319,7 +320,7 @@ func TestSnapshotWithout(t *testing.T) {
 }
 
 func TestSnapshotDeltaBases(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	parent := commitOf(t, m, files{"d/a": strings.Repeat("line\n", 100), "d/b": "1"})
 	dir := t.TempDir()
 	w := open(t, dir, m, Options{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // node is a tree or a blob that is put together by hand.
@@ -20,14 +21,14 @@ type node struct {
 	id   wire.ID
 }
 
-func blob(m *wire.Memory, mode filemode.FileMode, text string) node {
+func blob(m *wiretest.Memory, mode filemode.FileMode, text string) node {
 	o := wire.NewObject(plumbing.BlobObject, []byte(text))
 	m.AddObjects(o)
 	return node{mode, o.ID}
 }
 
 // rawTree makes a tree with any names, good or bad, in git's order.
-func rawTree(m *wire.Memory, lines ...string) node {
+func rawTree(m *wiretest.Memory, lines ...string) node {
 	o := wire.NewObject(plumbing.TreeObject, []byte(strings.Join(lines, "")))
 	m.AddObjects(o)
 	return node{filemode.Dir, o.ID}
@@ -37,12 +38,12 @@ func raw(name string, n node) string {
 	return fmt.Sprintf("%o %s\x00%s", uint32(n.mode), name, n.id[:])
 }
 
-func rawCommit(t testing.TB, m *wire.Memory, tree wire.ID) wire.ID {
+func rawCommit(t testing.TB, m *wiretest.Memory, tree wire.ID) wire.ID {
 	t.Helper()
 	return rawCommitOn(t, m, tree)
 }
 
-func rawCommitOn(t testing.TB, m *wire.Memory, tree wire.ID, parents ...wire.ID) wire.ID {
+func rawCommitOn(t testing.TB, m *wiretest.Memory, tree wire.ID, parents ...wire.ID) wire.ID {
 	t.Helper()
 	who := gitobj.Signature{Name: "t", Email: "t@t", When: when}
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: who, Committer: who, Message: "m\n"})
@@ -53,12 +54,12 @@ func rawCommitOn(t testing.TB, m *wire.Memory, tree wire.ID, parents ...wire.ID)
 }
 
 // commitOf puts a commit of files into the remote without the code under test.
-func commitOf(t testing.TB, m *wire.Memory, fs files) wire.ID {
+func commitOf(t testing.TB, m *wiretest.Memory, fs files) wire.ID {
 	t.Helper()
 	return rawCommit(t, m, treeOfFiles(t, m, fs))
 }
 
-func treeOfFiles(t testing.TB, m *wire.Memory, fs files) wire.ID {
+func treeOfFiles(t testing.TB, m *wiretest.Memory, fs files) wire.ID {
 	t.Helper()
 	subs := map[string]files{}
 	var entries []gitobj.Entry
@@ -90,7 +91,7 @@ func treeOfFiles(t testing.TB, m *wire.Memory, fs files) wire.ID {
 }
 
 func TestHostileTrees(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	f := blob(m, filemode.Regular, "x")
 	deep := rawTree(m, raw("f", f))
 	for range maxDepth + 5 {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func TestSnapshotSpecialFiles(t *testing.T) {
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
 	parent := commitOf(t, m, files{"fifo": "1", "k": "1"})
 	w := open(t, dir, m, Options{})
@@ -36,7 +36,7 @@ func TestRestoreGivesFilesAway(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
 	}
-	m := wire.NewMemory(wire.MemoryOptions{})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "d/e/b*": "2"})
 	dir := t.TempDir()
 	must(t, os.Chown(dir, 1234, 2345))

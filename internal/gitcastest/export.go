@@ -10,10 +10,11 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // Export writes all that the refs reach. Equal repositories give equal bytes.
-func Export(mem *wire.Memory) ([]byte, error) {
+func Export(mem *wiretest.Memory) ([]byte, error) {
 	x := &exporter{mem: mem, marks: map[wire.ID]int{}}
 	refs := mem.Refs()
 	for _, name := range slices.Sorted(maps.Keys(refs)) {
@@ -27,7 +28,7 @@ func Export(mem *wire.Memory) ([]byte, error) {
 }
 
 type exporter struct {
-	mem   *wire.Memory
+	mem   *wiretest.Memory
 	out   bytes.Buffer
 	marks map[wire.ID]int // of what is written
 }

@@ -15,13 +15,14 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // Import makes a repository of what Export wrote: the same commits, trees and
 // blobs, by the same ids. Of the language of git fast-import it knows no more than
 // that.
-func Import(stream []byte, o wire.MemoryOptions) (*wire.Memory, error) {
-	m := &importer{mem: wire.NewMemory(o), rest: stream, ids: map[string]wire.ID{}, files: map[wire.ID]map[string]file{}}
+func Import(stream []byte, o wiretest.MemoryOptions) (*wiretest.Memory, error) {
+	m := &importer{mem: wiretest.NewMemory(o), rest: stream, ids: map[string]wire.ID{}, files: map[wire.ID]map[string]file{}}
 	for m.nextLine() {
 		var err error
 		word, arg, _ := strings.Cut(m.at, " ")
@@ -46,7 +47,7 @@ func Import(stream []byte, o wire.MemoryOptions) (*wire.Memory, error) {
 }
 
 type importer struct {
-	mem   *wire.Memory
+	mem   *wiretest.Memory
 	rest  []byte
 	at    string // the line that was read last
 	n     int

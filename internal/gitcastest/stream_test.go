@@ -14,13 +14,14 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // repository has two branches that share a commit, a merge, a root of its own, and
 // files that come and go.
-func repository(t *testing.T) *wire.Memory {
+func repository(t *testing.T) *wiretest.Memory {
 	t.Helper()
-	mem := wire.NewMemory(wire.MemoryOptions{})
+	mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 	put := func(typ plumbing.ObjectType, data string) wire.ID {
 		o := wire.NewObject(typ, []byte(data))
 		mem.AddObjects(o)
@@ -74,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Import(text, wire.MemoryOptions{})
+	back, err := Import(text, wiretest.MemoryOptions{})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -122,7 +123,7 @@ func TestBadStreams(t *testing.T) {
 		"blob\nmark :1\ndata 1\nx\ncommit refs/heads/a\nmark :2\nauthor a <b> 1 +0000\ncommitter a <b> 1 +0000\ndata 0\n\nM 100644 :1 ../a\n\ndone\n",
 		"commit refs/heads/a\nmark :2\nauthor a <b> 1 +0000\ncommitter a <b> 1 +0000\ndata 0\n\nfrom :3\n\ndone\n",
 	} {
-		if _, err := Import([]byte(s), wire.MemoryOptions{}); err == nil {
+		if _, err := Import([]byte(s), wiretest.MemoryOptions{}); err == nil {
 			t.Errorf("%q was read", s)
 		}
 	}

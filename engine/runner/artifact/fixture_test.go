@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 const testThread gitcas.ThreadID = "01JD0000000000000000000001"
@@ -49,7 +50,7 @@ type forge struct {
 
 func newForge(t testing.TB, files map[string]string) *forge {
 	t.Helper()
-	m := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	m := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	f := &forge{TB: t, dial: func() wire.Remote { return m }}
 	f.base = f.push(files, "refs/heads/main", wire.ZeroID)
 	return f

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // commitOf is a commit of files in folders, and all its objects.
@@ -62,7 +63,7 @@ func commitOf(t testing.TB, files map[string]string, parents ...wire.ID) (wire.I
 func TestMirrorFetch(t *testing.T) {
 	for seed := range testmode.Seeds(t, 10, 40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		direct, under := wire.NewMemory(wire.MemoryOptions{Atomic: true}), wire.NewMemory(wire.MemoryOptions{Atomic: true})
+		direct, under := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 		mirror := Mirror(under)
 		files := map[string]string{}
 		var commits []wire.ID
@@ -99,7 +100,7 @@ func TestMirrorFetch(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, rnd *rand.Rand, direct *wire.Memory, mirror wire.Remote, commits []wire.ID) {
+func compare(t *testing.T, rnd *rand.Rand, direct *wiretest.Memory, mirror wire.Remote, commits []wire.ID) {
 	t.Helper()
 	req := wire.FetchRequest{Depth: rnd.IntN(4), Filter: []string{"", "blob:none", "tree:0", "tree:1", "tree:2", "tree:3"}[rnd.IntN(6)]}
 	for range 1 + rnd.IntN(2) {
@@ -128,7 +129,7 @@ func compare(t *testing.T, rnd *rand.Rand, direct *wire.Memory, mirror wire.Remo
 
 // TestMirrorPush: refs follow the rules of a server, and never reach it.
 func TestMirrorPush(t *testing.T) {
-	under := wire.NewMemory(wire.MemoryOptions{Atomic: true})
+	under := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	one, objs := commitOf(t, map[string]string{"a": "1"})
 	ctx := context.Background()
 	push := func(r wire.Remote, atomic bool, o []wire.PackObject, u ...wire.RefUpdate) error {
@@ -195,7 +196,7 @@ func TestMirrorPush(t *testing.T) {
 
 // TestOldServer: one that gives nothing by its id.
 func TestOldServer(t *testing.T) {
-	under := wire.NewMemory(wire.MemoryOptions{Atomic: true, NoFilter: true})
+	under := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, NoFilter: true})
 	one, objs := commitOf(t, map[string]string{"a/b": "1", "c": "2"})
 	ctx := context.Background()
 	_, err := under.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/x", New: one}}, Objects: objs})
@@ -218,7 +219,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-type onlyCommits struct{ *wire.Memory }
+type onlyCommits struct{ *wiretest.Memory }
 
 func (o onlyCommits) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	for _, id := range req.Wants {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // counting is a remote that counts what is fetched.
@@ -53,7 +54,7 @@ const manyDays = 60
 // alive.
 func history(t *testing.T) (*counting, *gitcas.Store) {
 	t.Helper()
-	remote := &counting{Remote: wire.NewMemory(wire.MemoryOptions{Atomic: true})}
+	remote := &counting{Remote: wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})}
 	store := gitcas.Open(remote, gitcas.Options{Now: func() time.Time { return clitest.When }})
 	for day := range manyDays {
 		at := clitest.When.AddDate(0, 0, day-manyDays)
@@ -116,7 +117,7 @@ func TestLookupReadsLittle(t *testing.T) {
 // The latest thread is the one that was started last, though it may have ended
 // before others that were started earlier.
 func TestLatest(t *testing.T) {
-	store := gitcas.Open(wire.NewMemory(wire.MemoryOptions{Atomic: true}), gitcas.Options{Now: func() time.Time { return clitest.When }})
+	store := gitcas.Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), gitcas.Options{Now: func() time.Time { return clitest.When }})
 	if _, err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}

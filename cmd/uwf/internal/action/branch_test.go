@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // entry is a file of a repository that is made by hand: what git would not make too.
@@ -38,9 +39,9 @@ func plain(files map[string]string) map[string]entry {
 }
 
 // repository is a remote whose branch main has these files.
-func repository(t *testing.T, o wire.MemoryOptions, files map[string]entry) *wire.Memory {
+func repository(t *testing.T, o wiretest.MemoryOptions, files map[string]entry) *wiretest.Memory {
 	t.Helper()
-	m := wire.NewMemory(o)
+	m := wiretest.NewMemory(o)
 	tree := addTree(t, m, files)
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Author: someone(), Committer: someone(), Message: "x\n"})
 	if err != nil {
@@ -56,7 +57,7 @@ func someone() gitobj.Signature {
 	return gitobj.Signature{Name: "a", Email: "a@example.com", When: time.Unix(1e9, 0).UTC()}
 }
 
-func addTree(t *testing.T, m *wire.Memory, files map[string]entry) wire.ID {
+func addTree(t *testing.T, m *wiretest.Memory, files map[string]entry) wire.ID {
 	t.Helper()
 	below := map[string]map[string]entry{}
 	var list []gitobj.Entry
@@ -122,7 +123,7 @@ func TestCopy(t *testing.T) {
 	}
 	elsewhere := maps.Clone(want)
 	elsewhere["ci/uwf.yaml"], elsewhere["ci/more.txt"] = "f", "g"
-	for _, o := range []wire.MemoryOptions{{Atomic: true}, {NoFilter: true}} {
+	for _, o := range []wiretest.MemoryOptions{{Atomic: true}, {NoFilter: true}} {
 		m := repository(t, o, files)
 		for guess, settings := range map[string]string{"main": defaultConfig, "": "ci/uwf.yaml", "gone": defaultConfig, "a b": defaultConfig} {
 			expect := want
@@ -134,13 +135,13 @@ func TestCopy(t *testing.T) {
 			}
 		}
 	}
-	if got, err := copied(t, repository(t, wire.MemoryOptions{}, plain(map[string]string{"README.md": "x"})), "main", defaultConfig); err != nil || len(got) != 0 {
+	if got, err := copied(t, repository(t, wiretest.MemoryOptions{}, plain(map[string]string{"README.md": "x"})), "main", defaultConfig); err != nil || len(got) != 0 {
 		t.Errorf("a repository without .uwf: %v, %v", got, err)
 	}
 }
 
 func TestCopyKeepsPrograms(t *testing.T) {
-	m := repository(t, wire.MemoryOptions{}, map[string]entry{".uwf/agent.sh": {filemode.Executable, "#!/bin/sh\n"}, ".uwf/config.yaml": {filemode.Regular, ""}})
+	m := repository(t, wiretest.MemoryOptions{}, map[string]entry{".uwf/agent.sh": {filemode.Executable, "#!/bin/sh\n"}, ".uwf/config.yaml": {filemode.Regular, ""}})
 	b, err := openBranch(t.Context(), m, "")
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestCopyRefuses(t *testing.T) {
 		"an empty tree":    {nil, ""},
 		"only other files": {plain(map[string]string{"a": ""}), ""},
 	} {
-		_, err := copied(t, repository(t, wire.MemoryOptions{}, tt.files), "main", defaultConfig)
+		_, err := copied(t, repository(t, wiretest.MemoryOptions{}, tt.files), "main", defaultConfig)
 		if tt.want == "" && err == nil {
 			continue
 		}
@@ -189,7 +190,7 @@ func TestCopyRefuses(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q"} {
 		parts[".uwf/"+name] = strings.Repeat(name, maxFile)
 	}
-	if _, err := copied(t, repository(t, wire.MemoryOptions{}, plain(parts)), "main", defaultConfig); err == nil || !strings.Contains(err.Error(), "together") {
+	if _, err := copied(t, repository(t, wiretest.MemoryOptions{}, plain(parts)), "main", defaultConfig); err == nil || !strings.Contains(err.Error(), "together") {
 		t.Errorf("17 MiB: %v", err)
 	}
 }
@@ -197,7 +198,7 @@ func TestCopyRefuses(t *testing.T) {
 // Trees that git would not write: names that lead out of the folder.
 func TestCopyHostileNames(t *testing.T) {
 	for _, name := range []string{"..", ".", "a/b", ".git", ".GIT", "git~1", ".git ", "a\x00b"} {
-		m := wire.NewMemory(wire.MemoryOptions{})
+		m := wiretest.NewMemory(wiretest.MemoryOptions{})
 		blob := wire.NewObject(plumbing.BlobObject, []byte("x"))
 		inner := wire.NewObject(plumbing.TreeObject, append([]byte("100644 "+name+"\x00"), blob.ID[:]...))
 		outer := wire.NewObject(plumbing.TreeObject, append([]byte("40000 .uwf\x00"), inner.ID[:]...))
@@ -216,13 +217,13 @@ func TestCopyHostileNames(t *testing.T) {
 }
 
 func TestNoDefaultBranch(t *testing.T) {
-	_, err := openBranch(t.Context(), wire.NewMemory(wire.MemoryOptions{}), "main")
+	_, err := openBranch(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), "main")
 	if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), "push a first commit") {
 		t.Errorf("an empty repository: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m := repository(t, wire.MemoryOptions{}, plain(map[string]string{"a": ""}))
+	m := repository(t, wiretest.MemoryOptions{}, plain(map[string]string{"a": ""}))
 	if _, err := openBranch(ctx, m, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -235,7 +236,7 @@ func TestNoDefaultBranch(t *testing.T) {
 }
 
 func TestWorkflowText(t *testing.T) {
-	m := repository(t, wire.MemoryOptions{}, map[string]entry{
+	m := repository(t, wiretest.MemoryOptions{}, map[string]entry{
 		".github/workflows/uwf.yml": {filemode.Regular, "jobs: {}"}, ".github/workflows/link.yml": {filemode.Symlink, "uwf.yml"}, ".github/big.png": {filemode.Regular, "x"},
 	})
 	b, err := openBranch(t.Context(), m, "")
@@ -274,7 +275,7 @@ func TestWorkflowNamed(t *testing.T) {
 		"no folder":           {map[string]string{"README": "name: uwf\n"}, forge.Gitea, ""},
 		"a file in its place": {map[string]string{".github": "name: uwf\n"}, forge.Gitea, ""},
 	} {
-		b, err := openBranch(t.Context(), repository(t, wire.MemoryOptions{}, plain(c.files)), "")
+		b, err := openBranch(t.Context(), repository(t, wiretest.MemoryOptions{}, plain(c.files)), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +301,7 @@ func TestDefinitions(t *testing.T) {
 	write("root/.uwf/workflows/fix.yaml", strings.ReplaceAll(flow, "%", "fix"))
 	write("outside.yaml", strings.ReplaceAll(flow, "%", "outside"))
 	f := app.NewAt(root, []string{"HOME=" + top}, app.IO{})
-	f.Job = &app.Job{Remote: "file:///nowhere", Dialed: wire.NewMemory(wire.MemoryOptions{}), Root: root, Config: defaultConfig}
+	f.Job = &app.Job{Remote: "file:///nowhere", Dialed: wiretest.NewMemory(wiretest.MemoryOptions{}), Root: root, Config: defaultConfig}
 	d := newDefinitions(f, "main")
 	got, err := d.Resolve(t.Context(), "")
 	if err != nil || got.Definition.Name != "fix" || len(got.Nodes) == 0 || !got.Hash.Valid() {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // Remotes are the repositories that a test's commands reach: those on the disk through
@@ -60,7 +61,7 @@ func (r *Remotes) DialWire(address string, o wire.DialOptions) (wire.Remote, err
 	d, ok := r.disks[dir]
 	if !ok {
 		d = &diskRemote{dir: dir}
-		d.memory = wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: d.clockNow, URL: served.URL()})
+		d.memory = wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: d.clockNow, URL: served.URL()})
 		r.disks[dir] = d
 	}
 	d.mu.Lock()
@@ -78,7 +79,7 @@ func (r *Remotes) DialWire(address string, o wire.DialOptions) (wire.Remote, err
 // round, as long as they don't work at the same time.
 type diskRemote struct {
 	dir    string
-	memory *wire.Memory
+	memory *wiretest.Memory
 
 	mu     sync.Mutex
 	served wire.Remote // the same repository, read by running git

@@ -17,7 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // tornWorkflow puts a workflow without its role's schema.
@@ -243,7 +243,7 @@ func TestStoreRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := gitcas.Open(wire.NewMemory(wire.MemoryOptions{}), gitcas.Options{Now: time.Now})
+	store := gitcas.Open(wiretest.NewMemory(wiretest.MemoryOptions{}), gitcas.Options{Now: time.Now})
 	view, err := store.Init(t.Context())
 	if err != nil {
 		t.Fatal(err)

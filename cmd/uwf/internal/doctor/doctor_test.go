@@ -29,6 +29,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/forgetest"
 	"github.com/united-workforce/uwf/internal/outage"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func shipped(t *testing.T, name string) []byte {
@@ -429,7 +430,7 @@ func TestLostPush(t *testing.T) {
 // TestRaisedRefs: a bound that VERSION remembers, and the server no longer has, is named.
 func TestRaisedRefs(t *testing.T) {
 	for _, c := range []struct{ noted, takes, says int }{{2, 0, gitcas.StepRefs}, {2, 3, 3}, {2, 2, 0}, {3, 2, 0}, {0, 0, 0}, {gitcas.StepRefs, 0, 0}} {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: c.takes})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, MostRefs: c.takes})
 		mem.SetRef("refs/heads/main", wire.EmptyTree)
 		if _, err := gitcas.Open(mem, gitcas.Options{Branch: "state"}).Init(t.Context()); err != nil {
 			t.Fatal(err)
@@ -459,7 +460,7 @@ func TestRaisedRefs(t *testing.T) {
 // TestFewRefs: a limit of the refs a push is found and explained, and nothing stays.
 func TestFewRefs(t *testing.T) {
 	for most, pushes := range map[int]int{0: 0, gitcas.StepRefs: 0, 3: 2, 2: 3, 1: 5} {
-		mem := wire.NewMemory(wire.MemoryOptions{Atomic: true, MostRefs: most})
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, MostRefs: most})
 		mem.SetRef("refs/heads/main", wire.EmptyTree)
 		list := Check(t.Context(), Options{Remote: mem, Rand: rand.Reader, Server: "https://forge.example/o/r"})
 		i := slices.IndexFunc(list, func(f Finding) bool { return f.Check == "refs" })
@@ -614,7 +615,7 @@ func TestCommand(t *testing.T) {
 }
 
 // setRefs writes into VERSION how many refs a push updates.
-func setRefs(t *testing.T, mem *wire.Memory, branch string, n int) {
+func setRefs(t *testing.T, mem *wiretest.Memory, branch string, n int) {
 	t.Helper()
 	get := func(id wire.ID) []byte {
 		o, ok := mem.Get(id)

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/ocastest"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // world is a store, and what is to be moved into it.
@@ -35,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, mem: wire.NewMemory(wire.MemoryOptions{Atomic: true}), old: old, dir: t.TempDir()}
+	w := &world{T: t, mem: wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), old: old, dir: t.TempDir()}
 	w.ok(old.Write(w.dir))
 	return w
 }

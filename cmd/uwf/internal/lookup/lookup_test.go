@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 const id gitcas.ThreadID = "01KN0000000000000000000001"
@@ -17,7 +18,7 @@ const id gitcas.ThreadID = "01KN0000000000000000000001"
 // store makes a store in memory that holds one thread.
 func store(t *testing.T, now time.Time) (*gitcas.Store, *gitcas.View) {
 	t.Helper()
-	s := gitcas.Open(wire.NewMemory(wire.MemoryOptions{Atomic: true, Now: func() time.Time { return now }}), gitcas.Options{Now: func() time.Time { return now }})
+	s := gitcas.Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return now }}), gitcas.Options{Now: func() time.Time { return now }})
 	v, err := s.Init(t.Context())
 	if err != nil {
 		t.Fatal(err)

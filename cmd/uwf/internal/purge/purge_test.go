@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // fixture is a store in memory with one thread, whose prompt holds the secret.
 type fixture struct {
 	*testing.T
-	mem         *wire.Memory
+	mem         *wiretest.Memory
 	store       *gitcas.Store
 	out, errout bytes.Buffer
 	root        string
@@ -35,7 +36,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{T: t, mem: wire.NewMemory(wire.MemoryOptions{Atomic: true}), root: t.TempDir()}
+	f := &fixture{T: t, mem: wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), root: t.TempDir()}
 	f.store = gitcas.Open(f.mem, gitcas.Options{})
 	v, err := f.store.Init(t.Context())
 	f.ok(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // racer is a remote that something else happens at, before or after a push.
@@ -44,7 +45,7 @@ type registry struct {
 
 func newRegistry(t *testing.T, versions int) *registry {
 	t.Helper()
-	r := &registry{T: t, remote: &racer{Remote: wire.NewMemory(wire.MemoryOptions{})}, dir: t.TempDir()}
+	r := &registry{T: t, remote: &racer{Remote: wiretest.NewMemory(wiretest.MemoryOptions{})}, dir: t.TempDir()}
 	for i := range versions {
 		r.hashes = append(r.hashes, r.put(fmt.Sprintf("version %d", i), "flow"))
 	}

@@ -1,38 +1,72 @@
-package wire
+package wiretest
 
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // Fetch returns the wanted objects and what they need. Filters mean exactly
 // what they mean to git: the depth of tree:<n> counts a commit's root tree as
 // 0, and the entries of a wanted tree as 0 too; of wants that lie inside other
 // wants only the objects themselves are certain to come.
-func (m *Memory) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
+func (m *Memory) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, m.failWith(opFetch, err)
 	}
-	f, err := checkFetch(req)
-	if err != nil {
+	if err := req.Check(); err != nil {
 		return nil, m.failWith(opFetch, err)
 	}
+	f := parseFilter(req.Filter)
 	if m.o.NoFilter {
 		f = filter{depth: -1}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return m.collectObjects(req, f) })
+	objs, err := m.collectObjects(req, f)
 	if err != nil {
 		return nil, m.failWith(opFetch, err)
+	}
+	for len(req.Haves) == 0 {
+		// What the filter left out because it lies inside another want is asked for alone.
+		missing := slices.DeleteFunc(slices.Clone(req.Wants), func(id wire.ID) bool { _, came := objs[id]; return came })
+		if len(missing) == 0 {
+			break
+		}
+		req.Wants = missing
+		more, err := m.collectObjects(req, f)
+		if err != nil {
+			return nil, m.failWith(opFetch, err)
+		}
+		maps.Copy(objs, more)
 	}
 	return objs, nil
 }
 
-func (m *Memory) collectObjects(req FetchRequest, f filter) (Objects, error) {
-	c := collector{m: m, f: f, out: make(Objects), inside: make(map[ID]bool), seen: make(map[ID]bool), depth: make(map[ID]int), alone: len(req.Wants) == 1}
+// filter is a parsed object filter.
+type filter struct {
+	noBlobs bool
+	depth   int // tree:<depth>; negative: any
+}
+
+// parseFilter reads a filter that was checked.
+func parseFilter(s string) filter {
+	f := filter{noBlobs: s == "blob:none", depth: -1}
+	if depth, ok := strings.CutPrefix(s, "tree:"); ok {
+		f.depth, _ = strconv.Atoi(depth)
+	}
+	return f
+}
+
+func (m *Memory) collectObjects(req wire.FetchRequest, f filter) (wire.Objects, error) {
+	c := collector{m: m, f: f, out: make(wire.Objects), inside: make(map[wire.ID]bool), seen: make(map[wire.ID]bool), depth: make(map[wire.ID]int), alone: len(req.Wants) == 1}
 	var err error
 	if c.skip, err = m.reachableFrom(req.Haves); err != nil {
 		return nil, err
@@ -48,21 +82,21 @@ func (m *Memory) collectObjects(req FetchRequest, f filter) (Objects, error) {
 type collector struct {
 	m    *Memory
 	f    filter
-	skip map[ID]bool // what the caller has
-	out  Objects
+	skip map[wire.ID]bool // what the caller has
+	out  wire.Objects
 	// inside marks what was found inside something else: the filter applies to
 	// it. To a want that was not found so it doesn't.
-	inside map[ID]bool
-	seen   map[ID]bool
+	inside map[wire.ID]bool
+	seen   map[wire.ID]bool
 	// depth is the smallest depth at which a tree was met: met again further
 	// up, more of its entries are within the filter.
-	depth map[ID]int
+	depth map[wire.ID]int
 	// alone: there is one want, so nothing can lie inside another.
 	alone bool
 }
 
-func (c *collector) collectAll(req FetchRequest) error {
-	var trees, level []ID
+func (c *collector) collectAll(req wire.FetchRequest) error {
+	var trees, level []wire.ID
 	for _, id := range req.Wants {
 		o, err := c.findWanted(id)
 		if err != nil {
@@ -74,7 +108,7 @@ func (c *collector) collectAll(req FetchRequest) error {
 			trees = append(trees, o.ID)
 		}
 	}
-	commits := map[ID]bool{}
+	commits := map[wire.ID]bool{}
 	for n := 0; len(level) > 0 && (req.Depth == 0 || n < req.Depth); n++ {
 		next, roots, err := c.sendGeneration(level, commits)
 		if err != nil {
@@ -91,11 +125,11 @@ func (c *collector) collectAll(req FetchRequest) error {
 }
 
 // findWanted finds a wanted object; tags are sent and followed.
-func (c *collector) findWanted(id ID) (Object, error) {
+func (c *collector) findWanted(id wire.ID) (wire.Object, error) {
 	for {
 		o, ok := c.m.objects[id]
 		if !ok {
-			return Object{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+			return wire.Object{}, fmt.Errorf("%w: %s", wire.ErrNotFound, id)
 		}
 		if o.Type != plumbing.TagObject {
 			return o, nil
@@ -103,14 +137,14 @@ func (c *collector) findWanted(id ID) (Object, error) {
 		c.out.Add(o)
 		ls, err := c.m.linksOf(o)
 		if err != nil {
-			return Object{}, err
+			return wire.Object{}, err
 		}
 		id = ls[0].id
 	}
 }
 
 // sendGeneration sends commits and returns their parents and their root trees.
-func (c *collector) sendGeneration(level []ID, done map[ID]bool) (parents, roots []ID, err error) {
+func (c *collector) sendGeneration(level []wire.ID, done map[wire.ID]bool) (parents, roots []wire.ID, err error) {
 	for _, id := range level {
 		if done[id] || c.skip[id] {
 			continue
@@ -118,7 +152,7 @@ func (c *collector) sendGeneration(level []ID, done map[ID]bool) (parents, roots
 		done[id] = true
 		o, ok := c.m.objects[id]
 		if !ok {
-			return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+			return nil, nil, fmt.Errorf("%w: %s", wire.ErrNotFound, id)
 		}
 		c.out.Add(o)
 		ls, err := c.m.linksOf(o)
@@ -138,7 +172,7 @@ func (c *collector) sendGeneration(level []ID, done map[ID]bool) (parents, roots
 }
 
 // sendTree sends a tree or blob met at that depth, and what is in it.
-func (c *collector) sendTree(id ID, depth int) error {
+func (c *collector) sendTree(id wire.ID, depth int) error {
 	if c.skip[id] || c.seen[id] {
 		return nil
 	}
@@ -148,7 +182,7 @@ func (c *collector) sendTree(id ID, depth int) error {
 	}
 	o, ok := c.m.objects[id]
 	if !ok {
-		return fmt.Errorf("%w: %s", ErrNotFound, id)
+		return fmt.Errorf("%w: %s", wire.ErrNotFound, id)
 	}
 	if o.Type != plumbing.TreeObject {
 		c.seen[id] = true
@@ -188,12 +222,12 @@ func (c *collector) sendTree(id ID, depth int) error {
 }
 
 // reachableFrom is everything that the given commits reach, as far as it is there.
-func (m *Memory) reachableFrom(ids []ID) (map[ID]bool, error) {
+func (m *Memory) reachableFrom(ids []wire.ID) (map[wire.ID]bool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	seen := map[ID]bool{}
-	todo := append([]ID(nil), ids...)
+	seen := map[wire.ID]bool{}
+	todo := slices.Clone(ids)
 	for len(todo) > 0 {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]

@@ -1,4 +1,7 @@
-package wire
+// Package wiretest has a git remote that lives in memory, for tests and for simulation: it
+// obeys the rules of a git server, and the tests of package wire hold both to them. It
+// touches no disk and no network.
+package wiretest
 
 import (
 	"context"
@@ -11,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // MemoryOptions configure a Memory.
@@ -27,11 +32,18 @@ type MemoryOptions struct {
 	// holds, as a server's branch rules are; an error refuses the update with
 	// ErrProtected, or with the kind of the error when it is an *Error. It is
 	// called with the remote locked: it must not call the remote.
-	Refuse func(RefUpdate) error
+	Refuse func(wire.RefUpdate) error
 	// MostRefs is how many refs a push may update, as GitHub's push policy bounds them; 0:
 	// any number.
 	MostRefs int
 }
+
+// Names of the operations in errors.
+const (
+	opList  = "list refs"
+	opFetch = "fetch"
+	opPush  = "push"
+)
 
 // Memory is a remote that lives in memory and obeys the rules of a git server:
 // expected old values, atomic or ref-by-ref updates, thin-pack bases that must
@@ -42,13 +54,13 @@ type Memory struct {
 
 	mu      sync.Mutex
 	head    string
-	refs    map[string]ID
-	objects Objects
-	links   map[ID][]link
-	whole   map[ID]bool // objects whose closure is known to be complete
+	refs    map[string]wire.ID
+	objects wire.Objects
+	links   map[wire.ID][]link
+	whole   map[wire.ID]bool // objects whose closure is known to be complete
 }
 
-var _ Remote = (*Memory)(nil)
+var _ wire.Remote = (*Memory)(nil)
 
 // NewMemory returns an empty remote whose HEAD is refs/heads/main.
 func NewMemory(o MemoryOptions) *Memory {
@@ -61,12 +73,12 @@ func NewMemory(o MemoryOptions) *Memory {
 	m := &Memory{
 		o:       o,
 		head:    "refs/heads/main",
-		refs:    make(map[string]ID),
-		objects: make(Objects),
-		links:   make(map[ID][]link),
-		whole:   make(map[ID]bool),
+		refs:    make(map[string]wire.ID),
+		objects: make(wire.Objects),
+		links:   make(map[wire.ID][]link),
+		whole:   make(map[wire.ID]bool),
 	}
-	m.objects.Add(NewObject(plumbing.TreeObject, nil)) // every git knows it
+	m.objects.Add(wire.NewObject(plumbing.TreeObject, nil)) // every git knows it
 	return m
 }
 
@@ -74,7 +86,7 @@ func NewMemory(o MemoryOptions) *Memory {
 func (m *Memory) URL() string { return m.o.URL }
 
 // Get returns an object by id, whether a ref reaches it or not.
-func (m *Memory) Get(id ID) (Object, bool) {
+func (m *Memory) Get(id wire.ID) (wire.Object, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o, ok := m.objects[id]
@@ -82,14 +94,14 @@ func (m *Memory) Get(id ID) (Object, bool) {
 }
 
 // Refs returns a copy of all refs.
-func (m *Memory) Refs() map[string]ID {
+func (m *Memory) Refs() map[string]wire.ID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.refs)
 }
 
 // SetRef sets a ref without any check; the zero id removes it.
-func (m *Memory) SetRef(name string, id ID) {
+func (m *Memory) SetRef(name string, id wire.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.setRef(name, id)
@@ -103,13 +115,13 @@ func (m *Memory) SetHead(name string) {
 }
 
 // AddObjects puts objects into the remote without any check.
-func (m *Memory) AddObjects(objs ...Object) {
+func (m *Memory) AddObjects(objs ...wire.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.objects.Add(objs...)
 }
 
-func (m *Memory) setRef(name string, id ID) {
+func (m *Memory) setRef(name string, id wire.ID) {
 	if id.IsZero() {
 		delete(m.refs, name)
 		return
@@ -117,26 +129,26 @@ func (m *Memory) setRef(name string, id ID) {
 	m.refs[name] = id
 }
 
-func (m *Memory) newError(op, ref string, kind error, detail string) *Error {
-	return &Error{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
+func (m *Memory) newError(op, ref string, kind error, detail string) *wire.Error {
+	return &wire.Error{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
 }
 
 // failWith makes an *Error of an error that wraps a kind.
-func (m *Memory) failWith(op string, err error) *Error { return asError(op, m.URL(), err) }
+func (m *Memory) failWith(op string, err error) *wire.Error { return wire.NewError(op, m.URL(), err) }
 
 // List returns the refs whose full name begins with one of the prefixes.
-func (m *Memory) List(ctx context.Context, prefixes ...string) (Listing, error) {
+func (m *Memory) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	if err := ctx.Err(); err != nil {
-		return Listing{}, m.failWith(opList, err)
+		return wire.Listing{}, m.failWith(opList, err)
 	}
-	if err := checkPrefixes(prefixes); err != nil {
-		return Listing{}, m.failWith(opList, err)
+	if err := wire.CheckPrefixes(prefixes); err != nil {
+		return wire.Listing{}, m.failWith(opList, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := Listing{Refs: make(map[string]ID), Time: m.o.Now()}
+	l := wire.Listing{Refs: make(map[string]wire.ID), Time: m.o.Now()}
 	for name, id := range m.refs {
-		if hasPrefix(name, prefixes) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			l.Refs[name] = id
 		}
 	}
@@ -156,15 +168,15 @@ func (m *Memory) Atomic(ctx context.Context) (bool, error) {
 
 // Push checks and applies updates as git receive-pack does: the objects first,
 // then what the new values reach, then each ref's expected value.
-func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
+func (m *Memory) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, m.failWith(opPush, err)
 	}
-	if err := checkPush(req); err != nil {
+	if err := req.Check(); err != nil {
 		return time.Time{}, m.failWith(opPush, err)
 	}
 	if req.Atomic && !m.o.Atomic {
-		return time.Time{}, m.newError(opPush, "", ErrNotAtomic, "")
+		return time.Time{}, m.newError(opPush, "", wire.ErrNotAtomic, "")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,8 +185,8 @@ func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 	if err != nil {
 		return now, m.failWith(opPush, err)
 	}
-	res := m.applyUpdates(req)
-	if len(res.applied) == 0 {
+	applied, refused := m.applyUpdates(req)
+	if len(applied) == 0 {
 		// Like a server's quarantine: nothing of a refused push stays.
 		for _, id := range added {
 			delete(m.objects, id)
@@ -182,12 +194,12 @@ func (m *Memory) Push(ctx context.Context, req PushRequest) (time.Time, error) {
 			delete(m.whole, id)
 		}
 	}
-	return now, res.asError(m.URL())
+	return now, m.resultError(req, applied, refused)
 }
 
 // storeObjects stores the objects of a push and returns the ids of the new ones. On
 // error nothing is left behind.
-func (m *Memory) storeObjects(objs []PackObject) (added []ID, err error) {
+func (m *Memory) storeObjects(objs []wire.PackObject) (added []wire.ID, err error) {
 	defer func() {
 		if err != nil {
 			for _, id := range added {
@@ -201,7 +213,7 @@ func (m *Memory) storeObjects(objs []PackObject) (added []ID, err error) {
 			continue
 		}
 		if id := plumbing.ComputeHash(o.Type, o.Data); id != o.ID {
-			return added, fmt.Errorf("%w: object %s has the id %s", ErrInvalid, o.ID, id)
+			return added, fmt.Errorf("%w: object %s has the id %s", wire.ErrInvalid, o.ID, id)
 		}
 		m.objects[o.ID] = o.Object
 		added = append(added, o.ID)
@@ -211,61 +223,73 @@ func (m *Memory) storeObjects(objs []PackObject) (added []ID, err error) {
 			continue
 		}
 		if _, ok := m.objects[o.Base.ID]; !ok {
-			return added, fmt.Errorf("%w: the base %s of %s", ErrNotFound, o.Base.ID, o.ID)
+			return added, fmt.Errorf("%w: the base %s of %s", wire.ErrNotFound, o.Base.ID, o.ID)
 		}
 	}
 	return added, nil
 }
 
 // applyUpdates applies a push's updates and says what became of each.
-func (m *Memory) applyUpdates(req PushRequest) *pushResult {
-	res := newPushResult(req)
-	if m.o.MostRefs > 0 && len(req.Updates) > m.o.MostRefs {
-		for _, u := range req.Updates {
-			e := m.newError(opPush, u.Name, ErrTooManyRefs, fmt.Sprintf("Pushes can not update more than %d branches or tags.", m.o.MostRefs))
-			e.MostRefs = m.o.MostRefs
-			res.noteRefused(u.Name, e)
-		}
-		return res
-	}
+func (m *Memory) applyUpdates(req wire.PushRequest) (applied []string, refused map[string]*wire.Error) {
+	refused = make(map[string]*wire.Error)
+	tooMany := m.o.MostRefs > 0 && len(req.Updates) > m.o.MostRefs
 	for _, u := range req.Updates {
-		if err := m.judgeUpdate(u, req); err != nil {
-			res.noteRefused(u.Name, err)
+		if tooMany {
+			e := m.newError(opPush, u.Name, wire.ErrTooManyRefs, fmt.Sprintf("Pushes can not update more than %d branches or tags.", m.o.MostRefs))
+			e.MostRefs = m.o.MostRefs
+			refused[u.Name] = e
 			continue
 		}
-		if !req.Atomic {
+		if err := m.judgeUpdate(u, req); err != nil {
+			refused[u.Name] = err
+		} else if !req.Atomic {
 			m.setRef(u.Name, u.New)
-			res.noteApplied(u.Name)
+			applied = append(applied, u.Name)
 		}
 	}
-	if req.Atomic && len(res.refused) == 0 {
+	if req.Atomic && len(refused) == 0 {
 		for _, u := range req.Updates {
 			m.setRef(u.Name, u.New)
-			res.noteApplied(u.Name)
+			applied = append(applied, u.Name)
 		}
 	}
-	return res
+	return applied, refused
+}
+
+// resultError is the error of a push: of several refusals one that no other push helps
+// with, if there is one.
+func (m *Memory) resultError(req wire.PushRequest, applied []string, refused map[string]*wire.Error) error {
+	if len(applied) > 0 && len(refused) > 0 {
+		return &wire.PartialError{URL: m.URL(), Applied: applied, Refused: refused}
+	}
+	var worst error
+	for _, u := range req.Updates {
+		if e := refused[u.Name]; e != nil && (worst == nil || errors.Is(worst, wire.ErrLostRace) && !errors.Is(e, wire.ErrLostRace)) {
+			worst = e
+		}
+	}
+	return worst
 }
 
 // judgeUpdate says why one update is refused, or nil.
-func (m *Memory) judgeUpdate(u RefUpdate, req PushRequest) *Error {
+func (m *Memory) judgeUpdate(u wire.RefUpdate, req wire.PushRequest) *wire.Error {
 	if !u.New.IsZero() {
 		if err := m.checkConnected(u.New); err != nil {
-			return m.newError(opPush, u.Name, ErrNotFound, "missing necessary objects: "+err.Error())
+			return m.newError(opPush, u.Name, wire.ErrNotFound, "missing necessary objects: "+err.Error())
 		}
 		if strings.HasPrefix(u.Name, "refs/heads/") && m.objects[u.New].Type != plumbing.CommitObject {
-			return m.newError(opPush, u.Name, ErrInvalid, "a branch can only point to a commit")
+			return m.newError(opPush, u.Name, wire.ErrInvalid, "a branch can only point to a commit")
 		}
 	}
 	if now := m.refs[u.Name]; now != u.Old {
-		return m.newError(opPush, u.Name, ErrLostRace, fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(now)))
+		return m.newError(opPush, u.Name, wire.ErrLostRace, fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(now)))
 	}
 	if u.New.IsZero() && u.Name == m.head {
-		return m.newError(opPush, u.Name, ErrProtected, "deletion of the current branch prohibited")
+		return m.newError(opPush, u.Name, wire.ErrProtected, "deletion of the current branch prohibited")
 	}
 	if u.Old.IsZero() {
 		if other := m.nameConflict(u.Name, req.Updates); other != "" {
-			return m.newError(opPush, u.Name, ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
+			return m.newError(opPush, u.Name, wire.ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
 		}
 	}
 	if m.o.Refuse == nil {
@@ -274,20 +298,20 @@ func (m *Memory) judgeUpdate(u RefUpdate, req PushRequest) *Error {
 	return m.refuseUpdate(u, m.o.Refuse(u))
 }
 
-func (m *Memory) refuseUpdate(u RefUpdate, err error) *Error {
+func (m *Memory) refuseUpdate(u wire.RefUpdate, err error) *wire.Error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
+	var e *wire.Error
 	if errors.As(err, &e) {
 		return m.newError(opPush, u.Name, e.Kind, e.Detail)
 	}
-	return m.newError(opPush, u.Name, ErrProtected, err.Error())
+	return m.newError(opPush, u.Name, wire.ErrProtected, err.Error())
 }
 
 // nameConflict finds a ref that is a folder of name or the other way round:
 // git can't hold both.
-func (m *Memory) nameConflict(name string, updates []RefUpdate) string {
+func (m *Memory) nameConflict(name string, updates []wire.RefUpdate) string {
 	clash := func(other string) bool {
 		return strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/")
 	}
@@ -306,8 +330,8 @@ func (m *Memory) nameConflict(name string, updates []RefUpdate) string {
 
 // checkConnected checks that everything id reaches is there. What was found whole
 // once stays so, because objects are never removed from a remote's history.
-func (m *Memory) checkConnected(id ID) error {
-	seen := map[ID]bool{}
+func (m *Memory) checkConnected(id wire.ID) error {
+	seen := map[wire.ID]bool{}
 	todo := []link{{id: id, typ: plumbing.AnyObject}}
 	for len(todo) > 0 {
 		l := todo[len(todo)-1]
@@ -333,7 +357,7 @@ func (m *Memory) checkConnected(id ID) error {
 	return nil
 }
 
-func (m *Memory) linksOf(o Object) ([]link, error) {
+func (m *Memory) linksOf(o wire.Object) ([]link, error) {
 	if o.Type == plumbing.BlobObject {
 		return nil, nil
 	}
@@ -348,7 +372,7 @@ func (m *Memory) linksOf(o Object) ([]link, error) {
 	return l, nil
 }
 
-func idText(id ID) string {
+func idText(id wire.ID) string {
 	if id.IsZero() {
 		return "no such ref"
 	}

@@ -1,4 +1,4 @@
-package wire
+package wiretest
 
 import (
 	"bytes"
@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // link is one object that another one needs.
 type link struct {
-	id     ID
+	id     wire.ID
 	typ    plumbing.ObjectType // AnyObject when the referrer doesn't say
 	parent bool                // a commit's parent, as opposed to its content
 }
@@ -19,7 +21,7 @@ var errMalformed = errors.New("malformed object")
 
 // linksOf lists the objects that o refers to. Submodule entries of a tree are
 // left out: their commits live in another repository.
-func linksOf(o Object) ([]link, error) {
+func linksOf(o wire.Object) ([]link, error) {
 	switch o.Type {
 	case plumbing.CommitObject:
 		return commitLinks(o.Data)
@@ -43,7 +45,7 @@ func commitLinks(b []byte) ([]link, error) {
 	}
 	out := []link{{id: tree, typ: plumbing.TreeObject}}
 	for bytes.HasPrefix(rest, []byte("parent ")) {
-		var id ID
+		var id wire.ID
 		if id, rest, err = headerID(rest, "parent "); err != nil {
 			return nil, err
 		}
@@ -53,14 +55,14 @@ func commitLinks(b []byte) ([]link, error) {
 }
 
 // headerID reads one header line of the form "<key><40 hex digits>\n".
-func headerID(b []byte, key string) (ID, []byte, error) {
+func headerID(b []byte, key string) (wire.ID, []byte, error) {
 	line, rest, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || !bytes.HasPrefix(line, []byte(key)) {
-		return ZeroID, nil, fmt.Errorf("%w: no %q line", errMalformed, key)
+		return wire.ZeroID, nil, fmt.Errorf("%w: no %q line", errMalformed, key)
 	}
-	id, ok := parseID(string(line[len(key):]))
-	if !ok {
-		return ZeroID, nil, fmt.Errorf("%w: bad id in its %q line", errMalformed, key)
+	id := plumbing.NewHash(string(line[len(key):]))
+	if id.String() != string(line[len(key):]) {
+		return wire.ZeroID, nil, fmt.Errorf("%w: bad id in its %q line", errMalformed, key)
 	}
 	return id, rest, nil
 }
@@ -70,10 +72,10 @@ func treeLinks(b []byte) ([]link, error) {
 	for len(b) > 0 {
 		nul := bytes.IndexByte(b, 0)
 		sp := bytes.IndexByte(b, ' ')
-		if sp < 1 || nul < sp+2 || len(b) < nul+1+len(ZeroID) {
+		if sp < 1 || nul < sp+2 || len(b) < nul+1+len(wire.ZeroID) {
 			return nil, fmt.Errorf("%w: broken tree entry", errMalformed)
 		}
-		var id ID
+		var id wire.ID
 		copy(id[:], b[nul+1:])
 		switch mode := string(b[:sp]); mode {
 		case "40000":
@@ -84,28 +86,7 @@ func treeLinks(b []byte) ([]link, error) {
 		default:
 			return nil, fmt.Errorf("%w: mode %q in a tree entry", errMalformed, mode)
 		}
-		b = b[nul+1+len(ZeroID):]
+		b = b[nul+1+len(wire.ZeroID):]
 	}
 	return out, nil
-}
-
-// parseID reads an object id in its only valid form: 40 lower-case hex digits.
-func parseID(s string) (ID, bool) {
-	var id ID
-	if len(s) != 2*len(id) {
-		return id, false
-	}
-	for i := range s {
-		var v byte
-		switch c := s[i]; {
-		case c >= '0' && c <= '9':
-			v = c - '0'
-		case c >= 'a' && c <= 'f':
-			v = c - 'a' + 10
-		default:
-			return ZeroID, false
-		}
-		id[i/2] = id[i/2]<<4 | v
-	}
-	return id, true
 }
