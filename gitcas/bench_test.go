@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmem"
 )
 
@@ -529,7 +530,7 @@ func (c *countingWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter 
 // bench is one running comparison.
 type bench struct {
 	b       *testing.B
-	srv     *gitserver.Server
+	srv     *gitservertest.Server
 	count   traffic
 	pristin string
 	runs    int
@@ -542,7 +543,7 @@ func newBench(b *testing.B, sh shape) *bench {
 	if err := gitserver.Available(""); err != nil {
 		b.Skip(err)
 	}
-	srv, err := gitserver.Serve(b.TempDir(), gitserver.Options{Middleware: x.count.wrap, Config: forgeConfig()})
+	srv, err := gitservertest.Serve(b.TempDir(), gitserver.Options{Middleware: x.count.wrap, Config: forgeConfig()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func TestFewRefsOneRefused(t *testing.T) {
 // TestFewRefsOverHTTP: a git server that counts the refs of a push, and says so as GitHub does.
 func TestFewRefsOverHTTP(t *testing.T) {
 	srv := httpServer(t, gitserver.Options{Hooks: true})
-	url, err := srv.Init(t.Context(), "few.git")
+	url, err := srv.Init("few.git")
 	if err != nil {
 		t.Fatal(err)
 	}

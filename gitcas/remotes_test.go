@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -26,7 +27,7 @@ func bareRepo(t testing.TB, config ...string) string {
 	t.Helper()
 	needGit(t)
 	dir := filepath.Join(t.TempDir(), "store.git")
-	if err := gitserver.MakeBare(dir, "main"); err != nil {
+	if err := gitservertest.MakeBare(dir, "main"); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i+1 < len(config); i += 2 {
@@ -70,13 +71,13 @@ func TestFile(t *testing.T) {
 	suite(t, func(t *testing.T) wire.Remote { return dial(t, "file://"+bareRepo(t)) }, some("thread")...)
 }
 
-func httpServer(t testing.TB, o gitserver.Options) *gitserver.Server {
+func httpServer(t testing.TB, o gitserver.Options) *gitservertest.Server {
 	t.Helper()
 	needGit(t)
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
-	srv, err := gitserver.Serve(t.TempDir(), o)
+	srv, err := gitservertest.Serve(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func httpServer(t testing.TB, o gitserver.Options) *gitserver.Server {
 func TestHTTP(t *testing.T) {
 	srv := httpServer(t, gitserver.Options{})
 	suite(t, func(t *testing.T) wire.Remote {
-		url, err := srv.Init(t.Context(), filepath.Base(t.TempDir())+"-"+filepath.Base(t.Name())+".git")
+		url, err := srv.Init(filepath.Base(t.TempDir()) + "-" + filepath.Base(t.Name()) + ".git")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestPoorServer(t *testing.T) {
 	}
 	suite(t, func(t *testing.T) wire.Remote {
 		n++
-		url, err := srv.Init(t.Context(), fmt.Sprintf("r%d.git", n))
+		url, err := srv.Init(fmt.Sprintf("r%d.git", n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,28 +5,27 @@
 package gitserver
 
 import (
-	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cgi"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/gitenv"
 )
 
 // Options configure a Server. The zero value works.
 type Options struct {
-	// Git is the git program; empty means "git" on PATH.
-	Git string
 	// Config is git configuration for the served repositories, over the
 	// server's own: "receive.advertiseAtomic": "false".
 	Config map[string]string
@@ -34,8 +33,6 @@ type Options struct {
 	Hooks bool
 	// Middleware, when set, wraps the handler: tests inject faults with it.
 	Middleware func(http.Handler) http.Handler
-	// Log gets what the git programs write to their error output; nil discards.
-	Log io.Writer
 }
 
 // Server is a running server.
@@ -44,7 +41,6 @@ type Server struct {
 	URL string
 
 	root string
-	env  []string
 	http *http.Server
 	done chan struct{}
 	busy sync.WaitGroup // requests under way
@@ -56,56 +52,28 @@ var ErrNoBackend = errors.New("git http-backend is not installed")
 // Available reports whether a Server can run with that git program (empty: the
 // one on PATH). The error says what is missing.
 func Available(git string) error {
-	_, _, err := findBackend(git)
+	_, err := findBackend(cmp.Or(git, "git"))
 	return err
 }
 
-// execPaths holds the folders of programs of gits, by the git's path: each question
-// costs a process, and the answer stays the same.
-var execPaths sync.Map
-
-// findBackend finds the git program and its http-backend.
-func findBackend(git string) (gitPath, backendPath string, err error) {
-	if git == "" {
-		git = "git"
-	}
-	gitPath, err = exec.LookPath(git)
+// findBackend finds the http-backend of a git program.
+func findBackend(git string) (string, error) {
+	cmd := exec.Command(git, "--exec-path")
+	cmd.Env = append(gitenv.Clean(nil), "PATH="+os.Getenv("PATH"))
+	out, err := cmd.Output()
 	if err != nil {
-		return "", "", fmt.Errorf("finding git: %w", err)
+		return "", fmt.Errorf("asking git for its folder of programs: %w", err)
 	}
-	folder, known := execPaths.Load(gitPath)
-	if !known {
-		cmd := exec.Command(gitPath, "--exec-path")
-		cmd.Env = baseEnv()
-		out, err := cmd.Output()
-		if err != nil {
-			return "", "", fmt.Errorf("asking git for its folder of programs: %w", err)
-		}
-		folder = strings.TrimSpace(string(out))
-		execPaths.Store(gitPath, folder)
+	backend := filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
+	if fi, err := os.Stat(backend); err != nil || !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("%w: there is no %s", ErrNoBackend, backend)
 	}
-	backendPath = filepath.Join(fmt.Sprint(folder), "git-http-backend")
-	if fi, err := os.Stat(backendPath); err != nil || !fi.Mode().IsRegular() {
-		return "", "", fmt.Errorf("%w: there is no %s", ErrNoBackend, backendPath)
-	}
-	return gitPath, backendPath, nil
-}
-
-// baseEnv is an environment without any configuration of user or system.
-func baseEnv() []string {
-	return []string{
-		"PATH=" + os.Getenv("PATH"),
-		"GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_CONFIG_SYSTEM=" + os.DevNull,
-		"GIT_TERMINAL_PROMPT=0",
-		"LC_ALL=C",
-	}
+	return backend, nil
 }
 
 // Serve starts serving the repositories below root until Close.
 func Serve(root string, o Options) (*Server, error) {
-	_, prog, err := findBackend(o.Git)
+	prog, err := findBackend("git")
 	if err != nil {
 		return nil, err
 	}
@@ -118,17 +86,11 @@ func Serve(root string, o Options) (*Server, error) {
 		return nil, fmt.Errorf("serving %s: %w", root, err)
 	}
 	s := &Server{URL: "http://" + l.Addr().String(), root: root, done: make(chan struct{})}
-	s.env = append(baseEnv(), configEnv(o)...)
 	handler := bufferBody(&cgi.Handler{
-		Path: prog,
-		Dir:  root,
-		Env:  append([]string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"}, s.env...),
-		Stderr: func() io.Writer {
-			if o.Log == nil {
-				return io.Discard
-			}
-			return o.Log
-		}(),
+		Path:   prog,
+		Dir:    root,
+		Env:    append(serverEnv(o), "GIT_PROJECT_ROOT="+root, "GIT_HTTP_EXPORT_ALL=1", "PATH="+os.Getenv("PATH")),
+		Stderr: io.Discard,
 	})
 	if o.Middleware != nil {
 		handler = o.Middleware(handler)
@@ -142,9 +104,9 @@ func Serve(root string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// configEnv gives the configuration to git as environment variables, which
-// overrule what a repository's own file says.
-func configEnv(o Options) []string {
+// serverEnv is git's environment, with configuration that overrules what a repository's
+// own file says.
+func serverEnv(o Options) []string {
 	config := map[string]string{
 		"http.receivepack":              "true",
 		"uploadpack.allowFilter":        "true",
@@ -163,25 +125,16 @@ func configEnv(o Options) []string {
 	if !o.Hooks {
 		config["core.hooksPath"] = os.DevNull
 	}
-	for k, v := range o.Config {
-		config[k] = v
+	maps.Copy(config, o.Config)
+	var settings []gitenv.Setting
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		settings = append(settings, gitenv.Setting{Key: key, Value: config[key]})
 	}
-	keys := make([]string, 0, len(config))
-	for k := range config {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(keys))}
-	for i, k := range keys {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, k), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, config[k]))
-	}
-	return env
+	return gitenv.Clean(settings)
 }
 
-const (
-	maxBody   = 1 << 30  // bounds a request's body
-	memoryMax = 32 << 10 // larger bodies go through a file; this fits into a pipe at once
-)
+// maxBody bounds a request's body.
+const maxBody = 1 << 30
 
 // bufferBody lets a request through only once its body is there: CGI has to know
 // the length beforehand, which git doesn't say of large pushes, and
@@ -202,24 +155,16 @@ func bufferBody(next http.Handler) http.Handler {
 	})
 }
 
-// spoolBody reads all of r and gives it back from memory, or from a file without a
-// name. The program gets the file itself, not a pipe, so that it sees the end
-// even when this process dies.
+// spoolBody reads all of r into a file without a name. The program gets the file itself,
+// not a pipe, so that it sees the end even when this process dies.
 func spoolBody(r io.Reader) (io.ReadCloser, int64, error) {
-	var b bytes.Buffer
-	n, err := io.CopyN(&b, r, memoryMax)
-	if errors.Is(err, io.EOF) {
-		return io.NopCloser(&b), n, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
 	f, err := os.CreateTemp("", "uwf-push-*")
 	if err != nil {
 		return nil, 0, err
 	}
+	var n int64
 	if err = os.Remove(f.Name()); err == nil {
-		n, err = io.Copy(f, io.MultiReader(&b, r))
+		n, err = io.Copy(f, r)
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
@@ -261,40 +206,3 @@ func (s *Server) Close() error {
 	}
 	return err
 }
-
-// Init makes an empty bare repository, whose HEAD is main, and returns its URL.
-// The name ends in ".git" and has no folders.
-func (s *Server) Init(ctx context.Context, name string) (string, error) {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
-		return "", fmt.Errorf("making a repository: %q is no plain name", name)
-	}
-	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("making the repository %s: %w", name, err)
-	}
-	if err := MakeBare(s.Dir(name), "main"); err != nil {
-		return "", err
-	}
-	return s.URL + "/" + name, nil
-}
-
-// MakeBare makes what git init --bare makes of a folder, without hooks, in the format
-// that every git reads, and without a process.
-func MakeBare(dir, branch string) error {
-	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
-			return fmt.Errorf("making the repository %s: %w", dir, err)
-		}
-	}
-	for name, text := range map[string]string{
-		"HEAD":   "ref: refs/heads/" + branch + "\n",
-		"config": "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			return fmt.Errorf("making the repository %s: %w", dir, err)
-		}
-	}
-	return nil
-}
-
-// Dir is where a repository that Init made lies.
-func (s *Server) Dir(name string) string { return filepath.Join(s.root, name) }

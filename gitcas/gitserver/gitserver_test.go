@@ -2,7 +2,6 @@ package gitserver_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // TestNativeGit pushes and clones with git itself, a push larger than git's
 // post buffer (which it sends in chunks) among it.
 func TestNativeGit(t *testing.T) {
 	s := serve(t, gitserver.Options{})
-	url, err := s.Init(t.Context(), "r.git")
+	url, err := s.Init("r.git")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestNativeGit(t *testing.T) {
 func TestHooksAreOff(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		s := serve(t, gitserver.Options{Hooks: on})
-		url, err := s.Init(t.Context(), "r.git")
+		url, err := s.Init("r.git")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,11 +80,20 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-func TestInitRefusesPaths(t *testing.T) {
-	s := serve(t, gitserver.Options{})
-	for _, name := range []string{"../x.git", "a/b.git", "-x", ".git", ""} {
-		if _, err := s.Init(context.Background(), name); err == nil {
-			t.Errorf("%q was accepted", name)
+// TestSettings: what the server is told counts, whatever a repository's own file says.
+func TestSettings(t *testing.T) {
+	for _, value := range []string{"true", "false"} {
+		s := serve(t, gitserver.Options{Config: map[string]string{"http.receivepack": value}})
+		url, err := s.Init("r.git")
+		if err != nil {
+			t.Fatal(err)
+		}
+		git(t, s.Dir("r.git"), "config", "http.receivepack", map[string]string{"true": "false", "false": "true"}[value])
+		work := t.TempDir()
+		git(t, work, "init", "-q", "-b", "main")
+		git(t, work, "commit", "-q", "--allow-empty", "-m", "first")
+		if err := gitCmd(t, work, "push", "-q", url, "main").Run(); (err == nil) != (value == "true") {
+			t.Errorf("http.receivepack=%s: push says %v", value, err)
 		}
 	}
 }
@@ -92,7 +101,7 @@ func TestInitRefusesPaths(t *testing.T) {
 // TestMakeBare: git takes it for what it makes itself.
 func TestMakeBare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "r.git")
-	if err := gitserver.MakeBare(dir, "trunk"); err != nil {
+	if err := gitservertest.MakeBare(dir, "trunk"); err != nil {
 		t.Fatal(err)
 	}
 	for want, question := range map[string][]string{
@@ -109,11 +118,11 @@ func TestMakeBare(t *testing.T) {
 // TestCutRequest: a request that breaks off reaches no git program; one of
 // them would never end.
 func TestCutRequest(t *testing.T) {
-	s, err := gitserver.Serve(t.TempDir(), gitserver.Options{})
+	s, err := gitservertest.Serve(t.TempDir(), gitserver.Options{})
 	if err != nil {
 		t.Skip(err)
 	}
-	if _, err := s.Init(t.Context(), "r.git"); err != nil {
+	if _, err := s.Init("r.git"); err != nil {
 		t.Fatal(err)
 	}
 	c, err := net.Dial("tcp", s.URL[len("http://"):])
@@ -146,12 +155,12 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-func serve(t *testing.T, o gitserver.Options) *gitserver.Server {
+func serve(t *testing.T, o gitserver.Options) *gitservertest.Server {
 	t.Helper()
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
-	s, err := gitserver.Serve(t.TempDir(), o)
+	s, err := gitservertest.Serve(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkPurge(b *testing.B) {
 		b.Skip(err)
 	}
 	root := b.TempDir()
-	s, err := gitserver.Serve(root, gitserver.Options{})
+	s, err := gitservertest.Serve(root, gitserver.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

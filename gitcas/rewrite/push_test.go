@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -377,7 +378,7 @@ func TestServers(t *testing.T) {
 		t.Skip(err)
 	}
 	root := t.TempDir()
-	s, err := gitserver.Serve(root, gitserver.Options{})
+	s, err := gitservertest.Serve(root, gitserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +392,7 @@ func TestServers(t *testing.T) {
 	}
 	for name, url := range remotes {
 		dir := filepath.Join(root, name+".git")
-		if err := gitserver.MakeBare(dir, "main"); err != nil {
+		if err := gitservertest.MakeBare(dir, "main"); err != nil {
 			t.Fatal(err)
 		}
 		remote, err := wire.Dial(url, wire.DialOptions{})

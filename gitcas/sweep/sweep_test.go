@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/sweep"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -319,12 +320,12 @@ func TestServer(t *testing.T) {
 		t.Skip(err)
 	}
 	root := t.TempDir()
-	s, err := gitserver.Serve(root, gitserver.Options{})
+	s, err := gitservertest.Serve(root, gitserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	url, err := s.Init(t.Context(), "s.git")
+	url, err := s.Init("s.git")
 	if err != nil {
 		t.Fatal(err)
 	}

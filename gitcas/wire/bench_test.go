@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // store pushes a branch that looks like a state branch with so many threads,
@@ -43,12 +44,12 @@ func BenchmarkJob(b *testing.B) {
 			if err := gitserver.Available(""); err != nil {
 				b.Skip(err)
 			}
-			s, err := gitserver.Serve(b.TempDir(), gitserver.Options{})
+			s, err := gitservertest.Serve(b.TempDir(), gitserver.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			url, err := s.Init(b.Context(), "r.git")
+			url, err := s.Init("r.git")
 			if err != nil {
 				b.Fatal(err)
 			}

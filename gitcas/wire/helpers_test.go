@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -126,7 +127,7 @@ func httpBed(t *testing.T, so gitserver.Options, o wire.DialOptions) *bed {
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
-	s, err := gitserver.Serve(t.TempDir(), so)
+	s, err := gitservertest.Serve(t.TempDir(), so)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func httpBed(t *testing.T, so gitserver.Options, o wire.DialOptions) *bed {
 			t.Error(err)
 		}
 	})
-	url, err := s.Init(t.Context(), "r.git")
+	url, err := s.Init("r.git")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func httpBed(t *testing.T, so gitserver.Options, o wire.DialOptions) *bed {
 func bare(t *testing.T) string {
 	t.Helper()
 	d := filepath.Join(t.TempDir(), "r.git")
-	if err := gitserver.MakeBare(d, "main"); err != nil {
+	if err := gitservertest.MakeBare(d, "main"); err != nil {
 		t.Fatal(err)
 	}
 	return d

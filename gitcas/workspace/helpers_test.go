@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 var when = time.Unix(1700000000, 0).UTC()
@@ -70,7 +71,7 @@ func newRepo(t testing.TB, over string) *repo {
 		if over == "old" {
 			o = oldServer()
 		}
-		s, err := gitserver.Serve(root, o)
+		s, err := gitservertest.Serve(root, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func newRepo(t testing.TB, over string) *repo {
 		})
 		url = s.URL + "/r.git"
 	}
-	must(t, gitserver.MakeBare(dir, "main"))
+	must(t, gitservertest.MakeBare(dir, "main"))
 	if over == "file" {
 		config, err := os.OpenFile(filepath.Join(dir, "config"), os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)

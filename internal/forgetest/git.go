@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // middleware stands before git's server: the API, and who may clone and push.
@@ -160,7 +160,7 @@ func (s *Server) hookFile(name, text string) {
 
 // makeRepository makes the bare repository with its hook.
 func (s *Server) makeRepository() error {
-	if err := gitserver.MakeBare(s.dir, s.o.Branch); err != nil {
+	if err := gitservertest.MakeBare(s.dir, s.o.Branch); err != nil {
 		return err
 	}
 	for _, dir := range []string{"hooks", "forgetest"} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // Options of a Server. The zero value is a public repository octo/demo on GitHub.
@@ -49,7 +50,7 @@ type Server struct {
 
 	o     Options
 	dir   string // of the bare repository
-	git   *gitserver.Server
+	git   *gitservertest.Server
 	api   []route
 	ahead atomic.Int64 // how far the clock was moved, in nanoseconds
 	known sync.Map     // what git said of commits
@@ -89,7 +90,7 @@ func New(dir string, o Options) (*Server, error) {
 	}
 	s.api = s.routes()
 	var err error
-	s.git, err = gitserver.Serve(dir, gitserver.Options{Config: o.Git, Hooks: true, Middleware: s.middleware})
+	s.git, err = gitservertest.Serve(dir, gitserver.Options{Config: o.Git, Hooks: true, Middleware: s.middleware})
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -62,10 +63,10 @@ func newServer(t testing.TB, files map[string]string) *forge {
 		t.Skip(err)
 	}
 	f := &forge{TB: t}
-	s, err := gitserver.Serve(t.TempDir(), gitserver.Options{Middleware: f.count})
+	s, err := gitservertest.Serve(t.TempDir(), gitserver.Options{Middleware: f.count})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
-	url, err := s.Init(context.Background(), "r.git")
+	url, err := s.Init("r.git")
 	must(t, err)
 	f.dial = func() wire.Remote {
 		r, err := wire.Dial(url, wire.DialOptions{})

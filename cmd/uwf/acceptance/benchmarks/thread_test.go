@@ -28,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // The benchmarks run whole processes on threads of 10, 100 and 1,000 steps, over
@@ -171,10 +172,10 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	l.check(errors.Join(os.MkdirAll(filepath.Dir(l.repo), 0o700), os.MkdirAll(l.home, 0o700), os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700)))
 	config := "limits: {maxSteps: 1000000, maxStepsPerRole: 1000000}\n"
 	if overHTTP {
-		srv, err := gitserver.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}})
+		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}})
 		l.check(err)
 		b.Cleanup(func() { l.check(srv.Close()) })
-		l.url, err = srv.Init(b.Context(), "r.git")
+		l.url, err = srv.Init("r.git")
 		l.check(err)
 		l.git(l.dir, "clone", "-q", l.url, l.clone)
 		config += "state: {remote: origin}\n"

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
 // hostile is what a terminal would act on: a title, a cleared screen, a link, the
@@ -183,12 +184,12 @@ func TestServerMessages(t *testing.T) {
 		t.Skip(err)
 	}
 	root := t.TempDir()
-	srv, err := gitserver.Serve(root, gitserver.Options{Hooks: true})
+	srv, err := gitservertest.Serve(root, gitserver.Options{Hooks: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Close() })
-	url, err := srv.Init(t.Context(), "r.git")
+	url, err := srv.Init("r.git")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -33,7 +34,7 @@ const jobDeadline = 5 * time.Minute
 type lab struct {
 	*testing.T
 	dir    string
-	server *gitserver.Server
+	server *gitservertest.Server
 	url    string
 	script string // of the mock agent
 
@@ -62,11 +63,11 @@ func newLab(t *testing.T, workflow, script string, config map[string]string) *la
 	settings := map[string]string{"core.fsync": "none"}
 	maps.Copy(settings, config)
 	var err error
-	l.server, err = gitserver.Serve(l.path("server"), gitserver.Options{Config: settings, Middleware: l.middleware})
+	l.server, err = gitservertest.Serve(l.path("server"), gitserver.Options{Config: settings, Middleware: l.middleware})
 	l.check(err)
 	t.Cleanup(func() { l.check(l.server.Close()) })
 	l.check(os.MkdirAll(l.path("server"), 0o700))
-	l.url, err = l.server.Init(t.Context(), "r.git")
+	l.url, err = l.server.Init("r.git")
 	l.check(err)
 	seed := l.path("seed")
 	l.write(filepath.Join(seed, ".uwf/workflows/flow.yaml"), workflow)

@@ -3,15 +3,15 @@ package transport
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/united-workforce/uwf/internal/gitenv"
 )
 
 // fileTransport reaches a repository on this machine through git's own
@@ -122,39 +122,27 @@ func (t *fileTransport) mayHaveHooks() bool {
 // configuration, no prompts, no hooks, no maintenance. What the repository
 // itself configures about hooks and checked-out branches is overruled.
 func (t *fileTransport) cleanEnv(hooks ...string) []string {
-	config := [][2]string{
-		{"core.hooksPath", os.DevNull},
-		{"core.fsmonitor", "false"},
+	config := []gitenv.Setting{
+		{Key: "core.hooksPath", Value: os.DevNull},
+		{Key: "core.fsmonitor", Value: "false"},
 		// Else a program of the repository's choice, by default one that lists
 		// every ref at every push.
-		{"core.alternateRefsCommand", "true"},
-		{"gc.auto", "0"},
-		{"maintenance.auto", "false"},
-		{"receive.autoGC", "false"},
-		{"receive.denyCurrentBranch", "refuse"},
-		{"receive.advertiseAtomic", "true"},
-		{"uploadpack.allowFilter", "true"},
-		{"uploadpack.allowAnySHA1InWant", "true"},
+		{Key: "core.alternateRefsCommand", Value: "true"},
+		{Key: "gc.auto", Value: "0"},
+		{Key: "maintenance.auto", Value: "false"},
+		{Key: "receive.autoGC", Value: "false"},
+		{Key: "receive.denyCurrentBranch", Value: "refuse"},
+		{Key: "receive.advertiseAtomic", Value: "true"},
+		{Key: "uploadpack.allowFilter", Value: "true"},
+		{Key: "uploadpack.allowAnySHA1InWant", Value: "true"},
 	}
 	for _, name := range hooks {
-		config = append(config, [2]string{"hook." + name + ".enabled", "false"})
+		config = append(config, gitenv.Setting{Key: "hook." + name + ".enabled", Value: "false"})
 	}
 	for _, p := range t.ownedNames() {
-		config = append(config, [2]string{"safe.directory", p})
+		config = append(config, gitenv.Setting{Key: "safe.directory", Value: p})
 	}
-	env := []string{
-		"GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_CONFIG_SYSTEM=" + os.DevNull,
-		"GIT_TERMINAL_PROMPT=0",
-		"GIT_NO_LAZY_FETCH=1",
-		"LC_ALL=C",
-		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(config)),
-	}
-	for i, kv := range config {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, kv[1]))
-	}
-	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, env...)
+	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, append(gitenv.Clean(config), "GIT_NO_LAZY_FETCH=1")...)
 }
 
 // ownedNames lists the names under which git may look this one repository up when it
