@@ -68,7 +68,7 @@ func purgeWord(t *testing.T, a *txtar.Archive, needle *redact.Needle) (changed i
 	}
 	inGolden(t, a, func(g *golden) {
 		o := rewrite.Options{
-			Branch: g.store().Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder, Staging: "refs/uwf/purge/", Run: "1-x",
+			Branch: g.store().Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder,
 			Atomic: true, Find: needle, Verify: stillWorkflow,
 		}
 		_, err := rewrite.New(g.mem, o).Plan(g.Context())

@@ -52,7 +52,7 @@ func BenchmarkPurge(b *testing.B) {
 
 func purgeOnce(b *testing.B, remote wire.Remote, memory bool) {
 	o := rewrite.Options{
-		Branch: "refs/heads/uwf-state", Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/", Staging: "refs/uwf/purge/", Run: "1-bench",
+		Branch: "refs/heads/uwf-state", Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/",
 		Atomic: true, Find: finder(b, secret),
 	}
 	peak := func() uint64 { return 0 }

@@ -207,27 +207,6 @@ func TestExecuteFails(t *testing.T) {
 	}
 }
 
-// TestStageFails: a part of the history that can't be sent ends a rewrite.
-func TestStageFails(t *testing.T) {
-	f := memory(t)
-	f.start(id(1), "p "+secret)
-	o, stop := f.options(finder(t, secret)), errors.New("stop")
-	o.Hook = func(point string) error {
-		if point == "stage" {
-			return stop
-		}
-		return nil
-	}
-	r := rewrite.New(f.remote, o)
-	r.Small()
-	_, err := r.Plan(t.Context())
-	f.ok(err)
-	before := f.refs()
-	if _, err := r.Execute(t.Context()); !errors.Is(err, stop) || !maps.Equal(before, f.refs()) {
-		t.Errorf("%v, refs %v, were %v", err, f.refs(), before)
-	}
-}
-
 // changes is a Finder that finds one text and puts another in its place.
 type changes struct{ from, to string }
 

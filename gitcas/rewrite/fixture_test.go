@@ -246,7 +246,7 @@ func finder(t testing.TB, texts ...string) rewrite.Finder {
 
 func (f *fixture) options(find rewrite.Finder) rewrite.Options {
 	return rewrite.Options{
-		Branch: f.store.Branch(), Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/", Staging: "refs/uwf/purge/", Run: "1-test", Outages: f.store.Outages(),
+		Branch: f.store.Branch(), Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/", Outages: f.store.Outages(),
 		Atomic: f.store.Atomic(f.load()), Find: find,
 		Quotes: func(texts []string) rewrite.Finder {
 			var good []string

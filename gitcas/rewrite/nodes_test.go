@@ -50,7 +50,7 @@ func TestNodesRefused(t *testing.T) {
 			i := nodeID{n.scopes.shared, h}
 			n.fresh[i] = &fresh{id: i, node: x, files: []file{{blob: blob}}, was: kin{}, now: kin{}}
 		}
-		_, err := n.resolveNode(nodeID{n.scopes.shared, outer}, newWriter(0))
+		_, err := n.resolveNode(nodeID{n.scopes.shared, outer}, &writer{made: map[wire.ID]bool{}})
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
@@ -81,7 +81,7 @@ func TestJoinedNodes(t *testing.T) {
 	before := tree(gitobj.Entry{Name: "cas", Mode: filemode.Dir, ID: missing})
 	for name, prev := range map[string]wire.ID{"its root": missing, "itself": before.ID} {
 		o := &Options{}
-		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), o, newWriter(0))
+		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), o)
 		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, cas.ID: cas, before.ID: before}
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		r.prev = prev

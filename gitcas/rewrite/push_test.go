@@ -148,63 +148,84 @@ func (f *fixture) nowhereBut(text string, commit wire.ID) {
 
 // TestRace: others commit between the plan and the push.
 func TestRace(t *testing.T) {
-	for _, small := range []bool{false, true} {
-		f := memory(t)
-		grown(f)
-		o := f.options(finder(t, secret))
-		n := 0
-		o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
-			if n++; n < 3 {
-				f.step(id(1), note("meanwhile"), "and the secret again: "+secret, "d")
-				f.attempt(id(1), "r9", secret, f.load().Tip())
-			}
-			return nil, nil
-		}
-		r := rewrite.New(f.remote, o)
-		if small {
-			r.Small()
-		}
-		plan, err := r.Plan(t.Context())
-		f.ok(err)
-		done, err := r.Execute(t.Context())
-		f.ok(err)
-		if done.Commits != plan.Commits+4 || n != 3 || len(done.Attempts) != 1 {
-			t.Errorf("planned %+v, done %+v", plan, done)
-		}
-		f.sound()
-		f.nowhere(secret)
-		for name := range f.refs() {
-			if strings.HasPrefix(name, "refs/uwf/purge/") {
-				t.Errorf("%s is left", name)
-			}
-		}
-		c, err := f.load(id(1)).Chain(t.Context(), id(1))
-		if err != nil || len(c.Steps) != 3 {
-			t.Errorf("%d steps, %v", len(c.Steps), err)
-		}
-	}
-}
-
-// TestGrows: what comes after the plan is more than a plan keeps.
-func TestGrows(t *testing.T) {
 	f := memory(t)
-	f.start(id(1), "it is "+secret)
+	grown(f)
 	o := f.options(finder(t, secret))
 	n := 0
 	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
-		if n++; n == 1 {
-			f.step(id(1), note("meanwhile"), strings.Repeat("much more of it. ", 10_000)+secret, secret)
+		if n++; n < 3 {
+			f.step(id(1), note("meanwhile"), "and the secret again: "+secret, "d")
+			f.attempt(id(1), "r9", secret, f.load().Tip())
 		}
 		return nil, nil
 	}
 	r := rewrite.New(f.remote, o)
-	r.Holds(64 << 10)
-	_, err := r.Plan(t.Context())
+	plan, err := r.Plan(t.Context())
 	f.ok(err)
-	_, err = r.Execute(t.Context())
+	done, err := r.Execute(t.Context())
 	f.ok(err)
+	if done.Commits != plan.Commits+4 || n != 3 || len(done.Attempts) != 1 {
+		t.Errorf("planned %+v, done %+v", plan, done)
+	}
 	f.sound()
 	f.nowhere(secret)
+	c, err := f.load(id(1)).Chain(t.Context(), id(1))
+	if err != nil || len(c.Steps) != 3 {
+		t.Errorf("%d steps, %v", len(c.Steps), err)
+	}
+}
+
+// TestAlwaysLate: where others are faster every time, the rewrite ends with that, and
+// nothing of it is on the remote.
+func TestAlwaysLate(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "it is "+secret)
+	o := f.options(finder(t, secret))
+	tries := 0
+	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
+		tries++
+		f.step(id(1), note("meanwhile"), "b", "d")
+		return nil, nil
+	}
+	r := rewrite.New(f.remote, o)
+	plan, err := r.Plan(t.Context())
+	f.ok(err)
+	if _, err = r.Execute(t.Context()); !errors.Is(err, wire.ErrLostRace) || tries != 11 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	f.sound()
+	if mem, _ := f.remote.(*wiretest.Memory); mem == nil || !f.somewhere(secret) {
+		t.Error("the history was rewritten")
+	} else if _, there := mem.Get(plan.New); there {
+		t.Error("what was refused is on the remote")
+	}
+}
+
+// TestBeforeTogether: what Before asks for is pushed with the new history or not at all.
+func TestBeforeTogether(t *testing.T) {
+	f := memory(t)
+	f.start(id(1), "it is "+secret)
+	u, objs := gitcas.ClaimUpdate(id(1), nil, &gitcas.Claim{Run: "r", Host: "h", Attempt: 1}, f.now())
+	f.push(f.load(), &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
+	before := f.refs()
+	o := f.options(finder(t, secret))
+	for _, held := range []wire.ID{f.load().Tip(), before[u.Name]} {
+		o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) {
+			return []wire.RefUpdate{{Name: u.Name, Old: held}}, nil
+		}
+		r := rewrite.New(f.remote, o)
+		_, err := r.Plan(t.Context())
+		f.ok(err)
+		_, err = r.Execute(t.Context())
+		switch now := f.refs(); {
+		case held != before[u.Name]:
+			if !errors.Is(err, wire.ErrLostRace) || !maps.Equal(before, now) {
+				t.Errorf("the claim is another one: %v, refs %v, were %v", err, now, before)
+			}
+		case err != nil || !now[u.Name].IsZero() || f.somewhere(secret):
+			t.Errorf("%v, refs %v", err, now)
+		}
+	}
 }
 
 // faulty is a remote that fails at the nth push.
@@ -236,15 +257,13 @@ func TestFaults(t *testing.T) {
 	for _, atomic := range []bool{true, false} {
 		for n := range 6 {
 			for _, mode := range []string{"before", "after", "dead"} {
-				for _, small := range []bool{false, true} {
-					fault(t, atomic, n, mode, small)
-				}
+				fault(t, atomic, n, mode)
 			}
 		}
 	}
 }
 
-func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
+func fault(t *testing.T, atomic bool, n int, mode string) {
 	f := newFixture(t, wiretest.NewMemory(wiretest.MemoryOptions{Atomic: atomic}))
 	f.start(id(1), "p")
 	f.step(id(1), note("it is "+secret), "b", "d")
@@ -256,9 +275,6 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 		remote.times = 1000 // as if the process had been killed
 	}
 	r := rewrite.New(remote, f.options(finder(t, secret)))
-	if small {
-		r.Small()
-	}
 	_, err := r.Plan(t.Context())
 	f.ok(err)
 	if now := f.refs(); !maps.Equal(before, now) {
@@ -266,13 +282,8 @@ func fault(t *testing.T, atomic bool, n int, mode string, small bool) {
 	}
 	_, err = r.Execute(t.Context())
 	now := f.refs()
-	for name := range now {
-		if strings.HasPrefix(name, "refs/uwf/purge/") {
-			delete(now, name)
-		}
-	}
 	if err != nil && atomic && !maps.Equal(before, now) {
-		t.Fatalf("atomic %v, push %d %s, small %v: failed (%v) and changed refs", atomic, n, mode, small, err)
+		t.Fatalf("atomic %v, push %d %s: failed (%v) and changed refs", atomic, n, mode, err)
 	}
 	f.sound()
 	base := f.refs()["refs/heads/uwf/work"]
@@ -371,8 +382,7 @@ func TestSetBack(t *testing.T) {
 	f.ok(err)
 }
 
-// TestServers does it on real git: over HTTP in one push, over file:// bit by bit,
-// which the tests in memory show as well.
+// TestServers does it on real git.
 func TestServers(t *testing.T) {
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
@@ -403,9 +413,6 @@ func TestServers(t *testing.T) {
 		f := &fixture{TB: t, remote: remote, at: made.at, schema: made.schema, flow: made.flow}
 		f.store = gitcas.Open(remote, gitcas.Options{Now: f.now})
 		r := rewrite.New(remote, f.options(finder(t, secret)))
-		if name == "file" {
-			r.Small()
-		}
 		_, err = r.Plan(t.Context())
 		f.ok(err)
 		_, err = r.Execute(t.Context())

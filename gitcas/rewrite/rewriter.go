@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -17,9 +16,6 @@ type Rewriter struct {
 	remote wire.Remote
 	o      Options
 	run    *run
-	held   int64 // bytes that a plan keeps
-	chunk  int64 // bytes of one staging push
-	staged wire.ID
 	last   *Plan
 	// arrived is the plan with which the branch got the new history, while other
 	// refs were still to be moved.
@@ -27,9 +23,7 @@ type Rewriter struct {
 }
 
 // New makes a Rewriter. It does no I/O.
-func New(remote wire.Remote, o Options) *Rewriter {
-	return &Rewriter{remote: remote, o: o, held: heldBytes, chunk: stageBytes}
-}
+func New(remote wire.Remote, o Options) *Rewriter { return &Rewriter{remote: remote, o: o} }
 
 // refs are the refs that matter, as they are now.
 type refs struct {
@@ -60,7 +54,7 @@ func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.run = newRun(ctx, w.remote, &w.o, newWriter(w.held))
+	w.run = newRun(ctx, w.remote, &w.o)
 	p, err := w.followRefs(ctx, now)
 	return p, w.hideQuote(err)
 }
@@ -126,20 +120,11 @@ func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
 	if w.run == nil {
 		return nil, errors.New("a rewrite without a plan")
 	}
-	if w.run.w.over {
-		w.run = newRun(ctx, w.remote, &w.o, newWriter(0))
-		w.run.stage = func() error { return w.pushStaged(ctx) }
-	}
-	w.run.w.limit = 0 // what is made from here on is pushed
 	p, err := w.pushRewrite(ctx)
-	if err != nil {
-		w.dropStaged(ctx)
-	}
 	return p, w.hideQuote(err)
 }
 
 func (w *Rewriter) pushRewrite(ctx context.Context) (*Plan, error) {
-	var objs []wire.PackObject
 	unsure := false // whether an earlier try was taken after all
 	away := w.o.Outages.Begin()
 	for try := 0; ; try++ {
@@ -162,11 +147,10 @@ func (w *Rewriter) pushRewrite(ctx context.Context) (*Plan, error) {
 				return nil, err
 			}
 		}
-		objs = append(objs, w.run.w.takeObjects()...)
-		if err := w.callHook("push"); err != nil {
-			return nil, err
+		if w.o.Hook != nil {
+			w.o.Hook()
 		}
-		if err = w.sendUpdates(ctx, now, p, extra, objs); err == nil {
+		if err = w.sendUpdates(ctx, now, p, extra); err == nil {
 			return w.wholePlan(p), nil
 		}
 		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
@@ -204,23 +188,14 @@ func (w *Rewriter) wholePlan(p *Plan) *Plan {
 	return p
 }
 
-func (w *Rewriter) callHook(point string) error {
-	if w.o.Hook == nil {
-		return nil
-	}
-	return w.o.Hook(point)
-}
-
 // sendUpdates pushes everything in one go, where the remote can and takes so many refs.
-func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate, objs []wire.PackObject) error {
+func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate) error {
+	objs := w.run.w.objs
 	branch := wire.RefUpdate{Name: w.o.Branch, Old: p.Old, New: p.New}
 	mark := wire.RefUpdate{Name: w.o.Store, Old: now.mark, New: p.New}
 	rest := slices.Clone(extra)
 	for _, a := range p.Attempts {
 		rest = append(rest, wire.RefUpdate{Name: a.Ref, Old: a.Old, New: a.New})
-	}
-	if !w.staged.IsZero() {
-		rest = append(rest, wire.RefUpdate{Name: w.stagingRef(), Old: w.staged})
 	}
 	if !w.o.Atomic {
 		return w.sendInOrder(ctx, branch, mark, rest, objs)
@@ -268,37 +243,4 @@ func (w *Rewriter) sendInOrder(ctx context.Context, branch, mark wire.RefUpdate,
 		}
 	}
 	return nil
-}
-
-func (w *Rewriter) stagingRef() string { return w.o.Staging + w.o.Run }
-
-// pushStaged sends what was made so far, held by a ref of its own, when it is enough to
-// be worth a push.
-func (w *Rewriter) pushStaged(ctx context.Context) error {
-	if w.run.w.size < w.chunk || w.run.new == w.run.old {
-		return nil
-	}
-	if err := w.callHook("stage"); err != nil {
-		return err
-	}
-	to := w.run.new
-	_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{
-		Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged, New: to}}, Objects: w.run.w.takeObjects(),
-	})
-	if err != nil {
-		return fmt.Errorf("send a part of the new history: %w", err)
-	}
-	w.staged = to
-	return nil
-}
-
-// dropStaged takes the ref of a rewrite that failed away. Where that fails too, it is
-// uwf gc's to find.
-func (w *Rewriter) dropStaged(ctx context.Context) {
-	if w.staged.IsZero() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_, _ = w.remote.Push(ctx, wire.PushRequest{Updates: []wire.RefUpdate{{Name: w.stagingRef(), Old: w.staged}}})
 }

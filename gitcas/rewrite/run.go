@@ -37,14 +37,13 @@ type run struct {
 	commit  wire.ID             // the present one
 	prefix  string              // of paths: an attempt's ref
 	partial bool                // objs lack what is people's
-	stage   func() error        // sends what there is; nil: all is sent at the end
 	tries   map[wire.ID]wire.ID // commits of attempts
 }
 
-func newRun(ctx context.Context, remote wire.Remote, o *Options, w *writer) *run {
+func newRun(ctx context.Context, remote wire.Remote, o *Options) *run {
 	rep, memo := newReport(o), map[memoKey]wire.ID{}
 	return &run{
-		ctx: ctx, remote: remote, o: o, w: w, report: rep, nodes: newNodes(o, rep, memo),
+		ctx: ctx, remote: remote, o: o, w: &writer{made: map[wire.ID]bool{}}, report: rep, nodes: newNodes(o, rep, memo),
 		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, picked: map[wire.ID]map[string]wire.ID{}, tries: map[wire.ID]wire.ID{},
 	}
 }
@@ -73,11 +72,6 @@ func (r *run) runTo(tip wire.ID) error {
 		for _, id := range chunk {
 			if err := r.rewriteCommit(id); err != nil {
 				return fmt.Errorf("state commit %s: %w", id, err)
-			}
-		}
-		if r.stage != nil {
-			if err := r.stage(); err != nil {
-				return err
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,13 +26,7 @@ const (
 	folder   = "refs/uwf/"
 	claims   = "refs/uwf/claims/"
 	attempts = "refs/uwf/attempts/"
-	// Staging holds what a rewrite that was too large for one push has sent:
-	// refs/uwf/purge/<unix seconds>-<random>.
-	Staging = "refs/uwf/purge/"
 )
-
-// stagingLife is how long a rewrite may take before what it sent counts as left.
-const stagingLife = 24 * time.Hour
 
 // Options say what may go.
 type Options struct {
@@ -201,8 +194,6 @@ func (j *judge) judgeRef(name string) Ref {
 		r.Delete, r.Why = j.judgeClaim(r)
 	case strings.HasPrefix(name, attempts):
 		r.Delete, r.Why = j.judgeAttempt(r)
-	case strings.HasPrefix(name, Staging):
-		r.Delete, r.Why = j.judgeStaging(name)
 	default:
 		r.Why = "not a kind of ref that this uwf knows"
 	}
@@ -264,19 +255,6 @@ func (j *judge) judgeAttempt(r Ref) (bool, string) {
 		return true, "its thread has moved on, and nothing links it"
 	}
 	return true, "its thread is " + j.describeEnd(r.Thread)
-}
-
-// judgeStaging: the name says when its rewrite began.
-func (j *judge) judgeStaging(name string) (bool, string) {
-	text, _, _ := strings.Cut(strings.TrimPrefix(name, Staging), "-")
-	sec, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return false, "its name doesn't say when it was made"
-	}
-	if j.now.Sub(time.Unix(sec, 0)) < max(stagingLife, j.o.OlderThan) {
-		return false, "a purge may still be sending"
-	}
-	return true, "a purge that was interrupted left it"
 }
 
 // formatAge writes a duration as people do: in days where it is whole days.
@@ -349,15 +327,13 @@ func describeKept(e *wire.Error) string {
 	return "the remote refused: " + e.Detail
 }
 
-// KindOf is the kind of a ref: "claim", "attempt", "purge" or "ref".
+// KindOf is the kind of a ref: "claim", "attempt" or "ref".
 func KindOf(name string) string {
 	switch {
 	case strings.HasPrefix(name, claims):
 		return "claim"
 	case strings.HasPrefix(name, attempts):
 		return "attempt"
-	case strings.HasPrefix(name, Staging):
-		return "purge"
 	}
 	return "ref"
 }

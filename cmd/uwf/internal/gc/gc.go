@@ -48,7 +48,6 @@ func NewCmdGC(f *app.Factory, runF func(context.Context, *Options) error) *cobra
   - claims of jobs that died, unless the next step still counts them
   - attempts of threads that have ended, were removed, or that this store doesn't know
   - attempts of threads that are alive, once nothing links them
-  - what a uwf purge that was interrupted had sent
   - working folders of threads that have ended, and caches of folders that are gone
   - steps of such threads that were sealed on this machine and never pushed
 
@@ -73,7 +72,7 @@ type result struct {
 
 // item is one ref, folder or file.
 type item struct {
-	Kind   string          `json:"kind"` // claim, attempt, purge, ref, folder, sealed, cache
+	Kind   string          `json:"kind"` // claim, attempt, ref, folder, sealed, cache
 	Name   string          `json:"name"`
 	Thread gitcas.ThreadID `json:"thread,omitempty"`
 	Why    string          `json:"why"`

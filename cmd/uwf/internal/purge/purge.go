@@ -6,11 +6,8 @@ package purge
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -24,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
-	"github.com/united-workforce/uwf/gitcas/sweep"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -37,8 +33,6 @@ type Options struct {
 	Confirm    func(question string, yes bool) error
 	Root       func() (string, error) // the storage root
 	Locate     func(context.Context) (app.Location, error)
-	Now        func() time.Time
-	Rand       io.Reader
 	Person     func(context.Context) (*story.Person, error)
 	Hook       func(point string)
 	Args       []string
@@ -51,7 +45,7 @@ type Options struct {
 
 // NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
 func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate, Now: f.Now, Rand: f.Rand}
+	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate}
 	o.Person = func(ctx context.Context) (*story.Person, error) { return person.Local(ctx, f) }
 	cmd := &cobra.Command{
 		Use:   "purge TEXT|@FILE|-|HASH...",
@@ -139,10 +133,7 @@ func (p *purge) runPurge(ctx context.Context) error {
 	if p.view, err = p.store.Load(ctx); err != nil {
 		return err
 	}
-	rewriter, err := p.newRewriter()
-	if err != nil {
-		return err
-	}
+	rewriter := p.newRewriter()
 	if p.plan, err = rewriter.Plan(ctx); err != nil {
 		return p.explainError(err)
 	}
@@ -206,22 +197,17 @@ func (p *purge) noteDeed(ctx context.Context) error {
 	return nil
 }
 
-func (p *purge) newRewriter() (*rewrite.Rewriter, error) {
-	var b [4]byte
-	if _, err := io.ReadFull(p.o.Rand, b[:]); err != nil {
-		return nil, fmt.Errorf("name this run: %w", err)
-	}
+func (p *purge) newRewriter() *rewrite.Rewriter {
 	o := rewrite.Options{
-		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder, Staging: sweep.Staging,
-		Run:    fmt.Sprintf("%d-%s", p.o.Now().Unix(), hex.EncodeToString(b[:])),
+		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder,
 		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: findQuotes, LeaveNames: p.o.LeaveNames,
 		Verify: verifyWorkflow, Before: p.checkBeforePush, Outages: p.store.Outages(),
-		Hook: func(point string) error { p.callHook(point); return nil },
+		Hook: func() { p.callHook("push") },
 	}
 	if p.t.needle != nil {
 		o.Find = p.t.needle
 	}
-	return rewrite.New(p.store.Remote(), o), nil
+	return rewrite.New(p.store.Remote(), o)
 }
 
 // callHook tells of a point at which a test may kill the process.

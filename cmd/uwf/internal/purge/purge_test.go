@@ -71,7 +71,7 @@ func (f *fixture) options(in string, tty bool, args ...string) *Options {
 		Locate: func(context.Context) (app.Location, error) {
 			return app.Location{URL: "https://example.com/r.git"}, nil
 		},
-		Now: time.Now, Rand: strings.NewReader("12345678"), Args: args,
+		Args: args,
 		Person: func(context.Context) (*story.Person, error) {
 			return &story.Person{By: record.By{Kind: record.ByLocal, Name: "Alice"}, Email: "alice@example.com"}, nil
 		},
@@ -123,7 +123,6 @@ func TestMessages(t *testing.T) {
 		},
 		"root": func(o *Options) { o.Root = func() (string, error) { return "", bad } },
 		"ask":  func(o *Options) { o.Yes = false },
-		"draw": func(o *Options) { o.Rand = strings.NewReader("") },
 	} {
 		o := f.options("", false, secret)
 		o.Yes = true
