@@ -156,28 +156,23 @@ func (c *collector) collectObject(n *refNode, x map[string]any) {
 	}
 }
 
-// ReplaceStrings returns a copy of v in which the strings that are keys of swap are
-// exchanged. v is normalised, as a payload is: only maps, lists and scalars.
-func ReplaceStrings(v any, swap map[string]string) any {
-	if len(swap) == 0 {
-		return v
-	}
+// MapStrings returns a copy of v in which every string, but for keys, is what of gives for
+// it. v is normalised, as a payload is: only maps, lists and scalars. The order in which of
+// is asked is always the same.
+func MapStrings(v any, of func(string) string) any {
 	switch x := v.(type) {
 	case string:
-		if to, ok := swap[x]; ok {
-			return to
-		}
-		return x
+		return of(x)
 	case []any:
 		out := make([]any, len(x))
-		for i := range x {
-			out[i] = ReplaceStrings(x[i], swap)
+		for i, e := range x {
+			out[i] = MapStrings(e, of)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = ReplaceStrings(e, swap)
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			out[k] = MapStrings(x[k], of)
 		}
 		return out
 	}

@@ -3,10 +3,8 @@ package rewrite
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -16,50 +14,20 @@ import (
 
 // Hit is a commit of people's branch that holds what is looked for.
 type Hit struct {
-	Branch string
 	Commit wire.ID
 	Path   string // of the file, empty where it is the commit's message
 }
 
-// Search looks through the commits of branches that none of the known commits
-// reaches. It changes nothing: these are people's. Each file is named once, with
-// the newest commit that has it.
-func Search(ctx context.Context, remote wire.Remote, branches map[string]wire.ID, known []wire.ID, find Finder) ([]Hit, error) {
-	var out []Hit
-	same := map[wire.ID][]Hit{} // what branches at the same commit have
-	for _, name := range slices.Sorted(maps.Keys(branches)) {
-		tip := branches[name]
-		if hits, done := same[tip]; done || slices.Contains(known, tip) {
-			for _, h := range hits {
-				h.Branch = name
-				out = append(out, h)
-			}
-			continue
-		}
-		objs, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: known})
-		if errors.Is(err, wire.ErrNotFound) {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return nil, fmt.Errorf("search branch %s: %w", name, err)
-		}
-		s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
-		s.searchCommits(tip)
-		same[tip] = s.hits
-		out = append(out, s.hits...)
-	}
-	return out, nil
-}
-
-// SearchTip looks through the files of one commit, and through its message. It says
-// nothing of the commits before it.
-func SearchTip(ctx context.Context, remote wire.Remote, name string, tip wire.ID, find Finder) ([]Hit, error) {
-	objs, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1})
+// Search looks through the commits of a branch that a request brings: its own, which the
+// commits that it names as Haves don't reach, or the tip alone, by a Depth of 1. It changes
+// nothing: these are people's. Each file is named once, with the newest commit that has it.
+func Search(ctx context.Context, remote wire.Remote, req wire.FetchRequest, find Finder) ([]Hit, error) {
+	objs, err := remote.Fetch(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("search branch %s: %w", name, err)
+		return nil, err
 	}
-	s := &search{objs: objs, find: find, bad: map[wire.ID]bool{}, walked: map[wire.ID]bool{}, done: map[string]bool{}, branch: name}
-	s.searchCommits(tip)
+	s := &search{objs: objs, find: find, looked: map[wire.ID]bool{}, done: map[string]bool{}}
+	s.searchCommits(req.Wants[0])
 	return s.hits, nil
 }
 
@@ -67,10 +35,8 @@ func SearchTip(ctx context.Context, remote wire.Remote, name string, tip wire.ID
 type search struct {
 	objs   wire.Objects
 	find   Finder
-	bad    map[wire.ID]bool // blobs that were looked at
-	walked map[wire.ID]bool // trees that were
+	looked map[wire.ID]bool // trees and blobs, and whether a blob holds it
 	done   map[string]bool  // paths that are listed
-	branch string
 	hits   []Hit
 }
 
@@ -106,27 +72,24 @@ func (s *search) searchCommits(tip wire.ID) {
 
 func (s *search) addFound(commit wire.ID, path string) {
 	path, _ = s.find.Replace(path, nil)
-	if key := path; path == "" || !s.done[key] {
-		s.done[key] = true
-		s.hits = append(s.hits, Hit{Branch: s.branch, Commit: commit, Path: path})
+	if path == "" || !s.done[path] {
+		s.done[path] = true
+		s.hits = append(s.hits, Hit{Commit: commit, Path: path})
 	}
 }
 
 func (s *search) searchTree(commit, id wire.ID, path string, depth int) {
 	o, ok := s.objs[id]
-	if !ok || s.walked[id] || depth > maxTreeDepth {
+	if _, walked := s.looked[id]; !ok || walked || depth > maxTreeDepth {
 		return
 	}
-	s.walked[id] = true
+	s.looked[id] = false
 	entries, err := gitobj.DecodeTree(o.Data)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		at := e.Name
-		if path != "" {
-			at = path + "/" + e.Name
-		}
+		at := strings.TrimPrefix(path+"/"+e.Name, "/")
 		switch {
 		case e.IsDir():
 			s.searchTree(commit, e.ID, at, depth+1)
@@ -137,12 +100,12 @@ func (s *search) searchTree(commit, id wire.ID, path string, depth int) {
 }
 
 func (s *search) searchBlob(id wire.ID) bool {
-	if bad, done := s.bad[id]; done {
-		return bad
+	bad, done := s.looked[id]
+	if !done {
+		o := s.objs[id]
+		bad = o.Type == plumbing.BlobObject && s.textHolds(string(o.Data))
+		s.looked[id] = bad
 	}
-	o, ok := s.objs[id]
-	bad := ok && o.Type == plumbing.BlobObject && s.textHolds(string(o.Data))
-	s.bad[id] = bad
 	return bad
 }
 

@@ -1,8 +1,9 @@
 // Package rewrite takes texts and nodes out of the whole history of a state
 // branch: it writes every commit anew in which they stand, with all that refers to
 // what changed, and moves the branch there in one push. It never touches branches
-// of people, never changes an object that needs no change, and never says what it
-// looks for.
+// of people, never changes an object that needs no change, and its plans never say what
+// it looks for. Its errors may quote what could not be read: who has them shown takes
+// out of them what is looked for.
 //
 // # How
 //
@@ -51,6 +52,11 @@ type Finder interface {
 	Replace(s string, with func(found string) string) (string, int)
 }
 
+// nothing is a Finder that finds nothing.
+type nothing struct{}
+
+func (nothing) Replace(s string, _ func(string) string) (string, int) { return s, 0 }
+
 // Options say where the state is and what is to be taken out.
 type Options struct {
 	// Branch, Store and Attempts are ref names: of the state branch, of the ref that
@@ -77,8 +83,6 @@ type Options struct {
 	Before func(ctx context.Context, p *Plan) ([]wire.RefUpdate, error)
 	// Outages says how long the remote is waited for.
 	Outages outage.Policy
-	// Hook is called right before each push; tests inject faults with it. nil: nobody.
-	Hook func()
 }
 
 // Errors of this package.

@@ -66,11 +66,11 @@ func reading(t *testing.T) (wire.Remote, map[string]func(wire.Remote) error) {
 	return f.remote, map[string]func(wire.Remote) error{
 		"plan": func(r wire.Remote) error { _, err := rewrite.New(r, o).Plan(t.Context()); return err },
 		"search": func(r wire.Remote) error {
-			_, err := rewrite.Search(t.Context(), r, map[string]wire.ID{"main": tip}, []wire.ID{base}, o.Find)
+			_, err := rewrite.Search(t.Context(), r, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{base}}, o.Find)
 			return err
 		},
 		"search the tip": func(r wire.Remote) error {
-			_, err := rewrite.SearchTip(t.Context(), r, "main", tip, o.Find)
+			_, err := rewrite.Search(t.Context(), r, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1}, o.Find)
 			return err
 		},
 	}

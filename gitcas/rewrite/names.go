@@ -22,22 +22,18 @@ const (
 // ruleOf tells what the strings and keys of a node are: a key has a nil value, and
 // is the last part of its path. schema is that of the node; nil when unknown.
 func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
-	// A record of a version that this one doesn't know is told by its title.
-	m, _ := schema.(map[string]any)
-	own := freeRule
+	own := func(path []string, v any) rule { return outputRule(schema, path, v) }
 	switch {
 	case typ == node.MetaSchema:
 		own = schemaRule
-	case record.IsStep(typ), m["title"] == "StepNode":
+	case record.IsStep(typ):
 		own = stepRule
-	case record.IsStart(typ), m["title"] == "StartNode":
+	case record.IsStart(typ):
 		own = startRule
-	case typ == record.AnswerSchema, m["title"] == "Answer":
+	case typ == record.AnswerSchema:
 		own = answerRule
-	case record.IsWorkflow(typ), m["title"] == "Workflow":
+	case record.IsWorkflow(typ):
 		own = workflowRule
-	default:
-		own = func(path []string, v any) rule { return outputRule(schema, path, v) }
 	}
 	return func(path []string, v any) rule {
 		if v == nil && vocabulary()[path[len(path)-1]] {
@@ -46,8 +42,6 @@ func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
 		return own(path, v)
 	}
 }
-
-func freeRule([]string, any) rule { return free }
 
 // vocabulary are the names of all properties of the built-in schemas.
 var vocabulary = sync.OnceValue(func() map[string]bool {

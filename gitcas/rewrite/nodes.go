@@ -3,6 +3,8 @@ package rewrite
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -16,7 +18,6 @@ import (
 // themselves only those that others are checked against: schemas.
 type nodes struct {
 	o       *Options
-	named   map[node.Hash]bool
 	known   map[node.Hash]node.Digest // built in: never changed
 	scopes  scopes
 	types   map[node.Digest]node.Node // schemas, built in ones too, as they were and as they are now
@@ -74,12 +75,9 @@ type renamed struct {
 func newNodes(o *Options, rep *report, memo map[memoKey]wire.ID) *nodes {
 	n := &nodes{
 		o: o, memo: memo, report: rep, scopes: newScopes(),
-		named: map[node.Hash]bool{}, known: map[node.Hash]node.Digest{}, types: map[node.Digest]node.Node{}, seen: map[nodeID]fate{},
+		known: map[node.Hash]node.Digest{}, types: map[node.Digest]node.Node{}, seen: map[nodeID]fate{},
 		starts: map[nodeID]node.Hash{}, flows: map[nodeID]node.Hash{}, below: map[node.Hash][]node.Hash{}, reached: map[node.Hash]map[node.Hash]bool{},
 		moved: map[string]map[node.Hash]node.Hash{}, all: map[node.Hash]node.Hash{}, names: map[renamed]node.Hash{}, fresh: map[nodeID]*fresh{},
-	}
-	for _, h := range o.Nodes {
-		n.named[h] = true
 	}
 	for _, nodes := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
 		for h, s := range nodes {
@@ -237,10 +235,7 @@ func (n *nodes) rewriteNode(f *fresh, w *writer) (fate, error) {
 	if err != nil {
 		return fate{}, err
 	}
-	purged, err := n.purgePayload(&out, f)
-	if err != nil {
-		return fate{}, err
-	}
+	purged := n.purgePayload(&out, f)
 	became := fate{to: h, was: n.closedDigest(f.node, f.sum, f.was)}
 	n.keepKnown(became.was, f.node)
 	sum := f.sum
@@ -284,37 +279,27 @@ func (n *nodes) writeNode(to node.Hash, out node.Node, f *fresh, w *writer) erro
 
 // purgePayload takes texts out of a node's payload, so that it still fits its schema. It
 // reports whether anything changed.
-func (n *nodes) purgePayload(x *node.Node, f *fresh) (bool, error) {
+func (n *nodes) purgePayload(x *node.Node, f *fresh) bool {
 	h := f.id.hash
-	changed := false
-	if n.o.Find != nil {
-		p, same, err := n.purgeWith(payload{find: n.o.Find}, x, f)
-		if err != nil {
-			return false, err
-		}
-		if changed = !same; changed {
-			n.report.noteFound(f.place, p.spots[0].at)
-		}
+	p, changed := n.purgeWith(payload{find: n.o.Find}, x, f)
+	if changed {
+		n.report.noteFound(f.place, p.spots[0].at)
 	}
-	if !n.named[h] {
-		return changed, nil
+	if !slices.Contains(n.o.Nodes, h) {
+		return changed
 	}
-	p, same, err := n.purgeWith(payload{find: n.o.Find, all: true}, x, f)
-	switch {
-	case err != nil:
-		return false, err
-	case same && !changed:
+	p, more := n.purgeWith(payload{find: n.o.Find, all: true}, x, f)
+	if !more && !changed {
 		n.report.empty[h] = true
-		return false, nil
+		return false
 	}
 	n.report.noteNamed(h, f.id.in.thread, p.texts)
 	n.report.noteFound(f.place, "")
-	return true, nil
+	return true
 }
 
-// purgeWith puts the payload that p makes into x, and reports whether it is as it
-// was.
-func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool, error) {
+// purgeWith puts the payload that p makes into x, and reports whether it is another one.
+func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool) {
 	g := types{n, f.now}
 	schema, _ := g.Get(x.Type)
 	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.hasRef
@@ -323,17 +308,15 @@ func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool, er
 		n.report.noteName(f.place, at)
 	}
 	if len(p.spots) == 0 {
-		return &p, true, nil
+		return &p, false
 	}
 	bound := p.fitSpots(func(v any) error { return n.checkSchema(g, node.Node{Type: x.Type, Payload: v}) })
 	for _, at := range bound {
 		n.report.noteName(f.place, at)
 	}
-	same, err := samePayload(x.Payload, p.root)
-	if err == nil {
-		x.Payload = p.root
-	}
-	return &p, same, err
+	changed := !reflect.DeepEqual(x.Payload, p.root)
+	x.Payload = p.root
+	return &p, changed
 }
 
 // NothingError: a named node holds no text that could be taken out.
@@ -350,15 +333,6 @@ func (n *nodes) checkSchema(g types, x node.Node) error {
 		}
 	}
 	return n.cache.Check(g, x)
-}
-
-func samePayload(a, b any) (bool, error) {
-	x, err := node.EncodeCBOR(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := node.EncodeCBOR(b)
-	return string(x) == string(y), err
 }
 
 // renewTokens replaces, in a text of a thread, the hashes and commit ids that changed.

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -37,12 +38,12 @@ func TestNodesRefused(t *testing.T) {
 		"a text":            {node.Node{Type: other, Payload: string(inner)}, nil, maxChain - 1, "refer to each other"},
 		"a list":            {node.Node{Type: other, Payload: []any{string(inner)}}, nil, maxChain - 1, "refer to each other"},
 		"an object":         {node.Node{Type: other, Payload: map[string]any{"a": string(inner)}}, nil, maxChain - 1, "refer to each other"},
-		"a large payload":   {node.Node{Type: other, Payload: "hunter"}, grows{"hunter", strings.Repeat("x", node.MaxSize+1)}, 0, "too large"},
+		"a large payload":   {node.Node{Type: other, Payload: "hunter"}, grows{"hunter", strings.Repeat("x", node.MaxSize+1)}, 0, "can't be rewritten"},
 		"a large file":      {node.Node{Type: other, Payload: "hunter"}, grows{"hunter", strings.Repeat("\x01", node.MaxFile/6)}, 0, "can't be rewritten"},
 		"nothing is wrong":  {node.Node{Type: other, Payload: []any{string(inner)}}, nil, 0, ""},
 		"nothing but texts": {node.Node{Type: other, Payload: "hunter"}, grows{"hunter", "x"}, 0, ""},
 	} {
-		o := &Options{Find: tc.find}
+		o := &Options{Find: cmp.Or[Finder](tc.find, nothing{})}
 		n := newNodes(o, newReport(o), map[memoKey]wire.ID{})
 		n.depth = tc.depth
 		blob := wire.NewObject(plumbing.BlobObject, []byte(name))
@@ -60,9 +61,9 @@ func TestNodesRefused(t *testing.T) {
 	}
 }
 
-// TestJoinedNodes: two nodes that became one can't be joined where the folder that was
-// before can't be read.
-func TestJoinedNodes(t *testing.T) {
+// TestFirstStays: of two nodes that became one, the file that was there first stays, whatever
+// their names were. It is the same in every later commit.
+func TestFirstStays(t *testing.T) {
 	const one, two, both node.Hash = "AAAAAAAAAAAAA", "BBBBBBBBBBBBB", "CCCCCCCCCCCCC"
 	blob := wire.NewObject(plumbing.BlobObject, []byte("{}"))
 	twin := wire.NewObject(plumbing.BlobObject, []byte("{ }"))
@@ -76,22 +77,16 @@ func TestJoinedNodes(t *testing.T) {
 	file := func(h node.Hash, blob wire.Object) gitobj.Entry {
 		return gitobj.Entry{Name: string(h) + ".json", Mode: filemode.Regular, ID: blob.ID}
 	}
-	missing := plumbing.NewHash(strings.Repeat("1", 40))
-	cas := tree(file(one, blob), file(two, twin))
-	before := tree(gitobj.Entry{Name: "cas", Mode: filemode.Dir, ID: missing})
-	for name, prev := range map[string]wire.ID{"its root": missing, "itself": before.ID} {
-		o := &Options{}
-		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), o)
-		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, cas.ID: cas, before.ID: before}
+	for _, first := range []gitobj.Entry{file(one, blob), file(two, twin)} {
+		before, after := tree(first), tree(file(one, blob), file(two, twin))
+		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), &Options{Find: nothing{}})
+		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, before.ID: before, after.ID: after}
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
-		r.prev = prev
-		folder := at{kind: casFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}
-		if _, err := r.rebuildFolder(folder, 0); !errors.Is(err, wire.ErrNotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
-		r.prev = wire.ZeroID
-		if _, err := r.rebuildFolder(folder, 0); err != nil {
-			t.Errorf("with nothing before: %v", err)
+		want := tree(file(both, wire.Object{ID: first.ID})).ID
+		for _, cas := range []wire.Object{before, after} {
+			if id, err := r.rebuildFolder(at{kind: casFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}, 0); err != nil || id != want {
+				t.Errorf("%s became %s, %v, want %s", cas.ID, id, err, want)
+			}
 		}
 	}
 }

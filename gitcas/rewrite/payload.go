@@ -26,8 +26,8 @@ const maxTried = 2000
 
 // payload is a node's payload on its way to another one.
 type payload struct {
-	find Finder // nil: none
-	all  bool   // every free text goes, not only those that find finds
+	find Finder
+	all  bool // every free text goes, not only those that find finds
 	rule func(path []string, v any) rule
 	ref  func(string) bool // a string that is a node's hash
 
@@ -39,26 +39,8 @@ type payload struct {
 
 // copyValue copies a value and notes the spots in it.
 func (p *payload) copyValue(v any) {
-	p.root = cloneValue(v)
+	p.root = node.MapStrings(v, func(s string) string { return s })
 	p.addValue(nil, p.root, func(v any) { p.root = v })
-}
-
-func cloneValue(v any) any {
-	switch x := v.(type) {
-	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = cloneValue(e)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = cloneValue(e)
-		}
-		return out
-	}
-	return v
 }
 
 func (p *payload) addValue(path []string, v any, set func(any)) {
@@ -94,7 +76,7 @@ func (p *payload) addText(path []string, s string, set func(any)) {
 		}
 		return
 	}
-	out, n := p.replaceFound(s, nil)
+	out, n := p.find.Replace(s, nil)
 	if n == 0 {
 		return
 	}
@@ -103,8 +85,8 @@ func (p *payload) addText(path []string, s string, set func(any)) {
 		return
 	}
 	cand := []any{out}
-	if masked, _ := p.replaceFound(s, maskText); masked != out {
-		if _, still := p.replaceFound(masked, nil); still == 0 {
+	if masked, _ := p.find.Replace(s, maskText); masked != out {
+		if _, still := p.find.Replace(masked, nil); still == 0 {
 			cand = append(cand, masked)
 		}
 	}
@@ -113,7 +95,7 @@ func (p *payload) addText(path []string, s string, set func(any)) {
 
 // addNumber: a text of digits may have been stored as a number.
 func (p *payload) addNumber(path []string, v any, set func(any)) {
-	if p.find == nil || p.all {
+	if p.all {
 		return
 	}
 	if out, n := p.find.Replace(node.Text(v), nil); n > 0 && out == Purged {
@@ -122,10 +104,10 @@ func (p *payload) addNumber(path []string, v any, set func(any)) {
 }
 
 func (p *payload) addKey(path []string, k string, in map[string]any) {
-	if p.find == nil || p.all {
+	if p.all {
 		return
 	}
-	out, n := p.replaceFound(k, nil)
+	out, n := p.find.Replace(k, nil)
 	if n == 0 {
 		return
 	}
@@ -162,55 +144,45 @@ func (p *payload) inTag(s string, is rule) bool {
 		return false
 	}
 	for _, t := range tag.FindAllString(s, -1) {
-		if _, n := p.replaceFound(t, nil); n > 0 {
+		if _, n := p.find.Replace(t, nil); n > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *payload) replaceFound(s string, with func(string) string) (string, int) {
-	if p.find == nil {
-		return s, 0
-	}
-	return p.find.Replace(s, with)
-}
-
 // pointerTo is a JSON pointer without what is looked for.
 func (p *payload) pointerTo(path []string) string {
 	clean := make([]string, len(path))
 	for i, s := range path {
-		s, _ = p.replaceFound(s, nil)
+		s, _ = p.find.Replace(s, nil)
 		clean[i] = strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
 	}
 	if len(path) == 0 {
 		return ""
 	}
 	out := "/" + strings.Join(clean, "/")
-	out, _ = p.replaceFound(out, nil)
+	out, _ = p.find.Replace(out, nil)
 	return out
 }
 
 // fitSpots replaces what it may: all at once where the result passes check, else spot
 // by spot. It returns where nothing fits.
 func (p *payload) fitSpots(check func(any) error) (bound []string) {
-	set := func(pick func(s *spot) any) {
-		for i := range p.spots {
-			p.spots[i].set(pick(&p.spots[i]))
-		}
+	for _, s := range p.spots {
+		s.set(s.cand[0])
 	}
-	set(func(s *spot) any { return s.cand[0] })
 	if check(p.root) == nil {
 		return nil
 	}
-	for i := len(p.spots) - 1; i >= 0; i-- {
-		p.spots[i].set(p.spots[i].old)
+	for _, s := range slices.Backward(p.spots) {
+		s.set(s.old)
 	}
 	if len(p.spots) > maxTried {
 		return []string{fmt.Sprintf("%s and %d more", p.spots[0].at, len(p.spots)-1)}
 	}
-	for i := range p.spots {
-		if s := &p.spots[i]; !p.tryCandidates(s, check) && !s.free {
+	for _, s := range p.spots {
+		if !p.tryCandidates(s, check) && !s.free {
 			bound = append(bound, s.at)
 		}
 	}
@@ -218,7 +190,7 @@ func (p *payload) fitSpots(check func(any) error) (bound []string) {
 }
 
 // tryCandidates puts the first candidate that fits into a spot.
-func (p *payload) tryCandidates(s *spot, check func(any) error) bool {
+func (p *payload) tryCandidates(s spot, check func(any) error) bool {
 	for _, c := range s.cand {
 		s.set(c)
 		if check(p.root) == nil {

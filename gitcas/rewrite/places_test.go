@@ -460,20 +460,19 @@ func TestTwiceInOneStep(t *testing.T) {
 	}
 }
 
-// TestOtherRecords: of a record that this version doesn't know, it is not known where its
-// references lead: they are looked for among the records, then in its own folder.
+// TestOtherRecords: what is among the records and is none of those that this version knows
+// is rewritten as any node is: its texts go, and what it refers to is looked for in its place.
 func TestOtherRecords(t *testing.T) {
 	f := memory(t)
 	f.start(id(1), "it is "+secret)
 	_, c := f.chain(id(1))
 	schema := f.placed(gitcas.Place{}, node.MetaSchema, map[string]any{"type": "object", "title": "StepNode"})
-	text := f.placed(gitcas.Place{}, node.String, "what it says is "+secret)
-	step := f.placed(gitcas.Place{}, schema.Hash, map[string]any{"start": string(c.StartHash), "text": string(text.Hash), "of": string(schema.Hash)})
+	step := f.placed(gitcas.Place{}, schema.Hash, map[string]any{"start": string(c.StartHash), "role": "as " + secret, "of": string(schema.Hash)})
 	folder := "threads/" + string(id(1)) + "/"
 	files := map[string]string{}
 	start, err := f.load(id(1)).In(t.Context(), gitcas.Place{Thread: id(1)}).Get(c.StartHash)
 	f.ok(err)
-	for path, n := range map[string]gitcas.PlacedNode{"cas/": schema, folder: step, folder + string(step.Hash) + ".": text, folder + " ": {Hash: c.StartHash, Node: start}} {
+	for path, n := range map[string]gitcas.PlacedNode{"cas/": schema, folder: step, folder + " ": {Hash: c.StartHash, Node: start}} {
 		data, err := node.EncodeFile(n.Node)
 		f.ok(err)
 		files[strings.TrimSpace(path)+string(n.Hash)+".json"] = string(data)
@@ -482,18 +481,17 @@ func TestOtherRecords(t *testing.T) {
 	f.files(f.store.Branch(), "of another version", files, f.load().Tip())
 	f.purge(o)
 	f.nowhere(secret)
-	now := f.placed(gitcas.Place{}, node.String, "what it says is [purged]").Hash
 	found := 0
 	f.everything(func(ref string, o wire.Object) {
 		if n, err := node.DecodeFile(o.Data); err == nil && n.Type == schema.Hash && ref == f.store.Branch() {
 			m, _ := n.Payload.(map[string]any)
-			if found++; m["text"] != string(now) || m["start"] == string(c.StartHash) || m["of"] != string(schema.Hash) {
-				t.Errorf("the record is %v", m)
+			if found++; m["role"] != "as [purged]" || m["start"] == string(c.StartHash) || m["of"] != string(schema.Hash) {
+				t.Errorf("the node is %v", m)
 			}
 		}
 	})
 	if found != 1 {
-		t.Errorf("there are %d such records", found)
+		t.Errorf("there are %d such nodes", found)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestAttempts(t *testing.T) {
 	if _, there := kept[wire.NewObject(3, []byte(secret)).ID]; err != nil || !there {
 		t.Errorf("people's file was changed in the attempt: %v", err)
 	}
-	hits, err := rewrite.Search(t.Context(), f.remote, map[string]wire.ID{"uwf/work": base}, nil, finder(t, secret))
+	hits, err := rewrite.Search(t.Context(), f.remote, wire.FetchRequest{Wants: []wire.ID{base}}, finder(t, secret))
 	if err != nil || len(hits) != 1 || hits[0].Path != "secret.txt" || hits[0].Commit != base {
 		t.Errorf("hits %+v, %v", hits, err)
 	}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,11 +39,7 @@ func (n *nodes) renewRefs(f *fresh, w *writer) (node.Node, bool, error) {
 	if f.id.in.isOfRecords() && err == nil && len(refs) > 0 {
 		return n.referRecord(f, refs, w)
 	}
-	in := []*scope{f.id.in}
-	if f.id.in.isOfRecords() { // a record of another version
-		in = append(in, n.scopes.ofRecord(f.id))
-	}
-	follow := n.newFollower(f, w, in...)
+	follow := n.newFollower(f, w, f.id.in)
 	out := f.node
 	if out.Type, err = follow(f.node.Type); err != nil {
 		return out, false, err
@@ -79,7 +76,7 @@ func (n *nodes) referRecord(f *fresh, refs []record.Ref, w *writer) (node.Node, 
 		now[k], changed = v, changed || other
 	}
 	if swap := n.renewedDigests(f, refs); len(swap) > 0 {
-		now["digests"], changed = node.ReplaceStrings(was["digests"], swap), true
+		now["digests"], changed = node.MapStrings(was["digests"], func(s string) string { return cmp.Or(swap[s], s) }), true
 	}
 	out.Payload = now
 	return out, changed, nil
@@ -110,51 +107,18 @@ func (n *nodes) renewedDigests(f *fresh, refs []record.Ref) map[string]string {
 	return out
 }
 
-// followRefs follows every string that is a node's hash.
-func (n *nodes) followRefs(v any, follow follower) (any, bool, error) {
-	switch x := v.(type) {
-	case string:
-		if len(x) != node.HashLen || !node.Hash(x).Valid() {
-			return v, false, nil
+// followRefs follows every string that is a node's hash, and reports whether any changed.
+func (n *nodes) followRefs(v any, follow follower) (out any, changed bool, err error) {
+	out = node.MapStrings(v, func(s string) string {
+		if err != nil || !node.Hash(s).Valid() {
+			return s
 		}
-		to, err := follow(node.Hash(x))
-		return string(to), string(to) != x, err
-	case []any:
-		var out []any
-		for i, e := range x {
-			y, changed, err := n.followRefs(e, follow)
-			if err != nil {
-				return nil, false, err
-			}
-			if changed && out == nil {
-				out = slices.Clone(x)
-			}
-			if out != nil {
-				out[i] = y
-			}
-		}
-		if out != nil {
-			return out, true, nil
-		}
-	case map[string]any:
-		var out map[string]any
-		for _, k := range slices.Sorted(maps.Keys(x)) { // the same order always
-			y, changed, err := n.followRefs(x[k], follow)
-			if err != nil {
-				return nil, false, err
-			}
-			if changed && out == nil {
-				out = maps.Clone(x)
-			}
-			if out != nil {
-				out[k] = y
-			}
-		}
-		if out != nil {
-			return out, true, nil
-		}
-	}
-	return v, false, nil
+		var to node.Hash
+		to, err = follow(node.Hash(s))
+		changed = changed || string(to) != s
+		return string(to)
+	})
+	return out, changed, err
 }
 
 // closedDigest is the digest of a node with what it refers to, as the records that refer to it

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,59 +16,47 @@ const maxFound = 1000
 type report struct {
 	o      *Options
 	plan   *Plan
-	seen   map[string]bool // places that were reported, by path and part
+	seen   map[Place]bool // places that were reported, without their commits
 	fixed  []Place
 	dead   map[statefile.ThreadID]Thread
 	quoted map[string][]string // texts of named nodes, by thread
 	quotes map[string]Finder   // made of these
-	hits   map[node.Hash]bool
-	empty  map[node.Hash]bool // named ones without anything that could be taken out
+	empty  map[node.Hash]bool  // named ones without anything that could be taken out
 }
 
 func newReport(o *Options) *report {
 	return &report{
-		o: o, plan: &Plan{}, seen: map[string]bool{}, dead: map[statefile.ThreadID]Thread{},
-		quoted: map[string][]string{}, quotes: map[string]Finder{}, hits: map[node.Hash]bool{}, empty: map[node.Hash]bool{},
+		o: o, plan: &Plan{}, seen: map[Place]bool{}, dead: map[statefile.ThreadID]Thread{},
+		quoted: map[string][]string{}, quotes: map[string]Finder{}, empty: map[node.Hash]bool{},
 	}
 }
 
 // cleanText takes what is looked for out of what is said about it.
 func (r *report) cleanText(s string) string {
-	if r.o.Find != nil {
-		s, _ = r.o.Find.Replace(s, nil)
-	}
+	s, _ = r.o.Find.Replace(s, nil)
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
-func (r *report) cleanPlace(p Place, at string) (Place, bool) {
+// addPlace adds a place to a list, once.
+func (r *report) addPlace(list *[]Place, p Place, at string) {
 	p.Path, p.At = r.cleanText(p.Path), r.cleanText(at)
-	key := p.Path + "\x00" + p.At
-	if r.seen[key] || len(r.seen) > 100*maxFound {
-		return p, false
+	key := Place{Path: p.Path, At: p.At}
+	if !r.seen[key] && len(*list) < maxFound {
+		r.seen[key] = true
+		*list = append(*list, p)
 	}
-	r.seen[key] = true
-	return p, true
 }
 
 // noteFound notes a place where something was taken out.
-func (r *report) noteFound(p Place, at string) {
-	if p, first := r.cleanPlace(p, at); first && len(r.plan.Found) < maxFound {
-		r.plan.Found = append(r.plan.Found, p)
-	}
-}
+func (r *report) noteFound(p Place, at string) { r.addPlace(&r.plan.Found, p, at) }
 
 // noteName notes a name that holds what is looked for.
-func (r *report) noteName(p Place, at string) {
-	if p, first := r.cleanPlace(p, at); first && len(r.fixed) < maxFound {
-		r.fixed = append(r.fixed, p)
-	}
-}
+func (r *report) noteName(p Place, at string) { r.addPlace(&r.fixed, p, at) }
 
 // noteNamed notes a named node with its texts: its thread's pages and messages quote
 // them.
 func (r *report) noteNamed(h node.Hash, thread string, texts []string) {
-	if !r.hits[h] {
-		r.hits[h] = true
+	if !slices.Contains(r.plan.Nodes, h) {
 		r.plan.Nodes = append(r.plan.Nodes, h)
 	}
 	if thread != "" && r.o.Quotes != nil {
@@ -82,7 +69,7 @@ func (r *report) noteNamed(h node.Hash, thread string, texts []string) {
 // of the places in which there is one of that hash.
 func (r *report) checkAllFound() error {
 	for _, h := range r.o.Nodes {
-		if r.empty[h] && !r.hits[h] {
+		if r.empty[h] && !slices.Contains(r.plan.Nodes, h) {
 			return &NothingError{Node: h}
 		}
 	}
@@ -103,22 +90,13 @@ func (r *report) changedThreads(alive []Thread) []Thread {
 	return out
 }
 
-// findQuotes finds the texts of named nodes in a thread's pages and messages.
-func (r textRewriter) findQuotes(thread string) Finder {
-	rep := r.report
-	if f, made := rep.quotes[thread]; made || len(rep.quoted[thread]) == 0 {
+// findQuotes finds the texts of named nodes in a thread's pages and messages; nil: there
+// are none.
+func (r *report) findQuotes(thread string) Finder {
+	if f, made := r.quotes[thread]; made || len(r.quoted[thread]) == 0 {
 		return f
 	}
-	texts := slices.Sorted(maps.Keys(setOf(rep.quoted[thread])))
-	f := rep.o.Quotes(texts)
-	rep.quotes[thread] = f
+	f := r.o.Quotes(slices.Compact(slices.Sorted(slices.Values(r.quoted[thread]))))
+	r.quotes[thread] = f
 	return f
-}
-
-func setOf(list []string) map[string]bool {
-	out := make(map[string]bool, len(list))
-	for _, s := range list {
-		out[s] = true
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,17 @@ type Rewriter struct {
 	o      Options
 	run    *run
 	last   *Plan
-	// arrived is the plan with which the branch got the new history, while other
-	// refs were still to be moved.
+	// arrived is the plan with which the branch got the new history; nil: it has not.
 	arrived *Plan
 }
 
 // New makes a Rewriter. It does no I/O.
-func New(remote wire.Remote, o Options) *Rewriter { return &Rewriter{remote: remote, o: o} }
+func New(remote wire.Remote, o Options) *Rewriter {
+	if o.Find == nil {
+		o.Find = nothing{}
+	}
+	return &Rewriter{remote: remote, o: o}
+}
 
 // refs are the refs that matter, as they are now.
 type refs struct {
@@ -55,38 +60,20 @@ func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	w.run = newRun(ctx, w.remote, &w.o)
-	p, err := w.followRefs(ctx, now)
-	return p, w.hideQuote(err)
-}
-
-// quietError says what an error says, without what is looked for.
-type quietError struct {
-	text string
-	err  error
-}
-
-func (e *quietError) Error() string { return e.text }
-
-func (e *quietError) Unwrap() error { return e.err }
-
-// hideQuote keeps an error about a file from quoting it.
-func (w *Rewriter) hideQuote(err error) error {
-	if err == nil || w.o.Find == nil {
-		return err
-	}
-	if text, n := w.o.Find.Replace(err.Error(), nil); n > 0 {
-		return &quietError{text, err}
-	}
-	return err
+	return w.followRefs(ctx, now)
 }
 
 // followRefs takes the run to where the refs are.
 func (w *Rewriter) followRefs(ctx context.Context, now refs) (*Plan, error) {
 	w.run.ctx = ctx
-	if w.run.old != now.tip {
-		if err := w.run.runTo(now.tip); err != nil {
-			return nil, err
-		}
+	err := w.run.runTo(now.tip)
+	if errors.Is(err, ErrMoved) && w.last != nil && w.last.Old != w.last.New {
+		// Perhaps the last push was taken after all, though nobody said so.
+		w.noteArrived()
+		err = w.run.runTo(now.tip)
+	}
+	if err != nil {
+		return nil, err
 	}
 	alive, err := w.run.aliveThreads()
 	if err != nil {
@@ -120,26 +107,14 @@ func (w *Rewriter) Execute(ctx context.Context) (*Plan, error) {
 	if w.run == nil {
 		return nil, errors.New("a rewrite without a plan")
 	}
-	p, err := w.pushRewrite(ctx)
-	return p, w.hideQuote(err)
-}
-
-func (w *Rewriter) pushRewrite(ctx context.Context) (*Plan, error) {
-	unsure := false // whether an earlier try was taken after all
-	away := w.o.Outages.Begin()
 	for try := 0; ; try++ {
 		now, err := w.listRefs(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if unsure && w.arrived == nil {
-			if _, err := w.run.listCommits(now.tip, w.last.New); err == nil {
-				w.noteArrived()
-			}
-		}
 		p, err := w.followRefs(ctx, now)
 		if err != nil || p.Empty() {
-			return w.wholePlan(p), err
+			return cmp.Or(w.arrived, p), err
 		}
 		var extra []wire.RefUpdate
 		if w.o.Before != nil {
@@ -147,46 +122,18 @@ func (w *Rewriter) pushRewrite(ctx context.Context) (*Plan, error) {
 				return nil, err
 			}
 		}
-		if w.o.Hook != nil {
-			w.o.Hook()
+		err = w.sendUpdates(ctx, now, p, extra)
+		if err == nil {
+			return cmp.Or(w.arrived, p), nil
 		}
-		if err = w.sendUpdates(ctx, now, p, extra); err == nil {
-			return w.wholePlan(p), nil
-		}
-		unsure = unsure || errors.Is(err, wire.ErrUnreachable) && p.Old != p.New
-		after, isAway := wire.IsOutage(err)
-		switch {
-		case isAway:
-			if err := away.Wait(ctx, err, after); err != nil {
-				return nil, err
-			}
-		case ctx.Err() != nil || try == pushes || !errors.Is(err, wire.ErrLostRace):
+		if try == pushes || !errors.Is(err, wire.ErrLostRace) {
 			return nil, err
-		default:
-			away = w.o.Outages.Begin() // it answered
 		}
 	}
 }
 
 // noteArrived notes that the branch has the new history.
-func (w *Rewriter) noteArrived() {
-	w.arrived = w.last
-	w.run.old, w.run.prev = w.run.new, wire.ZeroID
-}
-
-// wholePlan is a plan together with what an earlier try has done of it.
-func (w *Rewriter) wholePlan(p *Plan) *Plan {
-	if w.arrived == nil || p == nil {
-		return p
-	}
-	p.Old, p.Threads = w.arrived.Old, w.arrived.Threads
-	for _, a := range w.arrived.Attempts {
-		if !slices.ContainsFunc(p.Attempts, func(b Attempt) bool { return a.Ref == b.Ref }) {
-			p.Attempts = append(p.Attempts, a)
-		}
-	}
-	return p
-}
+func (w *Rewriter) noteArrived() { w.arrived, w.run.old = w.last, w.run.new }
 
 // sendUpdates pushes everything in one go, where the remote can and takes so many refs.
 func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []wire.RefUpdate) error {
@@ -204,7 +151,7 @@ func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []w
 	if p.Old != p.New {
 		updates = append([]wire.RefUpdate{branch, mark}, rest...)
 	}
-	_, err := w.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 	if _, tooMany := wire.FewerRefs(err, len(updates)); tooMany {
 		return w.sendInOrder(ctx, branch, mark, rest, objs)
 	}

@@ -28,23 +28,21 @@ type run struct {
 	old, new wire.ID             // the last commit, and what became of it
 	commits  map[wire.ID]wire.ID // only those that changed
 	memo     map[memoKey]wire.ID // what became of every object
-	prev     wire.ID             // the folder of the commit before, as it was
-	// picked are the files of nodes that became one, by the rewritten folder.
-	picked  map[wire.ID]map[string]wire.ID
-	days    map[string]day      // history files
-	found   []at                // node files of the present commit
-	objs    wire.Objects        // of the present chunk
-	commit  wire.ID             // the present one
-	prefix  string              // of paths: an attempt's ref
-	partial bool                // objs lack what is people's
-	tries   map[wire.ID]wire.ID // commits of attempts
+	firsts   map[slot]wire.ID    // files of nodes, as they came to stand there
+	days     map[string]day      // history files
+	found    []at                // node files of the present commit
+	objs     wire.Objects        // of the present chunk
+	commit   wire.ID             // the present one
+	prefix   string              // of paths: an attempt's ref
+	partial  bool                // objs lack what is people's
+	tries    map[wire.ID]wire.ID // commits of attempts
 }
 
 func newRun(ctx context.Context, remote wire.Remote, o *Options) *run {
 	rep, memo := newReport(o), map[memoKey]wire.ID{}
 	return &run{
 		ctx: ctx, remote: remote, o: o, w: &writer{made: map[wire.ID]bool{}}, report: rep, nodes: newNodes(o, rep, memo),
-		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, picked: map[wire.ID]map[string]wire.ID{}, tries: map[wire.ID]wire.ID{},
+		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, firsts: map[slot]wire.ID{}, objs: wire.Objects{}, tries: map[wire.ID]wire.ID{},
 	}
 }
 
@@ -144,7 +142,7 @@ func (r *run) rewriteCommit(id wire.ID) error {
 		parents = []wire.ID{r.new}
 	}
 	to := r.commitTo(o, c, tree, parents, "commit "+id.String())
-	r.old, r.new, r.prev = id, to, c.Tree
+	r.old, r.new = id, to
 	r.report.plan.Commits++
 	if to != id {
 		r.commits[id] = to
@@ -175,9 +173,9 @@ func (r *run) rewriteRoot(a at) (wire.ID, error) {
 // them changed. All else stays, byte by byte, but for signatures: they would no
 // longer be right.
 func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []wire.ID, where string) wire.ID {
-	place := Place{Commit: r.commit, Path: r.prefix + where}
+	text := r.textAt(where)
 	head, _, _ := bytes.Cut(o.Data, []byte("\n\n"))
-	msg := textRewriter{r}.rewriteMessage(c.Message, place)
+	msg := text.rewriteMessage(c.Message)
 	changed := tree != c.Tree || !slices.Equal(parents, c.Parents) || msg != c.Message
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
@@ -199,7 +197,7 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 			}
 		}
 		signature = false
-		out := textRewriter{r}.rewriteHeader(line, place)
+		out := text.rewriteHeader(line)
 		changed = changed || out != line
 		b.WriteString(out)
 	}
@@ -212,10 +210,10 @@ func (r *run) commitTo(o wire.Object, c gitobj.Commit, tree wire.ID, parents []w
 
 // rewriteHeader is a line of author or committer: a name or an address may hold what is
 // looked for. The date stays.
-func (r textRewriter) rewriteHeader(line string, place Place) string {
+func (r textRewriter) rewriteHeader(line string) string {
 	key, rest, _ := strings.Cut(line, " ")
 	open, end := strings.IndexByte(rest, '<'), strings.LastIndexByte(rest, '>')
-	if r.o.Find == nil || key != "author" && key != "committer" || open < 0 || end < open {
+	if key != "author" && key != "committer" || open < 0 || end < open {
 		return line
 	}
 	name, n := r.o.Find.Replace(rest[:open], nil)
@@ -223,16 +221,8 @@ func (r textRewriter) rewriteHeader(line string, place Place) string {
 	if n+m == 0 {
 		return line
 	}
-	r.report.noteFound(place, "(its "+key+")")
+	r.report.noteFound(r.place, "(its "+key+")")
 	return key + " " + name + "<" + mail + rest[end:]
-}
-
-// addObjects adds objects to those of the present chunk.
-func (r *run) addObjects(objs wire.Objects) {
-	if r.objs == nil {
-		r.objs = wire.Objects{}
-	}
-	maps.Copy(r.objs, objs)
 }
 
 // wantsAtOnce is how many older objects are asked for in one request.
@@ -248,7 +238,7 @@ func (r *run) readOlder(ids []wire.ID) error {
 		if err != nil {
 			return fmt.Errorf("read objects of earlier commits: %w", err)
 		}
-		r.addObjects(objs)
+		maps.Copy(r.objs, objs)
 	}
 	return nil
 }
@@ -263,7 +253,7 @@ func (r *run) readObject(id wire.ID, t plumbing.ObjectType) (wire.Object, error)
 			return o, fmt.Errorf("read object %s: %w", id, err)
 		}
 		o = objs[id]
-		r.addObjects(wire.Objects{id: o})
+		r.objs[id] = o
 	}
 	if o.Type != t {
 		return o, fmt.Errorf("%w: object %s is a %s, not a %s", ErrUnreadable, id, o.Type, t)

@@ -3,7 +3,6 @@ package rewrite
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -213,7 +212,7 @@ func (r *run) readNodes() error {
 		if c.kind == ownFile {
 			_, h, _ = statefile.OwnName(c.name)
 		}
-		r.nodes.addNode(nodeID{c.in, h}, o, r.placeOf(c.joinPath()))
+		r.nodes.addNode(nodeID{c.in, h}, o, r.textAt(c.joinPath()).place)
 	}
 	r.found = nil
 	return nil
@@ -238,7 +237,6 @@ func (r *run) readEntries(a at, depth int) ([]gitobj.Entry, error) {
 type part struct {
 	at       at
 	was, now gitobj.Entry
-	old      bool // it was in the commit before; only known where that matters
 }
 
 // rebuildFolder writes a folder anew where something in it changed.
@@ -256,13 +254,7 @@ func (r *run) rebuildFolder(a at, depth int) (wire.ID, error) {
 	}
 	id := a.id
 	if slices.ContainsFunc(parts, func(p part) bool { return p.was != p.now }) {
-		var last map[string]wire.ID
-		if anyJoined(parts) {
-			if last, err = r.noteEarlier(a, parts); err != nil {
-				return wire.ZeroID, err
-			}
-		}
-		if id, err = r.writeFolder(a, parts, last, depth); err != nil {
+		if id, err = r.writeFolder(a, parts, depth); err != nil {
 			return wire.ZeroID, err
 		}
 	}
@@ -288,8 +280,8 @@ func (r *run) rewriteParts(a at, depth int) ([]part, error) {
 }
 
 // writeFolder writes a folder of these parts, in the place of a.
-func (r *run) writeFolder(a at, parts []part, last map[string]wire.ID, depth int) (wire.ID, error) {
-	entries, picked, err := r.uniqueNames(parts, last, depth)
+func (r *run) writeFolder(a at, parts []part, depth int) (wire.ID, error) {
+	entries, err := r.uniqueNames(parts, depth)
 	if err != nil {
 		return wire.ZeroID, err
 	}
@@ -301,11 +293,7 @@ func (r *run) writeFolder(a at, parts []part, last map[string]wire.ID, depth int
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	id := r.w.putObject(plumbing.TreeObject, data, &old)
-	if len(picked) > 0 {
-		r.picked[id] = picked
-	}
-	return id, nil
+	return r.w.putObject(plumbing.TreeObject, data, &old), nil
 }
 
 // rewriteEntry is what becomes of one entry of a folder.
@@ -326,18 +314,20 @@ func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, er
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			e.Name = statefile.NodeFile(to)
 		}
+		r.noteFirst(c, e)
 	case c.kind == ownFile:
 		_, h, _ := statefile.OwnName(e.Name)
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			h = to
 		}
 		e.Name = statefile.OwnFile(r.nodes.folderNow(c.in), h)
+		r.noteFirst(c, e)
 	case c.kind == nodeFolder:
 		e.Name = string(r.nodes.folderNow(c.in))
 	case c.kind == pageFile: // its role is a name
-		fields{r, r.placeOf(c.joinPath())}.noteName("(its name)", e.Name)
+		r.textAt(c.joinPath()).noteName("(its name)", e.Name)
 	case c.kind == foreign:
-		e.Name = textRewriter{r}.fileName(e.Name, r.placeOf(a.joinPath()))
+		e.Name = r.textAt(a.joinPath()).cleanField("(its name)", e.Name)
 	}
 	return e, nil
 }
@@ -355,7 +345,7 @@ func (r *run) rewriteFile(c at) (wire.ID, error) {
 	if err != nil {
 		return wire.ZeroID, err
 	}
-	data, err := textRewriter{r}.rewriteContent(c, o.Data)
+	data, err := r.textAt(c.joinPath()).rewriteContent(c, o.Data)
 	if err != nil {
 		return wire.ZeroID, fmt.Errorf("%s: %w", c.joinPath(), err)
 	}
@@ -375,28 +365,27 @@ func (r *run) isAlsoPeoples(a at) bool {
 }
 
 func (r textRewriter) rewriteContent(c at, data []byte) ([]byte, error) {
-	place := r.placeOf(c.joinPath())
 	switch c.kind {
 	case threadsYAML:
-		return r.threadsFile(data, place)
+		return r.threadsFile(data)
 	case registryYAML:
-		return r.registryFile(data, place)
+		return r.registryFile(data)
 	case dayFile:
-		return r.dayFile(data, place), nil
+		return r.dayFile(data), nil
 	case dayPage:
-		return r.dayPage(data, place), nil
-	case versionFile:
-		return r.versionFile(data, place), nil
+		return r.dayPage(data), nil
+	case versionFile: // it holds no text of anybody's
+		r.noteName("", string(data))
+		return data, nil
 	case nodeFile, ownFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
-		if out, n := r.cleanText(string(data), ""); n > 0 {
-			r.report.noteFound(place, "")
-			return []byte(out), nil
+		if _, n := r.cleanText(string(data), ""); n == 0 {
+			return data, nil
 		}
-		return data, nil
+		return r.rewritePage(data, ""), nil
 	}
-	return r.rewritePage(data, place, c.in.thread), nil
+	return r.rewritePage(data, c.in.thread), nil
 }
 
 // canJoin reports whether two of a kind that got the same name become one. Other files
@@ -411,22 +400,8 @@ type become struct {
 	kind kind
 }
 
-// anyJoined reports whether parts of a folder became one.
-func anyJoined(parts []part) bool {
-	seen := make(map[become]bool, len(parts))
-	for _, p := range parts {
-		b := become{p.now.Name, p.at.kind}
-		if seen[b] && canJoin(b.kind) {
-			return true
-		}
-		seen[b] = true
-	}
-	return false
-}
-
-// uniqueNames joins what became the same, and numbers other files that got the same name. It
-// returns what each joined name stands for; last is the same of the commit before.
-func (r *run) uniqueNames(parts []part, last map[string]wire.ID, depth int) ([]gitobj.Entry, map[string]wire.ID, error) {
+// uniqueNames joins what became the same, and numbers other files that got the same name.
+func (r *run) uniqueNames(parts []part, depth int) ([]gitobj.Entry, error) {
 	var groups [][]part
 	index := make(map[become]int, len(parts))
 	for _, p := range parts {
@@ -438,16 +413,14 @@ func (r *run) uniqueNames(parts []part, last map[string]wire.ID, depth int) ([]g
 		index[b] = len(groups)
 		groups = append(groups, []part{p})
 	}
-	out, picked := make([]gitobj.Entry, 0, len(groups)), map[string]wire.ID{}
-	taken := make(map[string]bool, len(groups))
+	out, taken := make([]gitobj.Entry, 0, len(groups)), make(map[string]bool, len(groups))
 	for _, g := range groups {
 		e := g[0].now
 		if len(g) > 1 {
 			var err error
-			if e, err = r.joinParts(g, last[e.Name], depth); err != nil {
-				return nil, nil, err
+			if e.ID, err = r.joinParts(g, depth); err != nil {
+				return nil, err
 			}
-			picked[e.Name] = e.ID
 		}
 		for n, name := 2, e.Name; taken[e.Name]; n++ {
 			e.Name = fmt.Sprintf("%s-%d", name, n)
@@ -455,75 +428,51 @@ func (r *run) uniqueNames(parts []part, last map[string]wire.ID, depth int) ([]g
 		taken[e.Name] = true
 		out = append(out, e)
 	}
-	return out, picked, nil
+	return out, nil
 }
 
 // joinParts makes one of several that became the same. Of two nodes that hash to the same now
-// the one that was there first stays, so that no commit rewrites it; last is what stood
-// there in the commit before, if it was joined then. Of two folders all goes into one.
-func (r *run) joinParts(group []part, last wire.ID, depth int) (gitobj.Entry, error) {
-	slices.SortStableFunc(group, func(a, b part) int {
-		switch {
-		case a.old == b.old:
-			return 0
-		case a.old:
-			return -1
-		}
-		return 1
-	})
-	e := group[0].now
-	if !e.IsDir() {
-		if !last.IsZero() {
-			e.ID = last
-		}
-		return e, nil
+// the one that was there first stays, so that no commit rewrites it. Of two folders all goes
+// into one.
+func (r *run) joinParts(group []part, depth int) (wire.ID, error) {
+	if first := group[0]; !first.now.IsDir() {
+		return r.firsts[r.slotOf(first.at, first.now.Name)], nil
 	}
-	var all []part // what was there first comes first
+	var all []part
 	for _, p := range group {
 		parts, err := r.rewriteParts(p.at, depth+1)
 		if err != nil {
-			return e, err
+			return wire.ZeroID, err
 		}
 		all = append(all, parts...)
 	}
-	var err error
-	e.ID, err = r.writeFolder(group[0].at, all, r.picked[last], depth+1)
-	return e, err
+	return r.writeFolder(group[0].at, all, depth+1)
 }
 
-// noteEarlier notes which parts of a folder the commit before had, and returns what its
-// joined names stand for.
-func (r *run) noteEarlier(a at, parts []part) (map[string]wire.ID, error) {
-	if r.prev.IsZero() || r.partial {
-		return nil, nil
-	}
-	here := at{kind: root, id: r.prev, in: r.nodes.scopes.shared}
-	for part := range strings.SplitSeq(a.joinPath(), "/") {
-		entries, err := r.readEntries(here, 0)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(entries, func(e gitobj.Entry) bool { return e.Name == part && e.IsDir() })
-		if i < 0 {
-			return nil, nil
-		}
-		here = r.childOf(here, here.joinPath(), entries[i])
-	}
-	entries, err := r.readEntries(here, 0)
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]bool, len(entries))
-	for _, e := range entries {
-		names[e.Name] = true
-	}
-	for i := range parts {
-		parts[i].old = names[parts[i].was.Name]
-	}
-	return r.picked[r.memo[here.memoKeyOf()]], nil
+// slot is where the file of a node stands now.
+type slot struct {
+	in   *scope    // of the thread, or what all share
+	of   node.Hash // the record that refers to it, as it is called now
+	kind kind
+	name string
 }
 
-// placeOf is where something stands in the present commit.
-func (r *run) placeOf(path string) Place {
-	return Place{Commit: r.commit, Path: r.prefix + path}
+func (r *run) slotOf(c at, name string) slot {
+	s := slot{in: c.in.threadScope(), kind: c.kind, name: name}
+	if c.in.up != nil {
+		s.of = r.nodes.folderNow(c.in)
+	}
+	return s
+}
+
+// noteFirst notes the first file that stands somewhere: commits are rewritten oldest first.
+func (r *run) noteFirst(c at, e gitobj.Entry) {
+	if s := r.slotOf(c, e.Name); r.firsts[s].IsZero() {
+		r.firsts[s] = e.ID
+	}
+}
+
+// textAt rewrites text of the present commit.
+func (r *run) textAt(path string) textRewriter {
+	return textRewriter{r, Place{Commit: r.commit, Path: r.prefix + path}}
 }

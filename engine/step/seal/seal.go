@@ -4,6 +4,7 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (s *Sealer) Node(h node.Hash, detail bool) (node.Hash, error) {
 			swap[string(ref)] = string(f)
 		}
 	}
-	f, err := s.Add(n.Type, node.ReplaceStrings(n.Payload, swap), detail)
+	f, err := s.Add(n.Type, node.MapStrings(n.Payload, func(s string) string { return cmp.Or(swap[s], s) }), detail)
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
 	}

@@ -2,6 +2,7 @@ package purge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,6 @@ const maxKnown = 100
 // searchBranches searches the work branches, as far as they are the threads' own, and the
 // files of the default branch as they are now.
 func (p *purge) searchBranches(ctx context.Context) error {
-	remote := p.store.Remote()
 	names := map[string]bool{}
 	for _, e := range p.view.Threads() {
 		if e.Work.Branch != "" {
@@ -64,40 +64,48 @@ func (p *purge) searchBranches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := remote.List(ctx, "HEAD", "refs/heads/")
+	l, err := p.store.Remote().List(ctx, "HEAD", "refs/heads/")
 	if err != nil {
 		return fmt.Errorf("list branches: %w", err)
 	}
-	work := map[string]wire.ID{}
 	var known []wire.ID
 	if id, ok := l.Refs[l.Head]; ok {
 		known = append(known, id)
 	}
+	var work []string
 	for _, ref := range slices.Sorted(maps.Keys(l.Refs)) {
 		name := strings.TrimPrefix(ref, "refs/heads/")
 		switch {
 		case ref == p.store.Branch() || ref == l.Head:
 		case names[name] || strings.HasPrefix(name, "uwf/"):
-			work[name] = l.Refs[ref]
+			work = append(work, name)
 		case len(known) < maxKnown:
 			known = append(known, l.Refs[ref])
 		}
 	}
-	hits, err := rewrite.Search(ctx, remote, work, known, p.t.needle)
-	if err != nil {
-		return err
-	}
 	// What was merged is no longer the work branches' own.
 	if tip, ok := l.Refs[l.Head]; ok && l.Head != p.store.Branch() {
 		name := strings.TrimPrefix(l.Head, "refs/heads/")
-		merged, err := rewrite.SearchTip(ctx, remote, name, tip, p.t.needle)
-		if err != nil {
-			p.o.Notes().Printf("branch %s was not searched: %s\n", p.t.cleanText(name), p.t.cleanText(err.Error()))
+		if err := p.searchBranch(ctx, name, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1}); err != nil {
+			p.o.Notes().Printf("not searched: %s\n", p.t.cleanText(err.Error()))
 		}
-		hits = append(merged, hits...)
 	}
+	for _, name := range work {
+		err := p.searchBranch(ctx, name, wire.FetchRequest{Wants: []wire.ID{l.Refs["refs/heads/"+name]}, Haves: known})
+		if err != nil && !errors.Is(err, wire.ErrNotFound) { // deleted meanwhile
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *purge) searchBranch(ctx context.Context, name string, req wire.FetchRequest) error {
+	hits, err := rewrite.Search(ctx, p.store.Remote(), req, p.t.needle)
 	for _, h := range hits {
-		p.result.Branches = append(p.result.Branches, branchHit{p.t.cleanText(h.Branch), h.Commit.String(), h.Path})
+		p.result.Branches = append(p.result.Branches, branchHit{p.t.cleanText(name), h.Commit.String(), h.Path})
+	}
+	if err != nil {
+		return fmt.Errorf("search branch %s: %w", name, err)
 	}
 	return nil
 }
@@ -151,6 +159,7 @@ func (p *purge) checkBeforePush(ctx context.Context, plan *rewrite.Plan) ([]wire
 			p.result.Claims = append(p.result.Claims, string(t.ID))
 		}
 	}
+	p.callHook("push")
 	return out, nil
 }
 

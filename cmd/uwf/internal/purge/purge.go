@@ -202,7 +202,6 @@ func (p *purge) newRewriter() *rewrite.Rewriter {
 		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder,
 		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: findQuotes, LeaveNames: p.o.LeaveNames,
 		Verify: verifyWorkflow, Before: p.checkBeforePush, Outages: p.store.Outages(),
-		Hook: func() { p.callHook("push") },
 	}
 	if p.t.needle != nil {
 		o.Find = p.t.needle

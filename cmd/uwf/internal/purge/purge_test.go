@@ -132,6 +132,11 @@ func TestMessages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// A history that can't be read, and an error that quotes it.
+	f.store = gitcas.Open(unreadable{f.mem}, gitcas.Options{})
+	if err := f.run(f.options("", false, secret)); err == nil || !strings.Contains(err.Error(), "the history says [purged]") {
+		t.Errorf("error %v", err)
+	}
 	// A remote that refuses, and quotes what it refuses.
 	mem := f.mem
 	f.store = gitcas.Open(refusing{mem}, gitcas.Options{})
@@ -141,6 +146,16 @@ func TestMessages(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the remote takes no new history") || !strings.Contains(err.Error(), "[purged]") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// unreadable gives no history with what is in it.
+type unreadable struct{ wire.Remote }
+
+func (u unreadable) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
+	if req.Depth == 0 {
+		return nil, &wire.Error{Op: "fetch", Kind: wire.ErrUnreadable, Detail: "the history says " + secret}
+	}
+	return u.Remote.Fetch(ctx, req)
 }
 
 // refusing takes no push.
