@@ -51,6 +51,9 @@ const metaSchema = `{"type":"object","additionalProperties":false,"description":
 "$comment":{"type":"string"}
 }}`
 
+// jsonTypes are the types of JSON Schema.
+var jsonTypes = []string{"string", "number", "integer", "boolean", "object", "array", "null"}
+
 // Builtin are the nodes that every store has without keeping them: the
 // meta-schema and the schemas of JSON's seven types. Their timestamps are 0.
 // Payloads are shared; don't change them.
@@ -61,7 +64,7 @@ var builtin = sync.OnceValue(func() Map {
 	if meta, err := ParseJSON([]byte(metaSchema)); err == nil { // a constant; tests read it
 		out[MetaSchema] = Node{Type: MetaSchema, Payload: meta}
 	}
-	for _, t := range []string{"string", "number", "integer", "boolean", "object", "array", "null"} {
+	for _, t := range jsonTypes {
 		p := map[string]any{"type": t}
 		if h, err := HashOf(MetaSchema, p); err == nil {
 			out[h] = Node{Type: MetaSchema, Payload: p}

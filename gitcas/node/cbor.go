@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"sync"
 
@@ -68,15 +67,6 @@ func EncodeCBOR(v any) ([]byte, error) {
 		return nil, fmt.Errorf("set up CBOR: %w", err)
 	}
 	return m.Marshal(p)
-}
-
-// writeCBOR encodes a payload that is normal already.
-func writeCBOR(w io.Writer, v any) error {
-	m, err := canonical()
-	if err != nil {
-		return fmt.Errorf("set up CBOR: %w", err)
-	}
-	return m.NewEncoder(w).Encode(v)
 }
 
 // DecodeCBOR reads one CBOR item into a normal payload. It takes any encoding

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -20,15 +21,7 @@ const digestLen = 2 * sha256.Size
 
 // Valid reports whether d has the form of a digest.
 func (d Digest) Valid() bool {
-	if len(d) != digestLen {
-		return false
-	}
-	for i := range len(d) {
-		if c := d[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(d) == digestLen && strings.Trim(string(d), "0123456789abcdef") == ""
 }
 
 // Sum is the SHA-256 of one node's type and payload, of the same bytes as its Hash:
@@ -41,7 +34,7 @@ func (n Node) Sum() (Digest, error) {
 // Identify is Hash and Sum, of one encoding.
 func (n Node) Identify() (Hash, Digest, error) {
 	if !n.Type.Valid() {
-		return "", "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clipText(string(n.Type), 40))
+		return "", "", fmt.Errorf("hash a payload: type: %w: %.40q", ErrInvalidHash, string(n.Type))
 	}
 	b, err := EncodeCBOR(n.Payload)
 	if err != nil {

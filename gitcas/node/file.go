@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/text"
@@ -16,39 +18,36 @@ import (
 // type, payload, timestamp, the payload's keys in the order of its canonical
 // CBOR, and a newline at the end. Equal nodes give equal bytes.
 func EncodeFile(n Node) ([]byte, error) {
-	p, room, err := checkWritable(n)
+	fields, err := n.toFields()
 	if err != nil {
 		return nil, err
 	}
-	b := append(make([]byte, 0, room), "{\n  \"type\": \""...)
-	b = append(b, n.Type...)
-	b = append(b, "\",\n  \"payload\": "...)
-	b = appendJSON(b, p, 1)
-	b = append(b, ",\n  \"timestamp\": "...)
-	b = strconv.AppendInt(b, n.Timestamp, 10)
-	b = append(b, "\n}\n"...)
+	return checkLength(append(appendJSON(nil, fields, 0), '\n'))
+}
+
+func checkLength(b []byte) ([]byte, error) {
 	if len(b) > MaxFile {
 		return nil, fmt.Errorf("write a node: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
 	}
 	return b, nil
 }
 
-// checkWritable checks a node that is to be written; room is a guess at its size that
-// mostly saves growing.
-func checkWritable(n Node) (payload any, room int, err error) {
+// toFields is the object that is written of a node.
+func (n Node) toFields() (map[string]any, error) {
 	if !n.Type.Valid() {
-		return nil, 0, fmt.Errorf("write a node: type: %w: %q", ErrInvalidHash, clipText(string(n.Type), 40))
+		return nil, fmt.Errorf("write a node: type: %w: %.40q", ErrInvalidHash, string(n.Type))
 	}
 	if n.Timestamp < 0 || n.Timestamp > maxInt {
-		return nil, 0, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
+		return nil, fmt.Errorf("write a node: %w: timestamp %d", ErrPayload, n.Timestamp)
 	}
 	// Within what a file, or a line of several nodes, has around the payload: what is
 	// written can be read.
 	z := normalizer{values: 5, size: len("hash"+"of"+"type"+"payload"+"timestamp") + 3*HashLen}
-	if payload, _, err = z.normalizeValue(n.Payload, 1); err != nil {
-		return nil, 0, fmt.Errorf("write a node: %w", err)
+	payload, _, err := z.normalizeValue(n.Payload, 1)
+	if err != nil {
+		return nil, fmt.Errorf("write a node: %w", err)
 	}
-	return payload, z.size + z.size/8 + 32*z.values + 128, nil
+	return map[string]any{"type": string(n.Type), "payload": payload, "timestamp": n.Timestamp}, nil
 }
 
 // EncodeLine is a node with its hash on one line, for files of many nodes: JSON
@@ -56,46 +55,31 @@ func checkWritable(n Node) (payload any, room int, err error) {
 // the record that refers to it, left out where it is empty.
 func EncodeLine(h, of Hash, n Node) ([]byte, error) {
 	if !h.Valid() || of != "" && !of.Valid() {
-		return nil, fmt.Errorf("write a node: %w: %q", ErrInvalidHash, clipText(string(h), 40))
+		return nil, fmt.Errorf("write a node: %w: %.40q", ErrInvalidHash, string(h))
 	}
-	p, room, err := checkWritable(n)
+	fields, err := n.toFields()
 	if err != nil {
 		return nil, err
 	}
-	b := append(make([]byte, 0, room), `{"hash":"`...)
-	b = append(b, h...)
+	b := fmt.Appendf(nil, `{"hash":"%s",`, h)
 	if of != "" {
-		b = append(b, `","of":"`...)
-		b = append(b, of...)
+		b = fmt.Appendf(b, `"of":"%s",`, of)
 	}
-	b = append(b, `","type":"`...)
-	b = append(b, n.Type...)
-	b = append(b, `","payload":`...)
-	b = appendJSON(b, p, oneLine)
-	b = append(b, `,"timestamp":`...)
-	b = strconv.AppendInt(b, n.Timestamp, 10)
-	b = append(b, "}\n"...)
-	if len(b) > MaxFile {
-		return nil, fmt.Errorf("write a node: %w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
-	}
-	return b, nil
+	b = append(b, appendJSON(nil, fields, oneLine)[1:]...)
+	return checkLength(append(b, '\n'))
 }
 
 // DecodeLine reads what EncodeLine writes. The hash is the one that the line
 // says: the caller compares.
 func DecodeLine(b []byte) (h, of Hash, n Node, err error) {
-	v, err := ParseJSON(b)
+	m, err := parseFields(b)
 	if err != nil {
-		return "", "", Node{}, fmt.Errorf("read a node: %w", err)
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return "", "", Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
+		return "", "", Node{}, err
 	}
 	text, _ := m["hash"].(string)
 	record, placed := m["of"].(string)
 	if h, of = Hash(text), Hash(record); !h.Valid() || placed && !of.Valid() {
-		return "", "", Node{}, fmt.Errorf("read a node: hash: %w: %q", ErrInvalidHash, clipText(text, 40))
+		return "", "", Node{}, fmt.Errorf("read a node: hash: %w: %.40q", ErrInvalidHash, text)
 	}
 	delete(m, "hash")
 	if placed {
@@ -109,15 +93,23 @@ func DecodeLine(b []byte) (h, of Hash, n Node, err error) {
 // these three keys and no other. It doesn't know which hash the file should have:
 // the caller compares.
 func DecodeFile(b []byte) (Node, error) {
+	m, err := parseFields(b)
+	if err != nil {
+		return Node{}, err
+	}
+	return fromFields(m)
+}
+
+func parseFields(b []byte) (map[string]any, error) {
 	v, err := ParseJSON(b)
 	if err != nil {
-		return Node{}, fmt.Errorf("read a node: %w", err)
+		return nil, fmt.Errorf("read a node: %w", err)
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return Node{}, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
+		return nil, fmt.Errorf("read a node: %w: an object is expected", ErrPayload)
 	}
-	return fromFields(m)
+	return m, nil
 }
 
 // fromFields makes a node of an object with exactly its three fields.
@@ -127,7 +119,7 @@ func fromFields(m map[string]any) (Node, error) {
 	payload, has := m["payload"]
 	switch {
 	case !Hash(typ).Valid():
-		return Node{}, fmt.Errorf("read a node: type: %w: %q", ErrInvalidHash, clipText(typ, 40))
+		return Node{}, fmt.Errorf("read a node: type: %w: %.40q", ErrInvalidHash, typ)
 	case !isInt || at < 0:
 		return Node{}, fmt.Errorf("read a node: %w: timestamp must be a whole number of milliseconds", ErrPayload)
 	case !has:
@@ -214,24 +206,15 @@ func appendNewline(b []byte, depth int) []byte {
 	if depth == oneLine {
 		return b
 	}
-	b = append(b, '\n')
-	for range depth {
-		b = append(b, "  "...)
-	}
-	return b
+	return append(append(b, '\n'), strings.Repeat("  ", depth)...)
 }
 
 // canonicalKeys sorts keys bytewise by their CBOR encoding. That begins with the
 // length, so it is: shorter keys first, equal lengths by bytes.
 func canonicalKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
-	return keys
 }
 
 // appendFloat writes a number as JavaScript does, so that files of both systems

@@ -169,7 +169,7 @@ func (g *guard) noteUnknown(path, key string) {
 	case "$schema":
 		g.addProblem(path, "leave this key out: there is one dialect")
 	default:
-		g.addProblem(path, "unknown keyword %q", clipText(key, 40))
+		g.addProblem(path, "unknown keyword %.40q", key)
 	}
 }
 
@@ -214,19 +214,13 @@ func (g *guard) checkTypes(path string, v any) {
 	if len(list) == 0 {
 		g.addProblem(path, "must name at least one type")
 	}
-	var seen []any
 	for _, t := range list {
-		switch t {
-		case "string", "number", "integer", "boolean", "object", "array", "null":
-		default:
-			g.addProblem(path, "must be one of string, number, integer, boolean, object, array, null, or a list of these")
+		if name, _ := t.(string); !slices.Contains(jsonTypes, name) {
+			g.addProblem(path, "must be one of %s, or a list of these", strings.Join(jsonTypes, ", "))
 			return
 		}
-		if slices.Contains(seen, t) {
-			g.addProblem(path, "names %s twice", t)
-		}
-		seen = append(seen, t)
 	}
+	g.checkDistinct(path, list)
 }
 
 func (g *guard) checkRequired(path string, v any) {
@@ -235,30 +229,27 @@ func (g *guard) checkRequired(path string, v any) {
 		g.addProblem(path, "must be a list of strings, not %s", kindOf(v))
 		return
 	}
-	seen := make(map[string]bool, len(list))
 	for i, e := range list {
-		s, ok := e.(string)
-		switch {
-		case !ok:
-			g.addProblem(path+"/"+strconv.Itoa(i), "must be a string, not %s", kindOf(e))
-		case seen[s]:
-			g.addProblem(path+"/"+strconv.Itoa(i), "%q stands twice", clipText(s, 40))
-		}
-		seen[s] = true
+		g.checkKind(path+"/"+strconv.Itoa(i), e, "a string")
 	}
+	g.checkDistinct(path, list)
 }
 
 func (g *guard) checkEnum(path string, v any) {
 	list, _ := v.([]any)
 	if len(list) == 0 {
 		g.addProblem(path, "must be a list with at least one value")
-		return
 	}
+	g.checkDistinct(path, list)
+}
+
+// checkDistinct refuses values that stand in a list twice.
+func (g *guard) checkDistinct(path string, list []any) {
 	seen := make(map[string]bool, len(list))
 	for i, e := range list {
-		key := string(appendJSON(nil, e, 0))
+		key := string(appendJSON(nil, e, oneLine))
 		if seen[key] {
-			g.addProblem(path+"/"+strconv.Itoa(i), "%s stands twice", clipText(key, 40))
+			g.addProblem(path+"/"+strconv.Itoa(i), "%.40s stands twice", key)
 		}
 		seen[key] = true
 	}

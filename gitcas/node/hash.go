@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -20,7 +21,7 @@ const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // letters that Crockford's alphabet leaves out, are refused.
 func ParseHash(s string) (Hash, error) {
 	if !Hash(s).Valid() {
-		return "", fmt.Errorf("%w: %q", ErrInvalidHash, clipText(s, 40))
+		return "", fmt.Errorf("%w: %.40q", ErrInvalidHash, s)
 	}
 	return Hash(s), nil
 }
@@ -29,47 +30,16 @@ func ParseHash(s string) (Hash, error) {
 // character of an address that a payload can have is 0-F, as 13 characters hold
 // 65 bits; the peers' format allows all 32, so Valid does too.
 func (h Hash) Valid() bool {
-	if len(h) != HashLen {
-		return false
-	}
-	for i := range HashLen {
-		if !isCrockford(h[i]) {
-			return false
-		}
-	}
-	return true
+	return len(h) == HashLen && strings.Trim(string(h), crockford) == ""
 }
 
 // String is the address as text.
 func (h Hash) String() string { return string(h) }
 
-func isCrockford(c byte) bool {
-	switch {
-	case c >= '0' && c <= '9':
-		return true
-	case c < 'A' || c > 'Z':
-		return false
-	}
-	return c != 'I' && c != 'L' && c != 'O' && c != 'U'
-}
-
 // HashOf is the content address of a payload under a type: base32 of
-// XXH64(seed 0, ASCII(type) ++ CBOR(payload)).
-func HashOf(typ Hash, payload any) (Hash, error) {
-	if !typ.Valid() {
-		return "", fmt.Errorf("hash a payload: type: %w: %q", ErrInvalidHash, clipText(string(typ), 40))
-	}
-	p, err := Normalize(payload)
-	if err != nil {
-		return "", fmt.Errorf("hash a payload: %w", err)
-	}
-	d := xxhash.New()
-	_, _ = d.WriteString(string(typ)) // a digest takes everything
-	if err := writeCBOR(d, p); err != nil {
-		return "", fmt.Errorf("hash a payload: %w", err)
-	}
-	return encodeBase32(d.Sum64()), nil
-}
+// XXH64(seed 0, ASCII(type) ++ CBOR(payload)). The meta-schema is hashed without a type
+// prefix, as it is its own type.
+func HashOf(typ Hash, payload any) (Hash, error) { return Node{Type: typ, Payload: payload}.Hash() }
 
 // SelfHash is the content address of a payload that is its own type: base32 of
 // XXH64(seed 0, CBOR(payload)). Only the meta-schema is one.
@@ -90,12 +60,4 @@ func encodeBase32(u uint64) Hash {
 		u >>= 5
 	}
 	return Hash(b[:])
-}
-
-// clipText shortens foreign text for an error message.
-func clipText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n] + "…"
 }

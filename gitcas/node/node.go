@@ -53,12 +53,8 @@ func New(typ Hash, payload any, at time.Time) (Node, Hash, error) {
 	return n, h, nil
 }
 
-// Hash is the node's content address. The meta-schema is hashed without a type
-// prefix, as it is its own type; every other node by HashOf.
+// Hash is the node's content address, see HashOf.
 func (n Node) Hash() (Hash, error) {
-	if n.Type != MetaSchema {
-		return HashOf(n.Type, n.Payload)
-	}
 	h, _, err := n.Identify()
 	return h, err
 }

@@ -34,7 +34,7 @@ func ParsePin(s string) (Pin, error) {
 		return Pin{}, err
 	}
 	if pinned && !Digest(digest).Valid() {
-		return Pin{}, fmt.Errorf("%w: %q", ErrInvalidPin, clipText(s, 100))
+		return Pin{}, fmt.Errorf("%w: %.100q", ErrInvalidPin, s)
 	}
 	return Pin{Hash: h, Digest: Digest(digest)}, nil
 }

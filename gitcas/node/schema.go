@@ -132,89 +132,67 @@ func translateSchema(v any) any {
 	for k, e := range m {
 		switch k {
 		case "title", "description", "$comment", "default", "examples", "readOnly", "writeOnly", "deprecated", "format":
-		case "const", "enum", "type", "required", "pattern", "uniqueItems":
-			out[k] = libraryForm(e)
-		case "properties", "patternProperties":
-			out[k] = translateMap(e)
-		case "anyOf", "oneOf", "allOf":
-			out[k] = translateList(e)
+		case "properties", "patternProperties", "anyOf", "oneOf", "allOf":
+			out[k] = translateAll(e)
 		case "items", "contains", "propertyNames", "not", "if", "then", "else", "additionalProperties":
 			out[k] = translateSchema(e)
-		default: // numbers
+		default: // values
 			out[k] = libraryForm(e)
 		}
 	}
 	if isRefFormat(m["format"]) {
-		ref := map[string]any{"pattern": hashPattern}
-		if _, taken := out["pattern"]; !taken {
-			out["pattern"] = hashPattern
-		} else if all, ok := out["allOf"].([]any); ok {
-			out["allOf"] = append(all, ref)
+		if _, taken := out["pattern"]; taken {
+			all, _ := out["allOf"].([]any)
+			out["allOf"] = append(all, map[string]any{"pattern": hashPattern})
 		} else {
-			out["allOf"] = []any{ref}
+			out["pattern"] = hashPattern
 		}
 	}
 	return out
 }
 
-func translateMap(v any) any {
-	m, _ := v.(map[string]any)
-	out := make(map[string]any, len(m))
-	for k, e := range m {
-		out[k] = translateSchema(e)
+// translateAll is translateSchema of each of a list, or of an object's values.
+func translateAll(v any) any {
+	switch x := v.(type) {
+	case []any:
+		out := make([]any, len(x))
+		for i, e := range x {
+			out[i] = translateSchema(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(x))
+		for k, e := range x {
+			out[k] = translateSchema(e)
+		}
+		return out
 	}
-	return out
-}
-
-func translateList(v any) any {
-	list, _ := v.([]any)
-	out := make([]any, len(list))
-	for i, e := range list {
-		out[i] = translateSchema(e)
-	}
-	return out
+	return v
 }
 
 func isRefFormat(v any) bool { return v == "ocas_ref" || v == "cas_ref" }
 
 // libraryForm copies what holds numbers: the library takes json.Number alone.
 func libraryForm(v any) any {
-	out, _ := withNumbers(v)
-	return out
-}
-
-func withNumbers(v any) (any, bool) {
 	switch x := v.(type) {
 	case int64:
-		return json.Number(strconv.FormatInt(x, 10)), true
+		return json.Number(strconv.FormatInt(x, 10))
 	case float64:
-		return json.Number(strconv.FormatFloat(x, 'g', -1, 64)), true
+		return json.Number(strconv.FormatFloat(x, 'g', -1, 64))
 	case []any:
-		var out []any
+		out := make([]any, len(x))
 		for i, e := range x {
-			n, changed := withNumbers(e)
-			if changed && out == nil {
-				out = slices.Clone(x)
-			}
-			if out != nil {
-				out[i] = n
-			}
+			out[i] = libraryForm(e)
 		}
-		if out != nil {
-			return out, true
-		}
+		return out
 	case map[string]any:
 		out := make(map[string]any, len(x))
-		changed := false
 		for k, e := range x {
-			n, c := withNumbers(e)
-			out[k], changed = n, changed || c
+			out[k] = libraryForm(e)
 		}
-		if changed {
-			return out, true
-		}
+		return out
 	}
-	return v, false
+	return v
 }
 
 // errRefused is what a schema gets that tries to load another document. The

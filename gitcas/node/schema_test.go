@@ -41,7 +41,7 @@ func TestCheckSchema(t *testing.T) {
 		{`{"propertys":{}}`, `unknown keyword "propertys"`},
 		{`{"type":"text"}`, "/type: must be one of string"},
 		{`{"type":[]}`, "/type: must name at least one"},
-		{`{"type":["string","string"]}`, "/type: names string twice"},
+		{`{"type":["string","string"]}`, "/type/1: \"string\" stands twice"},
 		{`{"type":[["string"]]}`, "/type: must be one of"},
 		{`{"type":[{"a":1},{"a":1}]}`, "/type: must be one of"},
 		{`{"type":null}`, "/type: must be one of"},

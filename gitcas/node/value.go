@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Limits of one payload. They keep a hostile node from costing more than a few
@@ -47,6 +49,7 @@ func Normalize(v any) (any, error) {
 // normalizer counts what it has seen, against the limits.
 type normalizer struct {
 	values, size int
+	members      int // of all objects
 }
 
 func (z *normalizer) countValues(values, size, depth int) error {
@@ -122,6 +125,7 @@ func (z *normalizer) normalizeObject(x map[string]any, depth int) (any, bool, er
 	if x == nil {
 		return map[string]any{}, true, nil
 	}
+	z.members += len(x)
 	var out map[string]any
 	for k, e := range x {
 		key := validText(k)
@@ -136,7 +140,7 @@ func (z *normalizer) normalizeObject(x map[string]any, depth int) (any, bool, er
 		if key != k {
 			delete(out, k)
 			if _, twice := out[key]; twice {
-				return nil, false, fmt.Errorf("%w: two keys are both %q once invalid characters are replaced", ErrPayload, clipText(key, 40))
+				return nil, false, fmt.Errorf("%w: two keys are both %.40q once invalid characters are replaced", ErrPayload, key)
 			}
 		}
 		if out != nil {
@@ -208,10 +212,13 @@ func normalFloat(f float64) (any, error) {
 	return f, nil
 }
 
+// jsonNumber is JSON's grammar of numbers.
+var jsonNumber = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
 // parseNumber reads a number by JSON's grammar.
 func parseNumber(s string) (any, error) {
-	if !isJSONNumber(s) {
-		return nil, fmt.Errorf("%w: number %q", ErrPayload, clipText(s, 40))
+	if !jsonNumber.MatchString(s) {
+		return nil, fmt.Errorf("%w: number %.40q", ErrPayload, s)
 	}
 	if len(s) < 19 {
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil && i >= -maxInt && i <= maxInt {
@@ -220,46 +227,9 @@ func parseNumber(s string) (any, error) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: number %s is beyond the range of a double", ErrPayload, clipText(s, 40))
+		return nil, fmt.Errorf("%w: number %.40s is beyond the range of a double", ErrPayload, s)
 	}
 	return normalFloat(f)
-}
-
-func isJSONNumber(s string) bool {
-	s = strings.TrimPrefix(s, "-")
-	switch {
-	case s == "" || s[0] < '0' || s[0] > '9':
-		return false
-	case s[0] == '0':
-		s = s[1:]
-	default:
-		s = trimDigits(s)
-	}
-	if rest, ok := strings.CutPrefix(s, "."); ok {
-		s = trimDigits(rest)
-		if len(s) == len(rest) {
-			return false
-		}
-	}
-	if s != "" && (s[0] == 'e' || s[0] == 'E') {
-		rest := s[1:]
-		if rest != "" && (rest[0] == '+' || rest[0] == '-') {
-			rest = rest[1:]
-		}
-		s = trimDigits(rest)
-		if len(s) == len(rest) {
-			return false
-		}
-	}
-	return s == ""
-}
-
-func trimDigits(s string) string {
-	i := 0
-	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-		i++
-	}
-	return s[i:]
 }
 
 // validText replaces what is no valid UTF-8 by U+FFFD: one for a surrogate
