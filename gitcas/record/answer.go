@@ -15,13 +15,13 @@ const (
 
 // Word is what one person said to a thread.
 type Word struct {
-	Do   string // DoResume or DoPoke
-	Role string // whom it was said to
+	Do   string `payload:"do"`   // DoResume or DoPoke
+	Role string `payload:"role"` // whom it was said to
 	// Question is what a role had asked; empty: none had.
-	Question string
-	Text     string // may be empty: it was only let go on
-	By       *By    // nil: nobody knows
-	AtMs     int64  // milliseconds since 1970
+	Question string `payload:"question,optional"`
+	Text     string `payload:"text"`        // may be empty: it was only let go on
+	By       *By    `payload:"by,optional"` // nil: nobody knows
+	AtMs     int64  `payload:"atMs"`        // milliseconds since 1970
 }
 
 // Did is what somebody did with a word, as it is shown.
@@ -37,42 +37,23 @@ func (w Word) Did() string {
 
 // Answer is what people said to a thread between two steps, the oldest first. It has at
 // least one word, and at most MaxWords.
-type Answer struct{ Words []Word }
+type Answer struct {
+	Words []Word `payload:"words"`
+}
 
 // MaxWords is how often a thread can be spoken to without a step.
 const MaxWords = 100
 
 // Node makes the node, see Start.Node for at.
 func (a Answer) Node(at time.Time) (node.Node, node.Hash, error) {
-	list := make([]any, len(a.Words))
-	for i, w := range a.Words {
-		p := map[string]any{"do": w.Do, "role": w.Role, "text": w.Text, "atMs": w.AtMs}
-		if w.Question != "" {
-			p["question"] = w.Question
-		}
-		if w.By != nil {
-			p["by"] = w.By.toPayload()
-		}
-		list[i] = p
-	}
-	return node.New(AnswerSchema, map[string]any{"words": list}, at)
+	return newRecord(AnswerSchema, "", a, at)
 }
 
 // ParseAnswer reads an answer, see ParseStart.
-func ParseAnswer(n node.Node) (Answer, error) {
-	r := openNode("Answer", n, n.Type == AnswerSchema)
-	v, _ := r.takeField("words")
-	list, _ := v.([]any)
-	r.checkField(len(list) > 0 && len(list) <= MaxWords, "words", fmt.Sprintf("a list of 1 to %d words", MaxWords))
-	a := Answer{Words: make([]Word, 0, len(list))}
-	for _, e := range list {
-		m, ok := e.(map[string]any)
-		r.checkField(ok, "words", "a list of objects")
-		w := &reader{what: "word of an Answer", m: m}
-		a.Words = append(a.Words, Word{
-			Do: w.readText("do"), Role: w.readText("role"), Question: w.optionalText("question"), Text: w.readText("text"), By: w.readBy(), AtMs: w.readInteger("atMs"),
-		})
-		r.takeComplaint(w)
+func ParseAnswer(n node.Node) (a Answer, err error) {
+	err = readRecord("Answer", n, n.Type == AnswerSchema, false, &a)
+	if err == nil && (len(a.Words) == 0 || len(a.Words) > MaxWords) {
+		err = fmt.Errorf("%w: words of an Answer must be a list of 1 to %d words", ErrNotRecord, MaxWords)
 	}
-	return a, r.firstComplaint()
+	return a, err
 }

@@ -118,34 +118,3 @@ func (b By) Same(o By) (same, ok bool) {
 	}
 	return strings.EqualFold(b.Login, o.Login), true
 }
-
-// toPayload is the field of a node.
-func (b By) toPayload() map[string]any {
-	p := map[string]any{"kind": b.Kind}
-	for field, text := range map[string]string{"login": b.Login, "url": b.URL, "name": b.Name} {
-		if text != "" {
-			p[field] = text
-		}
-	}
-	if b.ID != 0 {
-		p["id"] = b.ID
-	}
-	return p
-}
-
-// readBy reads the field "by", which may be missing.
-func (r *reader) readBy() *By {
-	if !r.hasField("by") {
-		return nil
-	}
-	o := r.readObject("by")
-	b := &By{Kind: o.readText("kind"), Login: o.optionalText("login"), URL: o.optionalText("url"), Name: o.optionalText("name")}
-	if o.hasField("id") {
-		b.ID = o.readInteger("id")
-	}
-	r.takeComplaint(o)
-	if err := b.Check(); err != nil && r.err == nil {
-		r.err = fmt.Errorf("%w: by of a %s: %w", ErrNotRecord, r.what, err)
-	}
-	return b
-}

@@ -116,10 +116,10 @@ func TestAnswer(t *testing.T) {
 		want    string
 	}{
 		"no object":      {"yes", "must be an object"},
-		"no words":       {map[string]any{}, "words of an Answer must be a list of 1 to 100 words"},
+		"no words":       {map[string]any{}, "words of an Answer must be a list"},
 		"none":           {map[string]any{"words": []any{}}, "must be a list of 1 to 100 words"},
 		"too many":       {map[string]any{"words": many}, "must be a list of 1 to 100 words"},
-		"no list":        {map[string]any{"words": word()}, "must be a list of 1 to 100 words"},
+		"no list":        {map[string]any{"words": word()}, "words of an Answer must be a list"},
 		"no objects":     {map[string]any{"words": []any{"yes"}}, "must be a list of objects"},
 		"more":           {map[string]any{"words": []any{word()}, "x": "y"}, "unknown fields"},
 		"more in a word": {map[string]any{"words": []any{with("x", "y")}}, "unknown fields"},

@@ -1,7 +1,8 @@
 package record
 
 import (
-	"time"
+	"fmt"
+	"reflect"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -36,76 +37,52 @@ type PatchFile struct {
 	Lines []string
 }
 
-// Node makes the node, see Start.Node for at.
-func (p Patch) Node(at time.Time) (node.Node, node.Hash, error) {
-	return node.New(PatchSchema, p.Payload(), at)
+// patch is a Patch as its node has it: lines are counted, or not there.
+type patch struct {
+	Base  string      `payload:"base"`
+	Files []patchFile `payload:"files"`
+	More  int         `payload:"more,optional"`
+	Diff  string      `payload:"diff,optional"`
 }
 
-// Payload is what the node holds.
+type patchFile struct {
+	Path    string   `payload:"path"`
+	Change  string   `payload:"change" oneof:"added modified deleted"`
+	Added   *int     `payload:"added,optional"`
+	Removed *int     `payload:"removed,optional"`
+	Lines   []string `payload:"lines,optional"`
+}
+
+// Payload is what the node of the patch holds.
 func (p Patch) Payload() map[string]any {
-	files := make([]any, len(p.Files))
-	for i, f := range p.Files {
-		m := map[string]any{"path": f.Path, "change": f.Change}
+	out := patch{Base: p.Base, More: p.More, Diff: p.Diff}
+	for _, f := range p.Files {
+		file := patchFile{Path: f.Path, Change: f.Change, Lines: f.Lines}
 		if f.Counted {
-			m["added"], m["removed"] = int64(f.Added), int64(f.Removed)
+			file.Added, file.Removed = &f.Added, &f.Removed
 		}
-		if len(f.Lines) > 0 {
-			lines := make([]any, len(f.Lines))
-			for j, l := range f.Lines {
-				lines[j] = l
-			}
-			m["lines"] = lines
-		}
-		files[i] = m
+		out.Files = append(out.Files, file)
 	}
-	out := map[string]any{"base": p.Base, "files": files}
-	if p.More > 0 {
-		out["more"] = int64(p.More)
-	}
-	if p.Diff != "" {
-		out["diff"] = p.Diff
-	}
-	return out
+	m, _ := toPayload(reflect.ValueOf(out))
+	return m
 }
 
 // ParsePatch reads a patch, see ParseStart.
 func ParsePatch(n node.Node) (Patch, error) {
-	r := openNode("Patch", n, n.Type == PatchSchema)
-	p := Patch{Base: r.readText("base"), Diff: r.optionalText("diff")}
-	if r.hasField("more") {
-		p.More = int(r.readInteger("more"))
+	var in patch
+	if err := readRecord("Patch", n, n.Type == PatchSchema, false, &in); err != nil {
+		return Patch{}, err
 	}
-	v, _ := r.takeField("files")
-	list, ok := v.([]any)
-	r.checkField(ok, "files", "a list")
-	for _, e := range list {
-		m, _ := e.(map[string]any)
-		o := &reader{what: "file of a Patch", m: m}
-		f := PatchFile{Path: o.readText("path"), Change: o.readText("change")}
-		o.checkField(f.Change == FileAdded || f.Change == FileModified || f.Change == FileDeleted, "change", "added, modified or deleted")
-		if f.Counted = o.hasField("added") && o.hasField("removed"); f.Counted {
-			f.Added, f.Removed = int(o.readInteger("added")), int(o.readInteger("removed"))
+	p := Patch{Base: in.Base, More: in.More, Diff: in.Diff}
+	for _, f := range in.Files {
+		file := PatchFile{Path: f.Path, Change: f.Change, Counted: f.Added != nil, Lines: f.Lines}
+		if (f.Added == nil) != (f.Removed == nil) {
+			return Patch{}, fmt.Errorf("%w: a file of a Patch has lines added or removed, and does not say which", ErrNotRecord)
 		}
-		f.Lines = o.readTexts("lines")
-		p.Files = append(p.Files, f)
-		r.takeComplaint(o)
+		if file.Counted {
+			file.Added, file.Removed = *f.Added, *f.Removed
+		}
+		p.Files = append(p.Files, file)
 	}
-	return p, r.firstComplaint()
-}
-
-// readTexts reads a list of texts that may be missing.
-func (r *reader) readTexts(field string) []string {
-	if !r.hasField(field) {
-		return nil
-	}
-	v, _ := r.takeField(field)
-	list, ok := v.([]any)
-	r.checkField(ok, field, "a list of texts")
-	out := make([]string, 0, len(list))
-	for _, e := range list {
-		s, ok := e.(string)
-		r.checkField(ok, field, "a list of texts")
-		out = append(out, s)
-	}
-	return out
+	return p, nil
 }

@@ -15,7 +15,7 @@ func TestPatch(t *testing.T) {
 		}},
 		"with lines": {More: 7, Files: []PatchFile{{Path: "x", Change: FileAdded, Counted: true, Added: 1, Lines: []string{"0123456789abcdef"}}}},
 	} {
-		n := made(t, PatchSchema)(p.Node(at))
+		n := made(t, PatchSchema)(node.New(PatchSchema, p.Payload(), at))
 		if got, err := ParsePatch(n); err != nil || !reflect.DeepEqual(got, p) {
 			t.Errorf("%s: read back as %+v, %v", name, got, err)
 		}
@@ -40,11 +40,11 @@ func TestParsePatchRefuses(t *testing.T) {
 		"more no number":   {map[string]any{"base": "", "files": []any{}, "more": "7"}, "more of a Patch must be a whole number"},
 		"diff no text":     {map[string]any{"base": "", "files": []any{}, "diff": nil}, "diff of a Patch must be a string"},
 		"unknown field":    {map[string]any{"base": "", "files": []any{}, "x": "y"}, "unknown fields"},
-		"file no object":   {map[string]any{"base": "", "files": []any{"x"}}, "path of a file of a Patch must be a string"},
+		"file no object":   {map[string]any{"base": "", "files": []any{"x"}}, "files of a Patch must be a list of objects"},
 		"another change":   {with("change", "renamed"), "change of a file of a Patch must be added, modified or deleted"},
-		"added alone":      {with("added", "1"), "unknown fields"},
-		"lines no list":    {with("lines", "x"), "lines of a file of a Patch must be a list of texts"},
-		"lines no texts":   {with("lines", []any{int64(1)}), "lines of a file of a Patch must be a list of texts"},
+		"added alone":      {with("added", "1"), "added of a file of a Patch must be a whole number"},
+		"lines no list":    {with("lines", "x"), "lines of a file of a Patch must be a list"},
+		"lines no texts":   {with("lines", []any{int64(1)}), "lines of a file of a Patch must be a string"},
 		"unknown in files": {with("x", "y"), "unknown fields"},
 	} {
 		n := node.Node{Type: PatchSchema, Payload: c.payload}
@@ -54,6 +54,10 @@ func TestParsePatchRefuses(t *testing.T) {
 		if err := node.Check(node.Map(Schemas()), n); err == nil {
 			t.Errorf("%s: the schema accepts it", name)
 		}
+	}
+	alone := node.Node{Type: PatchSchema, Payload: with("added", int64(1))}
+	if _, err := ParsePatch(alone); err == nil || !strings.Contains(err.Error(), "does not say which") {
+		t.Errorf("lines added, and none said to be removed: %v", err)
 	}
 	if _, err := ParsePatch(node.Node{Type: node.String, Payload: "x"}); err == nil {
 		t.Error("a string is no patch")

@@ -189,7 +189,7 @@ func made(t *testing.T, typ node.Hash) func(node.Node, node.Hash, error) node.No
 func TestOutputs(t *testing.T) {
 	made(t, ErrorOutputSchema)(ErrorOutput{Error: "it broke", Phase: "agent"}.Node(at))
 	made(t, ErrorOutputSchema)(ErrorOutput{Error: "it broke"}.Node(at))
-	made(t, SuspendOutputSchema)(SuspendOutput{Reason: "which colour?"}.Node(at))
+	made(t, SuspendOutputSchema)(node.New(SuspendOutputSchema, map[string]any{"$status": "$SUSPEND", "reason": "which colour?"}, at))
 }
 
 // The parsers read what is on a branch that anyone may have written to: whatever

@@ -1,16 +1,38 @@
 package record
 
-import "github.com/united-workforce/uwf/gitcas/node"
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
 
 // StartDigests are the digests of what a StartNode refers to, by its fields.
-type StartDigests struct{ Workflow node.Digest }
+type StartDigests struct {
+	Workflow node.Digest `payload:"workflow"`
+}
 
 // StepDigests are the digests of what a StepNode refers to, by its fields. Start is
 // that of a first step alone: in any other it is in the step before, whose digest is
 // Prev. Those of fields that the step doesn't have are empty.
 type StepDigests struct {
-	Start, Prev, Output, Detail, AssembledPrompt, Body, Answer, Patch node.Digest
-	PreviousAttempts                                                  []node.Digest
+	Start            node.Digest   `payload:"start,optional"`
+	Prev             node.Digest   `payload:"prev,optional"`
+	Output           node.Digest   `payload:"output"`
+	Detail           node.Digest   `payload:"detail"`
+	AssembledPrompt  node.Digest   `payload:"assembledPrompt,optional"`
+	Body             node.Digest   `payload:"body,optional"`
+	Answer           node.Digest   `payload:"answer,optional"`
+	Patch            node.Digest   `payload:"patch,optional"`
+	PreviousAttempts []node.Digest `payload:"previousAttempts,optional"`
+}
+
+// digestOf is where the digest of a field of one node is.
+func (d *StepDigests) digestOf(field string) *node.Digest {
+	return map[string]*node.Digest{
+		"start": &d.Start, "prev": &d.Prev, "output": &d.Output, "detail": &d.Detail,
+		"assembledPrompt": &d.AssembledPrompt, "body": &d.Body, "answer": &d.Answer, "patch": &d.Patch,
+	}[field]
 }
 
 // Target says where on the state branch a reference of a record leads.
@@ -47,19 +69,19 @@ func (s Step) Refs() []Ref {
 	if s.Digests != nil {
 		d = *s.Digests
 	}
-	out := []Ref{{"start", ToRecord, s.Start, d.Start}}
-	maybe := func(field string, to Target, h *node.Hash, digest node.Digest) {
-		if h != nil {
-			out = append(out, Ref{field, to, *h, digest})
+	var out []Ref
+	for _, r := range []struct {
+		field string
+		to    Target
+		hash  *node.Hash
+	}{
+		{"start", ToRecord, &s.Start}, {"prev", ToRecord, s.Prev}, {"output", ToOwn, &s.Output}, {"body", ToOwn, s.Body}, {"detail", ToDetail, &s.Detail},
+		{"assembledPrompt", ToDetail, s.AssembledPrompt}, {"answer", ToOwn, s.Answer}, {"patch", ToDetail, s.Patch},
+	} {
+		if r.hash != nil {
+			out = append(out, Ref{r.field, r.to, *r.hash, *d.digestOf(r.field)})
 		}
 	}
-	maybe("prev", ToRecord, s.Prev, d.Prev)
-	out = append(out, Ref{"output", ToOwn, s.Output, d.Output})
-	maybe("body", ToOwn, s.Body, d.Body)
-	out = append(out, Ref{"detail", ToDetail, s.Detail, d.Detail})
-	maybe("assembledPrompt", ToDetail, s.AssembledPrompt, d.AssembledPrompt)
-	maybe("answer", ToOwn, s.Answer, d.Answer)
-	maybe("patch", ToDetail, s.Patch, d.Patch)
 	for i, h := range s.PreviousAttempts {
 		r := Ref{Field: "previousAttempts", To: ToRecord, Hash: h}
 		if i < len(d.PreviousAttempts) {
@@ -82,28 +104,37 @@ func (s *Step) SetDigests(of func(Ref) (node.Digest, error)) error {
 		if err != nil {
 			return err
 		}
-		switch r.Field {
-		case "start":
-			d.Start = digest
-		case "prev":
-			d.Prev = digest
-		case "output":
-			d.Output = digest
-		case "body":
-			d.Body = digest
-		case "detail":
-			d.Detail = digest
-		case "assembledPrompt":
-			d.AssembledPrompt = digest
-		case "answer":
-			d.Answer = digest
-		case "patch":
-			d.Patch = digest
-		case "previousAttempts":
+		if r.Field == "previousAttempts" {
 			d.PreviousAttempts = append(d.PreviousAttempts, digest)
+		} else {
+			*d.digestOf(r.Field) = digest
 		}
 	}
 	s.Digests = &d
+	return nil
+}
+
+// checkDigests refuses digests that are not those of the references, one for each.
+func (s Step) checkDigests() error {
+	r, left := reader{what: "StepNode's digests"}, *s.Digests
+	if len(left.PreviousAttempts) != len(s.PreviousAttempts) {
+		return r.refuseField("previousAttempts", "as many SHA-256s as there are attempts")
+	}
+	for _, ref := range s.Refs() {
+		switch {
+		case ref.Field == "start" && s.Prev != nil:
+			continue
+		case ref.Digest == "":
+			return r.refuseField(ref.Field, "a SHA-256")
+		case ref.Field == "previousAttempts":
+			left.PreviousAttempts = nil
+		default:
+			*left.digestOf(ref.Field) = ""
+		}
+	}
+	if !reflect.ValueOf(left).IsZero() {
+		return fmt.Errorf("%w: a StepNode's digests with unknown fields", ErrNotRecord)
+	}
 	return nil
 }
 

@@ -47,48 +47,48 @@ type Run struct {
 
 // Start is the first node of a thread.
 type Start struct {
-	Workflow node.Hash
-	Prompt   string
-	Cwd      string
-	Trigger  map[string]any // what started the thread; nil when a person did
-	Base     string         // the commit that the work began from; may be empty
-	Title    string         // what it is about, on one line; may be empty
-	By       *By            // who started it; nil: nobody, or nobody knows
-	Digests  *StartDigests  // nil: a node of the peers, which has none
+	Workflow node.Hash      `payload:"workflow"`
+	Prompt   string         `payload:"prompt"`
+	Cwd      string         `payload:"cwd"`
+	Trigger  map[string]any `payload:"trigger,own"` // what started the thread; nil when a person did
+	Base     string         `payload:"base,own"`    // the commit that the work began from; may be empty
+	Title    string         `payload:"title,own"`   // what it is about, on one line; may be empty
+	By       *By            `payload:"by,own"`      // who started it; nil: nobody, or nobody knows
+	Digests  *StartDigests  `payload:"digests,own"` // nil: a node of the peers, which has none
 }
 
 // Check is the result of one of the checks that a role has.
 type Check struct {
-	Name       string
-	Status     string // passed, failed or skipped
-	ExitCode   int
-	DurationMs int64
+	Name       string `payload:"name"`
+	Status     string `payload:"status" oneof:"passed failed skipped"`
+	ExitCode   int    `payload:"exitCode,lenient"`
+	DurationMs int64  `payload:"durationMs,lenient"`
 }
 
 // Step is one moderator → agent → extract cycle. Prev is nil for the first step.
 type Step struct {
-	Start            node.Hash
-	Prev             *node.Hash
-	Role             string
-	Output           node.Hash
-	Detail           node.Hash
-	Agent            string
-	EdgePrompt       string
-	StartedAtMs      int64
-	CompletedAtMs    int64
-	Cwd              string
-	AssembledPrompt  *node.Hash
-	Body             *node.Hash
-	Usage            *Usage
-	Work             *Work
-	PreviousAttempts []node.Hash
-	Run              *Run
+	Start            node.Hash   `payload:"start"`
+	Prev             *node.Hash  `payload:"prev,null"`
+	Role             string      `payload:"role"`
+	Output           node.Hash   `payload:"output"`
+	Detail           node.Hash   `payload:"detail"`
+	Agent            string      `payload:"agent"`
+	EdgePrompt       string      `payload:"edgePrompt,lenient"`
+	StartedAtMs      int64       `payload:"startedAtMs"`
+	CompletedAtMs    int64       `payload:"completedAtMs"`
+	Cwd              string      `payload:"cwd"`
+	AssembledPrompt  *node.Hash  `payload:"assembledPrompt,optional,null"`
+	Body             *node.Hash  `payload:"body,own"`
+	Usage            *Usage      `payload:"usage,own"`
+	Work             *Work       `payload:"work,own"`
+	PreviousAttempts []node.Hash `payload:"previousAttempts,own"`
+	Run              *Run        `payload:"run,own"`
 	// By is who let the step happen, by the last thing that a person did to the thread
 	// since the step before; nil: nobody had to. Answer is what was said then.
-	By     *By
-	Answer *node.Hash
+	By     *By        `payload:"by,own"`
+	Answer *node.Hash `payload:"answer,own"`
 	// Patch, below the details, is what the step changed on the work branch.
-	Patch   *node.Hash
-	Checks  []Check
-	Digests *StepDigests // nil: a node of the peers, which has none
+	Patch   *node.Hash   `payload:"patch,own"`
+	Checks  []Check      `payload:"checks,own"`
+	Digests *StepDigests `payload:"digests,own"` // nil: a node of the peers, which has none
 }
