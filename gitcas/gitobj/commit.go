@@ -101,21 +101,14 @@ func parseSignature(s string) Signature {
 
 // parseZone reads "+hhmm" or "-hhmm".
 func parseZone(s string) (*time.Location, bool) {
-	if len(s) != 5 || s[0] != '+' && s[0] != '-' {
+	at, err := time.ParseInLocation("-0700", s, time.UTC)
+	if err != nil {
 		return nil, false
 	}
-	n, err := strconv.ParseUint(s[1:], 10, 16)
-	if err != nil || n%100 > 59 {
-		return nil, false
+	if _, offset := at.Zone(); offset != 0 {
+		return time.FixedZone("", offset), true
 	}
-	offset := int(n/100)*3600 + int(n%100)*60
-	if s[0] == '-' {
-		offset = -offset
-	}
-	if offset == 0 {
-		return time.UTC, true
-	}
-	return time.FixedZone("", offset), true
+	return time.UTC, true
 }
 
 // EncodeCommit writes a commit. It refuses a zero tree or parent, names and

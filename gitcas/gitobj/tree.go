@@ -3,7 +3,7 @@ package gitobj
 import (
 	"fmt"
 	"slices"
-	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -57,7 +57,7 @@ func decodeEntry(text string, pos int) (Entry, int, error) {
 	if !ok {
 		return Entry{}, 0, fmt.Errorf("%w: tree: no mode at byte %d", ErrMalformed, pos)
 	}
-	m, ok := parseMode(mode)
+	m, ok := modes[mode]
 	if !ok {
 		return Entry{}, 0, fmt.Errorf("%w: tree: unknown mode %q at byte %d", ErrMalformed, mode, pos)
 	}
@@ -78,51 +78,17 @@ func decodeEntry(text string, pos int) (Entry, int, error) {
 	return e, next, nil
 }
 
-// parseMode reads a mode as git writes it. Old programs padded the mode of
-// folders with a zero.
-func parseMode(s string) (filemode.FileMode, bool) {
-	switch s {
-	case "100644":
-		return filemode.Regular, true
-	case "40000", "040000":
-		return filemode.Dir, true
-	case "100755":
-		return filemode.Executable, true
-	case "120000":
-		return filemode.Symlink, true
-	case "160000":
-		return filemode.Submodule, true
-	case "100664":
-		return filemode.Deprecated, true
-	}
-	return filemode.Empty, false
-}
-
-// modeText is the inverse of parseMode; empty for a mode that git doesn't know.
-func modeText(m filemode.FileMode) string {
-	switch m {
-	case filemode.Regular:
-		return "100644"
-	case filemode.Dir:
-		return "40000"
-	case filemode.Executable:
-		return "100755"
-	case filemode.Symlink:
-		return "120000"
-	case filemode.Submodule:
-		return "160000"
-	case filemode.Deprecated:
-		return "100664"
-	}
-	return ""
+// modes are the modes that git writes, as it writes them. Old programs padded that of folders.
+var modes = map[string]filemode.FileMode{
+	"100644": filemode.Regular, "40000": filemode.Dir, "040000": filemode.Dir, "100755": filemode.Executable,
+	"120000": filemode.Symlink, "160000": filemode.Submodule, "100664": filemode.Deprecated,
 }
 
 // hasFile reports whether the sorted entries hold one that is no folder and has
 // that name.
 func hasFile(entries []Entry, name string) bool {
-	key := Entry{Name: name, Mode: filemode.Regular}
-	i := sort.Search(len(entries), func(i int) bool { return compareEntries(entries[i], key) >= 0 })
-	return i < len(entries) && entries[i].Name == name
+	_, found := slices.BinarySearchFunc(entries, Entry{Name: name, Mode: filemode.Regular}, compareEntries)
+	return found
 }
 
 // compareEntries is git's order of a tree: bytewise, folders as if their name
@@ -164,8 +130,8 @@ func EncodeTree(entries []Entry) ([]byte, error) {
 		if err := CheckEntry(e.Name, e.Mode); err != nil {
 			return nil, fmt.Errorf("tree: %w", err)
 		}
-		mode := modeText(e.Mode)
-		if mode == "" {
+		mode := strconv.FormatUint(uint64(e.Mode), 8)
+		if modes[mode] != e.Mode || e.Mode == filemode.Empty {
 			return nil, fmt.Errorf("%w: tree: %q has the unknown mode %o", ErrMalformed, e.Name, uint32(e.Mode))
 		}
 		if e.ID.IsZero() {
