@@ -3,75 +3,21 @@ package wire
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
 )
-
-// fetchAll does a fetch and asks once more, alone, for wants that did not come:
-// git applies the filter to a want that it also meets inside another want.
-// The empty tree is known to git without being stored; it is never asked for.
-func fetchAll(req FetchRequest, once func(FetchRequest) (Objects, error)) (Objects, error) {
-	objs := make(Objects)
-	if slices.Contains(req.Wants, EmptyTree) {
-		objs.Add(NewObject(plumbing.TreeObject, nil))
-		req.Wants = slices.DeleteFunc(slices.Clone(req.Wants), func(id ID) bool { return id == EmptyTree })
-		if len(req.Wants) == 0 {
-			return objs, nil
-		}
-	}
-	got, err := once(req)
-	if err != nil {
-		return nil, err
-	}
-	if len(objs) > 0 {
-		maps.Copy(got, objs)
-	}
-	if objs = got; len(req.Haves) > 0 {
-		return objs, nil
-	}
-	for missing := missingWants(objs, req.Wants); len(missing) > 0; {
-		more := req
-		more.Wants = missing
-		got, err := once(more)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(objs, got)
-		left := missingWants(objs, missing)
-		if len(left) == len(missing) {
-			return nil, fmt.Errorf("%w: the server's answer lacks %s", ErrUnreadable, left[0])
-		}
-		missing = left
-	}
-	return objs, nil
-}
-
-// missingWants lists the wants that are not among the objects. A want that the
-// haves reach need not be sent, and so is not looked for.
-func missingWants(objs Objects, wants []ID) []ID {
-	var out []ID
-	for _, w := range wants {
-		if _, ok := objs[w]; !ok {
-			out = append(out, w)
-		}
-	}
-	return out
-}
 
 // fetchRequest asks for objects in protocol version 2. Everything is said at
 // once ("done"), so the answer comes in one round. thin-pack is not asked for:
 // a pack then stands for itself.
 func fetchRequest(req FetchRequest, filter bool) []byte {
 	b := pktline.Append(nil, "command=fetch")
-	b = pktline.Append(b, "agent=", agent)
+	b = pktline.Append(b, "agent=", transport.Agent)
 	b = append(b, "0001"...)
 	b = pktline.Append(b, "ofs-delta\n")
 	b = pktline.Append(b, "no-progress\n")
@@ -129,7 +75,7 @@ func fetchRequestV0(req FetchRequest) []byte {
 	for i, w := range req.Wants {
 		caps := ""
 		if i == 0 {
-			caps = " side-band-64k ofs-delta no-progress agent=" + agent
+			caps = " side-band-64k ofs-delta no-progress agent=" + transport.Agent
 		}
 		b = pktline.Append(b, "want ", w.String(), caps, "\n")
 	}
@@ -144,7 +90,7 @@ func fetchRequestV0(req FetchRequest) []byte {
 }
 
 // parseFetchV0 reads the shallow lines (when a depth was asked for), the one
-// ACK or NAK, and the pack, multiplexed or bare.
+// ACK or NAK, and the pack.
 func parseFetchV0(r io.Reader, lim pack.Limits, shallow bool) (Objects, error) {
 	p := pktline.NewReader(r, answerLimit(lim))
 	for {
@@ -162,9 +108,6 @@ func parseFetchV0(r io.Reader, lim pack.Limits, shallow bool) (Objects, error) {
 			return nil, fmt.Errorf("%w: %q where NAK or ACK was due", ErrUnreadable, fault.OneLine(line))
 		}
 		break
-	}
-	if start, err := p.Rest().Peek(4); err == nil && string(start) == "PACK" {
-		return pack.Read(p.Bytes(), lim)
 	}
 	return pack.Read(pktline.NewBands(p), lim)
 }

@@ -107,19 +107,9 @@ func dialBed(t *testing.T, url, dir string, o wire.DialOptions) *bed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { closeRemote(t, r) })
 		return r
 	}
 	return &bed{remote: dial(), redial: dial, dir: dir}
-}
-
-func closeRemote(t *testing.T, r wire.Remote) {
-	t.Helper()
-	if c, ok := r.(interface{ Close() error }); ok {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 func httpBed(t *testing.T, so gitserver.Options, o wire.DialOptions) *bed {

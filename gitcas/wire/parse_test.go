@@ -79,22 +79,23 @@ func (r *repeated) Read(b []byte) (int, error) {
 
 func TestReport(t *testing.T) {
 	req := PushRequest{Updates: []RefUpdate{{Name: "refs/heads/a"}, {Name: "refs/heads/b"}}}
-	pkts := func(lines ...string) string {
+	band := func(s string) string { return string(pktline.Append(nil, "\x01"+s)) + "0000" }
+	bare := func(lines ...string) string {
 		var b []byte
 		for _, l := range lines {
 			b = pktline.Append(b, l+"\n")
 		}
 		return string(b) + "0000"
 	}
-	band := func(s string) string { return string(pktline.Append(nil, "\x01"+s)) + "0000" }
+	pkts := func(lines ...string) string { return band(bare(lines...)) }
 	for name, tc := range map[string]struct {
 		in      string
 		applied int
 		kind    error // of the parse
 	}{
-		"bare":              {pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b"), 2, nil},
-		"banded":            {band(pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b")), 2, nil},
-		"no outer flush":    {strings.TrimSuffix(band(pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b")), "0000"), 2, nil},
+		"without bands":     {bare("unpack ok", "ok refs/heads/a", "ok refs/heads/b"), 0, ErrUnreachable},
+		"banded":            {pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b"), 2, nil},
+		"no outer flush":    {strings.TrimSuffix(pkts("unpack ok", "ok refs/heads/a", "ok refs/heads/b"), "0000"), 2, nil},
 		"options":           {pkts("unpack ok", "ok refs/heads/a", "option refname refs/x", "ok refs/heads/b"), 2, nil},
 		"one refused":       {pkts("unpack ok", "ok refs/heads/a", "ng refs/heads/b stale info"), 1, nil},
 		"unpack failed":     {pkts("unpack index-pack abnormal exit", "ng refs/heads/a unpacker error", "ng refs/heads/b unpacker error"), 0, nil},

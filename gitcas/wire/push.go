@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
 )
 
 // pushRequest makes the body of a push: the commands with their expected
@@ -26,7 +27,7 @@ func pushRequest(req PushRequest) ([]byte, error) {
 			if req.Atomic {
 				caps += " atomic"
 			}
-			caps += " agent=" + agent
+			caps += " agent=" + transport.Agent
 		}
 		head = pktline.Append(head, u.Old.String(), " ", u.New.String(), " ", u.Name, caps)
 		onlyDeletes = onlyDeletes && u.New.IsZero()
@@ -48,7 +49,7 @@ const maxReport = 4 << 20
 // errNoReport: nobody knows what became of the push.
 var errNoReport = fmt.Errorf("%w: the server did not report what became of the push; it may have happened", ErrUnreachable)
 
-// parseReport reads the report-status answer, multiplexed or bare, and says
+// parseReport reads the report-status answer and says
 // what became of every update. A ref that the report leaves out is a failure.
 func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) {
 	p := pktline.NewReader(r, maxReport)
@@ -112,45 +113,25 @@ func noReport(err error, text string) error {
 	return fmt.Errorf("%w: %w", errNoReport, err)
 }
 
-// reportLines gathers the report's lines (at least one) and the text beside it.
+// reportLines gathers the report's lines (at least one) and the text beside it. The report,
+// packets of its own, is the content of band 1.
 func reportLines(p *pktline.Reader) (lines []string, text string, err error) {
-	kind, first, err := p.Next()
-	if err != nil {
-		return nil, "", err
-	}
-	if kind != pktline.Data || len(first) == 0 {
-		return nil, "", fmt.Errorf("%w: an empty report", fault.ErrEarly)
-	}
-	if first[0] > 3 {
-		return restOfReport(p, []string{strings.TrimSuffix(string(first), "\n")}, "")
-	}
 	b := pktline.NewBands(p)
-	if err := b.Take(bytes.Clone(first)); err != nil {
-		return nil, "", err
-	}
-	// The report, packets of its own, is the content of band 1. It is read to
-	// the end: the server may say more after it.
 	inner := pktline.NewReader(b, maxReport)
-	lines, _, err = restOfReport(inner, nil, "")
-	if err == nil {
-		// With the report complete, a broken end loses nothing but text.
-		_, _ = io.Copy(io.Discard, b)
-	}
-	return lines, b.Text(), err
-}
-
-func restOfReport(p *pktline.Reader, lines []string, text string) ([]string, string, error) {
 	for {
-		kind, line, err := p.Line()
+		kind, line, err := inner.Line()
 		switch {
 		case err != nil:
-			return lines, text, err
+			return nil, b.Text(), err
 		case kind == pktline.Flush && len(lines) == 0:
-			return lines, text, fmt.Errorf("%w: an empty report", fault.ErrEarly)
+			return nil, b.Text(), fmt.Errorf("%w: an empty report", fault.ErrEarly)
 		case kind == pktline.Flush:
-			return lines, text, nil
+			// It is read to the end, as the server may say more after it. With the
+			// report complete, a broken end loses nothing but text.
+			_, _ = io.Copy(io.Discard, b)
+			return lines, b.Text(), nil
 		case kind != pktline.Data:
-			return lines, text, fmt.Errorf("%w: a separator in the report", ErrUnreadable)
+			return nil, b.Text(), fmt.Errorf("%w: a separator in the report", ErrUnreadable)
 		}
 		lines = append(lines, line)
 	}

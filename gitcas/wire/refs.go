@@ -7,18 +7,15 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
 )
-
-// agent names this program to servers, in requests and as HTTP User-Agent. Some
-// servers look for the "git/".
-const agent = "git/uwf"
 
 // lsRefsRequest asks for refs in protocol version 2 (gitprotocol-v2(5)). It is
 // sent without reading the server's capabilities first: agent, symrefs and
 // ref-prefix are part of every version 2.
 func lsRefsRequest(prefixes []string) []byte {
 	b := pktline.Append(nil, "command=ls-refs\n")
-	b = pktline.Append(b, "agent=", agent)
+	b = pktline.Append(b, "agent=", transport.Agent)
 	b = append(b, "0001"...)
 	b = pktline.Append(b, "symrefs\n")
 	for _, p := range prefixes {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
@@ -17,18 +18,14 @@ import (
 // remote is a git server reached by a transport.
 type remote struct {
 	t transport.Transport
-	o DialOptions
 
 	// What was learned about the server. Each only ever becomes true.
 	v2Works  atomic.Bool // it answered in version 2
 	noV2     atomic.Bool // it answered in version 0 after refusing 2
 	noFilter atomic.Bool // it answered in version 2 after refusing a filter
 	advert   atomic.Bool // it takes pushes only after its advertisement
-	// seen holds ids that the server is known to have had as values of refs.
-	seenMu sync.Mutex
-	seen   map[ID]bool
-	// atomicity is 0 when unknown, 1 when there are atomic pushes, 2 when not.
-	atomicity atomic.Int32
+	// canAtomic: whether there are atomic pushes; nil: not known.
+	canAtomic atomic.Pointer[bool]
 }
 
 var _ Remote = (*remote)(nil)
@@ -36,8 +33,32 @@ var _ Remote = (*remote)(nil)
 // URL names the remote for messages.
 func (r *remote) URL() string { return r.t.URL() }
 
-// Close frees idle connections.
-func (r *remote) Close() error { return r.t.Close() }
+// form is how something is asked of upload-pack.
+type form struct{ v2, filter bool }
+
+// askInForms asks in one form after the other, until the server doesn't refuse the form:
+// in version 2 with the filter, if there is one, without it, and in version 0.
+func (r *remote) askInForms(filter bool, ask func(form) error) error {
+	var err error
+	for _, f := range []form{{v2: true, filter: true}, {v2: true}, {}} {
+		if f.filter && (!filter || r.noFilter.Load()) || f.v2 && r.noV2.Load() || !f.v2 && r.v2Works.Load() {
+			continue
+		}
+		switch err = ask(f); {
+		case err == nil && !f.v2:
+			r.noV2.Store(true)
+		case err == nil && filter && !f.filter:
+			r.noFilter.Store(true)
+			fallthrough
+		case err == nil:
+			r.v2Works.Store(true)
+		}
+		if !errors.Is(err, fault.ErrRefused) {
+			return err
+		}
+	}
+	return err
+}
 
 // List returns the refs below the prefixes.
 func (r *remote) List(ctx context.Context, prefixes ...string) (Listing, error) {
@@ -45,96 +66,34 @@ func (r *remote) List(ctx context.Context, prefixes ...string) (Listing, error) 
 	if err != nil {
 		return Listing{}, r.newError(ctx, opList, err)
 	}
-	r.noteListing(l)
 	return l, nil
 }
 
-// maxSeen bounds how many ids are remembered; the rest is asked for again.
-const maxSeen = 50_000
-
-func (r *remote) noteListing(l Listing) {
-	r.seenMu.Lock()
-	defer r.seenMu.Unlock()
-	if r.seen == nil {
-		r.seen = make(map[ID]bool)
-	}
-	for _, id := range l.Refs {
-		if len(r.seen) >= maxSeen {
-			return
-		}
-		r.seen[id] = true
-	}
-}
-
-// staleDeletes makes a deletion's expected value count. A git server that does
-// not have the object of that value deletes the ref whatever it holds ("allowing
-// deletion of corrupt ref"). That happens when a push that made the ref got
-// lost and another job's took its place. So a value that the server is not
-// known to have had is compared here first.
-func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]*Error, error) {
-	var ask []string
-	r.seenMu.Lock()
-	for _, u := range req.Updates {
-		if u.New.IsZero() && !r.seen[u.Old] {
-			ask = append(ask, u.Name)
-		}
-	}
-	r.seenMu.Unlock()
-	if len(ask) == 0 {
-		return nil, nil
-	}
-	l, err := r.listRefs(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	r.noteListing(l)
-	stale := make(map[string]*Error)
-	for _, u := range req.Updates {
-		if u.New.IsZero() && slices.Contains(ask, u.Name) && l.Refs[u.Name] != u.Old {
-			stale[u.Name] = &Error{
-				Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrLostRace,
-				Detail: fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(l.Refs[u.Name])),
-			}
-		}
-	}
-	return stale, nil
-}
-
-func (r *remote) listRefs(ctx context.Context, prefixes []string) (Listing, error) {
+func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, err error) {
 	if err := CheckPrefixes(prefixes); err != nil {
 		return Listing{}, err
 	}
-	if !r.noV2.Load() {
-		l, err := r.exchangeList(ctx, transport.Call{Service: transport.UploadPack, V2: true, Body: lsRefsRequest(prefixes)}, prefixes)
-		if err == nil {
-			r.v2Works.Store(true)
+	err = r.askInForms(false, func(f form) error {
+		c := transport.Call{Service: transport.UploadPack, Advert: true}
+		if f.v2 {
+			c = transport.Call{Service: transport.UploadPack, V2: true, Body: lsRefsRequest(prefixes)}
 		}
-		if !errors.Is(err, fault.ErrRefused) || r.v2Works.Load() {
-			return l, err
+		a, err := r.t.Call(ctx, c)
+		if err != nil {
+			return err
 		}
-	}
-	l, err := r.exchangeList(ctx, transport.Call{Service: transport.UploadPack, Advert: true}, prefixes)
-	if err == nil {
-		r.noV2.Store(true)
-	}
+		if f.v2 {
+			l, err = parseLsRefs(a, transport.MaxRefs, prefixes)
+			err = refusedIfSilent(err)
+		} else {
+			var ad advertisement
+			ad, err = parseAdvertisement(a, transport.MaxRefs, prefixes)
+			l = ad.Listing
+		}
+		l.Time, l.TimeGuessed = a.At, a.Guessed
+		return a.Finish(err)
+	})
 	return l, err
-}
-
-func (r *remote) exchangeList(ctx context.Context, c transport.Call, prefixes []string) (l Listing, err error) {
-	a, err := r.t.Call(ctx, c)
-	if err != nil {
-		return Listing{}, err
-	}
-	if c.V2 {
-		l, err = parseLsRefs(a, r.o.Limits.Refs, prefixes)
-		err = refusedIfSilent(err)
-	} else {
-		var ad advertisement
-		ad, err = parseAdvertisement(a, r.o.Limits.Refs, prefixes)
-		l = ad.Listing
-	}
-	l.Time, l.TimeGuessed = a.At, a.Guessed
-	return l, a.Finish(err)
 }
 
 // refusedIfSilent: a server that doesn't understand the request says so, or
@@ -154,62 +113,58 @@ func refusedIfSilent(err error) error {
 	return err
 }
 
-// Fetch returns the wanted objects and what they need.
+// Fetch returns the wanted objects and what they need. It asks once more, alone, for wants
+// that did not come: git applies the filter to a want that it also meets inside another
+// want. The empty tree is known to git without being stored; it is never asked for.
 func (r *remote) Fetch(ctx context.Context, req FetchRequest) (Objects, error) {
 	if err := req.Check(); err != nil {
 		return nil, r.newError(ctx, opFetch, err)
 	}
-	objs, err := fetchAll(req, func(req FetchRequest) (Objects, error) { return r.fetchObjects(ctx, req) })
-	if err != nil {
-		return nil, r.newError(ctx, opFetch, err)
+	objs := make(Objects)
+	if slices.Contains(req.Wants, EmptyTree) {
+		objs.Add(NewObject(plumbing.TreeObject, nil))
+	}
+	missing := func(id ID) bool { _, came := objs[id]; return !came }
+	for left := filterIDs(req.Wants, missing); len(left) > 0; {
+		req.Wants = left
+		got, err := r.fetchObjects(ctx, req)
+		maps.Copy(objs, got)
+		if left = filterIDs(left, missing); err == nil && len(req.Haves) == 0 && len(left) == len(req.Wants) {
+			err = fmt.Errorf("%w: the server's answer lacks %s", ErrUnreadable, left[0])
+		}
+		if err != nil {
+			return nil, r.newError(ctx, opFetch, err)
+		}
+		if len(req.Haves) > 0 {
+			break // what they reach need not come
+		}
 	}
 	return objs, nil
 }
 
-func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (Objects, error) {
-	if !r.noV2.Load() {
-		filter := req.Filter != "" && !r.noFilter.Load()
-		objs, err := r.exchangeFetch(ctx, transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, filter)}, req)
-		if err == nil {
-			r.v2Works.Store(true)
+func filterIDs(ids []ID, keep func(ID) bool) []ID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return !keep(id) })
+}
+
+func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objects, err error) {
+	err = r.askInForms(req.Filter != "", func(f form) error {
+		c := transport.Call{Service: transport.UploadPack, Body: fetchRequestV0(req)}
+		if f.v2 {
+			c = transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, f.filter)}
 		}
-		if !errors.Is(err, fault.ErrRefused) {
-			return objs, err
+		a, err := r.t.Call(ctx, c)
+		if err != nil {
+			return err
 		}
-		if r.v2Works.Load() {
-			if !filter {
-				return nil, err
-			}
-			objs, err := r.exchangeFetch(ctx, transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, false)}, req)
-			if err == nil {
-				r.noFilter.Store(true)
-			}
-			return objs, err
+		if f.v2 {
+			objs, err = parseFetch(a, fetchLimits)
+			err = refusedIfSilent(err)
+		} else {
+			objs, err = parseFetchV0(a, fetchLimits, req.Depth > 0)
 		}
-	}
-	objs, err := r.exchangeFetch(ctx, transport.Call{Service: transport.UploadPack, Body: fetchRequestV0(req)}, req)
-	if err == nil {
-		r.noV2.Store(true)
-	}
+		return a.Finish(err)
+	})
 	return objs, err
-}
-
-func (r *remote) exchangeFetch(ctx context.Context, c transport.Call, req FetchRequest) (Objects, error) {
-	a, err := r.t.Call(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var objs Objects
-	if c.V2 {
-		objs, err = parseFetch(a, r.o.Limits.packLimits())
-		err = refusedIfSilent(err)
-	} else {
-		objs, err = parseFetchV0(a, r.o.Limits.packLimits(), req.Depth > 0)
-	}
-	if err = a.Finish(err); err != nil {
-		return nil, err
-	}
-	return objs, nil
 }
 
 // Push updates refs with the objects they need.
@@ -229,42 +184,63 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 	if err := req.Check(); err != nil {
 		return time.Time{}, err
 	}
-	if req.Atomic && r.atomicity.Load() == atomicNo {
+	if known := r.canAtomic.Load(); req.Atomic && known != nil && !*known {
 		return time.Time{}, ErrNotAtomic
 	}
 	stale, err := r.staleDeletes(ctx, req)
-	if err != nil {
+	switch {
+	case err != nil:
 		return time.Time{}, err
-	}
-	if len(stale) > 0 {
-		return r.pushWithout(ctx, req, stale)
-	}
-	return r.sendPush(ctx, req)
-}
-
-// pushWithout pushes what is not stale, if the push may be taken apart.
-func (r *remote) pushWithout(ctx context.Context, req PushRequest, stale map[string]*Error) (time.Time, error) {
-	res := newPushResult(req)
-	res.refused = stale
-	rest := req
-	rest.Updates = slices.DeleteFunc(slices.Clone(req.Updates), func(u RefUpdate) bool { return stale[u.Name] != nil })
-	if req.Atomic || len(rest.Updates) == 0 {
+	case len(stale) == 0:
+		return r.sendPush(ctx, req)
+	case req.Atomic || len(stale) == len(req.Updates):
+		res := newPushResult(req)
+		res.refused = stale
 		return time.Time{}, res.asError(r.URL())
 	}
-	at, err := r.sendPush(ctx, rest)
-	var part *PartialError
-	switch {
-	case err == nil:
-		for _, u := range rest.Updates {
-			res.noteApplied(u.Name)
+	// The push may be taken apart: what is not stale is pushed.
+	part := &PartialError{URL: r.URL(), Refused: stale}
+	for _, u := range req.Updates {
+		if stale[u.Name] == nil {
+			part.Applied = append(part.Applied, u.Name)
 		}
-	case errors.As(err, &part):
-		res.applied = part.Applied
-		maps.Copy(res.refused, part.Refused)
-	default:
+	}
+	req.Updates = slices.DeleteFunc(slices.Clone(req.Updates), func(u RefUpdate) bool { return stale[u.Name] != nil })
+	at, err := r.sendPush(ctx, req)
+	if rest := (*PartialError)(nil); errors.As(err, &rest) {
+		part.Applied = rest.Applied
+		maps.Copy(part.Refused, rest.Refused)
+	} else if err != nil {
 		return at, err
 	}
-	return at, res.asError(r.URL())
+	return at, part
+}
+
+// staleDeletes makes a deletion's expected value count. A git server that does
+// not have the object of that value deletes the ref whatever it holds ("allowing
+// deletion of corrupt ref"). That happens when a push that made the ref got
+// lost and another job's took its place. So it is compared here first.
+func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]*Error, error) {
+	var names []string
+	for _, u := range req.Updates {
+		if u.New.IsZero() {
+			names = append(names, u.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	l, err := r.listRefs(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	stale := make(map[string]*Error)
+	for _, u := range req.Updates {
+		if is := l.Refs[u.Name]; u.New.IsZero() && is != u.Old {
+			stale[u.Name] = &Error{Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrLostRace, Detail: fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(is))}
+		}
+	}
+	return stale, nil
 }
 
 // sendPush carries a push to the server.
@@ -275,7 +251,7 @@ func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, erro
 	}
 	if !r.advert.Load() {
 		at, err := r.exchangePush(ctx, body, req)
-		if !errors.Is(err, fault.ErrRefused) || r.t.Direct() {
+		if !errors.Is(err, fault.ErrRefused) {
 			return at, err
 		}
 	}
@@ -309,32 +285,14 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 		}
 		return a.At, err
 	}
-	r.noteTaken(res, req)
 	err = res.asError(r.URL())
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.
-		r.atomicity.Store(atomicNo)
+		r.canAtomic.Store(new(false))
 	}
 	return a.At, err
 }
-
-// noteTaken remembers the values that the server has taken.
-func (r *remote) noteTaken(res *pushResult, req PushRequest) {
-	l := Listing{Refs: make(map[string]ID)}
-	for _, u := range req.Updates {
-		if !u.New.IsZero() && slices.Contains(res.applied, u.Name) {
-			l.Refs[u.Name] = u.New
-		}
-	}
-	r.noteListing(l)
-}
-
-// What is known of a remote's atomicity.
-const (
-	atomicYes = 1
-	atomicNo  = 2
-)
 
 // Atomic reports whether the remote offers atomic pushes.
 func (r *remote) Atomic(ctx context.Context) (bool, error) {
@@ -346,23 +304,20 @@ func (r *remote) Atomic(ctx context.Context) (bool, error) {
 }
 
 func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
-	if known := r.atomicity.Load(); known != 0 {
-		return known == atomicYes, nil
+	if known := r.canAtomic.Load(); known != nil {
+		return *known, nil
 	}
 	a, err := r.t.Call(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
 	if err != nil {
 		return false, err
 	}
-	ad, err := parseAdvertisement(a, r.o.Limits.Refs, nil)
+	ad, err := parseAdvertisement(a, transport.MaxRefs, nil)
 	if err = a.Finish(err); err != nil {
 		return false, err
 	}
-	if ad.caps["atomic"] {
-		r.atomicity.CompareAndSwap(0, atomicYes)
-	} else {
-		r.atomicity.Store(atomicNo)
-	}
-	return ad.caps["atomic"], nil
+	ok := ad.caps["atomic"]
+	r.canAtomic.CompareAndSwap(nil, &ok)
+	return ok, nil
 }
 
 // newError makes the *Error of an operation. When the caller's context ended, that

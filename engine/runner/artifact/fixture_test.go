@@ -3,7 +3,6 @@ package artifact
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -71,9 +70,6 @@ func newServer(t testing.TB, files map[string]string) *forge {
 	f.dial = func() wire.Remote {
 		r, err := wire.Dial(url, wire.DialOptions{})
 		must(t, err)
-		if c, ok := r.(io.Closer); ok {
-			t.Cleanup(func() { _ = c.Close() })
-		}
 		return r
 	}
 	f.base = f.push(files, "refs/heads/main", wire.ZeroID)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
@@ -61,14 +62,6 @@ func NewReader(r io.Reader, limit int64) *Reader {
 
 // Next reads one packet. A packet that begins with "ERR " is a *fault.ServerError.
 func (p *Reader) Next() (Kind, []byte, error) {
-	kind, b, err := p.readRaw()
-	if err == nil && kind == Data && bytes.HasPrefix(b, []byte("ERR ")) {
-		return kind, nil, &fault.ServerError{Text: fault.OneLine(string(b[4:]))}
-	}
-	return kind, b, err
-}
-
-func (p *Reader) readRaw() (Kind, []byte, error) {
 	var head [pktHeader]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
 		if errors.Is(err, io.EOF) && !p.begun {
@@ -77,12 +70,13 @@ func (p *Reader) readRaw() (Kind, []byte, error) {
 		return 0, nil, fault.Reading(err)
 	}
 	p.begun = true
-	n, ok := pktLength(head)
-	if !ok {
+	size, err := strconv.ParseUint(string(head[:]), 16, 16)
+	if err != nil || size == 3 || size > pktMax {
 		return 0, nil, fmt.Errorf("%w: %q is no packet length", fault.ErrUnreadable, head[:])
 	}
+	n := int(size)
 	if p.left -= int64(max(n, pktHeader)); p.left < 0 {
-		return 0, nil, errTooLarge
+		return 0, nil, fmt.Errorf("%w: the answer is too large", fault.ErrUnreadable)
 	}
 	switch n {
 	case 0:
@@ -99,26 +93,11 @@ func (p *Reader) readRaw() (Kind, []byte, error) {
 	if _, err := io.ReadFull(p.r, b); err != nil {
 		return 0, nil, fault.Reading(err)
 	}
+	if text, isError := bytes.CutPrefix(b, []byte("ERR ")); isError {
+		return Data, nil, &fault.ServerError{Text: fault.OneLine(string(text))}
+	}
 	return Data, b, nil
 }
-
-var errTooLarge = fmt.Errorf("%w: the answer is too large", fault.ErrUnreadable)
-
-// Bytes gives what follows the packets read so far, as far as the limit goes.
-func (p *Reader) Bytes() io.Reader { return (*remainder)(p) }
-
-type remainder Reader
-
-func (p *remainder) Read(b []byte) (int, error) {
-	n, err := p.r.Read(b)
-	if p.left -= int64(n); p.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
-}
-
-// Rest gives what follows the packets read so far.
-func (p *Reader) Rest() *bufio.Reader { return p.r }
 
 // Line reads a data packet without its line feed, or the kind of another one.
 func (p *Reader) Line() (Kind, string, error) {
@@ -140,25 +119,6 @@ func (p *Reader) SkipToFlush() error {
 			return nil
 		}
 	}
-}
-
-// pktLength reads the four hex digits of a header. Lengths 3 and beyond the
-// limit do not exist.
-func pktLength(head [pktHeader]byte) (int, bool) {
-	n := 0
-	for _, c := range head {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n<<4 | int(c-'0')
-		case c >= 'a' && c <= 'f':
-			n = n<<4 | int(c-'a'+10)
-		case c >= 'A' && c <= 'F':
-			n = n<<4 | int(c-'A'+10)
-		default:
-			return 0, false
-		}
-	}
-	return n, n != 3 && n <= pktMax
 }
 
 // Bands reads the data of a multiplexed answer (side-band-64k) as one stream
@@ -196,24 +156,16 @@ func (b *Bands) Read(out []byte) (int, error) {
 }
 
 func (b *Bands) fillBuffer() error {
-	kind, pkt, err := b.p.readRaw()
-	if err != nil {
+	kind, pkt, err := b.p.Next()
+	switch {
+	case err != nil:
 		return err
-	}
-	if kind == Flush {
+	case kind == Flush:
 		b.done = true
 		return nil
-	}
-	if kind != Data {
+	case kind != Data:
 		return fmt.Errorf("%w: a separator among the bands", fault.ErrUnreadable)
-	}
-	return b.Take(pkt)
-}
-
-// Take reads one packet that is there already; its bytes must stay as they are
-// until they were read.
-func (b *Bands) Take(pkt []byte) error {
-	if len(pkt) == 0 {
+	case len(pkt) == 0:
 		return fmt.Errorf("%w: a packet without band", fault.ErrUnreadable)
 	}
 	if pkt[0] == 2 || len(pkt) == 1 {
@@ -230,9 +182,6 @@ func (b *Bands) Take(pkt []byte) error {
 		return nil
 	case 3:
 		return &fault.ServerError{Text: fault.OneLine(string(pkt[1:]))}
-	}
-	if bytes.HasPrefix(pkt, []byte("ERR ")) {
-		return &fault.ServerError{Text: fault.OneLine(string(pkt[4:]))}
 	}
 	return fmt.Errorf("%w: unknown band %d", fault.ErrUnreadable, pkt[0])
 }

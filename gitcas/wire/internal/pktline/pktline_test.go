@@ -11,7 +11,7 @@ import (
 )
 
 func TestReader(t *testing.T) {
-	p := NewReader(strings.NewReader("0006a\n00010004000200000005bPACK"), 100)
+	p := NewReader(strings.NewReader("0006a\n00010004000200000005b"), 100)
 	for i, want := range []struct {
 		kind Kind
 		line string
@@ -21,8 +21,8 @@ func TestReader(t *testing.T) {
 			t.Errorf("packet %d: kind %d, %q, %v", i, kind, line, err)
 		}
 	}
-	if rest, err := io.ReadAll(p.Rest()); err != nil || string(rest) != "PACK" {
-		t.Errorf("the rest is %q, %v", rest, err)
+	if _, _, err := p.Line(); !errors.Is(err, fault.ErrEarly) || errors.Is(err, fault.ErrNothing) {
+		t.Errorf("after the last packet: %v", err)
 	}
 }
 

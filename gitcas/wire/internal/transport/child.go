@@ -43,7 +43,7 @@ func startChild(ctx context.Context, o Options, env []string, name string, args 
 	if err != nil {
 		return nil, err
 	}
-	c := &child{w: newWatch(ctx, o.Silence, o.Total)}
+	c := &child{w: newWatch(ctx, o)}
 	c.cmd = exec.CommandContext(c.w.ctx, prog, args...)
 	c.cmd.Env = env
 	c.cmd.Dir = os.TempDir() // never a folder whose files could matter

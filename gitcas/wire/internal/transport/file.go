@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/url"
@@ -26,15 +25,9 @@ type fileTransport struct {
 	hooks []string // names of hooks that the repository's settings define
 }
 
-func newFileTransport(path string, o Options) *fileTransport {
-	return &fileTransport{path: filepath.Clean(path), o: o}
-}
-
 func (t *fileTransport) URL() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(t.path)}).String()
 }
-func (t *fileTransport) Close() error { return nil }
-func (t *fileTransport) Direct() bool { return true }
 
 func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	args := []string{c.Service[len("git-"):], "--stateless-rpc"}
@@ -60,28 +53,26 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 
 // configuredHooks are the names of the hooks that the repository's settings define
 // (hook.NAME.command, which git 2.54 and later run wherever core.hooksPath points to).
-// They can only be switched off by their names. Nearly no repository has any, and then
-// git need not be asked.
+// They can only be switched off by their names.
 func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asked {
 		return t.hooks, nil
 	}
-	if t.mayHaveHooks() {
-		ch, err := startChild(ctx, t.o, t.cleanEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
-		if err != nil {
-			return nil, err
-		}
-		ch.hangUp()
-		out, err := io.ReadAll(io.LimitReader(ch.out, maxHooks))
-		if err := ch.waitForEnd(err); err != nil {
-			return nil, err
-		}
-		for key := range strings.SplitSeq(string(out), "\x00") {
-			if name, _, ok := cutLast(strings.TrimPrefix(key, "hook."), "."); ok && !slices.Contains(t.hooks, name) {
-				t.hooks = append(t.hooks, name)
-			}
+	ch, err := startChild(ctx, t.o, t.cleanEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+	if err != nil {
+		return nil, err
+	}
+	ch.hangUp()
+	out, err := io.ReadAll(io.LimitReader(ch.out, maxHooks))
+	if err := ch.waitForEnd(err); err != nil {
+		return nil, err
+	}
+	for key := range strings.SplitSeq(string(out), "\x00") {
+		key = strings.TrimPrefix(key, "hook.")
+		if dot := strings.LastIndexByte(key, '.'); dot >= 0 && !slices.Contains(t.hooks, key[:dot]) {
+			t.hooks = append(t.hooks, key[:dot])
 		}
 	}
 	t.asked = true
@@ -90,33 +81,6 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 
 // maxHooks bounds what is read of the names of hooks, in bytes.
 const maxHooks = 64 << 10
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
-// mayHaveHooks looks whether the repository's settings could define a hook, or take in
-// another file that does.
-func (t *fileTransport) mayHaveHooks() bool {
-	for _, elsewhere := range []string{".git", "commondir"} { // of a linked working tree
-		if info, err := os.Stat(filepath.Join(t.path, elsewhere)); err == nil && info.Mode().IsRegular() {
-			return true
-		}
-	}
-	for _, dir := range []string{t.path, filepath.Join(t.path, ".git")} {
-		name := filepath.Join(dir, "config")
-		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		text, err := os.ReadFile(name)
-		text = bytes.ReplaceAll(bytes.ToLower(text), []byte("hookspath"), nil)
-		return err != nil || slices.ContainsFunc([]string{"hook", "include", "worktreeconfig"}, func(word string) bool { return bytes.Contains(text, []byte(word)) })
-	}
-	return false
-}
 
 // cleanEnv is a clean environment for git: nothing of the user's or the system's
 // configuration, no prompts, no hooks, no maintenance. What the repository

@@ -20,11 +20,11 @@ import (
 type httpTransport struct {
 	o      Options
 	client *http.Client
-	own    bool // the client is this transport's own
 	shown  string
 
+	base *url.URL
+
 	mu   sync.Mutex
-	base *url.URL // moves with permanent redirects within the host
 	user string
 	pass string
 	have bool // user and pass are known
@@ -41,37 +41,13 @@ func newHTTPTransport(u *url.URL, o Options) (*httpTransport, error) {
 	}
 	base.User, base.RawQuery, base.Fragment = nil, "", ""
 	base.Path, base.RawPath = strings.TrimRight(base.Path, "/"), strings.TrimRight(base.RawPath, "/")
-	var client http.Client
-	if o.HTTPClient != nil {
-		client = *o.HTTPClient
-	} else {
-		t.own = true
-		client.Transport = newRoundTripper()
-	}
+	client := *o.HTTPClient
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	t.client = &client
 	return t, nil
 }
 
-func newRoundTripper() http.RoundTripper {
-	d, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	d = d.Clone()
-	d.MaxIdleConnsPerHost = 4
-	return d
-}
-
-func (t *httpTransport) URL() string  { return t.shown }
-func (t *httpTransport) Direct() bool { return false }
-
-func (t *httpTransport) Close() error {
-	if t.own {
-		t.client.CloseIdleConnections()
-	}
-	return nil
-}
+func (t *httpTransport) URL() string { return t.shown }
 
 // maxRedirects bounds how often one call is sent elsewhere.
 const maxRedirects = 3
@@ -81,7 +57,7 @@ func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	if _, _, err := t.askCredentials(ctx); err != nil {
 		return nil, t.hidePassword(err)
 	}
-	w := newWatch(ctx, t.o.Silence, t.o.Total)
+	w := newWatch(ctx, t.o)
 	a, err := t.sendCall(w, c)
 	if err != nil {
 		err = w.explainBreak(err)
@@ -92,9 +68,7 @@ func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 }
 
 func (t *httpTransport) sendCall(w *watch, c Call) (*Answer, error) {
-	t.mu.Lock()
 	base := t.base
-	t.mu.Unlock()
 	for range maxRedirects + 1 {
 		resp, err := t.sendRequest(w, c, base) //nolint:bodyclose // accept hands it on to the answer, which closes it
 		if err != nil {
@@ -103,17 +77,11 @@ func (t *httpTransport) sendCall(w *watch, c Call) (*Answer, error) {
 		if resp.StatusCode < 300 || resp.StatusCode > 399 {
 			return t.acceptResponse(w, c, resp)
 		}
-		next, err := followRedirect(base, c, resp)
+		base, err = followRedirect(base, c, resp)
 		discardBody(resp.Body)
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect {
-			t.mu.Lock()
-			t.base = next
-			t.mu.Unlock()
-		}
-		base = next
 	}
 	return nil, fmt.Errorf("%w: redirected more than %d times", fault.ErrUnreadable, maxRedirects)
 }
@@ -174,7 +142,7 @@ func (t *httpTransport) sendRequest(w *watch, c Call, base *url.URL) (*http.Resp
 	if c.V2 {
 		req.Header.Set("Git-Protocol", "version=2")
 	}
-	req.Header.Set("User-Agent", t.o.Agent)
+	req.Header.Set("User-Agent", Agent)
 	user, pass, err := t.askCredentials(w.ctx)
 	if err != nil {
 		return nil, err
@@ -274,6 +242,7 @@ func (t *httpTransport) checkStatus(c Call, resp *http.Response, body io.Reader)
 			detail += ": " + s
 		}
 	}
+	kind := fault.ErrUnreadable
 	switch {
 	case code == http.StatusUnauthorized:
 		t.mu.Lock()
@@ -285,25 +254,23 @@ func (t *httpTransport) checkStatus(c Call, resp *http.Response, body io.Reader)
 		if !asked {
 			detail += " (no credentials were given)"
 		}
-		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
-	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented && !hookSaysNo(c, detail),
+		kind = fault.ErrDenied
+	case hookSaysNo(c, detail):
+		kind = fault.ErrProtected
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented,
 		code == http.StatusForbidden && resp.Header.Get("Retry-After") != "":
 		err := fmt.Errorf("%w: %s", fault.ErrUnreachable, detail)
 		return &fault.LaterError{After: outage.RetryAfter(resp.Header, t.o.Now()), Err: err}
 	case code == http.StatusForbidden:
-		return fmt.Errorf("%w: %s", fault.ErrDenied, detail)
+		kind = fault.ErrDenied
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return fmt.Errorf("%w: %s", fault.ErrNotFound, detail)
+		kind = fault.ErrNotFound
 	case code == http.StatusRequestEntityTooLarge:
-		return fmt.Errorf("%w: the push of %d bytes is too large for the server: %s", fault.ErrProtected, len(c.Body), detail)
-	case hookSaysNo(c, detail):
-		return fmt.Errorf("%w: %s", fault.ErrProtected, detail)
-	case code == http.StatusNotImplemented:
-		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
+		kind, detail = fault.ErrProtected, fmt.Sprintf("the push of %d bytes is too large for the server: %s", len(c.Body), detail)
 	case code >= 400:
-		return fmt.Errorf("%w: %s", fault.ErrRefused, detail)
+		kind = fault.ErrRefused
 	}
-	return fmt.Errorf("%w: %s", fault.ErrUnreadable, detail)
+	return fmt.Errorf("%w: %s", kind, detail)
 }
 
 // hookSaysNo reports whether a server's error is that a hook of its refuses a push: it

@@ -46,9 +46,6 @@ func newSSHTransport(t sshTarget, o Options) (*sshTransport, error) {
 			return nil, fmt.Errorf("%w: port %q", fault.ErrInvalid, t.port)
 		}
 	}
-	if o.HostDate == nil {
-		o.HostDate = HostDate
-	}
 	tr := &sshTransport{sshTarget: t, o: o}
 	tr.ahead = sync.OnceValues(tr.askAhead)
 	return tr, nil
@@ -71,9 +68,7 @@ func HostDate(ctx context.Context, host string) (time.Time, error) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	client := &http.Client{Transport: newRoundTripper()}
-	defer client.CloseIdleConnections()
-	return dateOf(ctx, client, "https://"+host+"/")
+	return dateOf(ctx, &http.Client{}, "https://"+host+"/")
 }
 
 // dateOf is the Date of the first answer to a request, whatever that says.
@@ -104,8 +99,6 @@ func (t *sshTransport) URL() string {
 	}
 	return u.String()
 }
-func (t *sshTransport) Close() error { return nil }
-func (t *sshTransport) Direct() bool { return true }
 
 func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	go t.ahead() // while ssh connects
@@ -131,7 +124,7 @@ func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 // refs in version 0.
 func (t *sshTransport) readGreeting(ch *child, c Call) error {
 	if c.Service == UploadPack && c.V2 {
-		p := pktline.NewReader(ch.out, t.o.RefBytes)
+		p := pktline.NewReader(ch.out, MaxRefs)
 		_, line, err := p.Line()
 		if err != nil {
 			return err
@@ -141,7 +134,7 @@ func (t *sshTransport) readGreeting(ch *child, c Call) error {
 		}
 		return p.SkipToFlush()
 	}
-	caps, err := skipAdvertisement(ch.out, t.o.RefBytes)
+	caps, err := skipAdvertisement(ch.out, MaxRefs)
 	if err == nil && c.Needs != "" && !slices.Contains(caps, c.Needs) {
 		return fault.ErrNotAtomic
 	}

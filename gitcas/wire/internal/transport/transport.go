@@ -4,11 +4,13 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -55,31 +57,66 @@ type Transport interface {
 	// URL names the repository, without credentials.
 	URL() string
 	Call(ctx context.Context, c Call) (*Answer, error)
-	// Direct reports whether a push never needs its advertisement read first.
-	Direct() bool
-	// Close frees idle connections.
-	Close() error
 }
 
-// Options say how to reach a repository; all must be set but BasicAuth,
-// HTTPClient and HostDate.
+// Options say how to reach a repository. The zero value works.
 type Options struct {
-	BasicAuth  func(ctx context.Context) (user, pass string, err error)
+	// BasicAuth gives the user name and the password or token for HTTP(S). It
+	// is asked once, and again after the server refused what it gave. An empty
+	// password means that there are no credentials. Credentials go to the
+	// remote's own host only and into no message.
+	BasicAuth func(ctx context.Context) (user, pass string, err error)
+	// HTTPClient is used for HTTP(S); nil: Go's own. Its CheckRedirect is not used.
 	HTTPClient *http.Client
-	// HostDate asks a host that is reached by ssh what time it is; nil: HostDate.
+	// Env is the environment out of which child processes (git, ssh) get what
+	// they need and nothing else; nil means that of this process.
+	Env []string
+	// HostDate asks the host of an ssh remote what time it is, once and only for some
+	// seconds; nil means the Date of https://<host>/.
 	HostDate func(ctx context.Context, host string) (time.Time, error)
-	Env      []string // what children's environments are picked from
-	Now      func() time.Time
-	Silence  time.Duration // the longest one
-	Total    time.Duration // the longest call, but for what a second each leastRate bytes prolong it
-	RefBytes int64         // bounds an advertisement
-	Agent    string        // the User-Agent
+	// Now is the clock for remotes without one of their own (file://, ssh);
+	// nil means time.Now.
+	Now func() time.Time
+	// Timeout is how long a server may be silent in the middle of a request
+	// before it counts as unreachable (default 60 seconds).
+	Timeout time.Duration
+	// Total is how long a request may take in all, however much the server says:
+	// progress, keep-alives, hooks at work (default 10 minutes). Each 64 KiB of a
+	// request or its answer prolong it by a second, so that a large repository comes
+	// over a poor connection. A deadline of the request's context counts besides.
+	Total time.Duration
 }
+
+func (o Options) withDefaults() Options {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.HostDate == nil {
+		o.HostDate = HostDate
+	}
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{}
+	}
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	o.Total = cmp.Or(o.Total, 10*time.Minute)
+	return o
+}
+
+// Agent names this program to servers, in requests and as HTTP User-Agent. Some
+// servers look for the "git/".
+const Agent = "git/uwf"
+
+// MaxRefs is how many bytes a listing of refs may have: some 3 million refs.
+const MaxRefs = 256 << 20
 
 // New returns the transport for a URL, an absolute path, or user@host:path.
 func New(raw string, o Options) (Transport, error) {
+	o = o.withDefaults()
 	if filepath.IsAbs(raw) {
-		return newFileTransport(raw, o), nil
+		return &fileTransport{path: filepath.Clean(raw), o: o}, nil
 	}
 	if !strings.Contains(raw, "://") {
 		if s, ok := scpLike(raw); ok {
@@ -106,7 +143,7 @@ func New(raw string, o Options) (Transport, error) {
 		if !filepath.IsAbs(p) || strings.ContainsRune(p, 0) {
 			return nil, fmt.Errorf("%w: a file:// URL needs an absolute path", fault.ErrInvalid)
 		}
-		return newFileTransport(p, o), nil
+		return &fileTransport{path: filepath.Clean(p), o: o}, nil
 	case "ssh", "git+ssh", "ssh+git":
 		return newSSHTransport(sshTarget{
 			user: u.User.Username(), host: u.Hostname(), port: u.Port(), path: sshPath(u.Path),

@@ -37,11 +37,11 @@ type watch struct {
 	stopped bool
 }
 
-func newWatch(ctx context.Context, silence, total time.Duration) *watch {
-	w := &watch{silence: silence, total: total, began: time.Now()}
+func newWatch(ctx context.Context, o Options) *watch {
+	w := &watch{silence: o.Timeout, total: o.Total, began: time.Now()}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.silent = time.AfterFunc(silence, func() { w.cancel(errSilent) })
-	w.endless = time.AfterFunc(total, func() { w.cancel(errEndless) })
+	w.silent = time.AfterFunc(w.silence, func() { w.cancel(errSilent) })
+	w.endless = time.AfterFunc(w.total, func() { w.cancel(errEndless) })
 	return w
 }
 
