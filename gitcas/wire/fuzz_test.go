@@ -95,12 +95,12 @@ func FuzzReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(res.applied)+len(res.refused) != 1 {
-			t.Errorf("one update, %d taken, %d refused", len(res.applied), len(res.refused))
+		if len(res.Applied)+len(res.Refused) != 1 {
+			t.Errorf("one update, %d taken, %d refused", len(res.Applied), len(res.Refused))
 		}
-		checkKind(t, res.asError("x"))
+		checkKind(t, res.asError(req.Updates))
 		// It can't have been taken without a word of it.
-		if len(res.applied) == 1 && !bytes.Contains(b, []byte("ok")) {
+		if len(res.Applied) == 1 && !bytes.Contains(b, []byte("ok")) {
 			t.Error("taken without an ok")
 		}
 	})

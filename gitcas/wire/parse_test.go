@@ -117,7 +117,7 @@ func TestReport(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || len(res.applied) != tc.applied || len(res.refused) != 2-tc.applied {
+		if err != nil || len(res.Applied) != tc.applied || len(res.Refused) != 2-tc.applied {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
 	}

@@ -51,7 +51,7 @@ var errNoReport = fmt.Errorf("%w: the server did not report what became of the p
 
 // parseReport reads the report-status answer and says
 // what became of every update. A ref that the report leaves out is a failure.
-func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) {
+func parseReport(r io.Reader, req PushRequest, url string) (*PartialError, error) {
 	p := pktline.NewReader(r, maxReport)
 	lines, text, err := reportLines(p)
 	if err != nil {
@@ -61,40 +61,40 @@ func parseReport(r io.Reader, req PushRequest, url string) (*pushResult, error) 
 	if !ok {
 		return nil, fmt.Errorf("%w: a report that begins with %q", ErrUnreadable, fault.OneLine(lines[0]))
 	}
-	res := newPushResult(req)
+	res := &PartialError{URL: url, Refused: make(map[string]*Error)}
 	fail := func(ref, reason string) {
 		detail, kind := fault.TranslateRefusal(ref, reason, text)
 		e := &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
 		_, e.MostRefs, _ = fault.TooManyRefs(detail)
-		res.noteRefused(ref, e)
+		res.Refused[ref] = e
+	}
+	left := make(map[string]bool, len(req.Updates))
+	for _, u := range req.Updates {
+		left[u.Name] = true
+		if unpack != "ok" {
+			fail(u.Name, "unpack "+unpack)
+		}
 	}
 	if unpack != "ok" {
-		for _, name := range res.order {
-			fail(name, "unpack "+unpack)
-		}
 		return res, nil
 	}
-	said := make(map[string]bool)
 	for _, line := range lines[1:] {
 		verb, rest, _ := strings.Cut(line, " ")
 		name, reason, _ := strings.Cut(rest, " ")
-		if verb == "option" {
+		switch {
+		case verb == "option":
 			continue
-		}
-		if (verb != "ok" && verb != "ng") || said[name] || !res.hasResult(name) {
+		case verb != "ok" && verb != "ng" || !left[name]:
 			return nil, fmt.Errorf("%w: %q in the report", ErrUnreadable, fault.OneLine(line))
+		case verb == "ok":
+			res.Applied = append(res.Applied, name)
+		default:
+			fail(name, reason)
 		}
-		said[name] = true
-		if verb == "ok" {
-			res.noteApplied(name)
-			continue
-		}
-		fail(name, reason)
+		delete(left, name)
 	}
-	for _, name := range res.order {
-		if !said[name] {
-			return nil, fmt.Errorf("%w: nothing about %s in the report", errNoReport, name)
-		}
+	for name := range left {
+		return nil, fmt.Errorf("%w: nothing about %s in the report", errNoReport, name)
 	}
 	return res, nil
 }

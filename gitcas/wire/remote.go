@@ -194,9 +194,7 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 	case len(stale) == 0:
 		return r.sendPush(ctx, req)
 	case req.Atomic || len(stale) == len(req.Updates):
-		res := newPushResult(req)
-		res.refused = stale
-		return time.Time{}, res.asError(r.URL())
+		return time.Time{}, (&PartialError{URL: r.URL(), Refused: stale}).asError(req.Updates)
 	}
 	// The push may be taken apart: what is not stale is pushed.
 	part := &PartialError{URL: r.URL(), Refused: stale}
@@ -285,7 +283,7 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 		}
 		return a.At, err
 	}
-	err = res.asError(r.URL())
+	err = res.asError(req.Updates)
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.

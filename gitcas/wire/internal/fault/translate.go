@@ -3,6 +3,7 @@ package fault
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,139 +11,69 @@ import (
 // This file is the only place where text from servers, from git and from ssh
 // becomes one of the Err… kinds.
 
-// rule gives a kind to texts that contain all of its parts.
+// rule gives a kind to texts that hold one of these. "…" stands between parts that a text
+// holds all, in any order.
 type rule struct {
 	kind  error
-	parts []string // lower case
+	texts []string // lower case
 }
 
 // errorRules are tried in order: the more special text first. The table is a
 // function because a package holds no state.
 func errorRules() []rule {
-	r := func(kind error, parts ...string) rule { return rule{kind, parts} }
 	return []rule{
-		// Push protection: GitHub (GH013 with a section of its own), GitLab,
-		// Bitbucket.
-		r(ErrSecretRefused, "push protection", "secret"),
-		r(ErrSecretRefused, "cannot contain secrets"),
-		r(ErrSecretRefused, "push blocked: secret"),
-		r(ErrSecretRefused, "secret scanning found"),
-		r(ErrSecretRefused, "declined due to a detected secret"),
-		r(ErrSecretRefused, "secrets detected in"),
-
+		// Push protection: GitHub (GH013 with a section of its own), GitLab, Bitbucket.
+		{ErrSecretRefused, []string{
+			"push protection…secret", "cannot contain secrets", "push blocked: secret",
+			"secret scanning found", "declined due to a detected secret", "secrets detected in",
+		}},
 		// GitHub's push policy (GH013, once for each ref of the push). It counts deletions, and
 		// refs outside of branches and tags, too.
-		r(ErrTooManyRefs, tooManyRefs, branchesOrTags),
-
+		{ErrTooManyRefs, []string{tooManyRefs + "…" + branchesOrTags}},
 		// Ref names that can't stand beside each other: trying again won't help.
-		r(ErrInvalid, "exists; cannot create"),
-		r(ErrInvalid, "funny refname"),
-		r(ErrInvalid, "trying to write non-commit object"),
-		r(ErrInvalid, "not a valid ref name"),
-
+		{ErrInvalid, []string{"exists; cannot create", "funny refname", "trying to write non-commit object", "not a valid ref name"}},
 		// Files of the server's that git can't write: trying again won't help either.
-		r(ErrReadOnly, "read-only file system"),
-		r(ErrReadOnly, "unable to create temporary object directory"),
-		r(ErrReadOnly, "unable to migrate objects to permanent storage"),
-		r(ErrReadOnly, "insufficient permission for adding an object"),
-		r(ErrReadOnly, "unable to create", "permission denied"),
-		r(ErrReadOnly, "cannot lock ref", "permission denied"),
-
-		// Someone else was first.
-		r(ErrLostRace, "stale info"),
-		r(ErrLostRace, "failed to update ref"),
-		r(ErrLostRace, "failed to delete"),
-		r(ErrLostRace, "failed to lock"),
-		r(ErrLostRace, "cannot lock ref"),
-		r(ErrLostRace, "unable to lock"),
-		r(ErrLostRace, "reference already exists"),
-		r(ErrLostRace, "incorrect old value"),
-		r(ErrLostRace, "but expected"),
-		r(ErrLostRace, "fetch first"),
-		r(ErrLostRace, "updated by another client"), // Azure DevOps TF401028
-		r(ErrLostRace, "remote ref", "does not match"),
-		r(ErrLostRace, "atomic transaction failed"),
-		r(ErrLostRace, "atomic push fail"),
-		r(ErrLostRace, "transaction aborted"),
-
+		{ErrReadOnly, []string{
+			"read-only file system", "unable to create temporary object directory", "unable to migrate objects to permanent storage",
+			"insufficient permission for adding an object", "unable to create…permission denied", "cannot lock ref…permission denied",
+		}},
+		// Someone else was first. The client is Azure DevOps' (TF401028).
+		{ErrLostRace, []string{
+			"stale info", "failed to update ref", "failed to delete", "failed to lock", "cannot lock ref", "unable to lock",
+			"reference already exists", "incorrect old value", "but expected", "fetch first", "updated by another client",
+			"remote ref…does not match", "atomic transaction failed", "atomic push fail", "transaction aborted",
+		}},
 		// GitLab's text for a missing project speaks of permission too.
-		r(ErrNotFound, "project you were looking for could not be found"),
-
+		{ErrNotFound, []string{"project you were looking for could not be found"}},
 		// What the credentials may not do.
-		r(ErrDenied, "refusing to allow", "workflow"),
-		r(ErrDenied, "permission denied"),
-		r(ErrDenied, "permission to ", "denied to"),
-		r(ErrDenied, "write access to repository not granted"),
-		r(ErrDenied, "not allowed to push code to this project"),
-		r(ErrDenied, "you don't have permission"),
-		r(ErrDenied, "you don't have access"),
-		r(ErrDenied, "not allowed to download code"),
-		r(ErrDenied, "archived so it is read-only"),
-		r(ErrDenied, "repository was archived"),
-		r(ErrDenied, "authentication failed"),
-		r(ErrDenied, "invalid username or"),
-		r(ErrDenied, "access denied"),
-		r(ErrDenied, "is not allowed to access"),
-		r(ErrDenied, "marked as read only"),
-		r(ErrDenied, "host key verification failed"),
-		r(ErrDenied, "dubious ownership"),
-		r(ErrDenied, "unsafe repository"),
-		r(ErrDenied, "could not read username"),
-		r(ErrDenied, "service not enabled"),
-		r(ErrDenied, "saml sso"),
-
-		// Branch rules and hooks.
-		r(ErrProtected, "protected branch"),
-		r(ErrProtected, "repository rule violations"),
-		r(ErrProtected, "gh001"),
-		r(ErrProtected, "gh006"),
-		r(ErrProtected, "gh013"),
-		r(ErrProtected, "hook declined"),
-		r(ErrProtected, "hook failed"),
-		r(ErrProtected, "currently checked out"),
-		r(ErrProtected, "deletion prohibited"),
-		r(ErrProtected, "deletion of the current branch prohibited"),
-		r(ErrProtected, "deny updating a hidden ref"),
-		r(ErrProtected, "deny deleting a hidden ref"),
-		r(ErrProtected, "non-fast-forward"),
-		r(ErrProtected, "not allowed to push"),
-		r(ErrProtected, "not allowed to force push"),
-		r(ErrProtected, "not allowed to access some of the refs"),
-		r(ErrProtected, "not permitted; you must use a pull request"), // Azure DevOps TF402455
-		r(ErrProtected, "exceeds maximum allowed size"),
-		r(ErrProtected, "file size limit"),
-
+		{ErrDenied, []string{
+			"refusing to allow…workflow", "permission denied", "permission to …denied to", "write access to repository not granted",
+			"not allowed to push code to this project", "you don't have permission", "you don't have access", "not allowed to download code",
+			"archived so it is read-only", "repository was archived", "authentication failed", "invalid username or", "access denied",
+			"is not allowed to access", "marked as read only", "host key verification failed", "dubious ownership", "unsafe repository",
+			"could not read username", "service not enabled", "saml sso",
+		}},
+		// Branch rules and hooks. The pull request is Azure DevOps' (TF402455).
+		{ErrProtected, []string{
+			"protected branch", "repository rule violations", "gh001", "gh006", "gh013", "hook declined", "hook failed",
+			"currently checked out", "deletion prohibited", "deletion of the current branch prohibited", "deny updating a hidden ref",
+			"deny deleting a hidden ref", "non-fast-forward", "not allowed to push", "not allowed to force push",
+			"not allowed to access some of the refs", "not permitted; you must use a pull request", "exceeds maximum allowed size",
+			"file size limit",
+		}},
 		// What isn't there.
-		r(ErrNotFound, "not our ref"),
-		r(ErrNotFound, "missing necessary objects"),
-		r(ErrNotFound, "unresolved delta"),
-		r(ErrNotFound, "bad pack header", "missing"),
-		r(ErrNotFound, "repository not found"),
-		r(ErrNotFound, "repository", "does not exist"),
-		r(ErrNotFound, "does not appear to be a git repository"),
-		r(ErrNotFound, "not a git repository"),
-		r(ErrNotFound, "no such project"),
-		r(ErrNotFound, "could not find repository"),
-		r(ErrNotFound, "not found", "repositor"),
-		r(ErrNotFound, "no such file or directory"),
-
+		{ErrNotFound, []string{
+			"not our ref", "missing necessary objects", "unresolved delta", "bad pack header…missing", "repository not found",
+			"repository…does not exist", "does not appear to be a git repository", "not a git repository", "no such project",
+			"could not find repository", "not found…repositor", "no such file or directory",
+		}},
 		// The way there.
-		r(ErrNoWay, "could not resolve host", "not known"),
-		r(ErrNoWay, "could not resolve host", "no address associated"),
-		r(ErrUnreachable, "could not resolve host"),
-		r(ErrUnreachable, "connection refused"),
-		r(ErrUnreachable, "connection timed out"),
-		r(ErrUnreachable, "operation timed out"),
-		r(ErrUnreachable, "connection closed"),
-		r(ErrUnreachable, "connection reset"),
-		r(ErrUnreachable, "no route to host"),
-		r(ErrUnreachable, "network is unreachable"),
-		r(ErrUnreachable, "abnormal exit"),
-		r(ErrUnreachable, "no space left on device"),
-		r(ErrUnreachable, "internal server error"),
-		r(ErrUnreachable, "internal api unreachable"),
-		r(ErrUnreachable, "service unavailable"),
-		r(ErrUnreachable, "too many requests"),
+		{ErrNoWay, []string{"could not resolve host…not known", "could not resolve host…no address associated"}},
+		{ErrUnreachable, []string{
+			"could not resolve host", "connection refused", "connection timed out", "operation timed out", "connection closed",
+			"connection reset", "no route to host", "network is unreachable", "abnormal exit", "no space left on device",
+			"internal server error", "internal api unreachable", "service unavailable", "too many requests",
+		}},
 	}
 }
 
@@ -155,15 +86,14 @@ const (
 // Translate gives the kind of a text, and says whether the text is known at
 // all: an unknown one is ErrUnreadable.
 func Translate(text string) (known bool, kind error) {
-	t := strings.ToLower(text)
-next:
+	text = strings.ToLower(text)
+	lacks := func(part string) bool { return !strings.Contains(text, part) }
 	for _, r := range errorRules() {
-		for _, p := range r.parts {
-			if !strings.Contains(t, p) {
-				continue next
+		for _, t := range r.texts {
+			if !slices.ContainsFunc(strings.Split(t, "…"), lacks) {
+				return true, r.kind
 			}
 		}
-		return true, r.kind
 	}
 	return false, ErrUnreadable
 }
