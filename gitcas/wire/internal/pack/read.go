@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -56,10 +57,9 @@ type packParser struct {
 
 	// at finds the object whose entry begins at an offset.
 	at map[int64]plumbing.Hash
-	// Deltas whose base is not known yet wait under its offset or its id.
-	byOffset map[int64][]waiting
-	byID     map[plumbing.Hash][]waiting
-	pending  int
+	// Deltas whose base is not known yet wait under its offset, an int64, or its id.
+	waiting map[any][]waiting
+	pending int
 }
 
 // inflater is what package zlib's readers are: one serves all objects.
@@ -90,8 +90,7 @@ func (p *packParser) parsePack() error {
 	}
 	p.out = make(map[plumbing.Hash]Object, min(count, 1<<12))
 	p.at = make(map[int64]plumbing.Hash, min(count, 1<<12))
-	p.byOffset = make(map[int64][]waiting)
-	p.byID = make(map[plumbing.Hash][]waiting)
+	p.waiting = make(map[any][]waiting)
 	for range count {
 		if err := p.readEntry(); err != nil {
 			return err
@@ -128,41 +127,35 @@ func (p *packParser) readEntry() error {
 		if back <= 0 || back > offset {
 			return fmt.Errorf("%w: a delta against nothing", errPack)
 		}
-		delta, err := p.inflateStream(size)
-		if err != nil {
-			return err
-		}
-		return p.ofsDelta(offset, offset-back, delta)
+		return p.readDelta(offset, size, offset-back, p.at[offset-back])
 	case plumbing.REFDeltaObject:
 		var base plumbing.Hash
 		if _, err := io.ReadFull(p.src, base[:]); err != nil {
 			return err
 		}
-		delta, err := p.inflateStream(size)
-		if err != nil {
-			return err
-		}
-		return p.refDelta(offset, base, delta)
+		return p.readDelta(offset, size, base, base)
 	}
 	return fmt.Errorf("%w: object type %d", errPack, typ)
 }
 
-func (p *packParser) ofsDelta(offset, base int64, delta []byte) error {
-	if id, ok := p.at[base]; ok {
-		return p.applyDelta(offset, p.out[id], delta)
+// readDelta reads a delta against the object of an id, which may come later and then be found
+// by key.
+func (p *packParser) readDelta(offset, size int64, key any, base plumbing.Hash) error {
+	delta, err := p.inflateStream(size)
+	if err != nil {
+		return err
 	}
-	p.byOffset[base] = append(p.byOffset[base], waiting{offset, delta})
-	p.pending++
-	return nil
-}
-
-func (p *packParser) refDelta(offset int64, base plumbing.Hash, delta []byte) error {
-	if o, ok := p.out[base]; ok {
-		return p.applyDelta(offset, o, delta)
+	o, ok := p.out[base]
+	if !ok {
+		p.waiting[key] = append(p.waiting[key], waiting{offset, delta})
+		p.pending++
+		return nil
 	}
-	p.byID[base] = append(p.byID[base], waiting{offset, delta})
-	p.pending++
-	return nil
+	data, err := p.patchBase(o.Data, delta)
+	if err != nil {
+		return err
+	}
+	return p.storeObject(offset, o.Type, data)
 }
 
 // spendBytes counts bytes that will be held.
@@ -190,9 +183,9 @@ func (p *packParser) storeObject(offset int64, typ plumbing.ObjectType, data []b
 		if p.pending == 0 {
 			continue
 		}
-		ready := slices.Concat(p.byOffset[r.offset], p.byID[o.ID])
-		delete(p.byOffset, r.offset)
-		delete(p.byID, o.ID)
+		ready := slices.Concat(p.waiting[r.offset], p.waiting[o.ID])
+		delete(p.waiting, r.offset)
+		delete(p.waiting, o.ID)
 		p.pending -= len(ready)
 		for _, w := range ready {
 			data, err := p.patchBase(o.Data, w.delta)
@@ -205,20 +198,14 @@ func (p *packParser) storeObject(offset int64, typ plumbing.ObjectType, data []b
 	return nil
 }
 
-func (p *packParser) applyDelta(offset int64, base Object, delta []byte) error {
-	data, err := p.patchBase(base.Data, delta)
-	if err != nil {
-		return err
-	}
-	return p.storeObject(offset, base.Type, data)
-}
-
 // patchBase applies a delta after its header was found to fit base and the limits:
 // the result's size is known before anything is allocated for it.
 func (p *packParser) patchBase(base, delta []byte) ([]byte, error) {
-	from, rest, ok := deltaSize(delta)
-	to, _, ok2 := deltaSize(rest)
-	if !ok || !ok2 || from != int64(len(base)) {
+	// A delta begins with the sizes of its base and of the result.
+	from, n := binary.Uvarint(delta)
+	size, m := binary.Uvarint(delta[max(n, 0):])
+	to := int64(min(size, math.MaxInt64))
+	if n <= 0 || m <= 0 || from != uint64(len(base)) {
 		return nil, fmt.Errorf("%w: a delta that does not fit its base", errPack)
 	}
 	if to > p.lim.Object {
@@ -238,18 +225,6 @@ func (p *packParser) patchBase(base, delta []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a delta that makes %d bytes instead of %d", errPack, len(out), to)
 	}
 	return out, nil
-}
-
-// deltaSize reads one of the two sizes that a delta begins with.
-func deltaSize(b []byte) (int64, []byte, bool) {
-	var n int64
-	for i := 0; i < len(b) && i < 8; i++ {
-		n |= int64(b[i]&0x7f) << (7 * i)
-		if b[i]&0x80 == 0 {
-			return n, b[i+1:], true
-		}
-	}
-	return 0, nil, false
 }
 
 // inflateStream reads one zlib stream that must hold exactly size bytes.
@@ -366,18 +341,16 @@ func (s *packSource) typeAndSize() (plumbing.ObjectType, int64, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	typ := plumbing.ObjectType(c >> 4 & 7)
-	size := int64(c & 15)
-	for shift := 4; c&0x80 != 0; shift += 7 {
-		if shift > 53 {
-			return 0, 0, fmt.Errorf("%w: endless size", errPack)
-		}
-		if c, err = s.ReadByte(); err != nil {
+	typ, size := plumbing.ObjectType(c>>4&7), uint64(0)
+	if c&0x80 != 0 {
+		if size, err = binary.ReadUvarint(s); err != nil {
 			return 0, 0, err
 		}
-		size |= int64(c&0x7f) << shift
 	}
-	return typ, size, nil
+	if size > 1<<56 {
+		return 0, 0, fmt.Errorf("%w: endless size", errPack)
+	}
+	return typ, int64(size<<4) | int64(c&15), nil
 }
 
 // backOffset reads how far before a delta its base begins.
