@@ -9,22 +9,11 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// Where says where a node belongs.
-type Where uint8
-
-// The places.
-const (
-	Shared   Where = iota // the workflow with its schemas, and what every uwf knows
-	AsRecord              // a StartNode or StepNode
-	InOwn                 // what a record refers to
-	InDetail              // the details of what an agent did
-)
-
 // Node is a node of a thread.
 type Node struct {
-	Hash  node.Hash
-	Node  node.Node
-	Where Where
+	Hash node.Hash
+	Node node.Node
+	To   record.Target // where it belongs
 }
 
 // Chain is a thread, whole and checked: its start, then its steps.
@@ -61,34 +50,34 @@ func (s *Source) Chain(head node.Hash) (Chain, error) {
 	if err != nil {
 		return Chain{}, fmt.Errorf("StartNode %s: %w", start, err)
 	}
-	flow := &collector{s: s, seen: map[node.Hash]Where{}}
-	flow.collectReachable(n.Type, Shared)
-	flow.collectReachable(first.Workflow, Shared)
+	flow := &collector{s: s, seen: map[node.Hash]bool{}}
+	flow.collectReachable(n.Type, record.ToShared)
+	flow.collectReachable(first.Workflow, record.ToShared)
 	if flow.err != nil {
 		return Chain{}, flow.err
 	}
-	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.takeNodes(), Node{start, n, AsRecord})}}}
+	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.takeNodes(), Node{start, n, record.ToRecord})}}}
 	for _, st := range steps {
-		flow.collectReachable(st.node.Type, Shared)
-		c := &collector{s: s, seen: map[node.Hash]Where{}, shared: flow}
-		c.collectReachable(st.step.Output, InOwn)
-		c.collectReachable(st.step.Detail, InDetail)
-		if p := st.step.AssembledPrompt; p != nil {
-			c.collectReachable(*p, InDetail)
+		flow.collectReachable(st.node.Type, record.ToShared)
+		c := &collector{s: s, seen: map[node.Hash]bool{}, shared: flow}
+		for _, r := range st.step.Refs() {
+			if r.To == record.ToOwn || r.To == record.ToDetail {
+				c.collectReachable(r.Hash, r.To)
+			}
 		}
 		if c.err != nil {
 			return Chain{}, fmt.Errorf("step %s: %w", st.hash, c.err)
 		}
 		nodes := append(c.takeNodes(), flow.takeNodes()...)
-		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, AsRecord})})
+		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, record.ToRecord})})
 	}
 	return out, flow.err
 }
 
 // Reach are all nodes that a node refers to, itself included: those of a workflow.
 func (s *Source) Reach(h node.Hash) ([]Node, error) {
-	c := &collector{s: s, seen: map[node.Hash]Where{}}
-	c.collectReachable(h, Shared)
+	c := &collector{s: s, seen: map[node.Hash]bool{}}
+	c.collectReachable(h, record.ToShared)
 	return c.nodes, c.err
 }
 
@@ -156,7 +145,7 @@ func (s *Source) readChecked(h node.Hash) (node.Node, error) {
 // needs as well, where it is read first.
 type collector struct {
 	s      *Source
-	seen   map[node.Hash]Where
+	seen   map[node.Hash]bool
 	nodes  []Node
 	shared *collector // what it has is not gathered again; nil: none
 	err    error
@@ -170,28 +159,23 @@ func (c *collector) takeNodes() []Node {
 }
 
 // collectReachable adds a node and all that it refers to. What every uwf knows is shared.
-func (c *collector) collectReachable(root node.Hash, where Where) {
+func (c *collector) collectReachable(root node.Hash, to record.Target) {
 	if c.err != nil {
 		return
 	}
 	c.err = c.s.schemas.Walk(c.s, root, func(h node.Hash, n node.Node) error {
-		if _, known := record.Schemas()[h]; known && where != Shared {
-			c.shared.collectReachable(h, Shared)
+		if _, known := record.Schemas()[h]; known && to != record.ToShared {
+			c.shared.collectReachable(h, record.ToShared)
 			return node.ErrSkip
 		}
-		if c.shared != nil {
-			if _, there := c.shared.seen[h]; there {
-				return node.ErrSkip
-			}
-		}
-		if _, there := c.seen[h]; there {
+		if c.seen[h] || c.shared != nil && c.shared.seen[h] {
 			return node.ErrSkip // the own ones are gathered before the details
 		}
 		if err := c.s.schemas.Check(c.s, n); err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
 		}
-		c.seen[h] = where
-		c.nodes = append(c.nodes, Node{h, n, where})
+		c.seen[h] = true
+		c.nodes = append(c.nodes, Node{h, n, to})
 		return nil
 	})
 }

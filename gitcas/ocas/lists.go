@@ -21,19 +21,10 @@ const (
 	registryVar = "@uwf/registry/"
 )
 
-// statusOf translates a status of the TypeScript uwf.
-func statusOf(s string) (string, error) {
-	switch s {
-	case "", "idle", "active", "running":
-		return Active, nil
-	case "suspended":
-		return Suspended, nil
-	case "completed", "ended", "end":
-		return Ended, nil
-	case "cancelled":
-		return Cancelled, nil
-	}
-	return "", fmt.Errorf("unknown status %.40q", s)
+// statuses translates those of the TypeScript uwf.
+var statuses = map[string]string{
+	"": Active, "idle": Active, "active": Active, "running": Active, "suspended": Suspended,
+	"completed": Ended, "ended": Ended, "end": Ended, "cancelled": Cancelled,
 }
 
 // addThread takes a thread in. What a later list says counts.
@@ -42,9 +33,8 @@ func (s *Source) addThread(id, head string, fields map[string]string) error {
 	if !t.ID.Valid() || !t.Head.Valid() {
 		return fmt.Errorf("thread %.40q at %.40q: no thread id, or no hash", id, head)
 	}
-	var err error
-	if t.Status, err = statusOf(fields["status"]); err != nil {
-		return fmt.Errorf("thread %s: %w", id, err)
+	if t.Status = statuses[fields["status"]]; t.Status == "" {
+		return fmt.Errorf("thread %s: unknown status %.40q", id, fields["status"])
 	}
 	if t.Status == Active && t.Role != "" {
 		t.Status = Suspended

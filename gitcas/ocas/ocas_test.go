@@ -84,15 +84,15 @@ func complete(t *testing.T, c ocas.Chain) {
 	shared := map[node.Hash]bool{}
 	for _, p := range c.Parts {
 		for _, n := range p.Nodes {
-			shared[n.Hash] = shared[n.Hash] || n.Where == ocas.Shared
+			shared[n.Hash] = shared[n.Hash] || n.To == record.ToShared
 		}
 	}
 	for _, p := range c.Parts[1:] {
-		place := map[node.Hash]ocas.Where{}
+		place := map[node.Hash]record.Target{}
 		for _, n := range p.Nodes {
-			place[n.Hash] = n.Where
+			place[n.Hash] = n.To
 		}
-		if place[p.Step.Output] != ocas.InOwn || place[p.Step.Detail] != ocas.InDetail || place[*p.Step.AssembledPrompt] != ocas.InDetail || place[p.Head] != ocas.AsRecord {
+		if place[p.Step.Output] != record.ToOwn || place[p.Step.Detail] != record.ToDetail || place[*p.Step.AssembledPrompt] != record.ToDetail || place[p.Head] != record.ToRecord {
 			t.Errorf("step %s: %v", p.Head, place)
 		}
 	}

@@ -19,7 +19,7 @@ func (r *run) rewriteAttempts(refs map[string]wire.ID) ([]Attempt, error) {
 	var out []Attempt
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		id := refs[ref]
-		r.commit, r.prefix = wire.ZeroID, ref+": "
+		r.report.commit, r.prefix = wire.ZeroID, ref+": "
 		to, err := r.rewriteAttempt(id, r.threadOfRef(ref), 0)
 		r.prefix = ""
 		if err != nil {

@@ -113,9 +113,9 @@ func (e *FixedError) Error() string {
 
 // Place is where something stands. It never holds what was looked for.
 type Place struct {
-	Commit wire.ID // the first state commit that has it; zero for other refs
-	Path   string  // of the file on the branch, or the ref
-	At     string  // JSON pointer, key or part; may be empty
+	Path   string `json:"path"`             // of the file on the branch, or the ref
+	At     string `json:"at,omitempty"`     // JSON pointer, key or part; may be empty
+	Commit string `json:"commit,omitempty"` // the first state commit that has it, as it was; empty for other refs
 }
 
 func (p Place) String() string {
@@ -150,9 +150,10 @@ func (p *Plan) Empty() bool { return p.Old == p.New && len(p.Attempts) == 0 }
 
 // Thread is one whose head changes.
 type Thread struct {
-	ID       statefile.ThreadID
-	Old, New node.Hash
-	Ended    bool
+	ID    statefile.ThreadID `json:"thread"`
+	Ended bool               `json:"ended"`
+	Old   node.Hash          `json:"old"`
+	New   node.Hash          `json:"new"`
 }
 
 // Attempt is the ref of an attempt that is written anew.

@@ -13,7 +13,7 @@ import (
 // textRewriter rewrites the texts that stand in one place: files, pages and messages.
 type textRewriter struct {
 	*run
-	place Place
+	path string
 }
 
 // cleanText takes what is looked for out of text that nothing depends on, and brings
@@ -32,7 +32,7 @@ func (r textRewriter) cleanText(s, thread string) (string, int) {
 func (r textRewriter) rewritePage(data []byte, thread string) []byte {
 	out, n := r.cleanText(string(data), thread)
 	if n > 0 {
-		r.report.noteFound(r.place, "")
+		r.report.noteFound(r.path, "")
 	}
 	return []byte(out)
 }
@@ -47,7 +47,7 @@ func (r textRewriter) fileMentions(text string) bool {
 func (r textRewriter) cleanField(what, s string) string {
 	out, n := r.o.Find.Replace(s, nil)
 	if n > 0 {
-		r.report.noteFound(r.place, what)
+		r.report.noteFound(r.path, what)
 	}
 	return out
 }
@@ -55,7 +55,7 @@ func (r textRewriter) cleanField(what, s string) string {
 // noteName notes a name that holds what is looked for; it stays.
 func (r textRewriter) noteName(what, s string) {
 	if _, n := r.o.Find.Replace(s, nil); n > 0 {
-		r.report.noteName(r.place, what)
+		r.report.noteName(r.path, what)
 	}
 }
 
@@ -151,13 +151,13 @@ func (r textRewriter) dayFile(data []byte) []byte {
 			out = append(out, r.rewriteLine(line)...)
 		}
 	}
-	r.days[r.place.Path] = day{data, out}
+	r.days[r.path] = day{data, out}
 	return out
 }
 
 // dayPage writes the page of a day anew, of the lines that were rewritten just before.
 func (r textRewriter) dayPage(data []byte) []byte {
-	lines := r.days[statefile.DayFilePath(r.place.Path)]
+	lines := r.days[statefile.DayFilePath(r.path)]
 	was, err := statefile.DayPage(lines.old)
 	now, err2 := statefile.DayPage(lines.out)
 	if err != nil || err2 != nil || string(was) != string(data) {
@@ -225,7 +225,7 @@ func (r textRewriter) rewriteMessage(msg string) string {
 		b.WriteString(line)
 	}
 	if n > 0 {
-		r.report.noteFound(r.place, "")
+		r.report.noteFound(r.path, "")
 	}
 	return b.String()
 }

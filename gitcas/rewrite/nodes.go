@@ -49,7 +49,7 @@ type fresh struct {
 	node     node.Node
 	sum      node.Digest
 	files    []file
-	place    Place
+	path     string
 	was, now kin
 	busy     bool
 	done     bool
@@ -124,7 +124,7 @@ func (n *nodes) answerNow(thread string, h node.Hash) node.Hash {
 
 // addNode takes the node of a file, unless it is none: then the file is like any
 // other.
-func (n *nodes) addNode(i nodeID, blob wire.Object, place Place) {
+func (n *nodes) addNode(i nodeID, blob wire.Object, path string) {
 	x, err := node.DecodeFile(blob.Data)
 	if err != nil {
 		return
@@ -137,7 +137,7 @@ func (n *nodes) addNode(i nodeID, blob wire.Object, place Place) {
 	f := n.fresh[i]
 	if f == nil || f.sum != sum {
 		first := f == nil
-		f = &fresh{id: i, node: x, sum: sum, place: place, was: kin{}, now: kin{}}
+		f = &fresh{id: i, node: x, sum: sum, path: path, was: kin{}, now: kin{}}
 		n.todo = append(n.todo, f)
 		if first { // another node of that hash is purged as well, but nothing refers to it
 			n.fresh[i] = f
@@ -283,7 +283,7 @@ func (n *nodes) purgePayload(x *node.Node, f *fresh) bool {
 	h := f.id.hash
 	p, changed := n.purgeWith(payload{find: n.o.Find}, x, f)
 	if changed {
-		n.report.noteFound(f.place, p.spots[0].at)
+		n.report.noteFound(f.path, p.spots[0].at)
 	}
 	if !slices.Contains(n.o.Nodes, h) {
 		return changed
@@ -294,7 +294,7 @@ func (n *nodes) purgePayload(x *node.Node, f *fresh) bool {
 		return false
 	}
 	n.report.noteNamed(h, f.id.in.thread, p.texts)
-	n.report.noteFound(f.place, "")
+	n.report.noteFound(f.path, "")
 	return true
 }
 
@@ -305,14 +305,14 @@ func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool) {
 	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.hasRef
 	p.copyValue(x.Payload)
 	for _, at := range p.fixed {
-		n.report.noteName(f.place, at)
+		n.report.noteName(f.path, at)
 	}
 	if len(p.spots) == 0 {
 		return &p, false
 	}
 	bound := p.fitSpots(func(v any) error { return n.checkSchema(g, node.Node{Type: x.Type, Payload: v}) })
 	for _, at := range bound {
-		n.report.noteName(f.place, at)
+		n.report.noteName(f.path, at)
 	}
 	changed := !reflect.DeepEqual(x.Payload, p.root)
 	x.Payload = p.root

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // maxFound bounds the places that a plan lists.
@@ -16,6 +17,7 @@ const maxFound = 1000
 type report struct {
 	o      *Options
 	plan   *Plan
+	commit wire.ID        // the present one; zero: there is none
 	seen   map[Place]bool // places that were reported, without their commits
 	fixed  []Place
 	dead   map[statefile.ThreadID]Thread
@@ -38,20 +40,23 @@ func (r *report) cleanText(s string) string {
 }
 
 // addPlace adds a place to a list, once.
-func (r *report) addPlace(list *[]Place, p Place, at string) {
-	p.Path, p.At = r.cleanText(p.Path), r.cleanText(at)
-	key := Place{Path: p.Path, At: p.At}
-	if !r.seen[key] && len(*list) < maxFound {
-		r.seen[key] = true
-		*list = append(*list, p)
+func (r *report) addPlace(list *[]Place, path, at string) {
+	p := Place{Path: r.cleanText(path), At: r.cleanText(at)}
+	if r.seen[p] || len(*list) >= maxFound {
+		return
 	}
+	r.seen[p] = true
+	if !r.commit.IsZero() {
+		p.Commit = r.commit.String()
+	}
+	*list = append(*list, p)
 }
 
 // noteFound notes a place where something was taken out.
-func (r *report) noteFound(p Place, at string) { r.addPlace(&r.plan.Found, p, at) }
+func (r *report) noteFound(path, at string) { r.addPlace(&r.plan.Found, path, at) }
 
 // noteName notes a name that holds what is looked for.
-func (r *report) noteName(p Place, at string) { r.addPlace(&r.fixed, p, at) }
+func (r *report) noteName(path, at string) { r.addPlace(&r.fixed, path, at) }
 
 // noteNamed notes a named node with its texts: its thread's pages and messages quote
 // them.

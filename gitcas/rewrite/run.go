@@ -32,7 +32,6 @@ type run struct {
 	days     map[string]day      // history files
 	found    []at                // node files of the present commit
 	objs     wire.Objects        // of the present chunk
-	commit   wire.ID             // the present one
 	prefix   string              // of paths: an attempt's ref
 	partial  bool                // objs lack what is people's
 	tries    map[wire.ID]wire.ID // commits of attempts
@@ -132,7 +131,7 @@ func (r *run) rewriteCommit(id wire.ID) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	r.commit = id
+	r.report.commit = id
 	tree, err := r.rewriteRoot(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
 	if err != nil {
 		return err
@@ -221,7 +220,7 @@ func (r textRewriter) rewriteHeader(line string) string {
 	if n+m == 0 {
 		return line
 	}
-	r.report.noteFound(r.place, "(its "+key+")")
+	r.report.noteFound(r.path, "(its "+key+")")
 	return key + " " + name + "<" + mail + rest[end:]
 }
 

@@ -212,7 +212,7 @@ func (r *run) readNodes() error {
 		if c.kind == ownFile {
 			_, h, _ = statefile.OwnName(c.name)
 		}
-		r.nodes.addNode(nodeID{c.in, h}, o, r.textAt(c.joinPath()).place)
+		r.nodes.addNode(nodeID{c.in, h}, o, r.prefix+c.joinPath())
 	}
 	r.found = nil
 	return nil
@@ -473,6 +473,4 @@ func (r *run) noteFirst(c at, e gitobj.Entry) {
 }
 
 // textAt rewrites text of the present commit.
-func (r *run) textAt(path string) textRewriter {
-	return textRewriter{r, Place{Commit: r.commit, Path: r.prefix + path}}
-}
+func (r *run) textAt(path string) textRewriter { return textRewriter{r, r.prefix + path} }

@@ -213,11 +213,11 @@ func placeNodes(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.
 	out := make([]gitcas.PlacedNode, len(nodes))
 	for i, n := range nodes {
 		out[i] = gitcas.PlacedNode{Hash: n.Hash, Node: n.Node}
-		switch n.Where {
-		case ocas.AsRecord:
+		switch n.To {
+		case record.ToRecord:
 			out[i].Place = gitcas.Place{Thread: id}
-		case ocas.InOwn, ocas.InDetail:
-			out[i].Place = gitcas.Place{Thread: id, Of: head, Detail: n.Where == ocas.InDetail}
+		case record.ToOwn, record.ToDetail:
+			out[i].Place = gitcas.Place{Thread: id, Of: head, Detail: n.To == record.ToDetail}
 		}
 	}
 	return out

@@ -2,28 +2,28 @@ package purge
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 )
 
 // result is what is printed: the plan, and what was done of it.
 type result struct {
-	DryRun   bool        `json:"dryRun"`
-	Purged   bool        `json:"purged"` // the state branch was rewritten
-	Tip      change      `json:"tip"`
-	Commits  commits     `json:"commits"`
-	Nodes    nodes       `json:"nodes"`
-	Found    []place     `json:"found"`
-	Left     []place     `json:"left"` // names that hold it and stay
-	Threads  []head      `json:"threads"`
-	Attempts []string    `json:"attempts"` // refs that are rewritten
-	Claims   []string    `json:"claims"`   // threads whose claims are deleted
-	Branches []branchHit `json:"branches"` // people's: for them to rewrite
-	Local    []leftover  `json:"local"`
-	Next     []string    `json:"next"` // what is left to do
+	DryRun   bool             `json:"dryRun"`
+	Purged   bool             `json:"purged"` // the state branch was rewritten
+	Tip      change           `json:"tip"`
+	Commits  commits          `json:"commits"`
+	Nodes    nodes            `json:"nodes"`
+	Found    []rewrite.Place  `json:"found"`
+	Left     []rewrite.Place  `json:"left"` // names that hold it and stay
+	Threads  []rewrite.Thread `json:"threads"`
+	Attempts []string         `json:"attempts"` // refs that are rewritten
+	Claims   []string         `json:"claims"`   // threads whose claims are deleted
+	Branches []branchHit      `json:"branches"` // people's: for them to rewrite
+	Local    []leftover       `json:"local"`
+	Next     []string         `json:"next"` // what is left to do
 }
 
 type change struct {
@@ -40,19 +40,6 @@ type nodes struct {
 	Purged   int         `json:"purged"`
 	Rehashed int         `json:"rehashed"` // they only refer to such
 	Named    []node.Hash `json:"named"`
-}
-
-type place struct {
-	Path   string `json:"path"`
-	At     string `json:"at,omitempty"`
-	Commit string `json:"commit,omitempty"` // the first that has it, as it was
-}
-
-type head struct {
-	Thread gitcas.ThreadID `json:"thread"`
-	Ended  bool            `json:"ended"`
-	Old    node.Hash       `json:"old"`
-	New    node.Hash       `json:"new"`
 }
 
 type branchHit struct {
@@ -75,26 +62,11 @@ func (r *result) takePlan(p *rewrite.Plan) {
 	r.Tip = change{p.Old.String(), p.New.String()}
 	r.Commits = commits{p.Commits, p.Changed}
 	r.Nodes = nodes{p.Purged, p.Rehashed, append([]node.Hash{}, p.Nodes...)}
-	r.Found, r.Left = convertPlaces(p.Found), convertPlaces(p.Left)
-	r.Threads, r.Attempts = []head{}, []string{}
-	for _, t := range p.Threads {
-		r.Threads = append(r.Threads, head{t.ID, t.Ended, t.Old, t.New})
-	}
+	r.Found, r.Left = append([]rewrite.Place{}, p.Found...), append([]rewrite.Place{}, p.Left...)
+	r.Threads, r.Attempts = append([]rewrite.Thread{}, p.Threads...), []string{}
 	for _, a := range p.Attempts {
 		r.Attempts = append(r.Attempts, a.Ref)
 	}
-}
-
-func convertPlaces(list []rewrite.Place) []place {
-	out := []place{}
-	for _, p := range list {
-		x := place{Path: p.Path, At: p.At}
-		if !p.Commit.IsZero() {
-			x.Commit = p.Commit.String()
-		}
-		out = append(out, x)
-	}
-	return out
 }
 
 // changesStore reports whether the store changes.
@@ -119,10 +91,10 @@ func (r *result) writeText(w *output.Writer) {
 		w.Printf(": %d of %d commits, nodes with it: %d, nodes that refer to these: %d\n", r.Commits.Rewritten, r.Commits.Total, r.Nodes.Purged, r.Nodes.Rehashed)
 		w.Printf("  tip %s → %s\n", r.Tip.Old, r.Tip.New)
 	}
-	writeSection(w, "found in", r.Found, func(p place) string { return joinSpaced(p.Path, p.At) })
-	writeSection(w, "stays in names", r.Left, func(p place) string { return joinSpaced(p.Path, p.At) })
-	writeSection(w, "heads that change", r.Threads, func(h head) string {
-		s := fmt.Sprintf("%s  %s → %s", h.Thread, h.Old, h.New)
+	writeSection(w, "found in", r.Found, describePlace)
+	writeSection(w, "stays in names", r.Left, describePlace)
+	writeSection(w, "heads that change", r.Threads, func(h rewrite.Thread) string {
+		s := fmt.Sprintf("%s  %s → %s", h.ID, h.Old, h.New)
 		if h.Ended {
 			s += "  (ended)"
 		}
@@ -161,12 +133,7 @@ func (r *result) writeLeft(w *output.Writer) {
 	}
 }
 
-func joinSpaced(a, b string) string {
-	if b == "" {
-		return a
-	}
-	return a + "  " + b
-}
+func describePlace(p rewrite.Place) string { return strings.TrimSpace(p.Path + "  " + p.At) }
 
 func writeSection[T any](w *output.Writer, title string, list []T, line func(T) string) {
 	if len(list) == 0 {
