@@ -131,7 +131,7 @@ func EncodeTree(entries []Entry) ([]byte, error) {
 			return nil, fmt.Errorf("tree: %w", err)
 		}
 		mode := strconv.FormatUint(uint64(e.Mode), 8)
-		if modes[mode] != e.Mode || e.Mode == filemode.Empty {
+		if _, known := modes[mode]; !known {
 			return nil, fmt.Errorf("%w: tree: %q has the unknown mode %o", ErrMalformed, e.Name, uint32(e.Mode))
 		}
 		if e.ID.IsZero() {
