@@ -3,11 +3,13 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -134,12 +136,8 @@ func importRun(ctx context.Context, o *Options) error {
 
 // openSource opens everything that was named.
 func (o *Options) openSource() (*ocas.Source, error) {
-	known := node.Map{}
-	for _, m := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
-		for h, n := range m {
-			known[h] = n
-		}
-	}
+	known := node.Map(record.Schemas())
+	maps.Copy(known, node.Builtin())
 	src := ocas.New(known)
 	for _, name := range o.Paths {
 		if err := addPath(src, o.Path(name)); err != nil {
@@ -180,23 +178,14 @@ func isSQLite(f *os.File) bool {
 }
 
 func (r result) leftOut() bool {
-	for _, t := range r.Threads {
-		if t.Result == refused {
-			return true
-		}
-	}
-	for _, w := range r.Workflows {
-		if w.Result == refused {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Threads, func(t moved) bool { return t.Result == refused }) ||
+		slices.ContainsFunc(r.Workflows, func(w registered) bool { return w.Result == refused })
 }
 
 func (r result) writeText(w *output.Writer) {
 	for _, t := range r.Threads {
 		w.Bold(string(t.Thread))
-		w.Printf("  %s, %d steps, %s: %s\n", orUnknown(t.Name), t.Steps, t.Status, describeResult(t.Result, r.DryRun))
+		w.Printf("  workflow %s, %d steps, %s: %s\n", cmp.Or(t.Name, "unknown"), t.Steps, t.Status, describeResult(t.Result, r.DryRun))
 		writeWhy(w, t.Why)
 	}
 	for _, f := range r.Workflows {
@@ -221,11 +210,4 @@ func writeWhy(w *output.Writer, text string) {
 	if text != "" {
 		w.Printf("  %s\n", text)
 	}
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown workflow"
-	}
-	return fmt.Sprintf("workflow %s", s)
 }

@@ -41,17 +41,25 @@ type refusal struct{ error }
 
 func newRefusal(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
 
-// moveAll moves everything. A refusal keeps one thread out; any other error ends it.
+// noteRefusal notes why something is left out. Any other error ends the import.
+func noteRefusal(what string, err error, result, why *string) error {
+	var no refusal
+	switch {
+	case errors.As(err, &no):
+		*result, *why = refused, no.Error()
+	case err != nil:
+		return fmt.Errorf("import %s: %w", what, err)
+	}
+	return nil
+}
+
+// moveAll moves everything. A refusal keeps one thread out.
 func (m *mover) moveAll(ctx context.Context, res *result) error {
 	m.clean = map[node.Hash]bool{}
 	for _, t := range m.src.Threads() {
 		out := moved{Thread: t.ID, Status: t.Status}
-		err := m.moveThread(ctx, t, &out)
-		var no refusal
-		if errors.As(err, &no) {
-			out.Result, out.Why = refused, no.Error()
-		} else if err != nil {
-			return fmt.Errorf("import thread %s: %w", t.ID, err)
+		if err := noteRefusal("thread "+string(t.ID), m.moveThread(ctx, t, &out), &out.Result, &out.Why); err != nil {
+			return err
 		}
 		res.Threads = append(res.Threads, out)
 		m.src.Forget()
@@ -59,12 +67,8 @@ func (m *mover) moveAll(ctx context.Context, res *result) error {
 	flows := m.src.Workflows()
 	for _, name := range slices.Sorted(maps.Keys(flows)) {
 		out := registered{Name: name, Hash: flows[name]}
-		err := m.registerWorkflow(ctx, &out)
-		var no refusal
-		if errors.As(err, &no) {
-			out.Result, out.Why = refused, no.Error()
-		} else if err != nil {
-			return fmt.Errorf("import workflow %s: %w", name, err)
+		if err := noteRefusal("workflow "+name, m.registerWorkflow(ctx, &out), &out.Result, &out.Why); err != nil {
+			return err
 		}
 		res.Workflows = append(res.Workflows, out)
 	}
