@@ -4,6 +4,8 @@ package markdown
 import (
 	"net/url"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Escape is one line of text as Markdown that shows it as it is, in a cell of a table too.
@@ -31,4 +33,23 @@ func IsAddress(s string) bool {
 	}
 	u, err := url.Parse(s)
 	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http")
+}
+
+// Fence is a text as a block of code. What it holds can't end it.
+func Fence(s, language string) string {
+	marks := FenceMarks(s)
+	return marks + language + "\n" + strings.Trim(s, "\n") + "\n" + marks
+}
+
+var backticks = lazyregexp.New("`{3,}")
+
+// FenceMarks are the backticks around a block of code that holds a text.
+func FenceMarks(s string) string {
+	marks := "```"
+	for _, row := range backticks.FindAllString(s, -1) {
+		if len(row) >= len(marks) {
+			marks = row + "`"
+		}
+	}
+	return marks
 }

@@ -27,3 +27,14 @@ func TestLink(t *testing.T) {
 		}
 	}
 }
+
+// Nothing that a block of code holds ends it.
+func TestFence(t *testing.T) {
+	for in, want := range map[string]string{
+		"x := 1\n": "```go\nx := 1\n```", "a ``b``": "```go\na ``b``\n```", "```\n`````": "``````go\n```\n`````\n``````", "": "```go\n\n```",
+	} {
+		if got := Fence(in, "go"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

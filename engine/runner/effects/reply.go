@@ -31,6 +31,9 @@ func IsPassing(err error) bool {
 	return false
 }
 
+// maxAnswer bounds a comment that belongs to no thread, in bytes.
+const maxAnswer = 30_000
+
 // PostAnswer writes a comment that belongs to no thread.
 func (j *Effects) PostAnswer(ctx context.Context, number int, text string) {
 	ctx, cancel := WithEffectTime(ctx)
@@ -40,7 +43,7 @@ func (j *Effects) PostAnswer(ctx context.Context, number int, text string) {
 		err = j.PostReply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
 	} else {
 		var body string
-		if body, err = j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, sanitize.Options{})); err == nil {
+		if body, err = j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, "", maxAnswer)); err == nil {
 			_, err = j.Forge.CreateComment(ctx, number, body)
 			err = j.noteAnswer(err)
 		}

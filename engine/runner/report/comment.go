@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/graph"
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
@@ -38,10 +39,7 @@ func (p page) writeQuestion() string {
 	default:
 		return ""
 	}
-	question := ""
-	if p.Question != "" {
-		question = p.embedMarkdown(p.Question, "> ", p.text)
-	}
+	question := sanitize.Outgoing(p.Question, "> ", p.text)
 	if p.State == Limited {
 		return joinBlocks(question, p.writeRaise())
 	}
@@ -61,10 +59,10 @@ func (p page) earlierPull() string {
 
 // cancelReason is what a person said who cancelled the thread.
 func (p page) cancelReason() string {
-	if p.State != Cancelled || strings.TrimSpace(p.Why) == "" {
+	if p.State != Cancelled {
 		return ""
 	}
-	return p.embedMarkdown(p.Why, "> ", 2_000)
+	return sanitize.Outgoing(p.Why, "> ", 2_000)
 }
 
 // lostJob says what brings another job.
@@ -94,10 +92,6 @@ func (p page) writeFailure() string {
 	default:
 		what = fmt.Sprintf("This was try %d of %d. %s", counted, f.MaxTries, what)
 	}
-	advice := ""
-	if f.Advice != "" {
-		advice = p.embedMarkdown(f.Advice, "", 2_000)
-	}
 	verb, lead := "retry", "Have it tried again:"
 	switch {
 	case strings.Contains(f.Advice, "/uwf resume"):
@@ -105,7 +99,7 @@ func (p page) writeFailure() string {
 	case strings.Contains(f.Advice, "/uwf retry"):
 		lead = ""
 	}
-	return joinBlocks(what, p.embedPrinted(f.Message, p.text/2), advice, lead, p.writeCommand(verb, ""), p.writeKeptWork(f))
+	return joinBlocks(what, p.embedPrinted(f.Message, p.text/2), sanitize.Outgoing(f.Advice, "", 2_000), lead, p.writeCommand(verb, ""), p.writeKeptWork(f))
 }
 
 // describePhase says what part of the step failed.
@@ -152,7 +146,7 @@ func Mending(s string) string {
 	for way := range strings.SplitSeq(s, "; ") {
 		way = strings.TrimSpace(way)
 		if found := aCommand.FindStringSubmatch(way); found != nil {
-			ways = append(ways, upperFirst(found[1])+":", fenceText(found[2], "sh"))
+			ways = append(ways, upperFirst(found[1])+":", markdown.Fence(found[2], "sh"))
 		} else if way != "" {
 			ways = append(ways, upperFirst(markdown.Escape(way))+".")
 		}
@@ -170,7 +164,7 @@ func (p page) writeKeptWork(f Failure) string {
 	if f.Attempt == "" || !safeRef(ref) {
 		return before
 	}
-	return joinBlocks(strings.TrimSpace(before+" What it had done itself is kept, too:"), fenceText("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
+	return joinBlocks(strings.TrimSpace(before+" What it had done itself is kept, too:"), markdown.Fence("git fetch origin refs/"+ref+" && git show FETCH_HEAD", "sh"))
 }
 
 // safeRef reports a name that a shell takes as it stands.
@@ -191,7 +185,7 @@ func (p page) writePrevented() string {
 	} else if b := p.linkBranch(); b != "" {
 		open = "The changes are on " + b + "."
 	}
-	return joinBlocks(p.embedMarkdown(p.Prevented, "> ", 2_000), open)
+	return joinBlocks(sanitize.Outgoing(p.Prevented, "> ", 2_000), open)
 }
 
 // drawGraph is the graph with the way taken and the place where the thread stands.
@@ -206,7 +200,7 @@ func (p page) drawGraph() string {
 	if len(g.Nodes) <= wide {
 		m = strings.Replace(m, "flowchart TD", "flowchart LR", 1)
 	}
-	return fenceText(m, "mermaid")
+	return markdown.Fence(m, "mermaid")
 }
 
 // wide is how many nodes fit beside each other on a forge's page; a larger graph

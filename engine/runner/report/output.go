@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
@@ -39,7 +40,7 @@ func escapeName(s string) string {
 	if plainName.MatchString(s) {
 		return s
 	}
-	return "<code>" + toLiteral(s) + "</code>"
+	return "<code>" + sanitize.Literal(s) + "</code>"
 }
 
 // writeOutput is the fields and the text of an output. A first field that speaks for
@@ -55,7 +56,7 @@ func (p page) writeOutput(o Output, limit int, known ...string) string {
 		f.addField(key, o.Fields[key], i == 0)
 	}
 	text := f.String()
-	return joinBlocks(text, p.embedMarkdown(o.Body, "", limit-min(len(text), limit/2)))
+	return joinBlocks(text, sanitize.Outgoing(o.Body, "", limit-min(len(text), limit/2)))
 }
 
 // fields are those of an output as they are written.
@@ -78,7 +79,7 @@ func (f *fields) addField(key string, value any, first bool) {
 	switch {
 	case isText && (slices.Contains(f.known, text) || strings.TrimSpace(text) == ""), value == nil:
 	case isText && first && slices.Contains([]string{"summary", "answer", "reply"}, strings.ToLower(key)):
-		f.said = f.embedMarkdown(text, "", f.left)
+		f.said = sanitize.Outgoing(text, "", f.left)
 		f.left -= len(f.said)
 	default:
 		shown, long := f.writeField(key, value, f.left)
@@ -116,9 +117,9 @@ func (p page) writeField(key string, value any, limit int) (text string, long bo
 	case string:
 		v = strings.TrimSpace(v)
 		if strings.ContainsAny(v, "\n\r") || len(v) > 300 {
-			return title + "\n\n" + p.embedMarkdown(v, "", limit), true
+			return title + "\n\n" + sanitize.Outgoing(v, "", limit), true
 		}
-		return "- " + title + ": " + p.embedPhrase(v, limit), false
+		return "- " + title + ": " + sanitize.OutgoingLine(v, limit), false
 	case []any:
 		if len(v) == 0 {
 			return "- " + title + ": none", false
@@ -148,7 +149,7 @@ func (p page) writeList(items []any, limit int) (text string, ok bool) {
 			lines = append(lines, fmt.Sprintf("- … and %d more", len(items)-i))
 			break
 		}
-		if s = p.embedPhrase(s, 600); s != "" {
+		if s = sanitize.OutgoingLine(s, 600); s != "" {
 			lines = append(lines, "- "+s)
 		}
 		limit -= len(s) + 3
@@ -162,5 +163,5 @@ func (p page) writeData(value any, limit int) string {
 	if err != nil {
 		return "_(can't be shown)_"
 	}
-	return p.embedMarkdown("~~~json\n"+string(raw)+"\n~~~", "", limit)
+	return sanitize.Outgoing("~~~json\n"+string(raw)+"\n~~~", "", limit)
 }

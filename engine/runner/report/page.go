@@ -1,16 +1,10 @@
 package report
 
-import (
-	"net/url"
-	"strings"
-
-	"github.com/united-workforce/uwf/engine/runner/sanitize"
-)
+import "strings"
 
 // page is what is written about one thread.
 type page struct {
 	Thread
-	clean sanitize.Options
 	// most bytes of a text in full, of the graph, and of everything.
 	text, graph, all int
 	// console: there is nowhere to comment, so commands are those of a terminal.
@@ -18,12 +12,7 @@ type page struct {
 }
 
 func newPage(t Thread) page {
-	p := page{Thread: t, console: t.Subject <= 0}
-	if u, err := url.Parse(t.Links.Repo); err == nil && u.Host != "" {
-		p.clean.Server = u.Scheme + "://" + u.Host
-		p.clean.Repo = strings.Trim(u.Path, "/")
-	}
-	return p
+	return page{Thread: t, console: t.Subject <= 0}
 }
 
 // joinBlocks puts the blocks that aren't empty below each other.

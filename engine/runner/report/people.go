@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
@@ -49,7 +50,7 @@ func (p page) saidLine(s Said) string {
 	if strings.TrimSpace(s.Text) == "" {
 		return line + ", without a word."
 	}
-	return line + ":\n\n" + p.embedMarkdown(s.Text, "  > ", 1_000) + "\n"
+	return line + ":\n\n" + sanitize.Outgoing(s.Text, "  > ", 1_000) + "\n"
 }
 
 // doneBy is what was done with a thread by words.

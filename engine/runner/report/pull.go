@@ -69,7 +69,7 @@ func PullBody(t Thread) string {
 	if t.Last != nil {
 		verdict = joinBlocks("### Verdict", p.writeVerdict(*t.Last), p.writeOutput(*t.Last, 10_000, what))
 	}
-	head := joinBlocks(p.embedMarkdown(what, "", 10_000), fixes, former, verdict, p.writeReports(8_000))
+	head := joinBlocks(sanitize.Outgoing(what, "", 10_000), fixes, former, verdict, p.writeReports(8_000))
 	foot := joinBlocks(p.whoDecided(), p.writeReviewHint(), p.writeFooter())
 	steps := foldBlock("How it came about: "+escapeUsed(p.writeUsage()), p.writeSteps(p.all-len(head)-len(foot)-600))
 	return Marker(t.ID) + "\n" + joinBlocks(head, steps, foot) + "\n"
@@ -110,5 +110,5 @@ func (p page) writeReviewHint() string {
 	if markdown.IsAddress(p.Links.Comment) {
 		where = "How it went is in " + markdown.Link("the thread's comment", p.Links.Comment) + ". Every step, with its prompt and its answer:"
 	}
-	return joinBlocks(where, fenceText("git fetch origin "+p.Links.StateBranch+" && git log FETCH_HEAD -- threads/"+bareWord(p.ID), "sh"))
+	return joinBlocks(where, markdown.Fence("git fetch origin "+p.Links.StateBranch+" && git log FETCH_HEAD -- threads/"+bareWord(p.ID), "sh"))
 }

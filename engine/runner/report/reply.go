@@ -2,6 +2,7 @@ package report
 
 import (
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
 
@@ -41,10 +42,7 @@ func (r Reply) Markdown() string {
 	p := newPage(r.Thread)
 	p.console = false
 	verb := codeSpan("/uwf " + cleanName(r.Verb))
-	why := ""
-	if r.Why != "" {
-		why = p.embedMarkdown(r.Why, "", 4_000)
-	}
+	why := sanitize.Outgoing(r.Why, "", 4_000)
 	var body string
 	switch r.Kind {
 	case Refused:

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // writeCommand is what a person writes to steer the thread, ready to be copied: a
@@ -13,11 +15,11 @@ func (p page) writeCommand(verb, text string) string {
 	if !p.console {
 		switch {
 		case option:
-			return fenceText("/uwf "+verb+" "+text, "text")
+			return markdown.Fence("/uwf "+verb+" "+text, "text")
 		case text != "":
-			return fenceText("/uwf "+verb+"\n"+text, "text")
+			return markdown.Fence("/uwf "+verb+"\n"+text, "text")
 		}
-		return fenceText("/uwf "+verb, "text")
+		return markdown.Fence("/uwf "+verb, "text")
 	}
 	line := "uwf thread " + verb + " " + bareWord(p.ID)
 	switch verb {
@@ -32,7 +34,7 @@ func (p page) writeCommand(verb, text string) string {
 	case text != "":
 		line += ` -p "` + text + `"`
 	}
-	return fenceText(line, "sh")
+	return markdown.Fence(line, "sh")
 }
 
 func shellWord(s string) string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
 // maxName bounds what is written on one line.
@@ -58,44 +59,6 @@ func cutRunes(s string, limit int) string {
 	return strings.TrimSpace(string([]rune(s)[:limit-1])) + "…"
 }
 
-// fenceText is a text as a block of code. What it holds can't end it.
-func fenceText(s, language string) string {
-	marks := strings.Repeat("`", max(3, longestRun(s)+1))
-	return marks + language + "\n" + strings.Trim(s, "\n") + "\n" + marks
-}
-
-// longestRun is the most backticks in a row.
-func longestRun(s string) int {
-	most, run := 0, 0
-	for i := range len(s) {
-		if s[i] == '`' {
-			run++
-			most = max(most, run)
-		} else {
-			run = 0
-		}
-	}
-	return most
-}
-
-// sanitizeText is a text from an agent or a stranger, harmless on a forge. What is longer
-// than limit bytes is cut first, at the end of a line if that leaves enough: of a
-// megabyte not all has to be looked at.
-func (p page) sanitizeText(s string, limit int) (text string, short bool) {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if short = len(s) > limit; short {
-		for limit = max(limit, 0); limit > 0 && !utf8.RuneStart(s[limit]); limit-- {
-		}
-		s = s[:limit]
-		if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
-			s = s[:i]
-		}
-	}
-	o := p.clean
-	o.Max = 4*len(s) + 100 // it is bounded here
-	return sanitize.Outgoing(s, o), short
-}
-
 // embedPrinted is what an agent or a program printed, as a block of code of about limit
 // bytes at most: its end, where the reason of a failure stands.
 func (p page) embedPrinted(s string, limit int) string {
@@ -113,5 +76,5 @@ func (p page) embedPrinted(s string, limit int) string {
 		}
 		s = "…\n" + s
 	}
-	return p.embedMarkdown(fenceText(s, "text"), "", 2*limit)
+	return sanitize.Outgoing(markdown.Fence(s, "text"), "", 2*limit)
 }

@@ -166,3 +166,14 @@ func TestMending(t *testing.T) {
 		}
 	}
 }
+
+func TestPrinted(t *testing.T) {
+	p := newPage(Thread{})
+	got := p.embedPrinted(strings.Repeat("noise\n", 5_000)+"@ops <b>the reason</b> ```", 1_000)
+	if !strings.HasPrefix(got, "````text\n…\n") || !strings.Contains(got, "<b>the reason</b> ```\n````") || len(got) > 2_000 {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	if got := p.embedPrinted(" \n", 100); got != "" {
+		t.Errorf("nothing became %q", got)
+	}
+}

@@ -16,9 +16,9 @@ const rounds = 20
 // would not see: HTML comments and attributes, elements that are hidden, titles of
 // links, descriptions of images, definitions that nothing uses, data in addresses,
 // and characters without a width. Entities are decoded. What is visible stays as it
-// is, and so does code, but for such characters.
+// is, and so does code, but for such characters. Lines end with "\n" alone.
 func Incoming(s string) string {
-	s = dropInvisible(s)
+	s = dropInvisible(joinLines(s))
 	for range rounds {
 		next := dropInvisible(revealOnce(s))
 		if next == s {
@@ -32,17 +32,21 @@ func Incoming(s string) string {
 
 // revealOnce goes over a text once.
 func revealOnce(s string) string {
-	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s)}
+	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, info: map[int]int{}, open: map[string]bool{}}
 	if len(r.lower) != len(s) {
 		r.lower = s // characters whose cases differ in length: tags in capitals stay
 	}
 	r.layOut()
 	for r.i < len(s) {
-		if n := r.dropped[r.i]; n > 0 {
-			r.i += n
-			continue
+		for len(r.lines) > 1 && r.lines[1].from <= r.i {
+			r.lines = r.lines[1:]
 		}
-		if r.kinds[r.i]&isCode != 0 || !r.takeNext() {
+		switch {
+		case r.info[r.i] > r.i:
+			r.i = r.info[r.i]
+		case r.code[r.i] > r.i:
+			r.replaceNext(r.code[r.i]-r.i, s[r.i:r.code[r.i]])
+		case !r.takeNext():
 			r.out.WriteByte(s[r.i])
 			r.i++
 		}
@@ -55,73 +59,55 @@ type reveal struct {
 	s, lower string
 	i        int
 	out      strings.Builder
-	kinds    []kind // of each byte
-	ends     []int  // where paragraphs end, in ascending order
-	last     map[string]int
-	// dropped are how many bytes to leave out from a place on.
-	dropped map[int]int
-	space   int // the next white space, once it was looked for
-	used    map[string]int
+	lines    []line      // the present one and those below it
+	code     map[int]int // where what is certainly code begins, and where it ends
+	info     map[int]int // the same of what nobody sees of a code block's first line
+	used     map[string]int
+	open     map[string]bool // the ends of comments and the like that don't come any more
 }
 
-// kind says what a byte of the text is.
-type kind uint8
+// line is one line of a text.
+type line struct {
+	from, text, to int  // where it begins, its text behind its containers, and the next one
+	paragraph      int  // where its paragraph ends
+	html           bool // it is HTML, in which no Markdown counts
+}
 
-const (
-	isCode  kind = 1 << iota // certainly code
-	isHTML                   // in lines that are HTML, where no Markdown counts
-	isStart                  // the text of a line begins here, behind its containers
-)
-
-// layOut finds the code, the beginnings of lines and the ends of paragraphs.
+// layOut finds the lines, and the code in them.
 func (r *reveal) layOut() {
-	r.kinds, r.dropped = make([]kind, len(r.s)+1), map[int]int{}
-	lines := splitLines(r.s)
-	tables := tableLines(lines)
 	var l layout
-	for i, ln := range lines {
-		r.kinds[ln.from+len(ln.text)-len(trimContainers(ln.text))] |= isStart
-		code := l.readLine(ln, tables[i])
-		for _, c := range code {
-			for j := c.from; j < c.to; j++ {
-				r.kinds[ln.from+j] |= isCode
-			}
+	at := 0
+	for text := range strings.Lines(r.s) {
+		bare := strings.TrimSuffix(text, "\n")
+		for _, c := range l.readLine(bare) {
+			r.code[at+c.from] = at + c.to
 		}
-		if l.info.to > l.info.from {
-			r.dropped[ln.from+l.info.from] = l.info.to - l.info.from
-		}
-		if l.html || l.raw != "" {
-			for j := range ln.text {
-				r.kinds[ln.from+j] |= isHTML
-			}
-		}
-		if ln.isBlank() {
-			r.ends = append(r.ends, ln.from)
-		}
+		r.info[at+l.info.from] = at + l.info.to
+		r.lines = append(r.lines, line{from: at, text: at + len(bare) - len(trimContainers(bare)), to: at + len(text), html: l.html || l.raw != ""})
+		at += len(text)
 	}
-	r.ends = append(r.ends, len(r.s))
-	r.last = map[string]int{}
-	for _, end := range []string{"-->", "?>", "]]>", ">"} {
-		r.last[end] = strings.LastIndex(r.s, end)
+	end := len(r.s)
+	for i, ln := range slices.Backward(r.lines) {
+		if isBlank(r.s[ln.from:ln.to]) {
+			end = ln.from
+		}
+		r.lines[i].paragraph = end
 	}
 }
 
-// isKind reports whether the byte that is looked at is of a kind.
-func (r *reveal) isKind(k kind) bool { return r.kinds[r.i]&k != 0 }
-
-// layout follows the lines of a text and says what of them is certainly code.
+// layout follows the lines of a text and says what of them is certainly code, on whatever
+// forge.
 type layout struct {
-	open  *fence
-	doubt bool         // a code block was not what it seemed: nothing is certain any more
-	raw   string       // the end of the HTML that is open, in lower case
-	html  bool         // a line since the last blank one begins with a tag
-	link  bool         // a link or a tag may go on from an earlier line since then
-	odd   map[int]bool // lengths of rows of backticks that found no partner since then
-	info  span         // of the present line: what follows the language of a code block
+	open   *fence
+	doubt  bool   // a code block was not what it seemed: nothing is certain any more
+	raw    string // the end of the HTML that is open, in lower case
+	html   bool   // a line since the last blank one begins with a tag
+	unsure bool   // a backtick may belong to something else than code, up to the next blank line
+	info   span   // of the present line: what follows the language of a code block
 }
 
-func (l *layout) readLine(ln line, table bool) []span {
-	low := strings.ToLower(trimContainers(ln.text))
+func (l *layout) readLine(text string) []span {
+	low := strings.ToLower(trimContainers(text))
 	l.info = span{}
 	switch {
 	case l.raw != "":
@@ -130,73 +116,69 @@ func (l *layout) readLine(ln line, table bool) []span {
 		}
 		return nil
 	case l.open != nil:
-		return l.inFence(ln)
-	case ln.isBlank():
-		l.html, l.link, l.odd = false, false, nil
+		return l.inFence(text)
+	case isBlank(text):
+		l.html, l.unsure = false, false
 		return nil
 	}
-	if f, ok := openFence(ln.text); ok {
-		l.info = f.unseenInfo(ln.text)
-		l.doubt = l.doubt || l.html
+	if f, ok := openFence(text); ok {
+		rest := strings.TrimLeft(text[len(f.before)+len(f.mark):], " \t")
+		l.info = span{from: len(text) - len(rest) + len(language.FindString(rest)), to: len(text)}
 		if !l.doubt || l.html {
 			l.open = &f
 		}
+		l.doubt = l.doubt || l.html
 		return nil
 	}
 	if beginsHTML(low) {
-		l.html = true
-		l.raw = rawEnd(low)
+		l.html, l.raw = true, rawEnd(low)
 	}
 	if l.html || l.doubt {
 		return nil
 	}
-	return l.findCode(ln, table)
+	return l.findCode(text)
 }
 
 // inFence is a line of a code block. One with less before it than the first line has
 // may lie outside of the list or quote that the block is in.
-func (l *layout) inFence(ln line) []span {
+func (l *layout) inFence(text string) []span {
 	f := l.open
-	if f.closedBy(ln.text) {
+	if f.closedBy(text) {
 		l.open = nil
 		return nil
 	}
-	before := ln.text[:len(ln.text)-len(strings.TrimLeft(ln.text, " \t>"))]
-	if f.isQuoted() && !strings.Contains(before, ">") || !ln.isBlank() && len(before) < len(f.before) {
+	before := text[:len(text)-len(strings.TrimLeft(text, " \t>"))]
+	if f.isQuoted() && !strings.Contains(before, ">") || !isBlank(text) && len(before) < len(f.before) {
 		l.doubt, l.open = true, nil
-		return nil
 	}
 	if l.doubt {
 		return nil
 	}
-	return []span{{0, len(ln.text)}}
+	return []span{{to: len(text)}}
 }
 
-// findCode are the code within a line of text. A row of backticks that an earlier line
-// of the paragraph opened may end here.
-func (l *layout) findCode(ln line, table bool) []span {
-	code, left, open := codeSpans(ln.text, table)
-	if l.link {
-		code = nil
-	}
-	certain := code[:0]
-	l.link = l.link || open || openTag.MatchString(ln.text)
-	for _, c := range code {
-		if !l.odd[rowEnd(ln.text, c.from)-c.from] {
-			certain = append(certain, c)
+var (
+	// whole are links, tags and addresses that have ended, and own no later backtick.
+	whole = lazyregexp.New(`\]\([^\s()<>"'\\]*\)|\]\[[^\[\]\\]*\]|<[A-Za-z/][^<>"']*>|(?i:(?:https?|ftp)://|www\.)[^\s<]*\s`)
+	// owner may begin such a thing, up to a later line.
+	owner = lazyregexp.New(`\]\(|\]\[|<[A-Za-z/!?]|(?i:://|www\.)`)
+)
+
+// findCode are the code within a line of text.
+func (l *layout) findCode(text string) (certain []span) {
+	at := 0
+	mayOwn := func(before string) bool { return owner.MatchString(whole.ReplaceAllString(before, "")) }
+	for _, s := range findSpans(text) {
+		// A | ends the code where the line is one of a table.
+		l.unsure = l.unsure || s.isAlone() || mayOwn(text[at:s.from]) || strings.Contains(text[s.from:s.to], "|")
+		if !l.unsure {
+			certain = append(certain, s)
 		}
+		at = s.to
 	}
-	for _, row := range left {
-		if l.odd == nil {
-			l.odd = map[int]bool{}
-		}
-		l.odd[row.to-row.from] = true
-	}
+	l.unsure = l.unsure || mayOwn(text[at:])
 	return certain
 }
-
-// openTag is a tag that may go on in the next line.
-var openTag = lazyregexp.New(`<[A-Za-z/!?][^<>]*$`)
 
 // beginsHTML reports whether a line, in lower case, makes all text up to the next
 // blank line HTML: with a tag of a block, with a comment, or with one tag alone.
@@ -208,7 +190,7 @@ func beginsHTML(low string) bool {
 		return true
 	}
 	t, ok := parseTag(low)
-	return ok && strings.TrimSpace(low[t.size:]) == ""
+	return ok && isBlank(low[t.size:])
 }
 
 // rawEnd is what ends the HTML that a line begins with, where that is more than a
@@ -220,27 +202,6 @@ func rawEnd(low string) string {
 		}
 	}
 	return ""
-}
-
-// delimiter is the line below the head of a table.
-var delimiter = lazyregexp.New(`^[ \t>|:+*.)0-9-]*\|?[ \t|:-]*$`)
-
-// tableLines says which lines may be of a table: those without a blank line between
-// them and a line that may be the one below a table's head.
-func tableLines(lines []line) []bool {
-	out := make([]bool, len(lines))
-	for i := 0; i < len(lines); {
-		j, table := i, false
-		for ; j < len(lines) && !lines[j].isBlank(); j++ {
-			t := lines[j].text
-			table = table || strings.Contains(t, "|") && strings.Contains(t, "-") && delimiter.MatchString(t)
-		}
-		for k := i; k < j; k++ {
-			out[k] = table
-		}
-		i = max(j, i+1)
-	}
-	return out
 }
 
 var bracketed = lazyregexp.New(`\[[^\[\]\n]{1,200}\]`)
@@ -259,24 +220,51 @@ func usedLabels(s string) map[string]int {
 // maxMarkup bounds a link, an image or a definition: what is longer is text.
 const maxMarkup = 3000
 
+// dataAddress is one that holds its content.
+const dataAddress = `(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`
+
+// unseen are parts of a paragraph of which nobody sees all: what they begin with, and what
+// is put in their place.
+var unseen = []struct {
+	begin string
+	form  *lazyregexp.Regexp
+	with  string
+}{
+	{"&", lazyregexp.New(`^&(?:amp;|#38;|#[xX]26;)+`), "&"},
+	{"](", lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`), "]($1)"},
+	// A description is only seen where the image can't be shown.
+	{"![", lazyregexp.New(`^!\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])+\]([(\[])`), "![image]$1"},
+	{"![", lazyregexp.New(`^!\[\]\(`), "![]("},
+	{"[", lazyregexp.New(`^\[\s*\]\([^()\n]*\)`), ""}, // a link with no text
+	{"data:", lazyregexp.New(`^` + dataAddress), "data:"},
+}
+
 // takeNext takes away or exchanges what begins here; false: nothing does.
 func (r *reveal) takeNext() bool {
-	switch r.s[r.i] {
-	case '&':
-		return r.decodeEntity()
-	case '<':
+	switch c := r.s[r.i]; {
+	case c == '<':
 		return r.dropMarkup()
-	case '[':
-		return r.isKind(isStart) && r.dropDefinition() || r.dropEmptyLink()
-	case ']':
-		return r.dropLinkTitle()
-	case '!':
-		return r.dropDescription()
-	case 'd', 'D':
-		return r.emptyData()
+	case !strings.ContainsRune("&[]!dD", rune(c)):
+		return false
+	case c == '[' && r.i == r.lines[0].text && r.dropDefinition():
+		return true
 	}
-	return false
+	rest := r.restOfParagraph()
+	for _, x := range unseen {
+		switch {
+		case !strings.HasPrefix(r.lower[r.i:], x.begin), x.begin == "data:" && word.MatchString(r.s[max(r.i-1, 0):r.i]):
+			continue
+		case x.begin == "](" && !strings.ContainsAny(rest, " \t\n"): // a title stands behind white space
+			continue
+		}
+		if m := x.form.FindString(rest); m != "" {
+			return r.replaceNext(len(m), x.form.ReplaceAllString(m, x.with))
+		}
+	}
+	return r.decodeEntity()
 }
+
+var word = lazyregexp.New(`\w`)
 
 // replaceNext writes text in the place of the next n bytes.
 func (r *reveal) replaceNext(n int, text string) bool {
@@ -285,125 +273,48 @@ func (r *reveal) replaceNext(n int, text string) bool {
 	return true
 }
 
-var (
-	ampersands = lazyregexp.New(`^&(?:amp;|#38;|#[xX]26;)+`)
-	entityForm = lazyregexp.New(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
-)
+// restOfParagraph is the text from here up to the next blank line, as long as markup is.
+func (r *reveal) restOfParagraph() string {
+	return r.s[r.i:min(r.i+maxMarkup, max(r.lines[0].paragraph, r.i))]
+}
+
+var entityForm = lazyregexp.New(`^&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,9}|[A-Za-z][A-Za-z0-9]{1,31});?`)
 
 func (r *reveal) decodeEntity() bool {
-	if m := ampersands.FindString(r.s[r.i:]); m != "" {
-		return r.replaceNext(len(m), "&")
-	}
 	m := entityForm.FindString(r.s[r.i:min(r.i+64, len(r.s))])
 	text := html.UnescapeString(m)
 	return m != "" && text != m && r.replaceNext(len(m), text)
 }
 
-// data takes the content out of data: addresses.
-var dataForm = lazyregexp.New(`^(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
-
-func (r *reveal) emptyData() bool {
-	if r.i > 0 && wordByte(r.s[r.i-1]) || !strings.HasPrefix(r.lower[r.i:], "data:") {
-		return false
-	}
-	m := dataForm.FindString(r.s[r.i:])
-	return m != "" && r.replaceNext(len(m), "data:")
-}
-
-func wordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// restOfParagraph is the text from here up to the next blank line, of at most n bytes.
-func (r *reveal) restOfParagraph(n int) string {
-	for len(r.ends) > 1 && r.ends[0] <= r.i {
-		r.ends = r.ends[1:]
-	}
-	return r.s[r.i:min(r.i+n, max(r.ends[0], r.i), len(r.s))]
-}
-
 var (
-	defForm  = lazyregexp.New(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\r?\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\r?\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\r?\n|\r|$)`)
-	noteForm = lazyregexp.New(`^\[(\^[^\[\]\s]{1,200})\]:[^\r\n]*(?:\r\n|\n|\r|$)`)
+	defForm  = lazyregexp.New(`^\[([^\[\]]{1,200})\]:[ \t]*(?:\n[ \t]*)?(<[^<>\n]*>|[^\s<][^\s]*)?((?:[ \t]*\n)?[ \t]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t]*(?:\n|$)`)
+	noteForm = lazyregexp.New(`^\[(\^[^\[\]\s]{1,200})\]:[^\n]*(?:\n|$)`)
 	// noteMore are the lines that go on with a footnote: those of its paragraph, and
 	// indented ones.
-	noteMore = lazyregexp.New(`^(?:[^\s\[][^\r\n]*(?:\r\n|\n|\r|$)|[ \t]+[^\s][^\r\n]*(?:\r\n|\n|\r|$)|(?:[ \t]*(?:\r\n|\n|\r))+(?: {4}|\t)[^\r\n]*(?:\r\n|\n|\r|$))+`)
+	noteMore = lazyregexp.New(`^(?:[^\s\[][^\n]*(?:\n|$)|[ \t]+[^\s][^\n]*(?:\n|$)|(?:[ \t]*\n)+(?: {4}|\t)[^\n]*(?:\n|$))+`)
 )
 
 // dropDefinition takes away what a link or a footnote is defined as, where nothing uses
 // it, and the titles of the others.
 func (r *reveal) dropDefinition() bool {
 	rest := r.s[r.i:min(r.i+maxMarkup, len(r.s))]
+	isUsed := func(label string) bool { return r.used[strings.ToLower("["+label+"]")] > 0 }
 	if m := noteForm.FindStringSubmatch(rest); m != nil {
-		if r.used[strings.ToLower("["+m[1]+"]")] > 0 {
-			return false
-		}
 		n := len(m[0])
-		return r.replaceNext(n+len(noteMore.FindString(rest[n:])), "")
+		return !isUsed(m[1]) && r.replaceNext(n+len(noteMore.FindString(rest[n:])), "")
 	}
 	// Its line ends it, which may be a paragraph's last.
-	m := defForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
+	m := defForm.FindStringSubmatch(r.restOfParagraph())
 	switch {
 	case m == nil:
 		return false
-	case r.used[strings.ToLower("["+m[1]+"]")] == 0 || m[2] == "" || m[2] == "#" || m[2] == "<>":
+	case !isUsed(m[1]) || m[2] == "" || m[2] == "#" || m[2] == "<>":
 		return r.replaceNext(len(m[0]), "")
 	case m[3] == "":
 		return false
 	}
-	end := m[0][len(strings.TrimRight(m[0], "\r\n")):]
-	return r.replaceNext(len(m[0]), "["+m[1]+"]: "+m[2]+end)
+	return r.replaceNext(len(m[0]), "["+m[1]+"]: "+m[2]+m[0][len(strings.TrimRight(m[0], "\n")):])
 }
-
-var emptyForm = lazyregexp.New(`^\[\s*\]\([^()\n]*\)`)
-
-// dropEmptyLink takes away a link with no text that anyone could see. An image is seen.
-func (r *reveal) dropEmptyLink() bool {
-	if r.i > 0 && r.s[r.i-1] == '!' || r.i+1 >= len(r.s) || !strings.ContainsRune("] \t\r\n", rune(r.s[r.i+1])) {
-		return false
-	}
-	m := emptyForm.FindString(r.restOfParagraph(maxMarkup))
-	return m != "" && r.replaceNext(len(m), "")
-}
-
-var titleForm = lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`)
-
-func (r *reveal) dropLinkTitle() bool {
-	if !strings.HasPrefix(r.s[r.i:], "](") {
-		return false
-	}
-	// A title stands behind white space: where that is, is looked for once.
-	if r.space < r.i+2 {
-		n := strings.IndexAny(r.s[r.i+2:], " \t\r\n")
-		if n < 0 {
-			n = len(r.s)
-		}
-		r.space = r.i + 2 + n
-	}
-	if r.space > r.i+maxMarkup {
-		return false
-	}
-	m := titleForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
-	return m != nil && r.replaceNext(len(m[0]), "]("+m[1]+")")
-}
-
-// imageForm is an image with a description, which is only seen where the image can't
-// be shown.
-var imageForm = lazyregexp.New(`^!\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])+)\](\(|\[)`)
-
-func (r *reveal) dropDescription() bool {
-	if r.i+1 >= len(r.s) || r.s[r.i+1] != '[' {
-		return false
-	}
-	m := imageForm.FindStringSubmatch(r.restOfParagraph(maxMarkup))
-	if m == nil || m[1] == "image" {
-		return false
-	}
-	return r.replaceNext(len(m[0]), "![image]"+m[2])
-}
-
-// unseen are elements whose content nobody sees.
-var unseen = []string{"script", "style", "template", "noscript"}
 
 // dropMarkup takes comments and hidden elements away, and attributes from tags.
 func (r *reveal) dropMarkup() bool {
@@ -417,10 +328,10 @@ func (r *reveal) dropMarkup() bool {
 		return r.dropUntil("<!", ">")
 	}
 	t, ok := parseTag(rest)
-	if !ok {
-		return r.brokenTag(rest)
-	}
-	if !t.closing && (t.hidden || slices.Contains(unseen, t.name)) {
+	switch {
+	case !ok:
+		return r.dropBroken(rest)
+	case !t.closing && t.hidden:
 		return r.dropElement(t)
 	}
 	kept := t.renderKept()
@@ -430,38 +341,37 @@ func (r *reveal) dropMarkup() bool {
 // dropUntil takes everything away up to an end. Without the end that is all the rest
 // where a line begins so, because the forge hides it too; elsewhere it is only text.
 func (r *reveal) dropUntil(begin, end string) bool {
-	rest := r.s[r.i:]
-	if r.last[end] >= r.i+len(begin) {
-		n := strings.Index(rest[len(begin):], end)
-		return r.replaceNext(len(begin)+n+len(end), "")
+	rest := r.s[r.i+len(begin):]
+	if !r.open[end] {
+		if n := strings.Index(rest, end); n >= 0 {
+			return r.replaceNext(len(begin)+n+len(end), "")
+		}
+		r.open[end] = true // it is looked for once
 	}
-	if r.isKind(isStart | isHTML) {
-		return r.replaceNext(len(rest), "")
+	switch {
+	case r.lines[0].html || r.i == r.lines[0].text:
+		return r.replaceNext(len(begin)+len(rest), "")
 	}
 	return r.replaceNext(len(begin), "")
 }
 
-// dropElement takes a hidden element away, with what is in it.
+// dropElement takes a hidden element away, with what is in it; all the rest, where it is
+// open to the end.
 func (r *reveal) dropElement(t tag) bool {
 	rest := r.lower[r.i:]
 	if t.isVoid() {
 		return r.replaceNext(t.size, "")
 	}
-	depth, at := 1, t.size
-	for depth > 0 {
+	at := t.size
+	for depth := 1; depth > 0; {
 		n := strings.Index(rest[at:], "<")
 		if n < 0 {
-			return r.replaceNext(len(rest), "") // it is open to the end
+			return r.replaceNext(len(rest), "")
 		}
 		at += n
 		x, ok := parseTag(rest[at:])
-		if !ok {
-			at++
-			continue
-		}
-		at += x.size
-		switch {
-		case x.name != t.name:
+		switch at += max(x.size, 1); {
+		case !ok || x.name != t.name:
 		case x.closing:
 			depth--
 		default:
@@ -471,32 +381,18 @@ func (r *reveal) dropElement(t tag) bool {
 	return r.replaceNext(at, "")
 }
 
-// brokenTag is a < that begins no tag as Markdown knows it. In HTML it hides what
-// follows all the same, up to the next >.
-func (r *reveal) brokenTag(rest string) bool {
-	return tagName(rest) != "" && r.isKind(isHTML) && r.replaceNext(htmlTagEnd(rest), "")
-}
+// htmlTag is a tag as browsers read it: up to the first > that is in no quoted value.
+var htmlTag = lazyregexp.New(`^<(?:[^>=]|=\s*(?:"[^"]*"|'[^']*'|[^"'\s>]))*=?\s*>`)
 
-// htmlTagEnd is where a tag ends as browsers read it: at the first > that is in no
-// quoted value. Without one, all the rest belongs to it.
-func htmlTagEnd(s string) int {
-	var quote byte
-	value := false // the last character but white space was =
-	for i := 1; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '>':
-			return i + 1
-		case value && (c == '"' || c == '\''):
-			quote = c
-		}
-		if !strings.ContainsRune(" \t\r\n\f", rune(c)) {
-			value = c == '='
-		}
+// dropBroken takes away what a < hides that begins no tag as Markdown knows it: in HTML all
+// up to the end of the tag, or of the text.
+func (r *reveal) dropBroken(rest string) bool {
+	if tagName(rest) == "" || !r.lines[0].html {
+		return false
 	}
-	return len(s)
+	n := len(htmlTag.FindString(rest))
+	if n == 0 {
+		n = len(rest)
+	}
+	return r.replaceNext(n, "")
 }

@@ -29,7 +29,7 @@ func TestIncoming(t *testing.T) {
 		{"emoji stay", "👩‍💻 🏳️‍🌈 👍🏽 ❤️ 1️⃣ ☎︎", "👩‍💻 🏳️‍🌈 👍🏽 ❤️ 1️⃣ ☎︎"},
 		{"joiners between letters", "a\u200db\u200cc", "abc"},
 		{"scripts stay", "می\u200cخواهم שלום क्\u200dष 日本語 Ελληνικά é e\u0301", "می\u200cخواهم שלום क्\u200dष 日本語 Ελληνικά é e\u0301"},
-		{"CRLF stays", "a\r\n\r\nb\r\n", "a\r\n\r\nb\r\n"},
+		{"line ends", "a\r\n\r\nb\rc\r\n", "a\n\nb\nc\n"},
 		{"hidden elements", `a<div hidden>evil</div>b<span style="display:none">evil<span>more</span></span>c<p style='x:y;visibility: hidden'>evil</p>d`, "abcd"},
 		{"hidden, unclosed", "a <span style=\"font-size:0px\">evil\n\nevil", "a "},
 		{"hidden input", `a<input type=hidden value="evil">b`, "ab"},
@@ -68,6 +68,8 @@ func TestIncoming(t *testing.T) {
 		{"not code: a tag over lines", "a <b\ntitle='`'> <!-- evil --> `", "a <b>  `"},
 		{"not code: a link over lines", "[x](a\n't`') <!-- evil --> `", "[x](a)  `"},
 		{"not code: entities for backticks", "&#96;<!-- evil -->&#96;", "``"},
+		{"not code: after a row alone", "a ` b\nc `<!-- evil -->`", "a ` b\nc ``"},
+		{"code beside a link", "[x](https://x.org/y) and `<!-- kept -->`", "[x](https://x.org/y) and `<!-- kept -->`"},
 		{"not code: in a comment", "<!--\n```\nevil -->\n```\nx", "\n```\nx"},
 	} {
 		if got := Incoming(c.in); got != c.want {

@@ -3,431 +3,330 @@ package sanitize
 import (
 	"fmt"
 	"html"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/markdown"
 )
 
-// Options of Outgoing.
-type Options struct {
-	// Closes are the issues of this repository that the text may close by a keyword,
-	// such as that of "Fixes #12".
-	Closes []int
-	// Repo is this repository as owner/name, and Server its forge's address
-	// (https://github.com): links to issues of other repositories are made
-	// harmless. Empty: all are.
-	Repo, Server string
-	// Max is the most characters; 0 means MaxText.
-	Max int
-}
-
-// MaxText is the default of Options.Max: below the 65,536 characters of a forge's
-// comments, with room for what is written around the text.
-const MaxText = 60_000
-
-// Outgoing makes what an agent wrote harmless before it is posted. It mentions
-// nobody, closes no issue but those of the options, gives no bot a command, leaves no
-// trace in other repositories, fetches no picture, and can't pass for what uwf writes
-// itself. Code stays code; its blocks begin at the margin, so that there is no doubt.
-// What is too long is cut, and says so.
-func Outgoing(s string, o Options) string {
-	most := o.Max
-	if most <= 0 {
-		most = MaxText
-	}
-	s = dropInvisible(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s))
-	// What is far too long need not be looked at whole.
-	if len(s) <= 8*most {
-		if out := settleText(s, o); utf8.RuneCountInString(out) <= most {
+// Outgoing is Markdown that an agent or a person wrote, fit to be posted, also between
+// other Markdown. It mentions nobody, closes no issue, gives no bot a command, leaves no
+// trace in other repositories, fetches no picture, holds no HTML that could open or close
+// anything, and can't pass for what uwf writes itself. Each line begins with prefix ("> "
+// makes a quotation). It has at most limit bytes: what doesn't fit is left out, and the
+// last line says so.
+//
+// What counts as code differs from forge to forge, in the vicinity of links, tables and
+// HTML. So nothing depends on it: blocks of code are written anew, at the margin and with
+// marks that nothing in them closes; and what is harmless as code alone stands in an
+// element, by entities that make it harmless as text, too.
+func Outgoing(s, prefix string, limit int) string {
+	for room := limit; ; {
+		out := defuseClosings(fitText(s, prefix, room))
+		over := len(out) - limit
+		if over <= 0 || room <= 0 { // the words that closings take make it longer
 			return out
 		}
-	}
-	return cutToFit(s, o, most)
-}
-
-// cutToFit takes so much of a text that it fits with the mark that says so.
-func cutToFit(s string, o Options, most int) string {
-	all := utf8.RuneCountInString(s)
-	rs := []rune(strings.ToValidUTF8(s[:min(len(s), 4*most)], ""))
-	for n := min(len(rs), most); ; {
-		kept := string(rs[:n])
-		if i := strings.LastIndexByte(kept, '\n'); i > len(kept)/2 {
-			kept = kept[:i]
-		}
-		kept = strings.TrimRight(kept, " \n\t")
-		mark := fmt.Sprintf("… cut here: %d more characters", all-utf8.RuneCountInString(kept))
-		out := settleText(rewriteText(kept+"\n", o)+"\n"+mark, o)
-		size := utf8.RuneCountInString(out)
-		if size <= most {
-			return out
-		}
-		if n == 0 {
-			return string([]rune(mark)[:min(most, len([]rune(mark)))])
-		}
-		n = max(min(n-1, n*most/size-8), 0)
+		room -= over
 	}
 }
 
-// settleText goes over a text until nothing changes: so what comes out was read as it
-// stands, and nothing in it is taken for code that is none.
-func settleText(s string, o Options) string {
-	for range rounds {
-		next := dropInvisible(rewriteText(s, o))
-		if next == s {
-			return s
+// OutgoingLine is Outgoing on one line, to stand behind other text; at most a little more
+// than limit bytes.
+func OutgoingLine(s string, limit int) string {
+	s, short := cutBeginning(s, limit)
+	if s = cutProse(strings.Join(strings.Fields(s), " "), limit); short && !strings.HasSuffix(s, "…") {
+		s += "…"
+	}
+	return defuseClosings(s)
+}
+
+// cutBeginning is the readable beginning of a text, of at most limit bytes, up to the end
+// of a line if that leaves enough: of a megabyte not all has to be looked at.
+func cutBeginning(s string, limit int) (text string, short bool) {
+	if short = len(s) > limit; short {
+		s = strings.ToValidUTF8(s[:max(limit, 0)], "")
+		if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
+			s = s[:i]
 		}
-		s = next
 	}
-	// No text that is meant to be read comes here.
-	return strings.NewReplacer("`", "'", "~", "-", "<", "(", ">", ")", "&", "+", "@", "＠", "#", "＃", "[", "(", "]", ")", "|", "/", "\\", "/", "\n/", "\n", ":", ";").Replace(s)
+	return dropInvisible(joinLines(s)), short
 }
 
-// rewriteText goes over a whole text.
-func rewriteText(s string, o Options) string {
-	p := poster{o: o}
-	lines := splitLines(s)
-	tables := tableLines(lines)
-	for i, ln := range lines {
-		p.writeLine(ln, tables[i])
+// joinLines ends every line with "\n" alone.
+func joinLines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
+
+func fitText(s, prefix string, limit int) string {
+	s, short := cutBeginning(s, limit)
+	w := &writer{prefix: prefix, limit: limit - 4*len(prefix) - len(leftOut) - 4}
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	for i := 0; i < len(lines) && !w.full; {
+		if f, ok := openFence(lines[i]); ok {
+			i = w.writeBlock(lines, i, f)
+			continue
+		}
+		w.writeProse(unfoldLine(lines[i]))
+		i++
 	}
-	p.closeAll()
-	return p.defuseClosings(p.out.String())
+	if short {
+		w.cutOff()
+	}
+	return w.String()
 }
 
-// poster writes a text anew, line by line.
-type poster struct {
-	o       Options
-	out     strings.Builder
-	fence   *fence
-	html    bool // a line since the last blank one begins with a tag: no Markdown counts
-	link    bool // an earlier line of the paragraph may have opened a link: no code is certain
-	details int  // how many are open
+// leftOut ends a text that was too long.
+const leftOut = "… _(shortened)_"
+
+// writer collects lines up to a limit.
+type writer struct {
+	strings.Builder
+	prefix string
+	limit  int
+	full   bool
+	blank  bool // the last line was blank
 }
 
-func (p *poster) writeLine(ln line, table bool) {
-	if p.fence != nil {
-		p.codeLine(ln)
+// hasRoom reports whether n more bytes do, and ends the text where they don't.
+func (w *writer) hasRoom(n int) bool {
+	if w.Len()+n+len(w.prefix)+1 > w.limit {
+		w.cutOff()
+	}
+	return !w.full
+}
+
+// cutOff ends the text before its time.
+func (w *writer) cutOff() {
+	if !w.full {
+		w.full = true
+		if !w.blank && w.Len() > 0 {
+			w.writeLine("")
+		}
+		w.writeLine(leftOut)
+	}
+}
+
+// writeProse writes a line of prose; of several blank ones the first. One that is too long
+// is cut, unless there is no room for a beginning that says something.
+func (w *writer) writeProse(s string) {
+	s = strings.TrimRight(s, " \t")
+	if s == "" && (w.blank || w.Len() == 0) {
 		return
 	}
-	text := decodeLine(ln.text)
-	if f, ok := openFence(text); ok {
-		p.openBlock(f)
+	left := w.limit - w.Len() - len(w.prefix) - 1
+	if done := rewriteProse(s); len(done) <= left {
+		w.writeLine(done)
 		return
 	}
-	if strings.TrimSpace(text) == "" {
-		p.html, p.link = false, false
-		p.out.WriteString(text + ln.end)
-		return
+	if left > 300 && !w.full {
+		w.writeLine(cutProse(s, left-100))
 	}
-	text = commands.ReplaceAllString(p.rewriteLine(text, table), `$1\/$2`)
-	p.html = p.html || strings.HasPrefix(trimContainers(text), "<")
-	p.out.WriteString(text + ln.end)
+	w.hasRoom(left + 1)
 }
 
-// openBlock begins a code block: at the margin, because where it lies in a list or a quote
-// its end depends on what follows.
-func (p *poster) openBlock(f fence) {
-	if before := strings.TrimRight(f.before, " \t"); strings.Trim(before, " \t>") != "" {
-		p.out.WriteString(before + "\n")
+func (w *writer) writeLine(s string) {
+	if w.Len() > 0 {
+		w.WriteByte('\n')
 	}
-	if p.html {
-		p.out.WriteString("\n") // ends the HTML
-	}
-	p.html, p.link, p.fence = false, false, &f
-	p.out.WriteString(f.mark + language.FindString(f.info) + "\n")
+	w.WriteString(strings.TrimRight(w.prefix+s, " "))
+	w.blank = s == ""
 }
 
-// language is the part of a code block's first line that says how to show it.
-var language = lazyregexp.New(`^[A-Za-z0-9_+#.-]{1,40}`)
-
-func (p *poster) codeLine(ln line) {
-	f := p.fence
-	if f.closedBy(ln.text) {
-		p.fence = nil
-		p.out.WriteString(f.mark + "\n")
-		return
+// writeBlock writes the block of code that begins at lines[i], closed, and returns where to
+// go on. It begins at the margin: in a list or a quote its end would depend on what follows.
+func (w *writer) writeBlock(lines []string, i int, f fence) int {
+	if !isBlank(strings.ReplaceAll(f.before, ">", " ")) {
+		w.writeProse(f.before)
 	}
-	text := ln.text
-	for i := 0; i < len(f.before) && text != "" && (text[0] == ' ' || text[0] == '>' && f.isQuoted()); i++ {
-		text = text[1:]
+	var body []string
+	end := i + 1
+	for ; end < len(lines) && !f.closedBy(lines[end]); end++ {
+		body = append(body, f.rewriteCode(lines[end]))
 	}
-	if codeCommand.MatchString(text) {
-		text = " " + text
+	marks := markdown.FenceMarks(strings.Join(body, "\n"))
+	if !w.hasRoom(2*(len(w.prefix)+len(marks)) + len(f.safeLanguage()) + 8) {
+		return end + 1
 	}
-	p.out.WriteString(marker.ReplaceAllString(text, "<! --$1") + "\n")
-}
-
-// closeAll closes what the agent left open.
-func (p *poster) closeAll() {
-	end := func() {
-		if s := p.out.String(); s != "" && !strings.HasSuffix(s, "\n") {
-			p.out.WriteString("\n")
+	w.writeProse("")
+	w.writeLine(marks + f.safeLanguage())
+	room := w.limit - len(w.prefix) - len(marks) - 2
+	short := false
+	for _, line := range body {
+		if short = w.Len()+len(line)+len(w.prefix)+1 > room; short {
+			break
 		}
+		w.writeLine(line)
 	}
-	if p.fence != nil {
-		end()
-		p.out.WriteString(p.fence.mark + "\n")
+	w.writeLine(marks)
+	w.writeLine("")
+	if short {
+		w.cutOff()
 	}
-	for ; p.details > 0; p.details-- {
-		end()
-		p.out.WriteString("</details>\n")
-	}
+	return end + 1
 }
 
 var (
 	// commands are those of bots, at the beginning of a line. What they take for white
 	// space differs: that of Unicode and what has no width, as event.ParseCommand does.
 	commands    = lazyregexp.New(`^((?:[\s\pZ\p{Cf}]|>|(?:[-*+]|\d{1,9}[.)])[\s\pZ\p{Cf}])*)/([A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
-	codeCommand = lazyregexp.New(`^/[A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$)`)
+	codeCommand = lazyregexp.New(`^(/[A-Za-z][A-Za-z0-9_-]*(?:[^A-Za-z0-9_/.-]|$))`)
 	// marker begins what uwf finds its own comments by.
 	marker = lazyregexp.New(`<!--(\s*uwf)`)
 )
 
-// decodeLine is a line of text without entities, but for those that keep a < or & from
-// being one. The forge looks for mentions and references after it has decoded them.
-func decodeLine(text string) string {
-	for range rounds {
-		next := dropInvisible(anyEntity.ReplaceAllStringFunc(text, decodeOne))
-		next = strings.NewReplacer("\n", " ", "\r", " ").Replace(next)
-		if next == text {
-			return text
+// rewriteCode is a line of a block, without what stands before all of them, and no bot's
+// command.
+func (f fence) rewriteCode(line string) string {
+	for i := 0; i < len(f.before) && line != "" && (line[0] == ' ' || line[0] == '>' && f.isQuoted()); i++ {
+		line = line[1:]
+	}
+	return marker.ReplaceAllString(codeCommand.ReplaceAllString(line, " $1"), "<! --$1")
+}
+
+// safeLanguage is what the block is highlighted as.
+func (f fence) safeLanguage() string {
+	switch name := language.FindString(f.info); strings.ToLower(name) {
+	case "mermaid", "math", "geojson", "topojson", "stl", "suggestion":
+		return "text" // forges run or apply these
+	default:
+		return name
+	}
+}
+
+// folding is a line that is nothing but the beginning or the end of a block that a click
+// opens.
+var folding = lazyregexp.New(`^\s*(?:</?details(?: open)?>\s*)*(?:<summary>(.*?)</summary>\s*)?(?:</?details>\s*)*$`)
+
+// unfoldLine is a line without the tags of such a block: it is shown open. What is left
+// of the line stays apart from others, so that no two pieces become a word.
+func unfoldLine(line string) string {
+	m := folding.FindStringSubmatch(line)
+	switch {
+	case m == nil || isBlank(line):
+		return line
+	case isBlank(m[1]):
+		return ""
+	}
+	return "▸ " + strings.TrimSpace(m[1])
+}
+
+// cutProse is prose of at most limit bytes. It is cut before it is made safe: half an
+// entity would be none.
+func cutProse(s string, limit int) string {
+	out := rewriteProse(s)
+	for n := min(len(s)-1, limit); len(out) > limit && n > 0; n = n * 3 / 4 {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
 		}
-		text = next
+		out = rewriteProse(strings.TrimSpace(s[:n])) + "…"
 	}
-	return strings.ReplaceAll(text, "&", "+")
+	return out
 }
 
-var anyEntity = lazyregexp.New(`&(?:#[xX][0-9a-fA-F]{1,50}|#[0-9]{1,50}|[A-Za-z][A-Za-z0-9]{1,31});?`)
+// angled is an address between angle brackets.
+var angled = lazyregexp.New(`<(https?://[^<>\s]*)>`)
 
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-func decodeOne(entity string) string {
-	text := html.UnescapeString(entity)
-	if text == entity {
-		return entity
-	}
-	return escape.Replace(text)
-}
-
-// rewriteLine is one line, without code blocks. The code in it is only code where nothing
-// but this line decides so: rows of backticks without a partner are escaped, so that
-// they find none on another line.
-func (p *poster) rewriteLine(s string, table bool) string {
-	code, left, open := codeSpans(s, table)
-	if p.link || p.html || strings.HasPrefix(trimContainers(s), "<") {
-		code, left = nil, findRows(s) // backticks mean nothing in HTML
-	}
-	p.link = p.link || open
+// rewriteProse is a line outside of blocks of code.
+func rewriteProse(line string) string {
+	line = angled.ReplaceAllString(line, "$1")
 	var b strings.Builder
 	at := 0
-	for at < len(s) {
-		switch {
-		case len(code) > 0 && code[0].from == at:
-			b.WriteString(separatorAfter(b.String()) + marker.ReplaceAllString(s[at:code[0].to], "<! --$1"))
-			at, code = code[0].to, code[1:]
-		case len(left) > 0 && left[0].from == at:
-			b.WriteString(separatorAfter(b.String()) + strings.Repeat("\\`", left[0].to-at))
-			at, left = left[0].to, left[1:]
-		default:
-			end := len(s)
-			if len(code) > 0 {
-				end = code[0].from
-			}
-			if len(left) > 0 {
-				end = min(end, left[0].from)
-			}
-			b.WriteString(p.rewritePlain(s[at:end]))
-			at = end
-		}
+	for _, s := range findSpans(line) {
+		b.WriteString(defuseText(line[at:s.from]) + rewriteSpan(line[s.from:s.to], s))
+		at = s.to
 	}
-	return b.String()
+	b.WriteString(defuseText(line[at:]))
+	return commands.ReplaceAllString(b.String(), `$1\/$2`)
 }
 
-// separatorAfter is what has to stand between a text and a row of backticks, after
-// something between them was taken away.
-func separatorAfter(before string) string {
-	slashes := len(before) - len(strings.TrimRight(before, "\\"))
+// notPlain is in code that would do something as text.
+var notPlain = lazyregexp.New(`[<&@#]|://|!\[|\]\(`)
+
+// rewriteSpan is a code span, or its backticks as such where nothing closes them.
+func rewriteSpan(code string, s span) string {
 	switch {
-	case slashes%2 == 1:
-		return "\\"
-	case strings.HasSuffix(before, "`"):
-		return " "
+	case s.isAlone():
+		return strings.Repeat("&#96;", s.marks)
+	case notPlain.MatchString(code):
+		return "<code>" + Literal(code[s.marks:len(code)-s.marks]) + "</code>"
 	}
-	return ""
+	return code
 }
 
-// rewritePlain is a part of a line that is neither code nor a backtick.
-func (p *poster) rewritePlain(s string) string {
-	s = comment.ReplaceAllString(s, "")
-	s = dataAnywhere.ReplaceAllString(s, "${1}data:")
-	s = p.escapeTags(s)
-	s = images.ReplaceAllString(s, "[")
-	s = strings.ReplaceAll(s, "[](", "[link](")
+// Literal is a text in HTML in which neither Markdown nor a forge finds anything.
+func Literal(s string) string { return literal.Replace(strings.TrimSpace(s)) }
+
+var literal = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;",
+	"`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;", "~", "&#126;", ":", "&#58;",
+	"|", "&#124;", "\\", "&#92;", "$", "&#36;", "!", "&#33;", "@", "&#64;", "#", "&#35;")
+
+var (
+	entity     = lazyregexp.New(`&(#|[A-Za-z][A-Za-z0-9]*;)`)
+	images     = lazyregexp.New(`!+\[`)
+	inlineData = lazyregexp.New(`(^|[^A-Za-z0-9_])` + dataAddress)
+	address    = lazyregexp.New(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
+	// Behind the mark of a list, three tildes open a block of code.
+	odd = strings.NewReplacer("[](", "[link](", "~~~", "&#126;&#126;&#126;", "<", "&lt;")
+)
+
+// defuseText is a part of a line that is neither code nor a backtick.
+func defuseText(s string) string {
+	s = images.ReplaceAllString(inlineData.ReplaceAllString(s, "${1}data:"), "[")
 	var b strings.Builder
 	at := 0
 	for _, m := range address.FindAllStringIndex(s, -1) {
-		b.WriteString(p.defuseWords(s[at:m[0]]))
-		b.WriteString(p.defuseAddress(s[m[0]:m[1]]))
+		b.WriteString(defuseWords(s[at:m[0]]) + defuseAddress(s[m[0]:m[1]]))
 		at = m[1]
 	}
-	b.WriteString(p.defuseWords(s[at:]))
-	return b.String()
+	b.WriteString(defuseWords(s[at:]))
+	return odd.Replace(entity.ReplaceAllString(b.String(), "&amp;$1"))
 }
 
 var (
-	comment      = lazyregexp.New(`<!--.*?-->`)
-	dataAnywhere = lazyregexp.New(`(^|[^A-Za-z0-9_])(?i:data:)(?:[A-Za-z0-9.+-]+/[A-Za-z0-9.+*-]+)?(?:;[A-Za-z0-9=._-]+)*,[^\s<>()"'\]]*`)
-	images       = lazyregexp.New(`!+\[`)
-	address      = lazyregexp.New(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
-
 	escapedAt = lazyregexp.New(`\\+@`) // all of them: behind one that is taken away is the next
 	mention   = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
 	backlink  = lazyregexp.New(`([A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)?)\\?#(\d)`)
 )
 
 // defuseWords is text without addresses.
-func (p *poster) defuseWords(s string) string {
-	s = escapedAt.ReplaceAllString(s, "@")
-	s = mention.ReplaceAllString(s, "$1＠$2")
-	return backlink.ReplaceAllStringFunc(s, func(m string) string {
-		i := strings.LastIndexByte(m, '#')
-		name := strings.TrimSuffix(m[:i], `\`)
-		if p.o.Repo != "" && strings.EqualFold(name, p.o.Repo) {
-			return m
-		}
-		return name + "＃" + m[i+1:]
-	})
+func defuseWords(s string) string {
+	s = mention.ReplaceAllString(escapedAt.ReplaceAllString(s, "@"), "$1＠$2")
+	for range 2 { // in a#1#2 the second begins within the first
+		s = backlink.ReplaceAllString(s, "$1＃$2")
+	}
+	return s
 }
 
 // issueAddress leads to what notes down who links to it.
 var issueAddress = lazyregexp.New(`^(?i:(https?://)([^/\s]+))/((?:[^/\s]+/)*?[^/\s]+/[^/\s]+)/((?i:issues|pulls?|discussions|commits?))/([0-9A-Fa-f])(.*)$`)
 
-// defuseAddress is a link. Mentions hide in links too; one that leads to another
-// repository's issue goes a way on which that issue doesn't notice.
-func (p *poster) defuseAddress(s string) string {
+// defuseAddress is a link. Mentions hide in links too; one that leads to an issue goes a
+// way on which that issue doesn't notice.
+func defuseAddress(s string) string {
 	s = mention.ReplaceAllString(s, "$1%40$2")
 	m := issueAddress.FindStringSubmatch(s)
-	if m == nil || p.isOwnRepo(m[1]+m[2], m[3]) {
+	if m == nil {
 		return s
 	}
-	host := strings.ToLower(m[2])
-	if host == "github.com" || host == "www.github.com" {
+	switch strings.ToLower(m[2]) {
+	case "redirect.github.com":
+		return s
+	case "github.com", "www.github.com":
 		return m[1] + "redirect.github.com/" + m[3] + "/" + m[4] + "/" + m[5] + m[6]
-	}
-	if host == "redirect.github.com" {
-		return s
 	}
 	return m[1] + m[2] + "/" + m[3] + "/" + m[4] + "/" + fmt.Sprintf("%%%02X", m[5][0]) + m[6]
 }
 
-// isOwnRepo reports whether an address is that of this repository.
-func (p *poster) isOwnRepo(server, repo string) bool {
-	return p.o.Repo != "" && strings.EqualFold(server+"/"+repo, strings.TrimSuffix(p.o.Server, "/")+"/"+p.o.Repo)
-}
-
-// someTag is one of the few tags that are let through, always without attributes.
-var someTag = lazyregexp.New(`(?i)^</?(?:details|summary|br|sub|sup|kbd)(?:\s+open)?\s*/?>`)
-
-// maxDetails is how deep details may lie in one another.
-const maxDetails = 5
-
-// escapeTags escapes all HTML but a few tags that belong together.
-func (p *poster) escapeTags(s string) string {
-	if !strings.Contains(s, "<") {
-		return s
-	}
-	found := pairTags(s)
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		if s[i] != '<' {
-			b.WriteByte(s[i])
-			i++
-			continue
-		}
-		name, size := found[i], len(someTag.FindString(s[i:]))
-		switch {
-		case name == "":
-			b.WriteString("&lt;")
-			i++
-			continue
-		case name == "details" && p.details < maxDetails:
-			p.details++
-		case name == "/details" && p.details > 0:
-			p.details--
-		case name == "details" || name == "/details":
-			b.WriteString("&lt;")
-			i++
-			continue
-		}
-		b.WriteString("<" + name + ">")
-		i += size
-	}
-	return b.String()
-}
-
-// pairTags finds the tags that may stay: what opens and closes within the line, and
-// details, which are counted elsewhere.
-func pairTags(s string) map[int]string {
-	out := map[int]string{}
-	open := map[string][]int{}
-	for i := range len(s) {
-		if s[i] != '<' {
-			continue
-		}
-		m := someTag.FindString(s[i:])
-		if m == "" {
-			continue
-		}
-		name := strings.ToLower(tagName(m))
-		closing := strings.HasPrefix(m, "</")
-		switch {
-		case name == "br":
-			out[i] = "br"
-		case name == "details" && closing:
-			out[i] = "/details"
-		case name == "details":
-			out[i] = "details"
-		case !closing:
-			open[name] = append(open[name], i)
-		case len(open[name]) > 0:
-			last := len(open[name]) - 1
-			out[open[name][last]], out[i] = name, "/"+name
-			open[name] = open[name][:last]
-		}
-	}
-	return out
-}
-
 // closing is a keyword before a reference to an issue. What stands between them may
-// be marks, and one end of a line.
-var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!]{0,30}\n?[^A-Za-z0-9\n#!]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
+// be marks, and one end of a line, but no entity.
+var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!&]{0,30}\n?[^A-Za-z0-9\n#!&]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
 
 // defuseClosings puts a word between a keyword and its reference, so that it closes
 // nothing. That is done in code too: the text may become a commit's message.
-func (p *poster) defuseClosings(s string) string {
-	return closing.ReplaceAllStringFunc(s, func(m string) string {
-		parts := closing.FindStringSubmatch(m)
-		if p.mayClose(parts[1], parts[2]) {
-			return m
-		}
-		return parts[1] + "issue " + parts[2]
-	})
-}
+func defuseClosings(s string) string { return closing.ReplaceAllString(s, "${1}issue $2") }
 
-// mayClose reports whether the options let a keyword close what it refers to.
-func (p *poster) mayClose(keyword, ref string) bool {
-	k := strings.ToLower(keyword)
-	if strings.HasPrefix(k, "reopen") || strings.HasPrefix(k, "duplicate") {
-		return false
-	}
-	repo, n, _ := strings.Cut(ref, "#")
-	if repo != "" && !strings.EqualFold(repo, p.o.Repo) {
-		return false
-	}
-	return slices.ContainsFunc(p.o.Closes, func(c int) bool { return n == fmt.Sprint(c) })
-}
+// comment is one that nobody sees.
+var comment = lazyregexp.New(`<!--.*?-->`)
 
 // maxTitle is GitHub's bound on the title of an issue or a pull request.
 const maxTitle = 256
@@ -436,11 +335,10 @@ const maxTitle = 256
 // a pull request: it mentions and closes nothing, because it may become a commit's
 // message too. It is no Markdown: what shows it as such has to escape it.
 func Title(s string) string {
-	p := poster{}
 	s = dropInvisible(s)
 	for range rounds {
 		next := strings.Join(strings.Fields(comment.ReplaceAllString(dropInvisible(html.UnescapeString(s)), "")), " ")
-		next = p.defuseClosings(p.defuseWords(next))
+		next = defuseClosings(defuseWords(next))
 		if next == s {
 			break
 		}

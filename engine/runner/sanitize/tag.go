@@ -12,7 +12,7 @@ type tag struct {
 	name    string // in lower case
 	written string // the name as it stands there
 	closing bool
-	hidden  bool // its attributes hide the element
+	hidden  bool // nobody sees the element
 	self    bool // it ends with />
 	open    bool // the attribute open, of details
 	address string
@@ -25,6 +25,9 @@ var blockTags = strings.Fields(`address article aside base basefont blockquote b
 	details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hr html
 	iframe legend li link main menu menuitem nav noframes ol optgroup option p param search section summary table tbody td
 	tfoot th thead title tr track ul pre script style textarea`)
+
+// unseenTags are elements whose content nobody sees.
+var unseenTags = strings.Fields("script style template noscript")
 
 var voidTags = strings.Fields("area base br col embed hr img input link meta param source track wbr")
 
@@ -57,7 +60,7 @@ func parseTag(s string) (tag, bool) {
 	if name == "" {
 		return tag{}, false
 	}
-	t := tag{name: strings.ToLower(name), written: name, closing: strings.HasPrefix(s, "</")}
+	t := tag{name: strings.ToLower(name), written: name, closing: strings.HasPrefix(s, "</"), hidden: slices.Contains(unseenTags, strings.ToLower(name))}
 	s = s[:min(len(s), maxTag)]
 	at := strings.Index(s, name) + len(name)
 	for {
