@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -231,7 +230,6 @@ func TestForks(t *testing.T) {
 			ev := labeled(7)
 			ev.Name = "pull_request_target"
 			ev.Subject.Pull = true
-			ev.Subject.Head = event.Branch{Repo: "o/r", Name: "topic"} // a lie
 			w.none(aJob{ev: ev}, "pull request #7")
 			if len(w.forge.comments[7]) != 1 {
 				t.Errorf("nobody is told: %v", w.forge.comments[7])
@@ -306,7 +304,7 @@ func TestRouting(t *testing.T) {
 		"schedule with a prompt":     {ev: event.Event{Kind: event.Schedule}, in: ci.Inputs{Prompt: "do it"}, key: "run/42/step"},
 		"by hand, with a prompt":     {ev: event.Event{Kind: event.Manual, Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, key: "run/42/step"},
 		"by a token, with a prompt":  {ev: event.Event{Kind: event.Manual, Sender: event.User{Login: "github-actions[bot]", Bot: true}, Inputs: map[string]string{"prompt": "do it"}}, why: "is a bot"},
-		"somebody's dispatch event":  {ev: event.Event{Kind: event.Dispatch, Type: "other", Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, why: "neither"},
+		"somebody's dispatch event":  {ev: event.Event{Kind: event.Dispatch, Action: "other", Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, why: "neither"},
 		"run: a trigger":             {ev: labeled(7), in: ci.Inputs{Command: ci.CommandRun}, why: "no step to do yet"},
 		"a comment without command":  {ev: event.Event{Kind: event.Comment, Subject: issue(7)}, why: "no command"},
 		"a command without a thread": {say: "/uwf resume", why: "no thread here"},

@@ -112,9 +112,6 @@ var aliasPattern = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
 // applyOptions takes over what a command says of this job. Why says what can't be.
 func (j *commands) applyOptions(c *event.Command) (why string) {
-	if _, ok := c.Option("model"); ok {
-		return "A comment can't choose the model; the configuration does."
-	}
 	if agent, ok := c.Option("agent"); ok {
 		if !aliasPattern.MatchString(agent) {
 			return "`--agent` takes the name of an agent of the configuration."
@@ -129,9 +126,6 @@ func (j *commands) applyOptions(c *event.Command) (why string) {
 func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject) error {
 	a := asked{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, byCommand: true}
 	words := c.Words()
-	if name, ok := c.Option("workflow"); ok {
-		words = append(words, name)
-	}
 	if why := j.applyOptions(c); why != "" {
 		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
 	}
@@ -273,9 +267,6 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 	n := len(f.p.Chain.Steps)
 	steps := -1
 	words := c.Words()
-	if step, ok := c.Option("step"); ok {
-		words = append(words, step)
-	}
 	if len(words) > 0 {
 		var err error
 		steps, err = strconv.Atoi(strings.TrimPrefix(words[0], ":"))

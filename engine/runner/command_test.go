@@ -302,7 +302,7 @@ func TestStartByCommand(t *testing.T) {
 	if p := w.prompt(e); !strings.Contains(p, "It breaks") || !strings.Contains(p, "mind the tests") {
 		t.Errorf("the prompt is %q", p)
 	}
-	for _, bad := range []string{"/uwf start ../../x.yaml", "/uwf start 694PY2TRM7VNP", "/uwf start a b", "/uwf start two --agent='sh -c x'", "/uwf start --model=big"} {
+	for _, bad := range []string{"/uwf start ../../x.yaml", "/uwf start 694PY2TRM7VNP", "/uwf start a b", "/uwf start two --agent='sh -c x'", "/uwf start --agent=bin/x"} {
 		w.forge.comments[9] = nil
 		w.command(9, bad)
 		if len(w.replies(9)) != 1 || len(w.view().Threads()) != 0 {

@@ -89,7 +89,7 @@ func (j *job) routeEvent(ctx context.Context) error {
 // mergeInputs takes the inputs that the event carries, where the workflow file doesn't hand
 // them on: those of workflow_dispatch, and of the event by which jobs start the next.
 func (j *job) mergeInputs() error {
-	if j.Event.Kind != event.Manual && (j.Event.Kind != event.Dispatch || j.Event.Type != ci.DispatchType) {
+	if j.Event.Kind != event.Manual && (j.Event.Kind != event.Dispatch || j.Event.Action != ci.DispatchType) {
 		return nil
 	}
 	given := j.Event.Inputs

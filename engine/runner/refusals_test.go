@@ -228,7 +228,7 @@ func TestCommandsRefused(t *testing.T) {
 		why  string
 	}{
 		"help asks for no thread":       {(*world).stepOnce, "/uwf help", "What can be said in a comment"},
-		"a model":                       {(*world).askPerson, "/uwf resume --model=big", "can't choose the model"},
+		"a path for an agent":           {(*world).askPerson, "/uwf resume --agent=bin/x", "name of an agent"},
 		"a command line for an agent":   {(*world).askPerson, "/uwf resume --agent='sh -c id'", "name of an agent"},
 		"an id that is none":            {(*world).askPerson, "/uwf resume --thread=x", "no thread here"},
 		"an id that nothing has":        {(*world).askPerson, "/uwf resume --thread=01JY0000000000000000000000", "no thread here"},

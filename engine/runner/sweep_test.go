@@ -226,7 +226,7 @@ func TestDispatchModes(t *testing.T) {
 			d, _ := w.forge.take()
 			ev := manual(d)
 			if c.in == ci.DispatchRepository {
-				ev.Kind, ev.Type = event.Dispatch, ci.DispatchType
+				ev.Kind, ev.Action = event.Dispatch, ci.DispatchType
 			}
 			_, err = w.run(aJob{ev: ev, in: ci.Inputs{Dispatch: c.in}})
 			w.ok(err)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -31,7 +32,7 @@ var verbs = []verb{
 }
 
 // options are the ones that any line may have; all take a value.
-var options = []string{"thread", "workflow", "agent", "model", "step", "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time"}
+var options = []string{"thread", "agent", "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time"}
 
 // Verbs lists what a comment can ask for, one line each, as Markdown.
 func Verbs() string {
@@ -50,7 +51,7 @@ func (e *CommandError) Error() string { return e.Msg }
 
 // complainAbout makes the error, with everything that could have been meant.
 func complainAbout(format string, args ...any) error {
-	return &CommandError{Msg: fmt.Sprintf(format, args...) + "\n\n" + Verbs()}
+	return &CommandError{Msg: fmt.Sprintf(format, args...) + " These can be asked for:\n\n" + Verbs()}
 }
 
 // ParseCommand finds the first line of a comment that begins with /uwf, outside of
@@ -61,7 +62,7 @@ func ParseCommand(body string) (*Command, error) {
 	var s scanner
 	for i, line := range lines {
 		if rest, ok := s.cutCommand(line); ok {
-			return parseLine(rest, textOf(lines[i+1:]))
+			return parseLine(rest, strings.Join(lines[i+1:], "\n"))
 		}
 	}
 	return nil, nil
@@ -84,8 +85,6 @@ func (c *Command) Has(flag string) bool { return slices.Contains(c.Args, "--"+fl
 func (c *Command) Words() []string {
 	return slices.DeleteFunc(slices.Clone(c.Args), isOption)
 }
-
-func isFlag(word, flag string) bool { return flag != "" && strings.EqualFold(word, "--"+flag) }
 
 func isOption(word string) bool { return strings.HasPrefix(word, "--") }
 
@@ -165,48 +164,54 @@ func trimLine(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
 }
 
-// textOf is what stands below a command.
-func textOf(lines []string) string { return strings.TrimSpace(strings.Join(lines, "\n")) }
-
 // parseLine reads a command's line without /uwf, and the text below it.
 func parseLine(line, below string) (*Command, error) {
-	first, rest := nextWord(line)
+	first, line := nextWord(line)
 	if first == "" {
-		return nil, complainAbout("`/uwf` alone says nothing. These can be asked for:")
+		return nil, complainAbout("`/uwf` alone says nothing.")
 	}
-	c := &Command{Verb: strings.ToLower(first), Text: below}
+	c := &Command{Verb: strings.ToLower(first)}
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == c.Verb })
 	if i < 0 {
-		return nil, unknownVerb(c.Verb)
+		return nil, complainAbout("`/uwf %s` is not known.%s", plainWord(c.Verb), suggest(c.Verb, "/uwf ", verbNames()))
 	}
-	if !verbs[i].words {
-		var err error
-		if rest, err = c.leadingOptions(rest, verbs[i].flag); err != nil {
-			return nil, err
+	for line != "" {
+		word, rest := nextWord(line)
+		switch {
+		case isOption(word):
+			var err error
+			if word, rest, err = readOption(word, rest, verbs[i].flag); err != nil {
+				return nil, err
+			}
+		case verbs[i].words:
+			word = unquote(word)
+		default: // what follows the options is the text, as it stands there
+			c.Text = line + "\n"
+			word, rest = "", ""
 		}
-		c.Text = strings.TrimSpace(rest + "\n" + below)
-		return c, nil
+		if line = rest; word != "" {
+			c.Args = append(c.Args, word)
+		}
 	}
-	words, err := splitWords(rest)
-	if err != nil {
-		return nil, complainAbout("`/uwf %s`: %v. These can be asked for:", c.Verb, err)
-	}
-	if c.Args, err = joinOptions(words, verbs[i].flag); err != nil {
-		return nil, err
-	}
+	c.Text = strings.TrimSpace(c.Text + below)
 	return c, nil
 }
 
-func unknownVerb(word string) error {
+func verbNames() []string {
 	var names []string
 	for _, v := range verbs {
 		names = append(names, v.name)
 	}
-	meant := ""
-	if near := workflow.Suggest(word, names); near != "" {
-		meant = fmt.Sprintf(" Did you mean `/uwf %s`?", near)
+	return names
+}
+
+// suggest asks for what was meant, if that can be guessed.
+func suggest(word, before string, known []string) string {
+	near := workflow.Suggest(word, known)
+	if near == "" {
+		return ""
 	}
-	return complainAbout("`/uwf %s` is not known.%s These can be asked for:", plainWord(word), meant)
+	return fmt.Sprintf(" Did you mean `%s%s`?", before, near)
 }
 
 // plainWord is a word that can stand in a code span.
@@ -224,115 +229,26 @@ func nextWord(s string) (word, rest string) {
 	return s[:i], trimLine(s[i:])
 }
 
-// leadingOptions takes the options at the beginning of a line of text: what follows
-// them is the text, as it stands there.
-func (c *Command) leadingOptions(line, flag string) (rest string, err error) {
-	for isOption(line) {
-		var words []string
-		word, more := nextWord(line)
-		words = append(words, word)
-		if !strings.Contains(word, "=") && !isFlag(word, flag) {
-			var value string
-			value, more = nextWord(more)
-			if value != "" {
-				words = append(words, value)
-			}
-		}
-		args, err := joinOptions(words, flag)
-		if err != nil {
-			return "", err
-		}
-		c.Args, line = append(c.Args, args...), more
-	}
-	return line, nil
-}
+// quoted is a word between quotes, also of the kinds that phones write.
+var quoted = lazyregexp.New(`^["'“„](.*)["'”“]$`)
 
-// joinOptions makes --name=value of "--name value", and refuses options that there
-// are not.
-func joinOptions(words []string, flag string) ([]string, error) {
-	var out []string
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		if !isOption(w) {
-			out = append(out, w)
-			continue
-		}
-		if isFlag(w, flag) {
-			out = append(out, "--"+flag)
-			continue
-		}
-		name, value, has := strings.Cut(strings.TrimPrefix(w, "--"), "=")
-		name = strings.ToLower(name)
-		if !slices.Contains(options, name) {
-			return nil, unknownOption(name)
-		}
-		if !has {
-			if i++; i >= len(words) || isOption(words[i]) {
-				return nil, complainAbout("The option `--%s` needs a value, as in `--%s=VALUE`. These can be asked for:", name, name)
-			}
-			value = words[i]
-		}
-		out = append(out, "--"+name+"="+value)
-	}
-	return out, nil
-}
+func unquote(word string) string { return quoted.ReplaceAllString(word, "$1") }
 
-func unknownOption(name string) error {
-	meant := ""
-	if near := workflow.Suggest(name, options); near != "" {
-		meant = fmt.Sprintf(" Did you mean `--%s`?", near)
+// readOption makes --name=value of "--name value", and refuses options that there are not.
+func readOption(word, line, flag string) (option, rest string, err error) {
+	if flag != "" && strings.EqualFold(word, "--"+flag) {
+		return "--" + flag, line, nil
 	}
-	return complainAbout("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below. These can be asked for:",
-		plainWord(name), meant, strings.Join(options, "`, `--"))
-}
-
-// splitWords divides a line into words as a shell does: quotes and backslashes hold words
-// together. Typographic quotes, which phones write, count like plain ones.
-func splitWords(line string) ([]string, error) {
-	var (
-		words []string
-		word  strings.Builder
-		open  bool // a word has begun
-		quote rune
-	)
-	rs := []rune(line)
-	for i := 0; i < len(rs); i++ {
-		r := rs[i]
-		switch {
-		case r == '\\' && quote != '\'' && i+1 < len(rs):
-			i++
-			word.WriteRune(rs[i])
-			open = true
-		case quote != 0 && closesQuote(quote, r):
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case strings.ContainsRune("\"'“„”", r):
-			quote, open = r, true
-		case unicode.IsSpace(r):
-			if open {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			open = false
-		default:
-			word.WriteRune(r)
-			open = true
+	name, value, has := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+	name = strings.ToLower(name)
+	if !slices.Contains(options, name) {
+		return "", "", complainAbout("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below.",
+			plainWord(name), suggest(name, "--", options), strings.Join(options, "`, `--"))
+	}
+	if !has {
+		if value, line = nextWord(line); value == "" || isOption(value) {
+			return "", "", complainAbout("The option `--%s` needs a value, as in `--%s=VALUE`.", name, name)
 		}
 	}
-	if quote != 0 {
-		return nil, fmt.Errorf("the quote that `%c` opens is never closed", quote)
-	}
-	if open {
-		words = append(words, word.String())
-	}
-	return words, nil
-}
-
-// closesQuote reports whether r ends what a quote began.
-func closesQuote(quote, r rune) bool {
-	if strings.ContainsRune("“„”", quote) {
-		return strings.ContainsRune("“”\"", r)
-	}
-	return r == quote
+	return "--" + name + "=" + unquote(value), line, nil
 }

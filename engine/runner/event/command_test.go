@@ -29,9 +29,9 @@ func TestCommand(t *testing.T) {
 		{"/uwf cancel it leads nowhere", "cancel", nil, "it leads nowhere"},
 		{"/uwf start", "start", nil, ""},
 		{"/uwf start solve-issue\nand test it", "start", []string{"solve-issue"}, "and test it"},
-		{`/uwf start "my flow" --Model=big --max-steps 5 it\ s`, "start", []string{"my flow", "--model=big", "--max-steps=5", "it s"}, ""},
+		{`/uwf start "flow" --Agent=big --max-steps 5 it's`, "start", []string{"flow", "--agent=big", "--max-steps=5", "it's"}, ""},
 		{"/uwf resume --max-cost 5 --max-time=90m go on", "resume", []string{"--max-cost=5", "--max-time=90m"}, "go on"},
-		{"/uwf start “my flow” „x“ ''", "start", []string{"my flow", "x", ""}, ""},
+		{"/uwf start “flow” „x“ '' --agent=“y”", "start", []string{"flow", "x", "--agent=y"}, ""},
 		{"/uwf fork 3", "fork", []string{"3"}, ""},
 		{"/uwf help", "help", nil, ""},
 		{"/uwf status\n/uwf cancel", "status", nil, "/uwf cancel"},
@@ -72,13 +72,13 @@ func TestCommandErrors(t *testing.T) {
 		"/uwf resum yes":                    "Did you mean `/uwf resume`?",
 		"/uwf START!":                       "`/uwf start!` is not known",
 		"/uwf de`plo\u202ey now":            "`/uwf de'plo\uFFFDy` is not known",
-		"/uwf start --modl=x":               "Did you mean `--model`?",
-		"/uwf start --model":                "needs a value",
-		"/uwf start --model --x=y":          "needs a value",
+		"/uwf start --agnt=x":               "Did you mean `--agent`?",
+		"/uwf start --agent":                "needs a value",
+		"/uwf start --agent --x=y":          "needs a value",
 		"/uwf resume --force it":            "goes on the line below",
 		"/uwf resume --take it":             "`--take` is not known",
 		"/uwf retry --take=yes":             "`--take` is not known",
-		"/uwf start 'open":                  "never closed",
+		"/uwf start --model=x":              "`--model` is not known",
 		"/uwf " + strings.Repeat("x", 5000): "is not known",
 	} {
 		c, err := ParseCommand(body)
@@ -93,12 +93,12 @@ func TestCommandErrors(t *testing.T) {
 }
 
 func TestCommandParts(t *testing.T) {
-	c, err := ParseCommand("/uwf start flow --agent=a=b --model '' more")
+	c, err := ParseCommand("/uwf start flow --agent=a=b --max-cost '' more")
 	if err != nil {
 		t.Fatal(err)
 	}
 	agent, ok := c.Option("agent")
-	model, ok2 := c.Option("model")
+	model, ok2 := c.Option("max-cost")
 	_, ok3 := c.Option("thread")
 	if agent != "a=b" || !ok || model != "" || !ok2 || ok3 || !slices.Equal(c.Words(), []string{"flow", "more"}) {
 		t.Errorf("%q %v %q %v %v %q", agent, ok, model, ok2, ok3, c.Words())
@@ -106,7 +106,7 @@ func TestCommandParts(t *testing.T) {
 }
 
 func FuzzCommand(f *testing.F) {
-	for _, s := range []string{"/uwf start a --model=b", "```\n/uwf start\n```", "<!--\n/uwf x", "/uwf resume “a\nb", "/uwf fork 'x\\", "a\r/uwf\u00a0status"} {
+	for _, s := range []string{"/uwf start a --agent=b", "```\n/uwf start\n```", "<!--\n/uwf x", "/uwf resume “a\nb", "/uwf fork 'x\\", "a\r/uwf\u00a0status"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

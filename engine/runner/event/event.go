@@ -21,7 +21,7 @@ const (
 // Event is what started the job.
 type Event struct {
 	Name   string // GITHUB_EVENT_NAME
-	Action string
+	Action string // of repository_dispatch: the event's type
 	Kind   Kind
 	Why    string // one line; for None
 
@@ -46,16 +46,12 @@ type Event struct {
 
 	// Inputs are those of workflow_dispatch, or the texts in client_payload.
 	Inputs map[string]string
-	// Type is repository_dispatch's event type.
-	Type string
 }
 
 // Repo is the repository that the event is from.
 type Repo struct {
 	FullName      string // owner/name
 	DefaultBranch string
-	Private       bool
-	URL           string
 	// Owner is whose it is. Organisation: the payload says that this is no person. Gitea
 	// doesn't say; but there, as anywhere, an organisation never does anything itself.
 	Owner        User
@@ -85,13 +81,7 @@ type Subject struct {
 	// Quiet: the payload says that nobody has commented on it yet.
 	Quiet bool
 	URL   string
-	// Head and Base are a pull request's branches; empty where the payload (that of a
-	// comment) doesn't tell.
-	Head, Base Branch
 }
-
-// Branch is one side of a pull request.
-type Branch struct{ Repo, Name, SHA string }
 
 // Command is one /uwf line of a comment and the text below it.
 type Command struct {

@@ -14,28 +14,21 @@ import (
 // a *PayloadError that names the field; a /uwf line that can't be understood is a
 // *CommandError, beside an Event that says where to answer.
 func Parse(name string, payload []byte) (Event, error) {
+	e := Event{Name: name}
 	m, err := decodeJSON(payload)
 	if err == nil {
-		e := Event{Name: name}
 		var wrong error
 		p := parser{object: object{m: m, err: &wrong}, e: &e}
-		err = p.parseEvent()
-		if wrong != nil {
+		if err = p.parseEvent(); wrong != nil {
 			err = wrong
-		}
-		if err == nil {
-			return e, nil
-		}
-		var cmd *CommandError
-		if errors.As(err, &cmd) {
-			return e, err
 		}
 	}
 	var bad *PayloadError
 	if errors.As(err, &bad) {
 		bad.Event = name
+		return Event{Name: name}, err
 	}
-	return Event{Name: name}, err
+	return e, err
 }
 
 type parser struct {
@@ -51,7 +44,7 @@ func (p parser) parseEvent() error {
 	repo := p.object.readObject("repository")
 	owner := repo.readObject("owner")
 	e.Repo = Repo{
-		FullName: repo.readName("full_name"), DefaultBranch: repo.readName("default_branch"), Private: repo.readFlag("private"), URL: repo.readName("html_url"),
+		FullName: repo.readName("full_name"), DefaultBranch: repo.readName("default_branch"),
 		Owner: parseUser(owner), Organisation: owner.hasField("type") && owner.readName("type") != "User",
 	}
 	switch e.Name {
@@ -68,7 +61,7 @@ func (p parser) parseEvent() error {
 	case "workflow_dispatch":
 		e.Kind, e.Inputs = Manual, p.object.readObject("inputs").readTexts(true)
 	case "repository_dispatch":
-		e.Kind, e.Type, e.Inputs = Dispatch, e.Action, p.object.readObject("client_payload").readTexts(false)
+		e.Kind, e.Inputs = Dispatch, p.object.readObject("client_payload").readTexts(false)
 	default:
 		p.parsePlain()
 	}
@@ -98,7 +91,6 @@ func (p parser) parsePull() {
 	in := p.object.readObject("pull_request")
 	s := parseSubject(in)
 	s.Pull = true
-	s.Head, s.Base = parseBranch(in.readObject("head")), parseBranch(in.readObject("base"))
 	p.e.Subject = s
 	p.subjectAction("pull_request")
 }
@@ -180,7 +172,6 @@ func (p parser) parseComment(field string) error {
 	e.Subject = parseSubject(in)
 	if field == "pull_request" {
 		e.Subject.Pull, e.Review = true, true
-		e.Subject.Head, e.Subject.Base = parseBranch(in.readObject("head")), parseBranch(in.readObject("base"))
 	} else {
 		e.Subject.Pull = in.hasField("pull_request") || p.readFlag("is_pull")
 	}
@@ -222,12 +213,6 @@ func parseSubject(in object) *Subject {
 		s.Labels = append(s.Labels, l.readName("name"))
 	}
 	return s
-}
-
-// parseBranch is one side of a pull request. Its repository is gone when somebody
-// deleted the fork.
-func parseBranch(in object) Branch {
-	return Branch{Repo: in.readObject("repo").readName("full_name"), Name: in.readName("ref"), SHA: in.readName("sha")}
 }
 
 // parseUser reads an account. Gitea's and Forgejo's own ones, which jobs act as, are

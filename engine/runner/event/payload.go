@@ -2,25 +2,20 @@ package event
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// What bounds a payload. GitHub sends none above 25 MB, and no text that people
-// write there has more than 65,536 characters; those of Gitea may be longer.
+// What bounds a payload. No text that people write on GitHub has more than 65,536
+// characters; those of Gitea may be longer.
 const (
-	MaxPayload = 25 << 20
-	maxText    = 256 << 10 // bytes of a title or body, and of all inputs together
-	maxName    = 1024      // bytes of a name, a branch or an address
-	maxLabels  = 1000
-	maxNesting = 200
+	maxText   = 256 << 10 // bytes of a title or body, and of all inputs together
+	maxName   = 1024      // bytes of a name, a branch or an address
+	maxLabels = 1000
 )
 
 // PayloadError is a payload that is not what a forge writes.
@@ -44,112 +39,21 @@ func clipText(s string) string {
 }
 
 // decodeJSON reads a JSON object strictly: it refuses keys that are there twice, of
-// which programs disagree which one counts, and bytes that are no UTF-8, which
-// encoding/json would silently exchange.
+// which programs disagree which one counts, and bytes that are no UTF-8.
 func decodeJSON(payload []byte) (map[string]any, error) {
-	if len(payload) > MaxPayload {
-		return nil, &PayloadError{Why: fmt.Sprintf("has %d bytes; at most %d are read", len(payload), MaxPayload)}
-	}
 	payload = bytes.TrimPrefix(payload, []byte("\ufeff"))
 	if len(bytes.TrimSpace(payload)) == 0 {
 		return map[string]any{}, nil
 	}
-	d := decoder{json: json.NewDecoder(bytes.NewReader(payload)), bad: firstInvalid(payload)}
-	d.json.UseNumber()
-	v, err := d.decodeValue("", 0)
+	v, err := node.ParseJSON(payload)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := d.json.Token(); !errors.Is(err, io.EOF) {
-		return nil, &PayloadError{Why: "goes on after its end"}
+		return nil, &PayloadError{Why: "can't be read: " + err.Error()}
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil, &PayloadError{Why: "is no JSON object"}
 	}
 	return m, nil
-}
-
-// firstInvalid is the place of the first byte that is no UTF-8; -1: there is none.
-func firstInvalid(b []byte) int64 {
-	if utf8.Valid(b) {
-		return -1
-	}
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			return int64(i)
-		}
-		i += n
-	}
-	return -1
-}
-
-type decoder struct {
-	json *json.Decoder
-	bad  int64 // the place of the first byte that is no UTF-8; -1: none
-}
-
-// nextToken is the next token; path is where it stands.
-func (d *decoder) nextToken(path string) (json.Token, error) {
-	t, err := d.json.Token()
-	if err != nil {
-		return nil, &PayloadError{Field: path, Why: "is no JSON: " + err.Error()}
-	}
-	if d.bad >= 0 && d.json.InputOffset() > d.bad {
-		return nil, &PayloadError{Field: path, Why: fmt.Sprintf("is no UTF-8 at byte %d", d.bad)}
-	}
-	return t, nil
-}
-
-func (d *decoder) decodeValue(path string, depth int) (any, error) {
-	t, err := d.nextToken(path)
-	if err != nil {
-		return nil, err
-	}
-	delim, nested := t.(json.Delim)
-	switch {
-	case !nested:
-		return t, nil
-	case depth >= maxNesting:
-		return nil, &PayloadError{Field: clipText(path), Why: fmt.Sprintf("is nested more than %d levels deep", maxNesting)}
-	case delim == '{':
-		return d.decodeObject(path, depth+1)
-	}
-	return d.decodeList(path, depth+1)
-}
-
-func (d *decoder) decodeObject(path string, depth int) (any, error) {
-	out := map[string]any{}
-	for d.json.More() {
-		t, err := d.nextToken(path)
-		if err != nil {
-			return nil, err
-		}
-		key, _ := t.(string)
-		at := joinPath(path, key)
-		if _, twice := out[key]; twice {
-			return nil, &PayloadError{Field: at, Why: "is there twice"}
-		}
-		if out[key], err = d.decodeValue(at, depth); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.nextToken(path) // the brace
-	return out, err
-}
-
-func (d *decoder) decodeList(path string, depth int) (any, error) {
-	out := []any{}
-	for d.json.More() {
-		v, err := d.decodeValue(joinIndex(path, len(out)), depth)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	_, err := d.nextToken(path) // the bracket
-	return out, err
 }
 
 func joinPath(path, key string) string {
@@ -229,33 +133,28 @@ func (o object) readFlag(key string) bool {
 
 // readNumber is a whole number above 0 that must be there.
 func (o object) readNumber(key string) int64 {
-	n, _ := o.m[key].(json.Number)
-	i, err := strconv.ParseInt(string(n), 10, 64)
+	n, _ := o.m[key].(int64)
 	switch {
 	case !o.hasField(key):
 		o.failField(joinPath(o.path, key), "is missing")
-	case err != nil || i <= 0:
+	case n <= 0:
 		o.failField(joinPath(o.path, key), "is no whole number above 0")
 	}
-	return max(i, 0)
+	return max(n, 0)
 }
 
 // isZero reports a number that is there, and 0.
-func (o object) isZero(key string) bool { return o.m[key] == json.Number("0") }
+func (o object) isZero(key string) bool { return o.m[key] == int64(0) }
 
 // readAccount is the number of a user in the field id, above 0; 0 where none is told. Gitea
 // numbers what it has built in, the user that jobs act as and the one that stands for
 // deleted users, below 0: those are no accounts.
 func (o object) readAccount() int64 {
-	if !o.hasField("id") {
-		return 0
-	}
-	n, _ := o.m["id"].(json.Number)
-	i, err := strconv.ParseInt(string(n), 10, 64)
-	if err != nil || i == 0 {
+	n, _ := o.m["id"].(int64)
+	if n == 0 && o.hasField("id") {
 		o.failField(joinPath(o.path, "id"), "is no whole number above 0")
 	}
-	return max(i, 0)
+	return max(n, 0)
 }
 
 // readTexts are the fields that can be written as one text: strings, numbers and truth
@@ -264,26 +163,20 @@ func (o object) readTexts(strict bool) map[string]string {
 	out := map[string]string{}
 	size := 0
 	for key, v := range o.m {
-		var s string
-		switch x := v.(type) {
-		case string:
-			s = x
-		case json.Number:
-			s = x.String()
-		case bool:
-			s = strconv.FormatBool(x)
+		switch v.(type) {
+		case string, int64, float64, bool:
+			out[key] = fmt.Sprint(v)
 		case nil:
+			out[key] = ""
 		default:
 			if strict {
 				o.failField(joinPath(o.path, key), "is no text")
 			}
-			continue
 		}
-		if size += len(key) + len(s); size > maxText {
+		if size += len(key) + len(out[key]); size > maxText {
 			o.failField(o.path, "has more than %d bytes", maxText)
 			return nil
 		}
-		out[key] = s
 	}
 	return out
 }
