@@ -2,7 +2,6 @@ package artifact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -27,18 +26,14 @@ type handover struct {
 
 // Run implements task.Agent.
 func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
-	fail := func(err error, format string, args ...any) (task.Draft, error) {
-		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
+	if why := h.checkTask(t); why != "" { // what is in it is of another step
+		return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: why}
 	}
-	if err := h.checkTask(t); err != nil {
-		d, _ := fail(nil, "")
-		d.Nodes = nil // they are of another step
-		return d, &task.AgentError{Agent: t.Agent, Reason: err.Error()}
+	d := h.a.draft()
+	fail := func(err error, format string, args ...any) (task.Draft, error) {
+		return d, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
 	}
 	if len(h.a.Files) > 0 {
-		if h.folder == nil {
-			return fail(nil, "its artifact changes %d files, and this job has no folder for them", len(h.a.Files))
-		}
 		dir := h.folder.Dir()
 		over, err := workspace.Overlap(ctx, dir, h.a.Files)
 		if err != nil {
@@ -52,34 +47,28 @@ func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Dr
 		}
 	}
 	if f := h.a.Failure; f != nil {
-		return h.a.Draft, &task.AgentError{Agent: t.Agent, Reason: f.Reason, Detail: f.Detail}
+		return d, &task.AgentError{Agent: t.Agent, Reason: f.Reason, Detail: f.Detail}
 	}
-	return h.a.Draft, nil
+	return d, nil
 }
 
-// checkTask reports why the artifact is not of this task.
-func (h *handover) checkTask(t task.Task) error {
+// checkTask says why the artifact is not of this task.
+func (h *handover) checkTask(t task.Task) string {
 	a := h.a
-	for _, c := range []struct{ what, got, want string }{
-		{"thread", string(a.Thread), string(t.Thread)},
-		{"head", string(a.Head), string(headOf(t))},
-		{"step", fmt.Sprint(a.Step), fmt.Sprint(t.Step)},
-		{"role", a.Role, t.Role},
-		{"agent", a.Agent, t.Agent},
-		{"answer", string(a.Answer), string(answerOf(t))},
+	const again = "run the first job again"
+	for _, c := range []struct{ what, got, want, hint string }{
+		{"thread", string(a.Thread), string(t.Thread), again},
+		{"head", string(a.Head), string(headOf(t)), again},
+		{"step", fmt.Sprint(a.Step), fmt.Sprint(t.Step), again},
+		{"role", a.Role, t.Role, again},
+		{"agent", a.Agent, t.Agent, "give the inputs agent and config alike in both jobs"},
+		{"answer", string(a.Answer), string(answerOf(t)), "people have said something else to the thread since the agent began"},
 	} {
 		if c.got != c.want {
-			hint := "run the first job again"
-			if c.what == "agent" {
-				hint = "give the inputs agent and config alike in both jobs"
-			}
-			if c.what == "answer" {
-				hint = "people have said something else to the thread since the agent began"
-			}
-			return errors.New("the artifact is of another step: its " + c.what + " is " + clipText(c.got) + ", wanted " + clipText(c.want) + ": " + hint)
+			return "the artifact is of another step: its " + c.what + " is " + clipText(c.got) + ", wanted " + clipText(c.want) + ": " + c.hint
 		}
 	}
-	return nil
+	return ""
 }
 
 // listPaths lists the first few paths.

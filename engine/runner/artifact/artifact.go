@@ -11,41 +11,59 @@ package artifact
 
 import (
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// Artifact is what an agent did, or why it failed.
+// Artifact is what an agent did, or why it failed: artifact.json, with the contents of the
+// files beside it.
 type Artifact struct {
-	Thread gitcas.ThreadID
+	Format int             `json:"format"`
+	Thread gitcas.ThreadID `json:"thread"`
 	// Head is the thread's head that the agent worked on.
-	Head  node.Hash
-	Step  int // the step's number, from 1
-	Role  string
-	Agent string // the name that is recorded
+	Head  node.Hash `json:"head"`
+	Step  int       `json:"step"` // the step's number, from 1
+	Role  string    `json:"role"`
+	Agent string    `json:"agent"` // the name that is recorded
 	// Answer is what people had said to the thread when the agent began; empty: nothing.
-	Answer node.Hash
-	// Base is the commit that the agent's folder was restored to; zero: none.
-	Base wire.ID
-	// Draft are the agent's nodes, sealed as the engine seals them; the handle of
-	// the StepNode among them; what the run used; and its last lines of stderr.
-	Draft task.Draft
+	Answer node.Hash `json:"answer,omitempty"`
+	// Nodes are the agent's, sealed as the engine seals them, and Handle the StepNode among
+	// them; Usage is what the run used, and Stderr its last lines.
+	Nodes  map[node.Hash]node.Node `json:"-"`
+	Handle node.Hash               `json:"handle,omitempty"`
+	Usage  record.Usage            `json:"usage"`
+	Stderr string                  `json:"stderr,omitempty"`
 	// Failure is why there is no step; nil: there is one.
-	Failure *Failure
-	// Files are what the agent changed, in the order of their paths.
-	Files []workspace.Edit
+	Failure *Failure `json:"failure,omitempty"`
+	// Files are what the agent changed, in the order of their paths; Listed is the same as
+	// it is written.
+	Files  []workspace.Edit `json:"-"`
+	Listed []listedFile     `json:"files,omitempty"`
 }
 
 // Failure is why an agent gave no step.
 type Failure struct {
-	Reason string // one sentence
-	Detail string // the last lines of stderr, or the offending output
+	Reason string `json:"reason"`           // one sentence
+	Detail string `json:"detail,omitempty"` // the last lines of stderr, or the offending output
+}
+
+// listedFile is a changed file. The content of the n-th one, counted from 1, is files/n; a
+// deleted one has none.
+type listedFile struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"` // 100644, 100755, 120000 or deleted
+	Old  string `json:"old,omitempty"`
+}
+
+// draft is the agent's, as the engine takes it.
+func (a Artifact) draft() task.Draft {
+	return task.Draft{Handle: a.Handle, Nodes: a.Nodes, Usage: a.Usage, Stderr: a.Stderr, Took: time.Duration(a.Usage.DurationMs) * time.Millisecond}
 }
 
 // ErrNone says that there is no artifact: the first job had nothing to run.
@@ -70,13 +88,4 @@ const (
 // modes are the file modes that an artifact can hold, as they are written.
 var modes = map[string]filemode.FileMode{
 	"deleted": 0, "100644": filemode.Regular, "100755": filemode.Executable, "120000": filemode.Symlink,
-}
-
-func modeName(m filemode.FileMode) (string, error) {
-	for name, mode := range modes {
-		if mode == m {
-			return name, nil
-		}
-	}
-	return "", fmt.Errorf("no file of an artifact has mode %s", m)
 }

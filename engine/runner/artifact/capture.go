@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
@@ -19,22 +18,23 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // interrupted is how long the artifact of an agent that was interrupted may take:
 // an agent has to be gone after five seconds.
 const interrupted = 3 * time.Second
 
-// Captured keeps what the agent of an engine did.
+// Captured keeps what the agent of an engine did. It stands in the place of the agent, and
+// of its folder, of which it remembers the commit that it was restored to.
 type Captured struct {
+	step.Folder
 	agent  task.Agent
-	folder *watched
 	redact thread.Redactor
 	read   screen.Read
 	clock  deadline.Clock
-
-	mu sync.Mutex
-	a  *Artifact
+	base   wire.ID
+	a      *Artifact
 }
 
 // Capture stands between an engine and its agent, and keeps what the agent does, or
@@ -42,45 +42,26 @@ type Captured struct {
 // sealed by the engine's own rules and with its redactor: the job that commits doesn't
 // know the secrets of the one that runs the agent. The engine should work on a Mirror.
 func Capture(e *step.Stepper) *Captured {
-	c := &Captured{agent: e.Agent, folder: &watched{Folder: e.Folder}, redact: e.Redact, read: e.ReadBlobs, clock: e.Clock}
-	e.Agent = c
-	if e.Folder != nil {
-		e.Folder = c.folder
-	}
+	c := &Captured{agent: e.Agent, Folder: e.Folder, redact: e.Redact, read: e.ReadBlobs, clock: e.Clock}
+	e.Agent, e.Folder = c, c
 	return c
 }
 
 // Artifact is what the agent did; ok is false when none has run.
 func (c *Captured) Artifact() (a Artifact, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.a == nil {
 		return Artifact{}, false
 	}
 	return *c.a, true
 }
 
-// watched is a folder that remembers the commit it was restored to.
-type watched struct {
-	step.Folder
-	mu sync.Mutex
-	at wire.ID
-}
-
-func (w *watched) Restore(ctx context.Context, commit wire.ID) error {
-	if err := w.Folder.Restore(ctx, commit); err != nil {
-		return err
+// Restore makes the folder equal to a commit.
+func (c *Captured) Restore(ctx context.Context, commit wire.ID) error {
+	err := c.Folder.Restore(ctx, commit)
+	if err == nil {
+		c.base = commit
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at = commit
-	return nil
-}
-
-func (w *watched) baseCommit() wire.ID {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at
+	return err
 }
 
 // Run implements task.Agent.
@@ -93,8 +74,6 @@ func (c *Captured) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 		defer cancel()
 	}
 	a := c.makeArtifact(keep, t, m, d, err)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.a = &a
 	return d, err
 }
@@ -102,23 +81,23 @@ func (c *Captured) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dr
 // makeArtifact makes the artifact. What can't be kept makes it one of a failure: then
 // the second job says so, instead of committing half of a step.
 func (c *Captured) makeArtifact(ctx context.Context, t task.Task, m *task.Meter, d task.Draft, failed error) Artifact {
-	a := Artifact{Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t), Base: c.folder.baseCommit()}
 	s := c.newSealer(t, d)
-	a.Draft.Stderr = c.redactText(d.Stderr, s)
-	a.Draft.Usage = sumUsage(t, m, d)
-	a.Draft.Usage.DurationMs = max(c.clock.Now().UnixMilli()-t.StartedAtMs, 0)
+	a := Artifact{
+		Thread: t.Thread, Head: headOf(t), Step: t.Step, Role: t.Role, Agent: t.Agent, Answer: answerOf(t),
+		Stderr: c.redactText(d.Stderr, s), Usage: sumUsage(t, m, d),
+	}
+	a.Usage.DurationMs = max(c.clock.Now().UnixMilli()-t.StartedAtMs, 0)
 	if failed == nil {
 		failed = c.sealStep(&a, t, d, s)
 	}
-	files, err := c.listChanges(ctx, a.Base)
-	a.Files = files
-	if failed == nil {
+	var err error
+	if a.Files, err = c.listChanges(ctx); failed == nil {
 		failed = err
 	}
 	if failed != nil {
 		s = c.newSealer(t, d)
 		s.Salvage(ctx)
-		a.Failure, a.Draft.Handle, a.Draft.Nodes = c.newFailure(failed, s), "", nodesOf(s)
+		a.Failure, a.Handle, a.Nodes = c.newFailure(failed, s), "", nodesOf(s)
 	}
 	return a
 }
@@ -194,8 +173,8 @@ func (c *Captured) sealStep(a *Artifact, t task.Task, d task.Draft, s *seal.Seal
 	if out.Detail, err = s.Node(child.Detail, true); err != nil {
 		return fmt.Errorf("detail: %w", err)
 	}
-	for _, text := range []*string{&out.Role, &out.Agent, &out.Cwd} {
-		if *text, err = s.Clean(*text); err != nil {
+	for _, name := range []*string{&out.Role, &out.Agent, &out.Cwd} {
+		if *name, err = s.Clean(*name); err != nil {
 			return err
 		}
 	}
@@ -203,22 +182,19 @@ func (c *Captured) sealStep(a *Artifact, t task.Task, d task.Draft, s *seal.Seal
 	if err != nil {
 		return fmt.Errorf("step node: %w", err)
 	}
-	a.Draft.Nodes, a.Draft.Handle = nodesOf(s), h
-	a.Draft.Nodes[h] = step
+	a.Nodes, a.Handle = nodesOf(s), h
+	a.Nodes[h] = step
 	return nil
 }
 
 // listChanges lists what the agent changed. As in the engine, one file with a known secret keeps
 // all of them here, and one that may hold a token is left out.
-func (c *Captured) listChanges(ctx context.Context, base wire.ID) ([]workspace.Edit, error) {
-	if c.folder.Folder == nil {
-		return nil, nil
-	}
+func (c *Captured) listChanges(ctx context.Context) ([]workspace.Edit, error) {
 	req := workspace.SnapshotRequest{Message: "artifact", When: c.clock.Now()}
-	if !base.IsZero() {
-		req.Parents = []wire.ID{base}
+	if !c.base.IsZero() {
+		req.Parents = []wire.ID{c.base}
 	}
-	snap, err := c.folder.Snapshot(ctx, req)
+	snap, err := c.Snapshot(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("read what the agent changed: %w", err)
 	}
@@ -254,7 +230,7 @@ func (c *Captured) editsOf(ctx context.Context, snap workspace.Snapshot, without
 			data, ok := blobs[change.Blob]
 			if !ok { // the same content as another file's
 				var err error
-				if data, err = workspace.Content(ctx, c.folder.Dir(), change); err != nil {
+				if data, err = workspace.Content(ctx, c.Dir(), change); err != nil {
 					return nil, err
 				}
 			}
@@ -282,13 +258,10 @@ func (c *Captured) newFailure(err error, s *seal.Sealer) *Failure {
 }
 
 // redactText is a text without secrets, short enough for an artifact.
-func (c *Captured) redactText(text string, s *seal.Sealer) string {
-	out, err := s.Clean(strings.ToValidUTF8(text, "\uFFFD"))
+func (c *Captured) redactText(s string, with *seal.Sealer) string {
+	out, err := with.Clean(strings.ToValidUTF8(s, "\uFFFD"))
 	if err != nil {
 		return "the text could not be checked for secrets and was left out"
 	}
-	if most := maxText/2 - 10; len(out) > most {
-		out = strings.ToValidUTF8(out[:most], "") + "…"
-	}
-	return out
+	return text.Cut(out, maxText/2)
 }

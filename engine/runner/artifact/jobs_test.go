@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -56,7 +55,7 @@ func TestTwoJobs(t *testing.T) {
 	must(t, err)
 	a, err := Read(dir)
 	must(t, err)
-	a.Draft.Took = time.Hour // as long as the agent worked in the first job
+	a.Usage.DurationMs = 3_600_000
 	if res, err = f.commit(a); err != nil || !res.Done || res.Usage.DurationMs < 3_600_000 {
 		t.Fatalf("%+v %v", res, err)
 	}
@@ -104,7 +103,7 @@ func TestOfAnotherStep(t *testing.T) {
 	must(t, err)
 	for what, change := range map[string]func(a *Artifact){
 		"thread": func(a *Artifact) { a.Thread = "01JD0000000000000000000002" },
-		"head":   func(a *Artifact) { a.Head = a.Draft.Handle },
+		"head":   func(a *Artifact) { a.Head = a.Handle },
 		"step":   func(a *Artifact) { a.Step++ },
 		"role":   func(a *Artifact) { a.Role = "b" },
 		"agent":  func(a *Artifact) { a.Agent = "other" },
@@ -380,7 +379,7 @@ func TestWriteAgain(t *testing.T) {
 	must(t, Write(dir, a))
 	again, err := Read(dir)
 	must(t, err)
-	if len(again.Files) != 1 || string(again.Files[0].Data) != "2" || len(again.Draft.Nodes) != len(a.Draft.Nodes) {
+	if len(again.Files) != 1 || string(again.Files[0].Data) != "2" || len(again.Nodes) != len(a.Nodes) {
 		t.Errorf("%+v", again)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "mine"), []byte("x"), 0o644))

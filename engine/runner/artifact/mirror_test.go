@@ -152,10 +152,10 @@ func TestMirrorPush(t *testing.T) {
 	if refs()["refs/heads/x"] != one {
 		t.Error("an atomic push happened in part")
 	}
-	var part *wire.PartialError
-	if err := push(m, false, more, x, stale); !errors.As(err, &part) || !slices.Equal(part.Applied, []string{"refs/heads/x"}) {
+	if err := push(m, false, more, x, stale); !errors.Is(err, wire.ErrLostRace) || refs()["refs/heads/x"] != one {
 		t.Errorf("%v", err)
 	}
+	must(t, push(m, true, more, x))
 	must(t, push(m, true, nil, wire.RefUpdate{Name: "refs/heads/y", Old: one}, wire.RefUpdate{Name: "refs/uwf/new", New: two}))
 	if want := map[string]wire.ID{"refs/heads/x": two, "refs/uwf/new": two}; !maps.Equal(refs(), want) {
 		t.Errorf("%v", refs())

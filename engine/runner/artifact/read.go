@@ -12,17 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/step/seal"
-	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -81,25 +77,24 @@ func (r *reader) readArtifact() (Artifact, error) {
 			return Artifact{}, r.badError(clipText(name), "it is no part of an artifact")
 		}
 	}
-	m, err := r.readManifest()
-	if err != nil {
-		return Artifact{}, err
+	a, err := r.readManifest()
+	if err == nil {
+		err = r.checkManifest(a)
 	}
-	a, err := r.checkManifest(m)
 	if err != nil {
 		return a, err
 	}
-	if a.Draft.Nodes, err = r.readNodes(); err != nil {
+	if a.Nodes, err = r.readNodes(); err != nil {
 		return a, err
 	}
-	if _, ok := a.Draft.Nodes[a.Draft.Handle]; a.Failure == nil && !ok {
-		return a, r.badError(manifestName, "handle: %q is not among the %d nodes", clipText(string(a.Draft.Handle)), len(a.Draft.Nodes))
+	if _, ok := a.Nodes[a.Handle]; a.Failure == nil && !ok {
+		return a, r.badError(manifestName, "handle: %q is not among the %d nodes", clipText(string(a.Handle)), len(a.Nodes))
 	}
 	folder, present := names[filesName]
 	if present && !folder {
 		return a, r.badError(filesName, "it is no folder")
 	}
-	a.Files, err = r.readFiles(m.Files, folder)
+	a.Files, err = r.readFiles(a.Listed, folder)
 	return a, err
 }
 
@@ -150,74 +145,51 @@ func (r *reader) readContent(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-func (r *reader) readManifest() (manifest, error) {
-	var m manifest
+func (r *reader) readManifest() (a Artifact, err error) {
 	raw, err := r.readContent(manifestName, maxManifest)
 	if err != nil {
-		return m, err
+		return a, err
 	}
 	// First strictly: encoding/json takes the last of two equal keys.
-	if _, err := node.ParseJSON(raw); err != nil {
-		return m, r.badError(manifestName, "%v", err)
+	_, err = node.ParseJSON(raw)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		err = d.Decode(&a)
 	}
-	var version struct{ Format int }
-	if err := json.Unmarshal(raw, &version); err != nil {
-		return m, r.badError(manifestName, "%v", err)
-	}
-	if version.Format != Format {
-		return m, r.badError(manifestName, "it has format %d, and this uwf knows %d: use the same version in both jobs", version.Format, Format)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		return m, r.badError(manifestName, "%v", err)
-	}
-	return m, nil
-}
-
-// checkManifest checks everything of the manifest but the files.
-func (r *reader) checkManifest(m manifest) (Artifact, error) {
-	a := Artifact{
-		Thread: gitcas.ThreadID(m.Thread), Head: node.Hash(m.Head), Step: m.Step, Role: m.Role, Agent: m.Agent, Answer: node.Hash(m.Answer),
-		Draft: task.Draft{Handle: node.Hash(m.Handle), Usage: m.Usage, Stderr: m.Stderr, Took: time.Duration(m.Usage.DurationMs) * time.Millisecond},
-	}
-	base, baseOK := parseID(m.Base)
-	a.Base = base
-	for _, c := range []struct {
-		ok   bool
-		what string
-		got  string
-	}{
-		{a.Thread.Valid(), "thread: no thread id", m.Thread},
-		{a.Head.Valid(), "head: no hash", m.Head},
-		{m.Step >= 1 && m.Step <= maxStep, "step: not the number of a step", strconv.Itoa(m.Step)},
-		{goodName(m.Role), "role: no name of a role", m.Role},
-		{goodName(m.Agent), "agent: no name of an agent", m.Agent},
-		{m.Answer == "" || a.Answer.Valid(), "answer: no hash", m.Answer},
-		{baseOK, "base: no commit", m.Base},
-		{a.Draft.Handle.Valid() || m.Failure != nil && m.Handle == "", "handle: no hash", m.Handle},
-		{len(m.Stderr) <= maxText, "stderr: too long", ""},
-		{goodUsage(m.Usage), "usage: numbers that can't be", fmt.Sprintf("%+v", m.Usage)},
-	} {
-		if !c.ok {
-			return a, r.badError(manifestName, "%s: %q", c.what, clipText(c.got))
-		}
-	}
-	if m.Failure != nil {
-		a.Failure = &Failure{Reason: m.Failure.Reason, Detail: m.Failure.Detail}
-		if a.Failure.Reason == "" || len(a.Failure.Reason)+len(a.Failure.Detail) > maxText {
-			return a, r.badError(manifestName, "failure: it says nothing, or more than %d bytes", maxText)
-		}
+	switch {
+	case err != nil:
+		return a, r.badError(manifestName, "%v", err)
+	case a.Format != Format:
+		return a, r.badError(manifestName, "it has format %d, and this uwf knows %d: use the same version in both jobs", a.Format, Format)
 	}
 	return a, nil
 }
 
-func parseID(s string) (wire.ID, bool) {
-	if s == "" {
-		return wire.ZeroID, true
+// checkManifest checks everything of the manifest but the files.
+func (r *reader) checkManifest(a Artifact) error {
+	for _, c := range []struct {
+		ok   bool
+		what string
+		got  any
+	}{
+		{a.Thread.Valid(), "thread: no thread id", a.Thread},
+		{a.Head.Valid(), "head: no hash", a.Head},
+		{a.Step >= 1 && a.Step <= maxStep, "step: not the number of a step", a.Step},
+		{goodName(a.Role), "role: no name of a role", a.Role},
+		{goodName(a.Agent), "agent: no name of an agent", a.Agent},
+		{a.Answer == "" || a.Answer.Valid(), "answer: no hash", a.Answer},
+		{a.Handle.Valid() || a.Failure != nil && a.Handle == "", "handle: no hash", a.Handle},
+		{len(a.Stderr) <= maxText, "stderr: too long", ""},
+		{goodUsage(a.Usage), "usage: numbers that can't be", a.Usage},
+		{a.Failure == nil || a.Failure.Reason != "", "failure: it says nothing", ""},
+		{a.Failure == nil || len(a.Failure.Reason)+len(a.Failure.Detail) <= maxText, "failure: too long", ""},
+	} {
+		if !c.ok {
+			return r.badError(manifestName, "%s: %q", c.what, clipText(fmt.Sprint(c.got)))
+		}
 	}
-	id := plumbing.NewHash(s)
-	return id, plumbing.IsHash(s) && !id.IsZero() && id.String() == s
+	return nil
 }
 
 func goodName(s string) bool {
@@ -259,7 +231,7 @@ func (r *reader) readNodes() (map[node.Hash]node.Node, error) {
 }
 
 // readFiles reads the changed files. What is not named in the manifest is refused too.
-func (r *reader) readFiles(list []manifestFile, folder bool) ([]workspace.Edit, error) {
+func (r *reader) readFiles(list []listedFile, folder bool) ([]workspace.Edit, error) {
 	if len(list) > maxFiles {
 		return nil, r.badError(manifestName, "files: there are %d; at most %d are taken", len(list), maxFiles)
 	}
@@ -284,18 +256,17 @@ func (r *reader) readFiles(list []manifestFile, folder bool) ([]workspace.Edit, 
 	for name := range present {
 		return nil, r.badError(filesName+"/"+clipText(name), "it belongs to no file of the manifest")
 	}
-	return out, r.checkPaths(out)
+	return out, nil
 }
 
-func (r *reader) readFile(n int, f manifestFile) (workspace.Edit, error) {
+func (r *reader) readFile(n int, f listedFile) (workspace.Edit, error) {
 	at := fmt.Sprintf("%s: files[%d]", manifestName, n-1)
 	mode, known := modes[f.Mode]
-	old, oldOK := parseID(f.Old)
-	e := workspace.Edit{Path: f.Path, Mode: mode, Old: old}
+	e := workspace.Edit{Path: f.Path, Mode: mode, Old: plumbing.NewHash(f.Old)}
 	switch {
 	case !known:
 		return e, r.badError(at, "mode %q is none of 100644, 100755, 120000 and deleted", clipText(f.Mode))
-	case !oldOK:
+	case f.Old != "" && (!plumbing.IsHash(f.Old) || e.Old.IsZero()):
 		return e, r.badError(at, "old: %q is no object id", clipText(f.Old))
 	}
 	if err := workspace.CheckPath(f.Path, mode); err != nil {
@@ -317,29 +288,6 @@ func (r *reader) readFile(n int, f manifestFile) (workspace.Edit, error) {
 		}
 	}
 	return e, nil
-}
-
-// checkPaths refuses paths that are there twice, and files that lie in other files.
-func (r *reader) checkPaths(edits []workspace.Edit) error {
-	made := map[string]bool{}
-	seen := map[string]bool{}
-	for _, e := range edits {
-		if seen[e.Path] {
-			return r.badError(manifestName, "files: %q is there twice", clipText(e.Path))
-		}
-		seen[e.Path] = true
-		if e.Mode != 0 {
-			made[e.Path] = true
-		}
-	}
-	for path := range made {
-		for i := range len(path) {
-			if path[i] == '/' && made[path[:i]] {
-				return r.badError(manifestName, "files: %q lies in %q, which is a file", clipText(path), clipText(path[:i]))
-			}
-		}
-	}
-	return nil
 }
 
 // clipText shortens what stands in a message.

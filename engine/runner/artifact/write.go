@@ -13,8 +13,6 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // The names in an artifact's folder. No name comes from an agent: the contents of
@@ -30,43 +28,14 @@ const (
 
 var ours = []string{ignoreName, manifestName, nodesName, filesName}
 
-// manifest is artifact.json.
-type manifest struct {
-	Format  int            `json:"format"`
-	Thread  string         `json:"thread"`
-	Head    string         `json:"head"`
-	Step    int            `json:"step"`
-	Role    string         `json:"role"`
-	Agent   string         `json:"agent"`
-	Answer  string         `json:"answer,omitempty"`
-	Base    string         `json:"base,omitempty"`
-	Handle  string         `json:"handle,omitempty"`
-	Usage   record.Usage   `json:"usage"`
-	Stderr  string         `json:"stderr,omitempty"`
-	Failure *failureJSON   `json:"failure,omitempty"`
-	Files   []manifestFile `json:"files,omitempty"`
-}
-
-type failureJSON struct {
-	Reason string `json:"reason"`
-	Detail string `json:"detail,omitempty"`
-}
-
-// manifestFile is a changed file. The content of the n-th one, counted from 1, is
-// files/n; a deleted one has none.
-type manifestFile struct {
-	Path string `json:"path"`
-	Mode string `json:"mode"` // 100644, 100755, 120000 or deleted
-	Old  string `json:"old,omitempty"`
-}
-
 // Write makes the folder of an artifact, in the place of one that is there. A folder
 // that holds anything else is left alone.
 func Write(dir string, a Artifact) error {
-	if err := clearFolder(dir); err != nil {
-		return fmt.Errorf("write the artifact %s: %w", dir, err)
+	err := clearFolder(dir)
+	if err == nil {
+		err = writeArtifact(dir, a)
 	}
-	if err := writeArtifact(dir, a); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the artifact %s: %w", dir, err)
 	}
 	return nil
@@ -98,11 +67,18 @@ func clearFolder(dir string) error {
 }
 
 func writeArtifact(dir string, a Artifact) error {
-	m, err := manifestOf(a)
-	if err != nil {
-		return err
-	}
+	a.Format, a.Listed = Format, nil
 	for i, f := range a.Files {
+		l := listedFile{Path: f.Path}
+		for name, mode := range modes {
+			if mode == f.Mode {
+				l.Mode = name
+			}
+		}
+		if !f.Old.IsZero() {
+			l.Old = f.Old.String()
+		}
+		a.Listed = append(a.Listed, l)
 		if f.Mode == 0 {
 			continue
 		}
@@ -114,8 +90,8 @@ func writeArtifact(dir string, a Artifact) error {
 		}
 	}
 	var lines bytes.Buffer
-	for _, h := range slices.Sorted(maps.Keys(a.Draft.Nodes)) {
-		line, err := node.EncodeLine(h, "", a.Draft.Nodes[h])
+	for _, h := range slices.Sorted(maps.Keys(a.Nodes)) {
+		line, err := node.EncodeLine(h, "", a.Nodes[h])
 		if err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
 		}
@@ -124,35 +100,10 @@ func writeArtifact(dir string, a Artifact) error {
 	if err := os.WriteFile(filepath.Join(dir, nodesName), lines.Bytes(), 0o644); err != nil {
 		return err
 	}
-	raw, err := json.MarshalIndent(m, "", "  ")
+	raw, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
 		return err
 	}
 	// The last one: with it, the artifact is whole.
 	return os.WriteFile(filepath.Join(dir, manifestName), append(raw, '\n'), 0o644)
-}
-
-func manifestOf(a Artifact) (manifest, error) {
-	m := manifest{
-		Format: Format, Thread: string(a.Thread), Head: string(a.Head), Step: a.Step, Role: a.Role, Agent: a.Agent, Answer: string(a.Answer),
-		Base: idText(a.Base), Handle: string(a.Draft.Handle), Usage: a.Draft.Usage, Stderr: a.Draft.Stderr,
-	}
-	if a.Failure != nil {
-		m.Failure = &failureJSON{Reason: a.Failure.Reason, Detail: a.Failure.Detail}
-	}
-	for _, f := range a.Files {
-		mode, err := modeName(f.Mode)
-		if err != nil {
-			return m, fmt.Errorf("file %q: %w", f.Path, err)
-		}
-		m.Files = append(m.Files, manifestFile{Path: f.Path, Mode: mode, Old: idText(f.Old)})
-	}
-	return m, nil
-}
-
-func idText(id wire.ID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
 }
