@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-github/v62/github"
-
 	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -35,7 +34,7 @@ type request struct {
 	do     string // for errors: "create a pull request for uwf/01J…"
 	method string
 	path   string // below the repository; begins with "/" unless it is empty
-	root   bool   // path is below the API instead
+	root   bool   // path is below the API instead, or an address
 	query  url.Values
 	body   any
 	// safe: making it twice does what making it once does, or little harm, although it is a POST.
@@ -111,9 +110,9 @@ func (c *connection) tryOnce(ctx context.Context, r request) (answer, error) {
 
 // requestURL is where a request goes, relative to the API's own.
 func (c *connection) requestURL(r request) string {
-	u := c.repo + r.path
+	u := "repos/" + c.o.Repository + r.path
 	if r.root {
-		u = strings.TrimPrefix(r.path, "/") // an address is taken as it is
+		u = strings.TrimPrefix(r.path, "/")
 	}
 	if len(r.query) > 0 {
 		u += "?" + r.query.Encode()
@@ -270,7 +269,7 @@ func neededPermission(h http.Header) string {
 
 // readPages reads a list, page after page, up to limit pages, until each says that it
 // is enough. more: the list goes on.
-func readPages[T any](ctx context.Context, c *client, r request, limit int, each func([]T) (enough bool)) (more bool, err error) {
+func readPages[Page any](ctx context.Context, c *client, r request, limit int, each func(Page) (enough bool)) (more bool, err error) {
 	if r.query == nil {
 		r.query = url.Values{}
 	}
@@ -281,25 +280,13 @@ func readPages[T any](ctx context.Context, c *client, r request, limit int, each
 		if page > 1 {
 			r.query.Set("page", strconv.Itoa(page))
 		}
-		var list []T
-		a, err := c.makeCall(ctx, r, &list)
-		if err != nil {
+		var p Page
+		a, err := c.makeCall(ctx, r, &p)
+		// The address of the next page is not used: behind a proxy, Gitea names itself as it
+		// is reached from elsewhere.
+		if err != nil || each(p) || !strings.Contains(strings.Join(a.header.Values("Link"), ","), `rel="next"`) {
 			return false, err
-		}
-		if each(list) || !hasNext(a.header) {
-			return false, nil
 		}
 	}
 	return true, nil
-}
-
-// hasNext: the Link header names a next page. Its address is not used: behind a
-// proxy, Gitea names itself as it is reached from elsewhere.
-func hasNext(h http.Header) bool {
-	for _, link := range strings.Split(h.Get("Link"), ",") {
-		if strings.Contains(link, `rel="next"`) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,15 +1,14 @@
 package forge
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v62/github"
-
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -29,8 +28,6 @@ type Options struct {
 	// HTTPClient makes the requests; nil: one of its own. Its redirects are not
 	// followed: the client has its own rule for them.
 	HTTPClient *http.Client
-	// UserAgent is what the client calls itself; empty: uwf.
-	UserAgent string
 	// Outages says how long a forge is waited for that is away or lets nobody in, whom
 	// that is told, and has the clock.
 	Outages outage.Policy
@@ -51,18 +48,14 @@ type client struct {
 	*connection
 	flavour Flavour
 	owner   string
-	// noRunDetails: this forge does not know that field of a dispatch.
-	noRunDetails atomic.Bool
 }
 
 // connection makes the requests of a client: with the token, again where that helps, and
 // with the forge's refusals told apart.
 type connection struct {
-	o     Options
-	gh    *github.Client
-	http  *http.Client
-	repo  string // "repos/owner/name"
-	calls atomic.Int64
+	o    Options
+	gh   *github.Client
+	http *http.Client
 }
 
 // name is what GitHub and Gitea allow in names of owners and repositories.
@@ -78,17 +71,17 @@ func New(o Options) (Forge, error) {
 	if !ok || !isName(owner) || !isName(repo) {
 		return nil, fmt.Errorf("reach the forge: %q is no repository: write it as owner/name (GITHUB_REPOSITORY)", o.Repository)
 	}
-	o.setDefaults(base)
-	c := &connection{o: o, gh: github.NewClient(nil), repo: "repos/" + owner + "/" + repo}
-	c.gh.BaseURL, c.gh.UserAgent = base, o.UserAgent
-	own := *o.HTTPClient
-	if own.Transport == nil {
-		own.Transport = http.DefaultTransport
+	if o.Token == nil {
+		o.Token = func() string { return "" }
 	}
-	own.Transport = counted{own.Transport, &c.calls}
-	own.CheckRedirect = sameHost
-	c.http = &own
-	return &client{connection: c, flavour: o.Flavour, owner: owner}, nil
+	o.Outages = o.Outages.WithDefaults()
+	c := &connection{o: o, gh: github.NewClient(nil), http: &http.Client{}}
+	c.gh.BaseURL, c.gh.UserAgent = base, "uwf"
+	if o.HTTPClient != nil {
+		*c.http = *o.HTTPClient
+	}
+	c.http.CheckRedirect = sameHost
+	return &client{connection: c, flavour: cmp.Or(o.Flavour, Detect(base.Path, "")), owner: owner}, nil
 }
 
 func isName(s string) bool { return name.MatchString(s) && s != "." && s != ".." }
@@ -106,22 +99,6 @@ func baseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-func (o *Options) setDefaults(base *url.URL) {
-	if o.Flavour == "" {
-		o.Flavour = Detect(base.Path, "")
-	}
-	if o.Token == nil {
-		o.Token = func() string { return "" }
-	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = &http.Client{}
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "uwf"
-	}
-	o.Outages = o.Outages.WithDefaults()
-}
-
 // now is the time, for what the forge asks to be waited for.
 func (c *connection) now() time.Time { return c.o.Outages.Now() }
 
@@ -136,20 +113,5 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// counted counts requests, those after a redirect included.
-type counted struct {
-	http.RoundTripper
-	n *atomic.Int64
-}
-
-// RoundTrip makes one request.
-func (c counted) RoundTrip(req *http.Request) (*http.Response, error) {
-	c.n.Add(1)
-	return c.RoundTripper.RoundTrip(req)
-}
-
 // Flavour is the kind of forge.
 func (c *client) Flavour() Flavour { return c.flavour }
-
-// Calls is how many requests were made.
-func (c *connection) Calls() int { return int(c.calls.Load()) }

@@ -2,8 +2,6 @@ package forge
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,43 +15,18 @@ const (
 )
 
 // Dispatch starts a workflow. It is made again where nobody answered: a second run for the
-// same step ends at once, and without one the thread stands still. The run's id is asked for
-// in both flavours' ways; older versions ignore or refuse the question, and answer without one.
-func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) (int64, error) {
+// same step ends at once, and without one the thread stands still.
+func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) error {
 	do := fmt.Sprintf("dispatch %s on %s", workflow, ref)
 	if err := checkInputs(do, inputs); err != nil {
-		return 0, err
+		return err
 	}
-	run, err := c.dispatchOnce(ctx, do, workflow, ref, inputs, !c.noRunDetails.Load())
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && mentions(e, "return_run_details") {
-		c.noRunDetails.Store(true)
-		run, err = c.dispatchOnce(ctx, do, workflow, ref, inputs, false)
-	}
-	return run, err
-}
-
-func (c *client) dispatchOnce(ctx context.Context, do, workflow, ref string, inputs map[string]string, details bool) (int64, error) {
 	body := map[string]any{"ref": ref}
 	if len(inputs) > 0 {
 		body["inputs"] = inputs
 	}
-	r := request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body, safe: true}
-	switch {
-	case details && c.flavour == Gitea:
-		r.query = url.Values{"return_run_details": {"true"}}
-	case details:
-		body["return_run_details"] = true
-	}
-	a, err := c.makeCall(ctx, r, nil)
-	if err != nil || a.status == http.StatusNoContent || len(a.body) == 0 {
-		return 0, err
-	}
-	var made struct {
-		Run int64 `json:"workflow_run_id"`
-	}
-	// An answer that can't be read leaves the id at 0: it was started all the same.
-	_ = json.Unmarshal(a.body, &made)
-	return made.Run, nil
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: "/actions/workflows/" + url.PathEscape(workflow) + "/dispatches", body: body, safe: true}, nil)
+	return err
 }
 
 func checkInputs(do string, inputs map[string]string) error {

@@ -62,9 +62,8 @@ type Forge interface {
 	// UpdatePull replaces title and body.
 	UpdatePull(ctx context.Context, number int, title, body string) error
 
-	// Dispatch starts a workflow file (its base name) on a branch. The run's id is 0
-	// where the forge doesn't say.
-	Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) (run int64, err error)
+	// Dispatch starts a workflow file (its base name) on a branch.
+	Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) error
 	// DispatchRepository sends a repository_dispatch event.
 	DispatchRepository(ctx context.Context, eventType string, payload map[string]any) error
 
@@ -79,17 +78,14 @@ type Forge interface {
 	MayCreatePulls(ctx context.Context) (may, known bool, err error)
 	// BranchRules are the rules that a push to a branch must meet; known as above.
 	BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error)
-	// Calls is how many requests were made, retries included.
-	Calls() int
 }
 
 // Repository is the repository itself.
 type Repository struct {
-	FullName      string // owner/name
-	DefaultBranch string
-	Private       bool
-	Empty         bool // as far as the forge says so
-	URL           string
+	FullName      string `json:"full_name"` // owner/name
+	DefaultBranch string `json:"default_branch"`
+	Empty         bool   `json:"empty"` // as far as the forge says so
+	URL           string `json:"html_url"`
 }
 
 // Permission is what a user may do, in ascending order. The zero value is Unknown.
@@ -120,8 +116,6 @@ type Issue struct {
 	AuthorID    int64
 	Labels      []string
 	Open        bool
-	IsPull      bool
-	URL         string
 }
 
 // Comment is a comment on an issue or a pull request.

@@ -47,14 +47,12 @@ type label struct {
 }
 
 type issue struct {
-	Number      int       `json:"number"`
-	Title       string    `json:"title"`
-	Body        string    `json:"body"`
-	User        user      `json:"user"`
-	Labels      []label   `json:"labels"`
-	State       string    `json:"state"`
-	HTMLURL     string    `json:"html_url"`
-	PullRequest *struct{} `json:"pull_request"`
+	Number int     `json:"number"`
+	Title  string  `json:"title"`
+	Body   string  `json:"body"`
+	User   user    `json:"user"`
+	Labels []label `json:"labels"`
+	State  string  `json:"state"`
 }
 
 type comment struct {
@@ -85,7 +83,7 @@ func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
 	}
 	out := Issue{
 		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.accountID(),
-		Open: is.State == "open", IsPull: is.PullRequest != nil, URL: is.HTMLURL,
+		Open: is.State == "open",
 	}
 	for _, l := range is.Labels {
 		out.Labels = append(out.Labels, l.Name)

@@ -83,7 +83,7 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 	_, err = readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
 		for _, p := range list {
 			p := p.toPull()
-			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.fullName()) {
+			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.o.Repository) {
 				continue
 			}
 			if !found || p.Open && !best.Open || p.Open == best.Open && p.Number > best.Number {
@@ -98,25 +98,12 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 	return best, found, nil
 }
 
-// fullName is owner/name.
-func (c *connection) fullName() string { return strings.TrimPrefix(c.repo, "repos/") }
-
 // CreatePull opens a pull request.
 func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
 	do := fmt.Sprintf("open a pull request for %s", p.Head)
 	if err := checkBody(do, p.Body); err != nil {
 		return Pull{}, err
 	}
-	made, err := c.createPull(ctx, do, p)
-	if e := (*Error)(nil); p.Draft && errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && mentions(e, "draft pull requests are not supported") {
-		// Private repositories of some plans know no drafts.
-		p.Draft = false
-		made, err = c.createPull(ctx, do, p)
-	}
-	return made, pullKind(err)
-}
-
-func (c *client) createPull(ctx context.Context, do string, p NewPull) (Pull, error) {
 	body := map[string]any{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
 	switch {
 	case p.Draft && c.flavour == Gitea:
@@ -126,7 +113,7 @@ func (c *client) createPull(ctx context.Context, do string, p NewPull) (Pull, er
 	}
 	var made pull
 	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: "/pulls", body: body}, &made)
-	return made.toPull(), err
+	return made.toPull(), pullKind(err)
 }
 
 // draftPrefix begins the title of a draft on Gitea.

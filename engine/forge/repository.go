@@ -10,22 +10,13 @@ import (
 )
 
 // Repository is the repository itself.
-func (c *client) Repository(ctx context.Context) (Repository, error) {
-	var r struct {
-		FullName      string `json:"full_name"`
-		DefaultBranch string `json:"default_branch"`
-		Private       bool   `json:"private"`
-		Empty         bool   `json:"empty"` // Gitea
-		HTMLURL       string `json:"html_url"`
+func (c *client) Repository(ctx context.Context) (r Repository, err error) {
+	do := "read the repository " + c.o.Repository
+	_, err = c.makeCall(ctx, request{do: do, method: http.MethodGet}, &r)
+	if err == nil && r.DefaultBranch == "" {
+		err = &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no default branch"}
 	}
-	do := "read the repository " + c.fullName()
-	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet}, &r); err != nil {
-		return Repository{}, err
-	}
-	if r.DefaultBranch == "" {
-		return Repository{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no default branch"}
-	}
-	return Repository{FullName: r.FullName, DefaultBranch: r.DefaultBranch, Private: r.Private, Empty: r.Empty, URL: r.HTMLURL}, nil
+	return r, err
 }
 
 // Owners is what a Forge may offer beside its calls: whether the repository belongs to an
@@ -122,28 +113,16 @@ func (c *client) MayCreatePulls(ctx context.Context) (may, known bool, err error
 // Workflows are the workflow files that the forge knows.
 func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
 	type page struct {
-		Workflows []struct {
-			Path  string `json:"path"`
-			State string `json:"state"`
-		} `json:"workflows"`
+		Workflows []struct{ Path, State string }
 	}
 	var out []Workflow
-	q := url.Values{"per_page": {"100"}, "limit": {"50"}}
-	for n := 1; n <= maxPages; n++ {
-		q.Set("page", fmt.Sprint(n))
-		var p page
-		a, err := c.makeCall(ctx, request{do: "list the workflows", method: http.MethodGet, path: "/actions/workflows", query: q}, &p)
-		if err != nil {
-			return nil, err
-		}
+	_, err := readPages(ctx, c, request{do: "list the workflows", method: http.MethodGet, path: "/actions/workflows"}, maxPages, func(p page) bool {
 		for _, w := range p.Workflows {
 			out = append(out, Workflow{Path: w.Path, Active: w.State == "active"})
 		}
-		if !hasNext(a.header) {
-			return out, nil
-		}
-	}
-	return nil, &Error{Do: "list the workflows", Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
+		return false
+	})
+	return out, err
 }
 
 // maxNoted is how many cancelled jobs of a run are looked at.

@@ -136,31 +136,12 @@ func (c *client) graphQL() string {
 // matchesBranch matches as both forges do: * stays within a part of the name, and ** goes
 // beyond it.
 func matchesBranch(pattern, branch string) bool {
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		rest := pattern[i:]
-		switch {
-		case strings.HasPrefix(rest, "**/"):
-			b.WriteString("(?:.*/)?")
-			i += 2
-		case strings.HasPrefix(rest, "**"):
-			b.WriteString(".*")
-			i++
-		case rest[0] == '*':
-			b.WriteString("[^/]*")
-		case rest[0] == '?':
-			b.WriteString("[^/]")
-		case rest[0] == '[' && strings.Contains(rest, "]"):
-			class := rest[:strings.Index(rest, "]")+1]
-			b.WriteString(strings.Replace(class, "[!", "[^", 1))
-			i += len(class) - 1
-		default:
-			b.WriteString(regexp.QuoteMeta(rest[:1]))
-		}
-	}
-	m, err := regexp.Compile("^(?:" + b.String() + ")$")
+	m, err := regexp.Compile("^(?:" + wildcards.Replace(regexp.QuoteMeta(pattern)) + ")$")
 	return err == nil && m.MatchString(branch) || pattern == branch
 }
+
+// wildcards are those of patterns, quoted, as expressions have them.
+var wildcards = strings.NewReplacer(`\*\*/`, "(?:.*/)?", `\*\*`, ".*", `\*`, "[^/]*", `\?`, "[^/]", `\[!`, "[^", `\[`, "[", `\]`, "]")
 
 func (c *client) listRulesets(ctx context.Context, branch string) (rules []string, known bool, err error) {
 	type rule struct {

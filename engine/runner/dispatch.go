@@ -81,13 +81,13 @@ func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
 	if err != nil {
 		return err
 	}
-	_, err = j.Forge.Dispatch(ctx, file, ref, n.buildInputs())
+	err = j.Forge.Dispatch(ctx, file, ref, n.buildInputs())
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
 		return err
 	}
 	// The forge may know the default branch by another name than git.
 	if now, aerr := j.AskDefaultBranch(ctx); aerr == nil && now != ref {
-		_, err = j.Forge.Dispatch(ctx, file, now, n.buildInputs())
+		err = j.Forge.Dispatch(ctx, file, now, n.buildInputs())
 	}
 	return err
 }

@@ -260,8 +260,8 @@ func (f *fakeForge) UpdatePull(_ context.Context, number int, title, body string
 	})
 }
 
-func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[string]string) (int64, error) {
-	return 0, f.do("dispatch", func() error {
+func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[string]string) error {
+	return f.do("dispatch", func() error {
 		want := f.trunk
 		if f.repoBranch != "" {
 			want = f.repoBranch

@@ -179,9 +179,6 @@ func (j *Effects) AskDefaultBranch(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask for the default branch: %w", err)
 	}
-	if repo.DefaultBranch == "" {
-		return "", fmt.Errorf("ask for the default branch: repository %s names none", j.Job.Repository)
-	}
 	j.Branch = repo.DefaultBranch
 	return j.Branch, nil
 }
