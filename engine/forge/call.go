@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-github/v62/github"
 	"github.com/united-workforce/uwf/internal/outage"
@@ -37,6 +38,7 @@ type request struct {
 	root   bool   // path is below the API instead, or an address
 	query  url.Values
 	body   any
+	text   string // the longest text of the body, which no forge takes above MaxBody
 	// safe: making it twice does what making it once does, or little harm, although it is a POST.
 	safe bool
 }
@@ -50,13 +52,14 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	// moved is where it sends on to; empty: nowhere.
-	moved string
 }
 
 // makeCall makes a request, again where that helps, and decodes the answer into out
 // (nil: it is not read).
 func (c *connection) makeCall(ctx context.Context, r request, out any) (answer, error) {
+	if n := utf8.RuneCountInString(r.text); n > MaxBody {
+		return answer{}, &Error{Do: r.do, Kind: ErrInvalid, Message: fmt.Sprintf("the text has %d characters; %d are allowed", n, MaxBody)}
+	}
 	o := c.o.Outages.Begin()
 	for {
 		a, err := c.tryOnce(ctx, r)
@@ -101,11 +104,7 @@ func (c *connection) tryOnce(ctx context.Context, r request) (answer, error) {
 	if len(body) > maxAnswer {
 		return answer{}, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
-	a := answer{status: res.StatusCode, header: res.Header, body: body}
-	if a.status >= 300 && a.status < 400 {
-		a.moved = res.Header.Get("Location")
-	}
-	return a, nil
+	return answer{status: res.StatusCode, header: res.Header, body: body}, nil
 }
 
 // requestURL is where a request goes, relative to the API's own.
@@ -188,16 +187,15 @@ func (c *connection) judgeAnswer(r request, a answer) *Error {
 	default:
 		fail.Kind = ErrInvalid
 	}
-	if errors.Is(fail, ErrForbidden) || errors.Is(fail, ErrNotFound) {
-		return fail
+	if fail.Kind != ErrForbidden && fail.Kind != ErrNotFound {
+		fail.Need = "" // the header comes with every answer
 	}
-	fail.Need = "" // the header comes with every answer
 	return fail
 }
 
 func (c *connection) movedTo(a answer) string {
-	to := c.maskToken(a.moved)
-	if u, err := url.Parse(a.moved); err == nil {
+	to := c.maskToken(a.header.Get("Location"))
+	if u, err := url.Parse(to); err == nil {
 		u.User, u.RawQuery = nil, ""
 		to = u.String()
 	}

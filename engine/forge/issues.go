@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // MaxBody is the longest body of a comment, an issue or a pull request, in
@@ -143,26 +142,16 @@ func (c *client) oneComment(ctx context.Context, do, from string, id int64) (Com
 
 // CreateComment writes a comment.
 func (c *client) CreateComment(ctx context.Context, number int, body string) (Comment, error) {
-	do := fmt.Sprintf("comment on %d", number)
-	if err := checkBody(do, body); err != nil {
-		return Comment{}, err
-	}
 	var made comment
-	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), body: commentBody{body}}, &made)
+	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("comment on %d", number), method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), text: body, body: commentBody(body)}, &made)
 	return made.toComment(), err
 }
 
-type commentBody struct {
-	Body string `json:"body"`
-}
+func commentBody(text string) map[string]string { return map[string]string{"body": text} }
 
 // UpdateComment replaces a comment's body.
 func (c *client) UpdateComment(ctx context.Context, id int64, body string) error {
-	do := fmt.Sprintf("update comment %d", id)
-	if err := checkBody(do, body); err != nil {
-		return err
-	}
-	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), body: commentBody{body}}, nil)
+	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("update comment %d", id), method: http.MethodPatch, path: fmt.Sprintf("/issues/comments/%d", id), text: body, body: commentBody(body)}, nil)
 	return err
 }
 
@@ -170,14 +159,6 @@ func (c *client) UpdateComment(ctx context.Context, id int64, body string) error
 func (c *client) DeleteComment(ctx context.Context, id int64) error {
 	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("delete comment %d", id), method: http.MethodDelete, path: fmt.Sprintf("/issues/comments/%d", id)}, nil)
 	return ignoreKind(err, ErrNotFound)
-}
-
-// checkBody refuses what no forge takes, before it is sent.
-func checkBody(do, body string) error {
-	if n := utf8.RuneCountInString(body); n > MaxBody {
-		return &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("the text has %d characters; %d are allowed", n, MaxBody)}
-	}
-	return nil
 }
 
 // ignoreKind takes an error of a kind for none.
@@ -205,21 +186,17 @@ func (c *client) EnsureLabel(ctx context.Context, l Label) error {
 // makeLabel makes a label, and gives its number.
 func (c *client) makeLabel(ctx context.Context, l Label) (int64, error) {
 	var made label
+	color := l.Color
+	if c.flavour == Gitea {
+		color = "#" + color
+	}
 	_, err := c.makeCall(ctx, request{
 		do: "make the label " + l.Name, method: http.MethodPost, path: "/labels",
-		body: map[string]string{"name": l.Name, "color": c.labelColor(l), "description": l.Description},
+		body: map[string]string{"name": l.Name, "color": color, "description": l.Description},
 		// GitHub refuses a second one of that name.
 		safe: c.flavour == GitHub,
 	}, &made)
 	return made.ID, err
-}
-
-// labelColor is as the flavour writes it.
-func (c *client) labelColor(l Label) string {
-	if c.flavour == Gitea {
-		return "#" + l.Color
-	}
-	return l.Color
 }
 
 // giteaLabel finds a label's number, or makes the label.

@@ -100,10 +100,6 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 
 // CreatePull opens a pull request.
 func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
-	do := fmt.Sprintf("open a pull request for %s", p.Head)
-	if err := checkBody(do, p.Body); err != nil {
-		return Pull{}, err
-	}
 	body := map[string]any{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
 	switch {
 	case p.Draft && c.flavour == Gitea:
@@ -112,7 +108,7 @@ func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
 		body["draft"] = true
 	}
 	var made pull
-	_, err := c.makeCall(ctx, request{do: do, method: http.MethodPost, path: "/pulls", body: body}, &made)
+	_, err := c.makeCall(ctx, request{do: "open a pull request for " + p.Head, method: http.MethodPost, path: "/pulls", text: p.Body, body: body}, &made)
 	return made.toPull(), pullKind(err)
 }
 
@@ -144,10 +140,6 @@ func mentions(e *Error, words string) bool {
 
 // UpdatePull replaces title and body. On Gitea a draft stays one.
 func (c *client) UpdatePull(ctx context.Context, number int, title, body string) error {
-	do := fmt.Sprintf("update pull request %d", number)
-	if err := checkBody(do, body); err != nil {
-		return err
-	}
 	if c.flavour == Gitea {
 		now, err := c.Pull(ctx, number)
 		if err != nil {
@@ -158,7 +150,7 @@ func (c *client) UpdatePull(ctx context.Context, number int, title, body string)
 		}
 	}
 	_, err := c.makeCall(ctx, request{
-		do: do, method: http.MethodPatch, path: fmt.Sprintf("/pulls/%d", number),
+		do: fmt.Sprintf("update pull request %d", number), method: http.MethodPatch, path: fmt.Sprintf("/pulls/%d", number), text: body,
 		body: map[string]string{"title": title, "body": body},
 	}, nil)
 	return err
