@@ -117,7 +117,7 @@ func (j *job) mergeInputs() error {
 	for name, to := range map[string]*ci.Wanted{"comment": &j.Inputs.Comment, "pull-request": &j.Inputs.PullRequest} {
 		w, err := ci.ParseWanted(given[name])
 		if err != nil {
-			return &life.UsageError{Msg: fmt.Sprintf("the event's %s: %v", name, err)}
+			return &life.UsageError{Msg: fmt.Sprintf("the event's %s is %.40q: %v", name, given[name], err)}
 		}
 		if *to == (ci.Wanted{}) {
 			*to = w

@@ -4,6 +4,7 @@ package ci
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,7 +89,7 @@ func ParseNeeds(s string) ([]Needed, error) {
 		Outputs struct{ Ran string }
 	}
 	if err := json.Unmarshal([]byte(s), &given); err != nil {
-		return nil, fmt.Errorf("%.80q is not what toJSON(needs) gives: %w", s, err)
+		return nil, fmt.Errorf("write what toJSON(needs) gives: %w", err)
 	}
 	var out []Needed
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -114,7 +115,7 @@ func ParseWanted(s string) (Wanted, error) {
 	}
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || id < 0 {
-		return Wanted{}, fmt.Errorf("%.40q is neither true, false nor the number of one that is there", s)
+		return Wanted{}, errors.New("write true, false, or the number of the one that is there")
 	}
 	return Wanted{ID: id}, nil
 }

@@ -428,7 +428,7 @@ func TestActionOwnAgent(t *testing.T) {
 	if os.Geteuid() == 0 && runtime.GOOS == "linux" && strings.Contains(j.log, "\nI am 0\n") {
 		t.Errorf("the agent is root: %s", j)
 	}
-	fenced := regexp.MustCompile(`(?s)::stop-commands::(uwf-[0-9a-f]{32})\n.*::error::forged\n.*\n::(uwf-[0-9a-f]{32})::\n`).FindStringSubmatch(j.log)
+	fenced := regexp.MustCompile(`(?s)::stop-commands::(uwf-[A-Z2-7]{26})\n.*::error::forged\n.*\n::(uwf-[A-Z2-7]{26})::\n`).FindStringSubmatch(j.log)
 	if fenced == nil || fenced[1] != fenced[2] {
 		t.Errorf("the agent's words are not behind a fence: %s", j)
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 	"gopkg.in/yaml.v3"
 )
 
@@ -45,35 +43,30 @@ func openBranch(ctx context.Context, remote wire.Remote, guess string) (*branch,
 		ask = append(ask, "refs/heads/"+guess)
 	}
 	l, err := remote.List(ctx, ask...)
-	if err != nil {
-		return nil, fmt.Errorf("look for the default branch: %w", err)
-	}
-	if l.Head == "" {
-		return nil, app.Usagef("the repository has no default branch yet: push a first commit, with .uwf/ in it (uwf init writes it)")
-	}
 	head := l.Head
+	if tip := l.Refs[head]; err == nil && head != "" && tip.IsZero() { // the guess was wrong
+		l, err = remote.List(ctx, head)
+	}
 	tip, ok := l.Refs[head]
-	if !ok {
-		if l, err = remote.List(ctx, head); err != nil {
-			return nil, fmt.Errorf("look for the default branch: %w", err)
-		}
-		if tip, ok = l.Refs[head]; !ok {
-			return nil, fmt.Errorf("look for the default branch: %s is gone; run the job again", head)
-		}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look for the default branch: %w", err)
+	case head == "":
+		return nil, app.Usagef("the repository has no default branch yet: push a first commit, with .uwf/ in it (uwf init writes it)")
+	case !ok:
+		return nil, fmt.Errorf("look for the default branch: %s is gone; run the job again", head)
 	}
 	b := &branch{Name: strings.TrimPrefix(head, "refs/heads/"), Commit: tip, remote: remote}
 	objects, err := remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1, Filter: "tree:1"})
+	var commit gitobj.Commit
+	if err == nil {
+		commit, err = gitobj.DecodeCommit(objects[tip].Data)
+	}
+	if err == nil && commit.Tree != wire.EmptyTree {
+		b.root, err = b.readTree(ctx, objects, commit.Tree)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
-	}
-	commit, err := gitobj.DecodeCommit(objects[tip].Data)
-	if err != nil {
-		return nil, fmt.Errorf("read the default branch %s: commit %s: %w", b.Name, tip, err)
-	}
-	if commit.Tree != wire.EmptyTree {
-		if b.root, err = b.readTree(ctx, objects, commit.Tree); err != nil {
-			return nil, fmt.Errorf("read the default branch %s: %w", b.Name, err)
-		}
 	}
 	return b, nil
 }
@@ -120,12 +113,11 @@ func (b *branch) copyTo(ctx context.Context, dir, settings string, more ...strin
 			return fmt.Errorf("read the definitions of the default branch %s: %w", b.Name, err)
 		}
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("write the definitions: %w", err)
+	c := copying{b: b, objects: objects}
+	if err := c.addEntries("", take, 0); err != nil {
+		return err
 	}
-	c := copying{b: b, root: root, objects: objects}
-	return errors.Join(c.copyEntries(ctx, "", take, 0), root.Close())
+	return workspace.Apply(dir, c.files)
 }
 
 func topOf(p string) string {
@@ -136,35 +128,55 @@ func topOf(p string) string {
 // copying is one copyTo.
 type copying struct {
 	b       *branch
-	root    *os.Root
 	objects wire.Objects
-	files   int
-	bytes   int64
+	files   []workspace.Edit
+	bytes   int
 }
 
-func (c *copying) copyEntries(ctx context.Context, dir string, list []gitobj.Entry, depth int) error {
+// addEntries takes the files of a folder, and of those in it.
+func (c *copying) addEntries(dir string, list []gitobj.Entry, depth int) error {
 	for _, e := range list {
 		name := path.Join(dir, e.Name)
+		var below []gitobj.Entry
 		var err error
 		switch {
 		case e.IsDir() && depth == maxDepth:
 			err = fmt.Errorf("more than %d folders deep", maxDepth)
+		case e.Mode != filemode.Submodule && c.objects[e.ID].ID != e.ID:
+			err = fmt.Errorf("object %s did not come with the others", e.ID)
 		case e.IsDir():
-			err = c.copyFolder(ctx, name, e, depth)
+			below, err = gitobj.DecodeTree(c.objects[e.ID].Data)
 		case e.Mode == filemode.Regular || e.Mode == filemode.Executable || e.Mode == filemode.Deprecated:
-			err = c.copyFile(ctx, name, e)
+			err = c.addFile(name, e)
 		case e.Mode == filemode.Symlink:
 			err = errors.New("a symbolic link; put the file itself there")
 		default:
 			err = errors.New("no file and no folder; put the file itself there")
 		}
-		var told *branchError
-		if err != nil && !errors.As(err, &told) {
-			err = &branchError{Branch: c.b.Name, Path: name, Err: err}
-		}
 		if err != nil {
+			return &branchError{Branch: c.b.Name, Path: name, Err: err}
+		}
+		if err := c.addEntries(name, below, depth+1); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (c *copying) addFile(name string, e gitobj.Entry) error {
+	f := workspace.Edit{Path: name, Mode: filemode.Regular, Data: c.objects[e.ID].Data}
+	if e.Mode == filemode.Executable {
+		f.Mode = filemode.Executable
+	}
+	c.files = append(c.files, f)
+	c.bytes += len(f.Data)
+	switch {
+	case len(f.Data) > maxFile:
+		return fmt.Errorf("larger than %d bytes", maxFile)
+	case c.bytes > maxTotal:
+		return fmt.Errorf("the folders of definitions are larger than %d bytes together", maxTotal)
+	case len(c.files) > maxFiles:
+		return fmt.Errorf("the folders of definitions hold more than %d files", maxFiles)
 	}
 	return nil
 }
@@ -179,59 +191,8 @@ func (e *branchError) Error() string {
 	return fmt.Sprintf("read %s of the default branch %s: %v", e.Path, e.Branch, e.Err)
 }
 
-// Unwrap gives the cause.
-func (e *branchError) Unwrap() error { return e.Err }
-
-// ExitCode is that of a wrong file, unless it could not be fetched.
-func (e *branchError) ExitCode() int {
-	if errors.As(e.Err, new(*wire.Error)) {
-		return app.ExitCode(e.Err)
-	}
-	return app.CodeUsage
-}
-
-func (c *copying) copyFolder(ctx context.Context, name string, e gitobj.Entry, depth int) error {
-	list, err := c.b.readTree(ctx, c.objects, e.ID)
-	if err != nil {
-		return err
-	}
-	// Agents may run as another user, and their programs may lie here.
-	if err := c.root.Mkdir(filepath.FromSlash(name), 0o755); err != nil {
-		return err
-	}
-	return c.copyEntries(ctx, name, list, depth+1)
-}
-
-func (c *copying) copyFile(ctx context.Context, name string, e gitobj.Entry) error {
-	o, ok := c.objects[e.ID]
-	if !ok {
-		more, err := c.b.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{e.ID}})
-		if err != nil {
-			return err
-		}
-		o = more[e.ID]
-	}
-	c.files++
-	c.bytes += int64(len(o.Data))
-	switch {
-	case len(o.Data) > maxFile:
-		return fmt.Errorf("larger than %d bytes", maxFile)
-	case c.bytes > maxTotal:
-		return fmt.Errorf("the folders of definitions are larger than %d bytes together", maxTotal)
-	case c.files > maxFiles:
-		return fmt.Errorf("the folders of definitions hold more than %d files", maxFiles)
-	}
-	mode := fs.FileMode(0o644)
-	if e.Mode == filemode.Executable {
-		mode = 0o755
-	}
-	f, err := c.root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(o.Data)
-	return errors.Join(err, f.Close())
-}
+// ExitCode is that of a wrong file.
+func (e *branchError) ExitCode() int { return app.CodeUsage }
 
 // maxWorkflowFiles is how many workflow files are looked into.
 const maxWorkflowFiles = 100
@@ -249,17 +210,16 @@ func workflowFolders(f forge.Flavour) [][2]string {
 // workflowFiles lists the forge's workflow files. Where they can't be read there are none,
 // which is no mistake: what is in them is only of help.
 func (b *branch) workflowFiles(ctx context.Context, f forge.Flavour) []gitobj.Entry {
-	objects := wire.Objects{}
 	for _, folder := range workflowFolders(f) {
 		list := b.root
 		for _, name := range folder {
-			var err error
 			i := slices.IndexFunc(list, func(e gitobj.Entry) bool { return e.Name == name && e.IsDir() })
 			if i < 0 {
 				list = nil
 				break
 			}
-			if list, err = b.readTree(ctx, objects, list[i].ID); err != nil {
+			var err error
+			if list, err = b.readTree(ctx, nil, list[i].ID); err != nil {
 				return nil
 			}
 		}
@@ -307,11 +267,8 @@ func (b *branch) readTexts(ctx context.Context, files []gitobj.Entry) map[string
 		return out
 	}
 	got, err := b.remote.Fetch(ctx, wire.FetchRequest{Wants: wants})
-	if err != nil {
-		return out
-	}
 	for _, e := range files {
-		if o, ok := got[e.ID]; ok && len(o.Data) <= maxFile {
+		if o, ok := got[e.ID]; ok && err == nil && len(o.Data) <= maxFile {
 			out[e.Name] = o.Data
 		}
 	}

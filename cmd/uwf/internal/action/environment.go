@@ -24,7 +24,6 @@ type environment struct {
 	APIURL           string
 	Flavour          forge.Flavour
 	Workspace        string // the job's folder; may be empty
-	Output, Summary  string // the files for outputs and the summary; may be empty
 	// WorkflowName is what the workflow file calls itself, where nothing names the file.
 	WorkflowName string
 }
@@ -34,7 +33,6 @@ type environment struct {
 func readEnvironment(getenv func(string) string) (environment, error) {
 	e := environment{
 		Event: getenv("GITHUB_EVENT_NAME"), EventPath: getenv("GITHUB_EVENT_PATH"), Workspace: getenv("GITHUB_WORKSPACE"),
-		Output: getenv("GITHUB_OUTPUT"), Summary: getenv("GITHUB_STEP_SUMMARY"),
 	}
 	e.ServerURL = strings.TrimRight(cmp.Or(getenv("GITHUB_SERVER_URL"), "https://github.com"), "/")
 	e.Repository = getenv("GITHUB_REPOSITORY")

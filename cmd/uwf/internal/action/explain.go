@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,12 +69,8 @@ func (j *job) explainUnready(ctx context.Context, err error) error {
 
 // isPermission tells the failures that a setting or a permission mends.
 func isPermission(err error) bool {
-	for _, kind := range []error{forge.ErrForbidden, forge.ErrAuth, wire.ErrDenied, wire.ErrProtected} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	kinds := []error{forge.ErrForbidden, forge.ErrAuth, wire.ErrDenied, wire.ErrProtected}
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // hintTime bounds what is asked after a failure.

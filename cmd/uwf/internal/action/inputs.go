@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -81,24 +82,30 @@ func CheckInputs(given map[string]string) error {
 // readInputs reads all inputs. The error names everything that is wrong with them;
 // what could be read is returned all the same.
 func readInputs(ask Ask) (inputs, error) {
-	r := reader{ask: ask}
+	r := &reader{ask: ask}
 	in := inputs{
 		Inputs: ci.Inputs{
-			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: r.readThread("thread"), Head: r.readHead("head"),
-			Agent: ask("agent"), MaxSteps: r.readCount("max-steps", 0), StepsPerJob: r.readCount("steps-per-job", 1),
+			Workflow: ask("workflow"), Prompt: ask("prompt"), Thread: readInput(r, "thread", "", parseThread), Head: readInput(r, "head", node.Pin{}, node.ParsePin),
+			Agent: ask("agent"), MaxSteps: readInput(r, "max-steps", 0, parseCount), StepsPerJob: readInput(r, "steps-per-job", 1, parseCount),
 			Label: cmp.Or(ask("label"), defaultLabel), Allow: r.readList("allow"),
-			Comment: r.readWanted("comment"), PullRequest: r.readWanted("pull-request"), Draft: r.readYes("draft"),
-			Dispatch: ask("dispatch"), Artifact: cmp.Or(ask("artifact"), defaultArtifact), Needs: r.readNeeds("needs"),
+			Comment: readInput(r, "comment", ci.Wanted{}, ci.ParseWanted), PullRequest: readInput(r, "pull-request", ci.Wanted{}, ci.ParseWanted), Draft: readInput(r, "draft", false, parseYes),
+			Dispatch: ask("dispatch"), Artifact: cmp.Or(ask("artifact"), defaultArtifact), Needs: readInput(r, "needs", nil, ci.ParseNeeds),
 		},
 		Store: ask("store"), StateBranch: ask("state-branch"), Config: cmp.Or(ask("config"), defaultConfig),
 		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
-		Timeout: r.readDuration("timeout"), Sandbox: r.readSandbox("sandbox"),
+		Timeout: readInput(r, "timeout", 0, parseTime), Sandbox: readInput(r, "sandbox", "", oneOf(config.SandboxRequire, config.SandboxAuto, config.SandboxOff)),
 	}
 	if ask("allow-shell") != "" {
-		v := r.readYes("allow-shell")
+		v := readInput(r, "allow-shell", false, parseYes)
 		in.AllowShell = &v
 	}
-	r.readCommand(&in)
+	switch v := readInput(r, "command", commandStep, oneOf(commandStep, ci.CommandRun, ci.CommandCommit, ci.CommandRescue, ci.CommandStopped, commandDoctor)); v {
+	case commandStep:
+	case commandDoctor:
+		in.Doctor = true
+	default:
+		in.Command = v
+	}
 	r.checkAddresses(in)
 	r.checkDispatch(in.Dispatch)
 	if len(r.wrong) > 0 {
@@ -107,7 +114,7 @@ func readInputs(ask Ask) (inputs, error) {
 	return in, nil
 }
 
-// reader reads inputs of one kind each, and notes what is wrong.
+// reader reads inputs, and notes what is wrong.
 type reader struct {
 	ask   Ask
 	wrong []string
@@ -119,98 +126,56 @@ func (r *reader) addProblem(name, format string, args ...any) {
 	r.wrong = append(r.wrong, name+" "+fmt.Sprintf(format, args...))
 }
 
-func (r *reader) readCommand(in *inputs) {
-	switch v := r.ask("command"); v {
-	case "", commandStep:
-	case ci.CommandRun, ci.CommandCommit, ci.CommandRescue, ci.CommandStopped:
-		in.Command = v
-	case commandDoctor:
-		in.Doctor = true
-	default:
-		r.addProblem("command", "is %.40q: write step, run, commit, rescue, stopped or doctor", v)
-	}
-}
-
-func (r *reader) readThread(name string) gitcas.ThreadID {
-	id := gitcas.ThreadID(strings.ToUpper(r.ask(name)))
-	if id != "" && !id.Valid() {
-		r.addProblem(name, "is %.40q, which is no thread's id: 26 characters, such as 01JY0000000000000000000000", id)
-	}
-	return id
-}
-
-func (r *reader) readHead(name string) node.Pin {
-	v := r.ask(name)
-	if v == "" {
-		return node.Pin{}
-	}
-	h, err := node.ParsePin(v)
-	if err != nil {
-		r.addProblem(name, "is %.100q: %v", v, err)
-	}
-	return h
-}
-
-// readCount reads a whole number from 1.
-func (r *reader) readCount(name string, otherwise int) int {
+// readInput reads an input that is more than a text; otherwise is its value where it is not set.
+func readInput[T any](r *reader, name string, otherwise T, parse func(string) (T, error)) T {
 	v := r.ask(name)
 	if v == "" {
 		return otherwise
 	}
-	n, err := strconv.Atoi(v)
+	got, err := parse(v)
+	if err != nil {
+		r.addProblem(name, "is %.100q: %v", v, err)
+	}
+	return got
+}
+
+func parseThread(s string) (gitcas.ThreadID, error) {
+	id := gitcas.ThreadID(strings.ToUpper(s))
+	if !id.Valid() {
+		return "", errors.New("write a thread's id, of 26 characters, such as 01JY0000000000000000000000")
+	}
+	return id, nil
+}
+
+func parseCount(s string) (int, error) {
+	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		r.addProblem(name, "is %.40q: write a whole number from 1, such as 20", v)
+		return 0, errors.New("write a whole number from 1, such as 20")
 	}
-	return n
+	return n, nil
 }
 
-func (r *reader) readYes(name string) bool {
-	switch v := strings.ToLower(r.ask(name)); v {
-	case "", "false":
-		return false
-	case "true":
-		return true
-	default:
-		r.addProblem(name, "is %.40q: write true or false", v)
-		return false
-	}
-}
-
-func (r *reader) readDuration(name string) time.Duration {
-	v := r.ask(name)
-	if v == "" {
-		return 0
-	}
-	d, _ := time.ParseDuration(v) // 0 where it is none
+func parseTime(s string) (time.Duration, error) {
+	d, _ := time.ParseDuration(s) // 0 where it is none
 	if d <= 0 {
-		r.addProblem(name, "is %.40q: write a time with its unit, such as 90s, 20m or 2h", v)
+		return 0, errors.New("write a time with its unit, such as 90s, 20m or 2h")
 	}
-	return d
+	return d, nil
 }
 
-func (r *reader) readWanted(name string) ci.Wanted {
-	w, err := ci.ParseWanted(r.ask(name))
-	if err != nil {
-		r.addProblem(name, "is %v", err)
-	}
-	return w
+func parseYes(s string) (bool, error) {
+	v, err := oneOf("true", "false")(s)
+	return v == "true", err
 }
 
-func (r *reader) readNeeds(name string) []ci.Needed {
-	n, err := ci.ParseNeeds(r.ask(name))
-	if err != nil {
-		r.addProblem(name, "is %v", err)
-	}
-	return n
-}
-
-func (r *reader) readSandbox(name string) config.Sandbox {
-	switch v := config.Sandbox(strings.ToLower(r.ask(name))); v {
-	case "", config.SandboxOff, config.SandboxAuto, config.SandboxRequire:
-		return v
-	default:
-		r.addProblem(name, "is %.40q: write require, auto or off", v)
-		return ""
+// oneOf reads one of some words, in any case.
+func oneOf[T ~string](words ...T) func(string) (T, error) {
+	return func(s string) (T, error) {
+		v := T(strings.ToLower(s))
+		if !slices.Contains(words, v) {
+			return "", fmt.Errorf("write one of %s", strings.Trim(fmt.Sprint(words), "[]"))
+		}
+		return v, nil
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/sethvargo/go-githubactions"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -138,7 +137,7 @@ func (f fenced) Write(p []byte) (int, error) {
 		return 0, nil
 	}
 	if l.fence == "" {
-		l.fence = "uwf-" + randomWord()
+		l.fence = "uwf-" + rand.Text()
 		l.gh.Group("what the agent prints")
 		fmt.Fprintf(l.out, "::stop-commands::%s\n", l.fence)
 	}
@@ -149,25 +148,13 @@ func (f fenced) Write(p []byte) (int, error) {
 
 // writeLine says something that is worth no annotation.
 func (l *jobLog) writeLine(format string, args ...any) {
-	text := annotation.Inert(output.Clean(l.cleanText(fmt.Sprintf(format, args...))))
-	l.writeCommand(func() { fmt.Fprintln(l.out, text) })
+	line := annotation.Inert(output.Clean(l.cleanText(fmt.Sprintf(format, args...))))
+	l.writeCommand(func() { fmt.Fprintln(l.out, line) })
 }
 
 // cleanText is a message without secrets, and not too long.
 func (l *jobLog) cleanText(msg string) string {
-	msg = strings.TrimSpace(l.clean(msg))
-	if len(msg) > maxMessage {
-		msg = msg[:runeStart(msg, maxMessage)] + " …"
-	}
-	return msg
-}
-
-// runeStart is the last place up to n where a rune begins.
-func runeStart(s string, n int) int {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return n
+	return text.Cut(strings.TrimSpace(l.clean(msg)), maxMessage)
 }
 
 // annotateJob shows a message beside the job, where there is still room for it.
@@ -213,15 +200,10 @@ func (l *jobLog) Error(a ci.Annotation) {
 
 // Summary implements ci.Output. Where the job has no file for it, it is left out.
 func (l *jobLog) Summary(markdown string) {
-	const note = "\n\n… the rest was too long for a summary.\n"
-	text := l.clean(markdown)
-	if len(text) > maxSummary-len(note) {
-		text = text[:runeStart(text, maxSummary-len(note))] + note
-	}
 	if l.summary == "" {
 		return
 	}
-	if err := os.WriteFile(l.summary, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(l.summary, []byte(text.Cut(l.clean(markdown), maxSummary)), 0o600); err != nil {
 		l.writeLine("the summary could not be written: %v", err)
 	}
 }
@@ -229,10 +211,9 @@ func (l *jobLog) Summary(markdown string) {
 // writeOutputs writes the action's outputs. A value that holds a secret is left out: the
 // forge would drop it without a word, or hand it to the next step.
 func (l *jobLog) writeOutputs(o ci.Outcome) {
-	values := outputsOf(o)
 	var b strings.Builder
-	for _, name := range OutputNames() {
-		v := values[name]
+	for _, out := range outputsOf(o) {
+		name, v := out[0], out[1]
 		if l.clean(v) != v {
 			l.Warning("the output " + name + " holds a secret and is left empty")
 			v = ""
@@ -252,38 +233,31 @@ func (l *jobLog) writeOutputs(o ci.Outcome) {
 	}
 }
 
-// formatOutput is an output as the forge reads it: between two lines that nothing in it can
-// be equal to.
+// formatOutput is an output as the forge reads it: between two lines that nobody guesses.
 func formatOutput(name, value string) string {
-	for {
-		end := "uwf_" + randomWord()
-		if !strings.Contains(value, end) {
-			return name + "<<" + end + "\n" + value + "\n" + end + "\n"
-		}
-	}
-}
-
-// randomWord is one that nobody guesses.
-func randomWord() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return hex.EncodeToString(b[:])
+	end := "uwf_" + rand.Text()
+	return name + "<<" + end + "\n" + value + "\n" + end + "\n"
 }
 
 // OutputNames are the action's outputs, in the order of action.yml.
 func OutputNames() []string {
-	return []string{"thread", "head", "status", "result", "role", "next-role", "step", "done", "pull-request"}
+	var names []string
+	for _, out := range outputsOf(ci.Outcome{}) {
+		names = append(names, out[0])
+	}
+	return names
 }
 
-func outputsOf(o ci.Outcome) map[string]string {
+// outputsOf are names and values.
+func outputsOf(o ci.Outcome) [][2]string {
 	number := func(n int) string {
 		if n == 0 {
 			return ""
 		}
 		return strconv.Itoa(n)
 	}
-	return map[string]string{
-		"thread": string(o.Thread), "head": string(o.Head), "status": o.Status, "result": o.Result, "role": o.Role,
-		"next-role": o.NextRole, "step": number(o.Step), "done": strconv.FormatBool(o.Done), "pull-request": number(o.PullRequest),
+	return [][2]string{
+		{"thread", string(o.Thread)}, {"head", string(o.Head)}, {"status", o.Status}, {"result", o.Result}, {"role", o.Role},
+		{"next-role", o.NextRole}, {"step", number(o.Step)}, {"done", strconv.FormatBool(o.Done)}, {"pull-request", number(o.PullRequest)},
 	}
 }

@@ -71,7 +71,7 @@ func TestFence(t *testing.T) {
 	if n := strings.Count(out.String(), "::stop-commands::uwf-"); n != 3 {
 		t.Errorf("%d fences, want one for each time that the agent was heard:\n%s", n, out)
 	}
-	words := regexp.MustCompile(`stop-commands::(uwf-[0-9a-f]{32})`).FindAllStringSubmatch(out.String(), -1)
+	words := regexp.MustCompile(`stop-commands::(uwf-[A-Z2-7]{26})`).FindAllStringSubmatch(out.String(), -1)
 	if words[0][1] == words[1][1] {
 		t.Error("two fences with the same word: who read the first could end the second")
 	}
@@ -135,7 +135,7 @@ func TestSummaryLimit(t *testing.T) {
 	l.Summary("first")
 	l.Summary(strings.Repeat("ä", 1<<20))
 	b, err := os.ReadFile(l.summary)
-	if err != nil || len(b) > maxSummary || len(b) < maxSummary-100 || strings.Contains(string(b), "first") || !strings.HasSuffix(string(b), "too long for a summary.\n") || strings.Contains(string(b), "\ufffd") {
+	if err != nil || len(b) > maxSummary || len(b) < maxSummary-100 || strings.Contains(string(b), "first") || !strings.HasSuffix(string(b), "ä…") || strings.Contains(string(b), "\ufffd") {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	l.summary = filepath.Join(t.TempDir(), "no", "folder")
@@ -185,7 +185,7 @@ func TestOutputs(t *testing.T) {
 	if len(got) != len(want) || !strings.Contains(out.String(), "the output role holds a secret") {
 		t.Errorf("%v\n%s", got, out)
 	}
-	ends := regexp.MustCompile(`<<(uwf_[0-9a-f]{32})\n`).FindAllStringSubmatch(string(b), -1)
+	ends := regexp.MustCompile(`<<(uwf_[A-Z2-7]{26})\n`).FindAllStringSubmatch(string(b), -1)
 	if len(ends) != 9 || ends[0][1] == ends[1][1] {
 		t.Errorf("delimiters: %v", ends)
 	}

@@ -2,13 +2,8 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/runner/ci"
@@ -39,8 +34,7 @@ func (j *job) keepUnpushed(ctx context.Context, w *worker.Worker) {
 // keeper keeps sealed steps as its folder does, and knows which of them this job left.
 type keeper struct {
 	*unpushed.Folder
-	mu   sync.Mutex
-	left map[string]bool // by path
+	left map[string]unpushed.Step // by path
 }
 
 // watchUnpushed has a worker's sealed steps noted by the job; nil: it keeps none.
@@ -49,7 +43,7 @@ func watchUnpushed(w *worker.Worker) *keeper {
 	if !ok {
 		return nil
 	}
-	k := &keeper{Folder: f, left: map[string]bool{}}
+	k := &keeper{Folder: f, left: map[string]unpushed.Step{}}
 	w.Unpushed = k
 	return k
 }
@@ -58,36 +52,25 @@ func watchUnpushed(w *worker.Worker) *keeper {
 func (k *keeper) Write(s unpushed.Step) error {
 	err := k.Folder.Write(s)
 	if err == nil {
-		k.noteStep(s.Store, s.Thread, s.Nonce, true)
+		k.left[k.Path(s.Store, s.Thread, s.Nonce)] = s
 	}
 	return err
 }
 
 // Remove deletes one.
 func (k *keeper) Remove(store string, id gitcas.ThreadID, nonce string) error {
-	k.noteStep(store, id, nonce, false)
+	delete(k.left, k.Path(store, id, nonce))
 	return k.Folder.Remove(store, id, nonce)
-}
-
-func (k *keeper) noteStep(store string, id gitcas.ThreadID, nonce string, left bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.left[k.Path(store, id, nonce)] = left
 }
 
 // handOver copies the steps that this job left into the workspace, when no agent works
 // there any more. Whatever was there by that name goes: an agent may have put it there.
 // Who owns the workspace owns the copies once it is given back.
 func (k *keeper) handOver(ctx context.Context, workspace string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	err := clearHandedOver(ctx, workspace)
-	for path, left := range k.left {
-		if !left || err != nil {
-			continue
-		}
-		if path, err = filepath.Rel(k.Dir, path); err == nil {
-			err = copyStep(k.Dir, workspace, path)
+	for _, s := range k.left {
+		if workspace != "" && err == nil {
+			err = (&unpushed.Folder{Dir: filepath.Join(workspace, handedOver)}).Write(s)
 		}
 	}
 	return err
@@ -99,34 +82,6 @@ func clearHandedOver(ctx context.Context, workspace string) error {
 		return nil
 	}
 	return removal.Tree(ctx, filepath.Join(workspace, handedOver), 0)
-}
-
-// copyStep copies one file. Nothing on its way in the workspace is followed.
-func copyStep(from, workspace, path string) (err error) {
-	if workspace == "" {
-		return nil
-	}
-	src, err := os.OpenInRoot(from, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	root, err := os.OpenRoot(workspace)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	for _, dir := range []string{handedOver, filepath.Join(handedOver, filepath.Dir(path))} {
-		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	dst, err := root.OpenFile(filepath.Join(handedOver, path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
 }
 
 // takeOver has a worker look for sealed steps where the other job of this run left them:
