@@ -1,7 +1,6 @@
 package threadview
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,7 +9,8 @@ import (
 )
 
 // Trigger is what started a thread, as its StartNode keeps it: frozen then, and never
-// asked for again. Titles are clean already.
+// asked for again. Titles are clean already. Event, Repo, Actor, URL, Author and AuthorID
+// are only written here: package reading reads who it was.
 type Trigger struct {
 	Event  string
 	Repo   string
@@ -31,18 +31,11 @@ type Trigger struct {
 
 // Names in the StartNode's trigger.
 const (
-	trigEvent  = "event"
-	trigRepo   = "repo"
-	trigActor  = reading.TriggerActor
-	trigURL    = "url"
 	trigRun    = "run"
-	trigNumber = reading.TriggerNumber
 	trigKind   = "kind"
 	trigTitle  = "title"
 	trigBranch = "branch"
 	trigFormer = "formerPull"
-	trigAuthor = reading.TriggerAuthor
-	trigID     = reading.TriggerAuthorID
 
 	kindIssue = "issue"
 	kindPull  = "pr"
@@ -57,20 +50,21 @@ func (t Trigger) subjectKind() string {
 
 // Payload is what goes into the StartNode.
 func (t Trigger) Payload() map[string]any {
-	out := map[string]any{trigEvent: t.Event, trigRun: t.Run}
-	for name, v := range map[string]string{trigRepo: t.Repo, trigActor: t.Actor, trigURL: t.URL, trigTitle: t.Title, trigBranch: t.Branch, trigAuthor: t.Author} {
+	out := map[string]any{}
+	for name, v := range map[string]string{
+		"event": t.Event, "repo": t.Repo, reading.TriggerActor: t.Actor, "url": t.URL, trigRun: t.Run, trigTitle: t.Title, trigBranch: t.Branch, reading.TriggerAuthor: t.Author,
+	} {
 		if v != "" {
 			out[name] = v
 		}
 	}
-	if t.AuthorID > 0 {
-		out[trigID] = t.AuthorID
-	}
-	if t.Former > 0 {
-		out[trigFormer] = int64(t.Former)
+	for name, n := range map[string]int64{reading.TriggerNumber: int64(t.Number), reading.TriggerAuthorID: t.AuthorID, trigFormer: int64(t.Former)} {
+		if n > 0 {
+			out[name] = n
+		}
 	}
 	if t.Number > 0 {
-		out[trigNumber], out[trigKind] = int64(t.Number), t.subjectKind()
+		out[trigKind] = t.subjectKind()
 	}
 	return out
 }
@@ -79,44 +73,20 @@ func (t Trigger) Payload() map[string]any {
 // have written it: what is no such value counts as not there.
 func ReadTrigger(m map[string]any) Trigger {
 	text := func(name string) string { s, _ := m[name].(string); return s }
+	number := func(name string) int {
+		n, _ := m[name].(int64)
+		if n < 0 || n >= maxNumber {
+			return 0
+		}
+		return int(n)
+	}
 	return Trigger{
-		Event: text(trigEvent), Repo: text(trigRepo), Actor: text(trigActor), URL: text(trigURL), Run: text(trigRun),
-		Number: toNumber(m[trigNumber]), Pull: text(trigKind) == kindPull, Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch),
-		Author: text(trigAuthor), AuthorID: accountID(m[trigID]), Former: toNumber(m[trigFormer]),
+		Run: text(trigRun), Number: number(reading.TriggerNumber), Pull: text(trigKind) == kindPull,
+		Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch), Former: number(trigFormer),
 	}
 }
 
 const maxNumber = 1 << 31
-
-// toNumber reads a positive whole number, 0 where it is none.
-func toNumber(v any) int {
-	var n int64
-	switch v := v.(type) {
-	case int64:
-		n = v
-	case int:
-		n = int64(v)
-	case uint64:
-		n = int64(min(v, maxNumber))
-	case float64:
-		if v != float64(int64(v)) {
-			return 0
-		}
-		n = int64(v)
-	case json.Number:
-		n, _ = v.Int64()
-	}
-	if n < 0 || n >= maxNumber {
-		return 0
-	}
-	return int(n)
-}
-
-// accountID reads an account's id, 0 where it is none.
-func accountID(v any) int64 {
-	n, _ := v.(int64)
-	return max(n, 0)
-}
 
 // SubjectKey is the part of a thread's key that names what it is about.
 func SubjectKey(pull bool, number int) string {

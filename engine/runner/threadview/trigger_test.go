@@ -1,7 +1,6 @@
 package threadview
 
 import (
-	"encoding/json"
 	"math"
 	"reflect"
 	"testing"
@@ -9,20 +8,20 @@ import (
 
 // A trigger is read as it was written; anything else in its place counts as not there.
 func TestTrigger(t *testing.T) {
-	want := Trigger{Event: "issues", Repo: "o/r", Actor: "owner", URL: "https://forge.example/o/r/issues/7", Run: "42", Number: 7, Title: "It breaks"}
-	if got := ReadTrigger(want.Payload()); got != want {
+	want := Trigger{Run: "42", Number: 7, Title: "It breaks", Former: 3}
+	whole := want
+	whole.Event, whole.Repo, whole.Actor, whole.URL, whole.Author, whole.AuthorID = "issues", "o/r", "owner", "https://forge.example/o/r/issues/7", "ann", 9
+	if got := ReadTrigger(whole.Payload()); got != want {
 		t.Errorf("%+v", got)
 	}
-	pull := Trigger{Event: "pull_request", Run: "42", Number: 7, Pull: true, Branch: "topic"}
+	if m := whole.Payload(); len(m) != 11 || m["actor"] != "owner" || m["authorId"] != int64(9) || m["kind"] != "issue" || m["number"] != int64(7) {
+		t.Errorf("%v", m)
+	}
+	pull := Trigger{Run: "42", Number: 7, Pull: true, Branch: "topic"}
 	if got := ReadTrigger(pull.Payload()); got != pull {
 		t.Errorf("%+v", got)
 	}
-	for _, n := range []any{float64(7), json.Number("7"), int(7), uint64(7)} {
-		if got := ReadTrigger(map[string]any{"number": n}); got.Number != 7 {
-			t.Errorf("%T is read as %d", n, got.Number)
-		}
-	}
-	for _, n := range []any{-1, 7.5, "7", math.Inf(1), math.NaN(), uint64(math.MaxUint64), json.Number("x"), nil, map[string]any{}} {
+	for _, n := range []any{int64(-1), int64(1 << 31), int64(math.MaxInt64), 7.5, float64(7), "7", math.Inf(1), math.NaN(), nil, map[string]any{}} {
 		if got := ReadTrigger(map[string]any{"number": n, "event": 1, "kind": []any{}}); !reflect.DeepEqual(got, Trigger{}) {
 			t.Errorf("%v is read as %+v", n, got)
 		}
