@@ -163,13 +163,19 @@ func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found)
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
 	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
-	if err != nil && !j.isAlreadyDone(err) {
-		return j.finder.refuseCommand(ctx, f.id, verbResume, steerError(err))
-	}
-	if err != nil && j.Job.Attempt <= 1 {
+	return j.takeOnUnless(ctx, f, verbResume, err)
+}
+
+// takeOnUnless goes on with a thread that somebody let go on, unless that was refused. A
+// re-run does so whatever became of it.
+func (j *commands) takeOnUnless(ctx context.Context, f *found, verb string, err error) error {
+	switch {
+	case err == nil, j.Job.Attempt > 1 && j.isAlreadyDone(err):
+		return j.takeThreadOn(ctx, f)
+	case j.isAlreadyDone(err):
 		return err
 	}
-	return j.takeThreadOn(ctx, f)
+	return j.finder.refuseCommand(ctx, f.id, verb, steerError(err))
 }
 
 // isAlreadyDone reports whether an error is not about what was asked for. A re-run finds
@@ -213,13 +219,7 @@ func (j *commands) retryThread(ctx context.Context, c *event.Command, f *found) 
 	case j.Job.Attempt <= 1 && f.isClaimed():
 		return j.finder.refuseCommand(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
 	}
-	if err != nil && !j.isAlreadyDone(err) {
-		return j.finder.refuseCommand(ctx, f.id, verbRetry, steerError(err))
-	}
-	if err != nil && j.Job.Attempt <= 1 {
-		return err
-	}
-	return j.takeThreadOn(ctx, f)
+	return j.takeOnUnless(ctx, f, verbRetry, err)
 }
 
 // showStatus writes the thread's comment anew.
@@ -283,8 +283,12 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 		return err
 	}
 	key := fmt.Sprintf("%s/%s/fork/%d", f.p.Def.Name, threadview.SubjectKey(f.p.Trigger.Pull, f.p.Trigger.Number), j.Event.CommentID)
-	if over, err := j.forkedBefore(ctx, key); err != nil || over {
+	over, err := j.intake.endedBefore(ctx, key, true)
+	if err != nil {
 		return err
+	}
+	if over != nil {
+		return j.EndGreen("the fork that this command began is over")
 	}
 	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
 	if err != nil {
@@ -306,22 +310,6 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 		return j.steps.tellWaiting(ctx, thread.Result{Thread: started.Thread, Head: head, Suspended: started.Suspended})
 	}
 	return j.steps.continueThread(ctx, started.Thread, head)
-}
-
-// forkedBefore reports whether a re-run's fork has come to its end.
-func (j *commands) forkedBefore(ctx context.Context, key string) (over bool, err error) {
-	if j.Job.Attempt <= 1 {
-		return false, nil
-	}
-	v, err := j.finder.loadStore(ctx)
-	if v == nil {
-		return false, err
-	}
-	line, err := j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) { return e.Key == key, nil })
-	if line != nil {
-		j.PostNotice("the fork that this command began is over")
-	}
-	return line != nil, err
 }
 
 // limitOptions are the options that raise a thread's limits, with the names that

@@ -52,15 +52,12 @@ func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *li
 		return
 	}
 	t := j.DescribeThread(p, report.Failed)
-	t.Question, t.Role = "", ""
-	t.Failure = countTries(p.Entry)
-	t.Failure.Phase, t.Failure.Message, t.Failure.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
-	t.Failure.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
+	f, label := countTries(p.Entry), ""
+	f.Phase, f.Message, f.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
+	f.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
 	if err.Waits {
-		t.Failure.Advice = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again."
+		f.Advice, label = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again.", effects.LabelFailed
 	}
-	j.UpdateComment(ctx, p, t)
-	if err.Waits {
-		j.SetLabel(ctx, p, effects.LabelFailed)
-	}
+	t.Question, t.Role, t.Failure = "", "", &f
+	j.TellState(ctx, p, t, label)
 }

@@ -192,12 +192,7 @@ func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head n
 	}
 	j.Outcome.Status = string(gitcas.StatusSuspended)
 	if p != nil {
-		t := j.DescribeThread(p, report.Failed)
-		t.Question = ""
-		why.Role = t.Role
-		t.Failure = &why
-		j.UpdateComment(ctx, p, t)
-		j.SetLabel(ctx, p, effects.LabelFailed)
+		j.TellFailed(ctx, p, why)
 	}
 	return true, nil
 }

@@ -31,14 +31,9 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 	if p := j.LoadThreadOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.DescribeThread(p, report.Waiting), effects.LabelWaiting
 		if countFailures(p.Entry) >= life.MaxAttempts {
-			t.State, label = report.Failed, effects.LabelFailed
-			t.Failure = countTries(p.Entry)
-			t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, t.Question, "Comment /uwf retry to try again."
-			t.Question = ""
+			t, label = j.finder.describeFailed(p), effects.LabelFailed
 		}
-		j.UpdateComment(ctx, p, t)
-		j.SetLabel(ctx, p, label)
-		j.RecordComment(ctx, p)
+		j.TellState(ctx, p, t, label)
 	}
 	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
 }
@@ -104,23 +99,14 @@ func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.Limi
 	if errors.As(err.Err, &reached) {
 		t.Limit = reached.Limit
 	}
-	j.UpdateComment(ctx, p, t)
-	j.SetLabel(ctx, p, effects.LabelWaiting)
-	j.RecordComment(ctx, p)
+	j.TellState(ctx, p, t, effects.LabelWaiting)
 }
 
 // tellFailure tells that the step failed, and what was kept of it.
 func (j *steps) tellFailure(ctx context.Context, id gitcas.ThreadID, err error) {
-	p := j.LoadThreadOrLast(ctx, id)
-	if p == nil {
-		return
+	if p := j.LoadThreadOrLast(ctx, id); p != nil {
+		j.TellFailed(ctx, p, j.describeError(p, err))
 	}
-	t := j.DescribeThread(p, report.Failed)
-	t.Question = ""
-	t.Failure = j.describeError(p, err)
-	j.UpdateComment(ctx, p, t)
-	j.SetLabel(ctx, p, effects.LabelFailed)
-	j.RecordComment(ctx, p)
 }
 
 // suspendBroken ends a job that could not even try: its configuration or its definition is
@@ -147,20 +133,20 @@ func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node
 }
 
 // describeError is an error as it is shown.
-func (j *steps) describeError(p *threadview.Thread, err error) *report.Failure {
+func (j *steps) describeError(p *threadview.Thread, err error) report.Failure {
 	f := countTries(p.Entry)
 	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.adviseOn(err, p.Entry.Status)
 	var failed *life.FailedError
 	if errors.As(err, &failed) {
-		f.Role, f.Phase, f.Attempt, f.Message = failed.Role, failed.Phase, failed.Attempt, failed.Err.Error()
+		f.Phase, f.Attempt, f.Message = failed.Phase, failed.Attempt, failed.Err.Error()
 	}
 	return f
 }
 
 // countTries makes a failure with the tries that there were.
-func countTries(e gitcas.Entry) *report.Failure {
+func countTries(e gitcas.Entry) report.Failure {
 	n := len(e.Attempts)
-	return &report.Failure{Tries: n, Forgiven: n - countFailures(e), MaxTries: life.MaxAttempts}
+	return report.Failure{Tries: n, Forgiven: n - countFailures(e), MaxTries: life.MaxAttempts}
 }
 
 // byForge reports whether an error's words are what the forge answered.

@@ -185,14 +185,7 @@ func (j *finder) describeNow(f *found) report.Thread {
 	}
 	switch e := p.Entry; {
 	case countFailures(e) > 0:
-		t := j.DescribeThread(p, report.Failed)
-		t.Failure = countTries(e)
-		t.Failure.Role, t.Failure.Message, t.Failure.Advice = t.Role, cmp.Or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
-		t.Question = ""
-		if e.Deliver {
-			t.Failure.Phase = "deliver"
-		}
-		return t
+		return j.describeFailed(p)
 	case e.Status == gitcas.StatusSuspended:
 		return j.DescribeThread(p, report.Waiting)
 	}
@@ -203,6 +196,18 @@ func (j *finder) describeNow(f *found) report.Thread {
 	} else if job, lost := j.lostJob(f.v, p); lost {
 		t.State, t.Lost = report.Lost, job
 	}
+	return t
+}
+
+// describeFailed is a thread with failed attempts at its next step.
+func (j *finder) describeFailed(p *threadview.Thread) report.Thread {
+	t := j.DescribeThread(p, report.Failed)
+	f := countTries(p.Entry)
+	f.Message, f.Advice = cmp.Or(t.Question, "its last attempt failed"), "Comment /uwf retry to try again."
+	if p.Entry.Deliver {
+		f.Phase = "deliver"
+	}
+	t.Question, t.Failure = "", &f
 	return t
 }
 

@@ -179,9 +179,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 	if p = j.LoadThreadOrLast(ctx, p.ID); p != nil {
 		t := j.DescribeThread(p, report.Waiting)
 		t.Role = ""
-		j.UpdateComment(ctx, p, t)
-		j.SetLabel(ctx, p, effects.LabelWaiting)
-		j.RecordComment(ctx, p)
+		j.TellState(ctx, p, t, effects.LabelWaiting)
 	}
 	return j.EndGreen("the run was " + reason)
 }

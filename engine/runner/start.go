@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
-
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -107,8 +106,12 @@ func (j *intake) startThread(ctx context.Context, a asked) error {
 	if err != nil || req == nil {
 		return j.tellUnstarted(ctx, a, err)
 	}
-	if over, err := j.endedBefore(ctx, req.Key); err != nil || over {
+	over, err := j.endedBefore(ctx, req.Key, false)
+	if err != nil {
 		return err
+	}
+	if over != nil {
+		return j.endAsBefore(over)
 	}
 	started, err := j.Engine.Start(ctx, *req)
 	if err != nil {
@@ -165,36 +168,34 @@ func (j *intake) tellUnstarted(ctx context.Context, a asked, err error) error {
 // sameRun is how long a run can be started again: GitHub keeps it for so long.
 const sameRun = 35 * 24 * time.Hour
 
-// endedBefore reports whether this is the re-run of a job whose thread has come to its
-// end: it must not begin once more.
-func (j *intake) endedBefore(ctx context.Context, key string) (bool, error) {
+// endedBefore is the thread with a key that has come to its end, in the re-run of a job that
+// began it: it must not begin once more. Nil: there is none. Other runs may have begun one
+// with that key, too, unless the key is of this one event.
+func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitcas.Ended, error) {
 	if j.Job.Attempt <= 1 {
-		return false, nil
+		return nil, nil
 	}
 	v, err := j.finder.loadStore(ctx)
 	if v == nil {
-		return false, err
+		return nil, err
 	}
 	if _, alive := thread.Find(v, key); alive {
-		return false, nil
+		return nil, nil
 	}
-	over, err := j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) {
-		if e.Key != key {
-			return false, nil
+	return j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) {
+		if e.Key != key || once {
+			return e.Key == key, nil
 		}
-		past, err := j.Engine.Store.LoadEnded(ctx, v, e)
-		if err != nil {
-			return false, err
-		}
-		sum, err := past.Summary(ctx, e.Thread)
-		return err == nil && threadview.ReadTrigger(sum.Start.Trigger).Run == j.id, err
+		f, err := j.finder.loadEnded(ctx, v, e)
+		return err == nil && f.p.Trigger.Run == j.id, err
 	})
-	if err != nil || over == nil {
-		return false, err
-	}
+}
+
+// endAsBefore ends a re-run whose thread is over, as the run before it ended.
+func (j *intake) endAsBefore(over *gitcas.Ended) error {
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Done, j.Outcome.PullRequest = over.Thread, over.Head, true, over.PR
 	j.Outcome.Status, j.Outcome.Step = over.Reason, len(over.Steps)
-	return true, j.EndGreen(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
+	return j.EndGreen(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
 }
 
 // findHead is the head at which this job takes a thread on: where it stands, or, where

@@ -59,6 +59,24 @@ func (j *Effects) WriteComment(ctx context.Context, s *sticky.Comment, t report.
 	j.Told = slices.Contains([]report.State{report.Failed, report.Waiting, report.Limited, report.Damaged}, t.State)
 }
 
+// TellState shows how a thread stands with which nothing goes on for now: in its comment,
+// whose id is noted, and by a label; empty: none is changed.
+func (j *Effects) TellState(ctx context.Context, p *threadview.Thread, t report.Thread, label string) {
+	j.UpdateComment(ctx, p, t)
+	if label != "" {
+		j.SetLabel(ctx, p, label)
+	}
+	j.RecordComment(ctx, p)
+}
+
+// TellFailed shows that a thread's step failed, or that its next job did not come.
+func (j *Effects) TellFailed(ctx context.Context, p *threadview.Thread, why report.Failure) {
+	t := j.DescribeThread(p, report.Failed)
+	t.Question = ""
+	t.Failure = &why
+	j.TellState(ctx, p, t, LabelFailed)
+}
+
 // ListEffects are what the step's commit writes down.
 func (j *Effects) ListEffects() life.Effects {
 	if j.Comment == nil {

@@ -114,13 +114,13 @@ func threads(t testing.TB) map[string]report.Thread {
 		th.Role, th.Question = "developer", question
 	})
 	failed := with(sample(t, report.Failed, 3), func(th *report.Thread) {
-		th.Failure = &report.Failure{Role: "developer", Phase: "agent", Tries: 2, MaxTries: 3,
+		th.Failure = &report.Failure{Phase: "agent", Tries: 2, MaxTries: 3,
 			Message: "the model's provider answered 401 Unauthorized: invalid x-api-key",
 			Attempt: "refs/uwf/attempts/" + threadID + "/9876543210.1",
 			Advice:  "The key is refused. Set the secret `ANTHROPIC_API_KEY` again: *Settings → Secrets and variables → Actions*."}
 	})
 	stranded := with(sample(t, report.Failed, 2), func(th *report.Thread) {
-		th.Failure = &report.Failure{Role: "reviewer", Phase: "dispatch", ByForge: true, Message: "403 Resource not accessible by integration",
+		th.Failure = &report.Failure{Phase: "dispatch", ByForge: true, Message: "403 Resource not accessible by integration",
 			Advice: "Give the job the permission `actions: write`. Then go on with /uwf resume in a comment."}
 	})
 	prevented := with(sample(t, report.Delivered, 5), func(th *report.Thread) {

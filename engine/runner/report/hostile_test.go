@@ -61,7 +61,7 @@ func anyThread(r *rand.Rand, d *workflow.Definition, steps int) report.Thread {
 		th.Links.Repo = h()
 	}
 	if r.IntN(2) == 0 {
-		th.Failure = &report.Failure{Role: h(), Phase: h(), Message: h(), Attempt: h(), Advice: h(), Tries: r.IntN(4), MaxTries: r.IntN(4)}
+		th.Failure = &report.Failure{Phase: h(), Message: h(), Attempt: h(), Advice: h(), Tries: r.IntN(4), MaxTries: r.IntN(4)}
 	}
 	if r.IntN(2) == 0 {
 		th.Pull = &report.Pull{Number: r.IntN(99), URL: h()}

@@ -116,9 +116,9 @@ type LostJob struct {
 type Failure struct {
 	// Phase is the step's part that failed: workspace, agent, extract, seal,
 	// commit, interrupted, dispatch, or deliver; empty: not known.
-	Role, Phase, Message string
-	ByForge              bool   // Message is what the forge answered
-	Attempt              string // the ref that keeps what was produced
+	Phase, Message string
+	ByForge        bool   // Message is what the forge answered
+	Attempt        string // the ref that keeps what was produced
 	// Tries are all failed tries at the step. Forgiven of them came before a person let
 	// the thread go on: the others count towards MaxTries.
 	Tries, Forgiven, MaxTries int
