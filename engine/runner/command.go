@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // commands does what people say in comments.
@@ -76,14 +75,15 @@ func (j *commands) doCommand(ctx context.Context) error {
 
 // obeyCommand does what a command says that may be given.
 func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.Subject) error {
-	if c.Verb == verbStart {
-		return j.startByCommand(ctx, c, *s)
-	}
 	if c.Verb == verbHelp {
 		return j.AnswerCommand(ctx, report.Reply{Kind: report.Done, Verb: verbHelp, Why: event.Verbs()})
 	}
-	if why := j.applyOptions(c); why != "" {
-		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
+	limits, err := j.applyOptions(c)
+	if err != nil {
+		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: err.Error()})
+	}
+	if c.Verb == verbStart {
+		return j.startByCommand(ctx, c, *s, limits)
 	}
 	f, err := j.finder.findFor(ctx, c, *s)
 	if err != nil {
@@ -94,7 +94,7 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	}
 	switch c.Verb {
 	case verbResume:
-		return j.resumeThread(ctx, c, f)
+		return j.resumeThread(ctx, c, f, limits)
 	case verbRetry:
 		return j.retryThread(ctx, c, f)
 	case verbStatus:
@@ -102,7 +102,7 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 	case verbCancel:
 		return j.cancelThread(ctx, c, f)
 	case verbFork:
-		return j.forkThread(ctx, c, f)
+		return j.forkThread(ctx, c, f, limits)
 	}
 	return j.AnswerCommand(ctx, report.Reply{Kind: report.Unknown, Verb: c.Verb})
 }
@@ -110,33 +110,23 @@ func (j *commands) obeyCommand(ctx context.Context, c *event.Command, s *event.S
 // aliasPattern is an agent's name. A comment may not bring a command line along.
 var aliasPattern = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
-// applyOptions takes over what a command says of this job. Why says what can't be.
-func (j *commands) applyOptions(c *event.Command) (why string) {
+// applyOptions takes over what a command says of this job, and reads the limits that it
+// raises. The error is an answer.
+func (j *commands) applyOptions(c *event.Command) (limits map[string]float64, err error) {
 	if agent, ok := c.Option("agent"); ok {
 		if !aliasPattern.MatchString(agent) {
-			return "`--agent` takes the name of an agent of the configuration."
+			return nil, errors.New("`--agent` takes the name of an agent of the configuration")
 		}
 		j.Inputs.Agent = agent
 	}
-	return ""
+	return limitsOf(c)
 }
 
 // startByCommand starts a thread on the comment's issue or pull request, of the
 // workflow that the command names.
-func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject) error {
-	a := asked{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, byCommand: true}
-	words := c.Words()
-	if why := j.applyOptions(c); why != "" {
-		return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: why})
-	}
-	if n, ok := c.Option("max-steps"); ok {
-		limits, err := limitsOf(c)
-		if err != nil {
-			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "`--max-steps=" + quoteWord(n) + "`: write a whole number from 1."})
-		}
-		j.Inputs.MaxSteps = int(limits["maxSteps"])
-	}
-	if len(words) > 0 {
+func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject, limits map[string]float64) error {
+	a := asked{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, limits: limits, byCommand: true}
+	if words := c.Words(); len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
 			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
 		}
@@ -146,11 +136,7 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 }
 
 // resumeThread lets a thread go on, and goes on with it.
-func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found) error {
-	limits, err := limitsOf(c)
-	if err != nil {
-		return j.finder.refuseCommand(ctx, f.id, verbResume, err.Error())
-	}
+func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found, limits map[string]float64) error {
 	if again := j.gate.StartedAgainBy(); again != "" {
 		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
 		return j.takeThreadOn(ctx, f)
@@ -162,7 +148,7 @@ func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found)
 		}
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
-	err = j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
+	err := j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
 	return j.takeOnUnless(ctx, f, verbResume, err)
 }
 
@@ -263,7 +249,7 @@ func (j *commands) cancelThread(ctx context.Context, c *event.Command, f *found)
 }
 
 // forkThread begins another thread with the first steps of this one.
-func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) error {
+func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found, limits map[string]float64) error {
 	n := len(f.p.Chain.Steps)
 	steps := -1
 	words := c.Words()
@@ -273,10 +259,6 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 		if err != nil || len(words) > 1 || steps < 0 || steps > n {
 			return j.finder.refuseCommand(ctx, f.id, verbFork, fmt.Sprintf("Write `/uwf fork N`, where N is how many steps the new thread shares: 0 to %d.", n))
 		}
-	}
-	limits, err := limitsOf(c)
-	if err != nil {
-		return j.finder.refuseCommand(ctx, f.id, verbFork, err.Error())
 	}
 	id, err := j.intake.newID()
 	if err != nil {
@@ -314,10 +296,8 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found) e
 
 // limitOptions are the options that raise a thread's limits, with the names that
 // entries have for them.
-func limitOptions() map[string]string {
-	return map[string]string{
-		"max-steps": "maxSteps", "max-steps-per-role": "maxStepsPerRole", "max-tokens": "tokens", "max-cost": "costUsd", "max-time": "wall",
-	}
+var limitOptions = map[string]string{
+	"max-steps": "maxSteps", "max-steps-per-role": "maxStepsPerRole", "max-tokens": "tokens", "max-cost": "costUsd", "max-time": "wall",
 }
 
 // maxLimit is the highest limit that a thread can have.
@@ -326,7 +306,7 @@ const maxLimit = 1 << 31
 // limitsOf reads the limits that a command raises.
 func limitsOf(c *event.Command) (map[string]float64, error) {
 	out := map[string]float64{}
-	for option, limit := range limitOptions() {
+	for option, limit := range limitOptions {
 		v, ok := c.Option(option)
 		if !ok {
 			continue
@@ -336,19 +316,17 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 			d, _ := time.ParseDuration(v)
 			n = d.Seconds()
 		}
-		if strings.HasPrefix(option, "max-steps") && n != math.Trunc(n) {
-			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, quoteWord(v))
-		}
-		if !(n > 0) || n > maxLimit {
-			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, quoteWord(v))
+		steps := strings.HasPrefix(option, "max-steps")
+		switch bad := !(n > 0) || n > maxLimit; {
+		case steps && (bad || n != math.Trunc(n)):
+			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, event.PlainWord(v))
+		case bad:
+			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, event.PlainWord(v))
 		}
 		out[limit] = n
 	}
 	return out, nil
 }
-
-// quoteWord is a word of a person as it can stand in a code span.
-func quoteWord(s string) string { return strings.ReplaceAll(text.Cut(text.Line(s), 40), "`", "'") }
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {

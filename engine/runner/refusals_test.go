@@ -233,7 +233,7 @@ func TestCommandsRefused(t *testing.T) {
 		"an id that is none":            {(*world).askPerson, "/uwf resume --thread=x", "no thread here"},
 		"an id that nothing has":        {(*world).askPerson, "/uwf resume --thread=01JY0000000000000000000000", "no thread here"},
 		"a thread of another issue":     {func(w *world) { w.mustRun(aJob{ev: labeled(8)}) }, "/uwf resume", "no thread here"},
-		"resume with no steps":          {(*world).askPerson, "/uwf resume --max-steps=0", "`--max-steps=0`: write a number"},
+		"resume with no steps":          {(*world).askPerson, "/uwf resume --max-steps=0", "`--max-steps=0`: write a whole number"},
 		"resume with half a step":       {(*world).askPerson, "/uwf resume --max-steps=0.5", "`--max-steps=0.5`: write a whole number"},
 		"resume with words for tokens":  {(*world).askPerson, "/uwf resume --max-tokens=many", "`--max-tokens=many`: write a number"},
 		"resume with too much":          {(*world).askPerson, "/uwf resume --max-cost=1e30", "`--max-cost=1e30`: write a number"},
@@ -248,7 +248,7 @@ func TestCommandsRefused(t *testing.T) {
 		"fork with no steps left to do": {(*world).stepToEnd, "/uwf fork 2", "leads to the end"},
 		"resume with no price":          {unpriced((*world).askPerson), "/uwf resume --max-cost=1 yes", "what the model m costs is unknown"},
 		"fork with no price":            {unpriced((*world).stepToEnd), "/uwf fork 1 --max-cost=1", "what the model m costs is unknown"},
-		"fork with no limit":            {(*world).stepToEnd, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a number"},
+		"fork with no limit":            {(*world).stepToEnd, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

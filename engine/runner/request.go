@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -41,13 +42,14 @@ func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartReques
 	trigger.Former = j.formerPull(ctx, a.subject)
 	req := &thread.StartRequest{
 		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.writePrompt(a), Base: g.base, Branch: g.branch, Key: key,
-		Trigger: trigger.Payload(),
+		Trigger: trigger.Payload(), Limits: a.limits,
 	}
 	if a.subject != nil {
 		req.Title = sanitize.Title(sanitize.Incoming(a.subject.Title))
 	}
-	if j.Inputs.MaxSteps > 0 {
-		req.Limits = map[string]float64{"maxSteps": float64(j.Inputs.MaxSteps)}
+	if n := j.Inputs.MaxSteps; n > 0 && a.limits["maxSteps"] == 0 {
+		req.Limits = map[string]float64{"maxSteps": float64(n)}
+		maps.Copy(req.Limits, a.limits)
 	}
 	return req, nil
 }

@@ -37,7 +37,8 @@ type asked struct {
 	workflow string
 	key      string // after the workflow's name; empty: that of the subject
 	// more is what is added to the subject's text.
-	more string
+	more   string
+	limits map[string]float64 // of the thread's own
 	// byCommand: somebody waits for an answer.
 	byCommand bool
 }

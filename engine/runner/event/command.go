@@ -173,7 +173,7 @@ func parseLine(line, below string) (*Command, error) {
 	c := &Command{Verb: strings.ToLower(first)}
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == c.Verb })
 	if i < 0 {
-		return nil, complainAbout("`/uwf %s` is not known.%s", plainWord(c.Verb), suggest(c.Verb, "/uwf ", verbNames()))
+		return nil, complainAbout("`/uwf %s` is not known.%s", PlainWord(c.Verb), suggest(c.Verb, "/uwf ", verbNames()))
 	}
 	for line != "" {
 		word, rest := nextWord(line)
@@ -214,8 +214,8 @@ func suggest(word, before string, known []string) string {
 	return fmt.Sprintf(" Did you mean `%s%s`?", before, near)
 }
 
-// plainWord is a word that can stand in a code span.
-func plainWord(s string) string {
+// PlainWord is a word that can stand in a code span.
+func PlainWord(s string) string {
 	return strings.ReplaceAll(clipText(text.Line(s)), "`", "'")
 }
 
@@ -243,7 +243,7 @@ func readOption(word, line, flag string) (option, rest string, err error) {
 	name = strings.ToLower(name)
 	if !slices.Contains(options, name) {
 		return "", "", complainAbout("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below.",
-			plainWord(name), suggest(name, "--", options), strings.Join(options, "`, `--"))
+			PlainWord(name), suggest(name, "--", options), strings.Join(options, "`, `--"))
 	}
 	if !has {
 		if value, line = nextWord(line); value == "" || isOption(value) {
