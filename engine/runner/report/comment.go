@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // MaxComment is the longest comment and body of a pull request, in bytes. Forges
@@ -27,26 +29,25 @@ func Comment(t Thread) string {
 
 // renderPage is the page; result is what came out of it, said what is put below.
 func (p page) renderPage(result, said string) string {
-	head := joinBlocks(stateIcon(p.State)+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), p.cancelReason(), p.writePrevented(), result, p.drawGraph())
+	head := joinBlocks(cmp.Or(icons[p.State], "ℹ️")+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), p.cancelReason(), p.writePrevented(), result, p.drawGraph())
 	foot := joinBlocks(p.writeUsage(), said, p.whoDecided(), p.writeSteering(false), p.writeFooter())
 	return joinBlocks(head, p.writeSteps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
 
 // writeQuestion is the question that a person has to answer, and how.
 func (p page) writeQuestion() string {
-	switch p.State {
-	case Waiting, Limited:
-	default:
+	if p.State != Waiting && p.State != Limited {
 		return ""
 	}
 	question := sanitize.Outgoing(p.Question, "> ", p.text)
 	if p.State == Limited {
 		return joinBlocks(question, p.writeRaise())
 	}
+	where, answer := "Answer in a comment that begins like this:", "Your answer, in as many lines as you like."
 	if p.console {
-		return joinBlocks(question, "Answer in a clone of the repository:", p.writeCommand("resume", "Your answer"))
+		where, answer = "Answer in a clone of the repository:", "Your answer"
 	}
-	return joinBlocks(question, "Answer in a comment that begins like this:", p.writeCommand("resume", "Your answer, in as many lines as you like."))
+	return joinBlocks(question, where, p.writeCommand("resume", answer))
 }
 
 // earlierPull names what an earlier thread about the same issue led to: it is not closed.
@@ -102,26 +103,23 @@ func (p page) writeFailure() string {
 	return joinBlocks(what, p.embedPrinted(f.Message, p.text/2), sanitize.Outgoing(f.Advice, "", 2_000), lead, p.writeCommand(verb, ""), p.writeKeptWork(f))
 }
 
-// describePhase says what part of the step failed.
+// phases say what part of a step failed.
+var phases = map[string]string{
+	"workspace":   "Its working folder could not be prepared.",
+	"agent":       "The agent's program failed.",
+	"extract":     "What it answered is not in the form that the workflow asks for.",
+	"seal":        "What it put out could not be accepted.",
+	"commit":      "Its result could not be stored.",
+	"interrupted": "Its job was ended before it was done.",
+}
+
+// describePhase says it of this failure.
 func (f Failure) describePhase() string {
-	switch f.Phase {
-	case "workspace":
-		return "Its working folder could not be prepared."
-	case "agent":
-		return "The agent's program failed."
-	case "extract":
-		return "What it answered is not in the form that the workflow asks for."
-	case "seal":
-		return "What it put out could not be accepted."
-	case "commit":
-		return "Its result could not be stored."
-	case "interrupted":
-		return "Its job was ended before it was done."
-	}
+	known := "This is what is known:"
 	if f.ByForge {
-		return "This is what the forge said:"
+		known = "This is what the forge said:"
 	}
-	return "This is what is known:"
+	return cmp.Or(phases[f.Phase], known)
 }
 
 // isUnread: nothing could be read of the thread.
@@ -213,16 +211,11 @@ func (p page) writeUsage() string {
 	if p.isUnread() {
 		return ""
 	}
-	var parts []string
-	n := fmt.Sprint(p.nextStep() - 1)
+	n := p.nextStep() - 1
+	parts := []string{text.Plural(n, "step")}
 	if p.MaxSteps > 0 {
-		n += fmt.Sprint(" of ", p.MaxSteps)
+		parts[0] = fmt.Sprintf("%d of %d steps", n, p.MaxSteps)
 	}
-	unit := " steps"
-	if n == "1" {
-		unit = " step"
-	}
-	parts = append(parts, n+unit)
 	var all time.Duration
 	for _, s := range p.Steps {
 		all += max(s.Took, 0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // recent is how many steps are shown at once; older ones open by a click.
@@ -50,14 +51,7 @@ func (p page) writeOmitted(n int) string {
 	if n == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d older steps", n)
-	if n == 1 {
-		text = "1 older step"
-	}
-	if log := p.linkLog(); markdown.IsAddress(log) {
-		return markdown.Link(text, log) + " not shown here.\n\n"
-	}
-	return text + " not shown here.\n\n"
+	return markdown.Link(text.Plural(n, "older step"), p.linkLog()) + " not shown here.\n\n"
 }
 
 // joinRows is the rows, which are newest first, oldest first.
@@ -93,20 +87,8 @@ var commitID = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
 // writePresentRow is the row of the step that isn't done yet.
 func (p page) writePresentRow() string {
-	var doing string
-	switch p.State {
-	case Running:
-		doing = "working …"
-	case Queued:
-		doing = "next"
-	case Failed:
-		doing = "failed"
-	case Lost:
-		doing = "its job was lost"
-	default:
-		return "" // that a question is asked is a step's result
-	}
-	if p.Role == "" {
+	doing := map[State]string{Running: "working …", Queued: "next", Failed: "failed", Lost: "its job was lost"}[p.State]
+	if p.Role == "" || doing == "" { // that a question is asked is a step's result
 		return ""
 	}
 	return fmt.Sprintf("| %d | %s | _%s_ | | | |\n", p.nextStep(), boldName(p.Role), doing)

@@ -1,36 +1,20 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Sentence says what is going on, as one line of plain text.
 func Sentence(t Thread) string { return writeSentence(t, cleanName) }
 
-// stateIcon is what a thread's comment begins with in each state.
-func stateIcon(s State) string {
-	switch s {
-	case Running:
-		return "⚙️"
-	case Queued:
-		return "⏳"
-	case Waiting:
-		return "💬"
-	case Limited:
-		return "⏸️"
-	case Failed, Damaged:
-		return "❌"
-	case Lost:
-		return "⚠️"
-	case Delivered, NoChanges:
-		return "✅"
-	case Cancelled:
-		return "🚫"
-	}
-	return "ℹ️"
+// icons are what a thread's comment begins with in each state.
+var icons = map[State]string{
+	Running: "⚙️", Queued: "⏳", Waiting: "💬", Limited: "⏸️", Failed: "❌", Damaged: "❌", Lost: "⚠️", Delivered: "✅", NoChanges: "✅", Cancelled: "🚫",
 }
 
 // writeSentence is Sentence with names written as who says.
@@ -60,7 +44,7 @@ func writeSentence(t Thread, who func(string) string) string {
 		}
 		return role + " has a question, and waits for an answer."
 	case Limited:
-		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, t.describeLimit())
+		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, cmp.Or(limitWords[t.Limit], "of this thread"))
 	case Failed:
 		return t.describeFailed(role)
 	case Delivered:
@@ -118,20 +102,9 @@ func (t Thread) sinceWhen() string {
 	return ", since " + formatMoment(t.Since, t.Now)
 }
 
-func (t Thread) describeLimit() string {
-	switch t.Limit {
-	case "maxSteps":
-		return "on steps"
-	case "maxStepsPerRole":
-		return "on steps of one role"
-	case "tokens":
-		return "on tokens"
-	case "costUsd":
-		return "on cost"
-	case "wall":
-		return "on time"
-	}
-	return "of this thread"
+// limitWords are what limits are on, by their names in configurations.
+var limitWords = map[string]string{
+	"maxSteps": "on steps", "maxStepsPerRole": "on steps of one role", "tokens": "on tokens", "costUsd": "on cost", "wall": "on time",
 }
 
 func (t Thread) describeFailed(role string) string {
@@ -175,13 +148,8 @@ func (t Thread) describeDelivered() string {
 }
 
 func formatOrdinal(n int) string {
-	switch {
-	case n%10 == 1 && n%100 != 11:
-		return fmt.Sprint(n, "st")
-	case n%10 == 2 && n%100 != 12:
-		return fmt.Sprint(n, "nd")
-	case n%10 == 3 && n%100 != 13:
-		return fmt.Sprint(n, "rd")
+	if ending := []string{"th", "st", "nd", "rd"}; n%10 < len(ending) && n/10%10 != 1 {
+		return fmt.Sprint(n, ending[n%10])
 	}
 	return fmt.Sprint(n, "th")
 }
@@ -197,24 +165,22 @@ func formatMoment(at, now time.Time) string {
 
 // formatDuration is a duration in its two largest units: 0s, 45s, 2m 5s, 3h 20m, 2d 4h.
 func formatDuration(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	s := int64(d / time.Second)
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return joinUnits(s/60, "m", s%60, "s")
-	case s < 86400:
-		return joinUnits(s/3600, "h", s%3600/60, "m")
+	left := max(d, 0).Round(time.Second)
+	out := ""
+	for i, name := range []string{"d", "h", "m", "s"} {
+		size := []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second}[i]
+		n := left / size
+		left %= size
+		switch {
+		case out != "" && n > 0:
+			return fmt.Sprintf("%s %d%s", out, n, name)
+		case out != "":
+			return out
+		case n > 0 || name == "s":
+			out = fmt.Sprintf("%d%s", n, name)
+		}
 	}
-	return joinUnits(s/86400, "d", s%86400/3600, "h")
-}
-
-func joinUnits(a int64, unitA string, b int64, unitB string) string {
-	if b == 0 {
-		return fmt.Sprintf("%d%s", a, unitA)
-	}
-	return fmt.Sprintf("%d%s %d%s", a, unitA, b, unitB)
+	return out
 }
 
 // formatAmount is a count in three digits or so: 950, 12.4k, 340k, 1.2M.
@@ -229,11 +195,7 @@ func formatAmount(n int64) string {
 		case v >= 99.95:
 			return strconv.FormatFloat(math.Round(v), 'f', 0, 64) + unit.name
 		case v >= 0.9995:
-			s := strconv.FormatFloat(v, 'f', 1, 64)
-			if s[len(s)-2:] == ".0" {
-				s = s[:len(s)-2]
-			}
-			return s + unit.name
+			return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + unit.name
 		}
 	}
 	return strconv.FormatInt(n, 10)
