@@ -2,10 +2,10 @@ package runner
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/runner/authority"
@@ -55,12 +55,11 @@ func (j *sweeper) sweepThreads(ctx context.Context) error {
 	switch {
 	case errors.Is(err, gitcas.ErrNoStore):
 		return nil
-	case err != nil:
-		j.tellDamage(ctx, err, j.threadsAtHand)
-	default:
+	case err == nil:
 		j.takeUp(ctx, v)
 		return nil
 	}
+	j.tellDamage(ctx, err)
 	err = fmt.Errorf("look for threads whose next job got lost: %w", err)
 	if j.Event.Kind == event.Schedule && errors.Is(err, gitcas.ErrDamaged) {
 		return err
@@ -112,13 +111,8 @@ func (j *sweeper) listDue(v *gitcas.View) []thread.Pending {
 // pickSome picks at most n of the threads, by chance: jobs that end at the same time pick
 // different ones.
 func (j *sweeper) pickSome(due []thread.Pending, n int) []thread.Pending {
-	for i := range min(n, len(due)) {
-		var b [4]byte
-		if _, err := io.ReadFull(j.rand, b[:]); err != nil {
-			break
-		}
-		k := i + int(binary.BigEndian.Uint32(b[:])%uint32(len(due)-i))
-		due[i], due[k] = due[k], due[i]
-	}
+	var seed [32]byte
+	_, _ = io.ReadFull(j.rand, seed[:]) // which ones is no secret
+	rand.New(rand.NewChaCha8(seed)).Shuffle(len(due), func(a, b int) { due[a], due[b] = due[b], due[a] })
 	return due[:min(n, len(due))]
 }

@@ -25,7 +25,7 @@ func (j *sweeper) tellTrouble(ctx context.Context, err error) {
 	}
 	answered := j.Told
 	if errors.Is(err, gitcas.ErrDamaged) {
-		j.tellDamage(ctx, err, j.threadsAtHand)
+		j.tellDamage(ctx, err)
 		j.suspendUnread(ctx, err)
 	} else if id := j.threadAtHand(); !j.Told && id != "" && !effects.IsPassing(err) {
 		j.steps.tellFailure(ctx, id, err)
@@ -80,7 +80,7 @@ func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 // tellDamage says in the comments of threads that the store is damaged, and how it is
 // mended. They are read from the last commit that is known to be good. A comment that
 // says so already is left as it is, however often a schedule finds the same.
-func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.View) []gitcas.ThreadID) {
+func (j *sweeper) tellDamage(ctx context.Context, err error) {
 	var d *gitcas.DamagedError
 	if !errors.As(err, &d) {
 		return
@@ -91,7 +91,7 @@ func (j *sweeper) tellDamage(ctx context.Context, err error, which func(*gitcas.
 	what := *d
 	what.Restore = ""
 	why := &report.Failure{Message: what.Error(), Mend: d.Restore}
-	for _, id := range which(known) {
+	for _, id := range j.threadsAtHand(known) {
 		if p := j.loadLastThread(ctx, id, d); p != nil {
 			t := j.DescribeThread(p, report.Damaged)
 			t.Role, t.Question, t.Failure, t.Links.Run = "", "", why, ""
@@ -126,11 +126,13 @@ func (j *sweeper) suspendUnread(ctx context.Context, cause error) {
 // lastKnown is the store as it was before it was damaged, or, where only a thread is, as
 // it is; nil: nothing of it can be read, and is not shown then.
 func (j *sweeper) lastKnown(ctx context.Context, d *gitcas.DamagedError) *gitcas.View {
-	load := func() (*gitcas.View, error) { return j.Engine.Store.Load(ctx) }
-	if !d.LastKnown.IsZero() {
-		load = func() (*gitcas.View, error) { return j.Engine.Store.LoadKnown(ctx, d.LastKnown) }
+	var v *gitcas.View
+	var err error
+	if d.LastKnown.IsZero() {
+		v, err = j.Engine.Store.Load(ctx)
+	} else {
+		v, err = j.Engine.Store.LoadKnown(ctx, d.LastKnown)
 	}
-	v, err := load()
 	if err != nil {
 		return nil
 	}
@@ -147,9 +149,6 @@ func (j *sweeper) loadLastThread(ctx context.Context, id gitcas.ThreadID, d *git
 	}
 	v, err := j.Engine.Store.LoadKnown(ctx, d.LastKnown, id)
 	if err != nil {
-		return nil
-	}
-	if _, alive := v.Entry(id); !alive {
 		return nil
 	}
 	p, err := threadview.Load(ctx, v, id)

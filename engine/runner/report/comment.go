@@ -289,3 +289,50 @@ func (p page) listCommits() []string {
 	}
 	return out
 }
+
+// page is what is written about one thread.
+type page struct {
+	Thread
+	// most bytes of a text in full, of the graph, and of everything.
+	text, graph, all int
+	// console: there is nowhere to comment, so commands are those of a terminal.
+	console bool
+}
+
+func newPage(t Thread) page {
+	return page{Thread: t, console: t.Subject <= 0}
+}
+
+// joinBlocks puts the blocks that aren't empty below each other.
+func joinBlocks(blocks ...string) string {
+	var out []string
+	for _, b := range blocks {
+		if b = strings.Trim(b, "\n"); b != "" {
+			out = append(out, b)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// foldBlock is a block that a click opens. The title is HTML.
+func foldBlock(title, content string) string {
+	if content == "" {
+		return ""
+	}
+	return "<details><summary>" + title + "</summary>\n\n" + content + "\n\n</details>"
+}
+
+// MaxSummary is the longest summary of a job, in bytes. GitHub takes 1 MiB a step.
+const MaxSummary = 1_000_000
+
+// Summary is the job's summary: what Comment shows, and the last output in full. It
+// is at most MaxSummary bytes, and no marker is in it.
+func Summary(t Thread) string {
+	p := newPage(t)
+	p.text, p.graph, p.all = 50_000, 20_000, 300_000
+	last := ""
+	if t.Last != nil {
+		last = joinBlocks("### What "+escapeName(cleanName(t.Last.Role))+" put out", p.writeVerdict(*t.Last), p.writeOutput(*t.Last, 600_000))
+	}
+	return p.renderPage("", last)
+}

@@ -75,7 +75,9 @@ func (w Watch) Check(agent string) error {
 	}
 	e := &ChangedError{}
 	var detail strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(mergeFiles(now, w.was))) {
+	both := maps.Clone(w.was)
+	maps.Copy(both, now)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
 		f, there := now[name]
 		if before, was := w.was[name]; was == there && before == f {
 			continue
@@ -92,15 +94,6 @@ func (w Watch) Check(agent string) error {
 		Agent: agent, Reason: "its work can't be pushed", Detail: text.Cut(detail.String(), maxDetail),
 		Err: errors.Join(e, err, w.restoreFiles()),
 	}
-}
-
-func mergeFiles(a, b map[string]file) map[string]file {
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]file{}
-	}
-	maps.Copy(out, b)
-	return out
 }
 
 // restoreFiles puts the files back, in the place of whatever is there.

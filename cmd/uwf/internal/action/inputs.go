@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,4 +208,18 @@ func (r *reader) checkAddresses(in inputs) {
 	if b := in.StateBranch; strings.HasPrefix(b, "refs/") || strings.ContainsAny(b, " ~^:?*[\\\x7f") || strings.Contains(b, "..") {
 		r.addProblem("state-branch", "is %.80q: write the short name of a branch, such as uwf-state", b)
 	}
+}
+
+// isPath reports whether a text is the path of something in a repository, as git
+// writes it: relative, with slashes, not into .git and not out of it.
+func isPath(p string) bool {
+	if p == "" || p == "." || path.Clean(p) != p || !filepath.IsLocal(filepath.FromSlash(p)) || strings.ContainsAny(p, "\\\x00\n\r:") {
+		return false
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		if strings.EqualFold(part, ".git") {
+			return false
+		}
+	}
+	return true
 }
