@@ -3,6 +3,7 @@ package forge
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -76,10 +77,6 @@ func IsUnsure(err error) bool {
 
 // IsRefused reports whether a forge said no, so that asking again does not help.
 func IsRefused(err error) bool {
-	for _, kind := range []error{ErrForbidden, ErrAuth, ErrNotFound, ErrInvalid} {
-		if errors.Is(err, kind) {
-			return !IsUnsure(err)
-		}
-	}
-	return false
+	kinds := []error{ErrForbidden, ErrAuth, ErrNotFound, ErrInvalid}
+	return !IsUnsure(err) && slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -111,40 +111,26 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	return err
 }
 
-// watched is an agent whose changes are checked, and no more.
+// watched is an agent that may not change workflow files, where the token may not push
+// changes of them.
 type watched struct {
 	task.Agent
 	j *steps
 }
 
-// Run implements task.Agent.
-func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	watch, err := w.j.watchWorkflowFiles(t)
-	if err != nil {
-		return task.Draft{}, err
-	}
-	d, err := w.Agent.Run(ctx, t, m)
-	return d, checkWorkflowFiles(watch, t, err)
-}
-
-// checkWorkflowFiles takes changes of workflow files back, also where the agent failed for another
+// Run implements task.Agent. Changes are taken back also where the agent failed for another
 // reason: its work is kept with the attempt, by a push that would be refused with them.
-func checkWorkflowFiles(watch workflowfiles.Watch, t task.Task, failed error) error {
-	if err := watch.Check(t.Agent); failed == nil {
-		return err
-	}
-	return failed
-}
-
-// watchWorkflowFiles looks at the workflow files before an agent runs, where the token may not push
-// changes of them.
-func (j *steps) watchWorkflowFiles(t task.Task) (workflowfiles.Watch, error) {
-	if j.Job.WorkflowFiles || j.IsGitea() || t.Workspace == "" {
-		return workflowfiles.Watch{}, nil
+func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
+	if w.j.Job.WorkflowFiles || w.j.IsGitea() || t.Workspace == "" {
+		return w.Agent.Run(ctx, t, m)
 	}
 	watch, err := workflowfiles.Look(t.Workspace)
 	if err != nil {
-		return watch, &task.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
+		return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: "it was not started", Err: err}
 	}
-	return watch, nil
+	d, err := w.Agent.Run(ctx, t, m)
+	if changed := watch.Check(t.Agent); err == nil {
+		err = changed
+	}
+	return d, err
 }

@@ -26,38 +26,12 @@ type dispatcher struct {
 	pairs   bool         // agents run in a job of their own, which can push nothing
 }
 
-// next is what a dispatched job is told.
-type next struct {
-	thread  gitcas.ThreadID
-	head    node.Pin
-	store   string
-	comment ci.Wanted
-	pull    ci.Wanted
-	rescued int    // how many jobs before it died without a trace
-	claim   string // the nonce of the claim that is made for it; empty: none
-}
-
-// buildInputs are the next job's inputs, which its workflow file has to declare.
-func (n next) buildInputs() map[string]string {
-	in := map[string]string{
-		"thread": string(n.thread), "head": n.head.String(), "store": n.store,
-		"comment": n.comment.String(), "pull-request": n.pull.String(),
-	}
-	if n.rescued > 0 {
-		in["rescued"] = strconv.Itoa(n.rescued)
-	}
-	if n.claim != "" {
-		in["claim"] = n.claim
-	}
-	return in
-}
-
 // errNoFile: nobody knows which workflow to start.
 var errNoFile = errors.New("which workflow file this job is from is not known (neither GITHUB_WORKFLOW_REF nor GITHUB_WORKFLOW leads to one); give the input dispatch its name")
 
 // sendDispatch starts the next job. While the forge is away it waits for it, longer than other
 // effects do: without the next job the thread stands still.
-func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
+func (j *dispatcher) sendDispatch(ctx context.Context, inputs map[string]string) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = effects.WithEffectTime(ctx)
@@ -67,7 +41,7 @@ func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
 	switch file {
 	case ci.DispatchRepository:
 		payload := map[string]any{}
-		for k, v := range n.buildInputs() {
+		for k, v := range inputs {
 			payload[k] = v
 		}
 		return j.Forge.DispatchRepository(ctx, ci.DispatchType, payload)
@@ -81,13 +55,13 @@ func (j *dispatcher) sendDispatch(ctx context.Context, n next) error {
 	if err != nil {
 		return err
 	}
-	err = j.Forge.Dispatch(ctx, file, ref, n.buildInputs())
+	err = j.Forge.Dispatch(ctx, file, ref, inputs)
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
 		return err
 	}
 	// The forge may know the default branch by another name than git.
 	if now, aerr := j.AskDefaultBranch(ctx); aerr == nil && now != ref {
-		err = j.Forge.Dispatch(ctx, file, now, n.buildInputs())
+		err = j.Forge.Dispatch(ctx, file, now, inputs)
 	}
 	return err
 }
@@ -102,9 +76,11 @@ func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head 
 	if err := j.claimAhead(ctx, id, head, p); err != nil {
 		return j.EndGreen(err.Error())
 	}
-	n := j.nextOf(id, head, p)
-	n.claim = j.ahead.Nonce()
-	err := j.sendDispatch(ctx, n)
+	inputs := j.inputsOf(id, head, j.StoreID, p)
+	if nonce := j.ahead.Nonce(); nonce != "" {
+		inputs["claim"] = nonce
+	}
+	err := j.sendDispatch(ctx, inputs)
 	if err != nil {
 		j.releaseAhead(ctx)
 	}
@@ -143,15 +119,20 @@ func (j *dispatcher) releaseAhead(ctx context.Context) {
 	j.ahead = nil
 }
 
-func (j *dispatcher) nextOf(id gitcas.ThreadID, head node.Pin, p *threadview.Thread) next {
-	n := next{thread: id, head: head, store: j.StoreID, rescued: j.rescued, comment: ci.Wanted{Off: j.Inputs.Comment.Off}, pull: ci.Wanted{Off: j.Inputs.PullRequest.Off}}
+// inputsOf are the inputs of a thread's next job, which its workflow file has to declare.
+func (j *dispatcher) inputsOf(id gitcas.ThreadID, head node.Pin, store string, p *threadview.Thread) map[string]string {
+	comment, pull := ci.Wanted{Off: j.Inputs.Comment.Off}, ci.Wanted{Off: j.Inputs.PullRequest.Off}
 	if p != nil {
-		n.comment.ID, n.pull.ID = p.Entry.Comment, int64(p.Entry.PR)
+		comment.ID, pull.ID = p.Entry.Comment, int64(p.Entry.PR)
 	}
 	if s := j.Comment; s != nil && s.Thread == string(id) && s.ID > 0 {
-		n.comment.ID = s.ID
+		comment.ID = s.ID
 	}
-	return n
+	in := map[string]string{"thread": string(id), "head": head.String(), "store": store, "comment": comment.String(), "pull-request": pull.String()}
+	if j.rescued > 0 { // that many jobs before it died without a trace
+		in["rescued"] = strconv.Itoa(j.rescued)
+	}
+	return in
 }
 
 // suspendStranded says that a thread's next job was refused.

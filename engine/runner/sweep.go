@@ -80,9 +80,8 @@ func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
 	}
 	for _, p := range j.pickSome(j.listDue(v), most) {
 		entry, _ := v.Entry(p.Thread)
-		n := j.dispatcher.nextOf(p.Thread, node.Pin{Hash: p.Head}, &threadview.Thread{ID: p.Thread, Entry: entry})
-		n.store = v.StoreID()
-		if err := j.dispatcher.sendDispatch(ctx, n); err != nil {
+		inputs := j.dispatcher.inputsOf(p.Thread, node.Pin{Hash: p.Head}, v.StoreID(), &threadview.Thread{ID: p.Thread, Entry: entry})
+		if err := j.dispatcher.sendDispatch(ctx, inputs); err != nil {
 			j.Warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
 			j.tellLost(ctx, v, p.Thread)
 			return

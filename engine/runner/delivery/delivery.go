@@ -93,7 +93,11 @@ func (j *Delivery) ensurePull(ctx context.Context, p *threadview.Thread, t *repo
 		t.Prevented = "No pull request is opened here: the input pull-request is false."
 		return nil
 	}
-	title, body, err := j.writePullText(p, *t)
+	title, err := j.RedactText(report.PullTitle(*t, p.Trigger.Title))
+	if err != nil {
+		return err
+	}
+	body, err := j.RedactText(report.PullBody(*t))
 	if err != nil {
 		return err
 	}
@@ -150,15 +154,6 @@ func (j *Delivery) explainPrevented(err error) string {
 		return why + ", and the setting \"Allow GitHub Actions to create and approve pull requests\" (Settings → Actions → General) has to be on."
 	}
 	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
-}
-
-// writePullText is the pull request's title and body.
-func (j *Delivery) writePullText(p *threadview.Thread, t report.Thread) (title, body string, err error) {
-	if title, err = j.RedactText(report.PullTitle(t, p.Trigger.Title)); err != nil {
-		return "", "", err
-	}
-	body, err = j.RedactText(report.PullBody(t))
-	return title, body, err
 }
 
 // openOrUpdatePull updates the thread's pull request where there is an open one, else it opens

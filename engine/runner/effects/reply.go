@@ -23,12 +23,8 @@ import (
 // IsPassing reports whether an error says nothing about what was asked for: a re-run of
 // the job may do.
 func IsPassing(err error) bool {
-	for _, kind := range []error{wire.ErrUnreachable, wire.ErrLostRace, forge.ErrUnreachable, forge.ErrLimited, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	kinds := []error{wire.ErrUnreachable, wire.ErrLostRace, forge.ErrUnreachable, forge.ErrLimited, context.Canceled, context.DeadlineExceeded}
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // maxAnswer bounds a comment that belongs to no thread, in bytes.

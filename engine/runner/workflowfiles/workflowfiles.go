@@ -32,10 +32,9 @@ const (
 	maxFile  = 1 << 20
 )
 
-// Watch knows the workflow files of a folder as they were. The zero value watches
-// nothing.
+// Watch knows the workflow files of a folder as they were.
 type Watch struct {
-	dir string // empty: nothing is watched
+	dir string
 	was map[string]file
 }
 
@@ -66,9 +65,6 @@ func Look(dir string) (Watch, error) {
 // Check fails where the agent changed them. They are put back, so that the rest of its
 // work can be kept; what it wrote is in the error.
 func (w Watch) Check(agent string) error {
-	if w.dir == "" {
-		return nil
-	}
 	now, err := readFolder(w.dir)
 	if err == nil && maps.Equal(now, w.was) {
 		return nil
