@@ -66,9 +66,7 @@ func (j *commands) doCommand(ctx context.Context) error {
 	j.gate.Confirmed = true
 	if err = j.obeyCommand(ctx, c, s); err == nil && !j.Spoke && j.Job.Attempt <= 1 {
 		why := effects.MakeSentence(effects.FirstLine(j.Outcome.Notice))
-		if err := j.PostReply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why}); err != nil {
-			j.Warn("the command could not be answered", err)
-		}
+		j.PostReply(ctx, s.Number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: why})
 	}
 	return err
 }

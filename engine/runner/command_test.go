@@ -182,7 +182,7 @@ func TestInvalidDefinition(t *testing.T) {
 	if _, err := w.run(a); codeOf(err) != 2 {
 		t.Fatalf("the job ended with %v", err)
 	}
-	if len(a.out.errors) != 2 || a.out.errors[0].Line != 3 || a.out.errors[0].Message != "unknown role c (write b)" {
+	if len(a.out.errors) != 2 || a.out.errors[0].Line != 3 || a.out.errors[0].Message != "unknown role c\nwrite b" {
 		t.Errorf("the annotations are %+v", a.out.errors)
 	}
 	w.replied(7, "unknown role c")

@@ -142,9 +142,7 @@ func (j *intake) denyStart(ctx context.Context, why string) error {
 	if j.Event.Subject != nil && j.gate.Unknown {
 		// Whoever can't be known may well have the right: they are told how to say so.
 		// Strangers can't be told from them, so it is said once, and not to each.
-		if err := j.PostRefusal(ctx, j.Event.Subject.Number, effects.MakeSentence(why)); err != nil {
-			j.Warn(fmt.Sprintf("#%d could not be answered", j.Event.Subject.Number), err)
-		}
+		j.PostRefusal(ctx, j.Event.Subject.Number, effects.MakeSentence(why))
 	}
 	return j.EndGreen("not allowed: " + why)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -193,6 +194,20 @@ type Annotation struct {
 	Line, Col int
 	Title     string
 	Message   string
+}
+
+// AnnotationsOf are what people see of an error: what is wrong with a definition at its
+// lines, else the message.
+func AnnotationsOf(err error, message string) []Annotation {
+	var invalid *workflow.InvalidError
+	if !errors.As(err, &invalid) {
+		return []Annotation{{Title: "uwf", Message: message}}
+	}
+	var out []Annotation
+	for _, p := range invalid.Problems {
+		out = append(out, Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: strings.TrimSpace(p.Message + "\n" + p.Fix)})
+	}
+	return out
 }
 
 // Outcome is what the job did: the action's outputs.

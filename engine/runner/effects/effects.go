@@ -5,7 +5,6 @@ package effects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -64,30 +62,12 @@ func (j *Effects) EndGreen(msg string) error {
 
 // Annotate shows an error, a definition's at file and line.
 func (j *Effects) Annotate(err error) {
-	var invalid *workflow.InvalidError
-	if errors.As(err, &invalid) {
-		for i, p := range invalid.Problems {
-			if i == maxAnnotations-1 && len(invalid.Problems) > maxAnnotations {
-				j.postAnnotation(ci.Annotation{File: p.File, Title: "workflow definition", Message: fmt.Sprintf("and %d more problems; see them all with: uwf workflow validate %s", len(invalid.Problems)-i, p.File)})
-				return
-			}
-			msg := p.Message
-			if p.Fix != "" {
-				msg += " (" + p.Fix + ")"
-			}
-			j.postAnnotation(ci.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "workflow definition", Message: msg})
+	for _, a := range ci.AnnotationsOf(err, err.Error()) {
+		if a.Message, err = j.RedactText(a.Message); err != nil {
+			a.Message = "the job failed; its error could not be checked for secrets, so it is not shown"
 		}
-		return
+		j.Out.Error(a)
 	}
-	j.postAnnotation(ci.Annotation{Title: "uwf", Message: err.Error()})
-}
-
-func (j *Effects) postAnnotation(a ci.Annotation) {
-	var err error
-	if a.Message, err = j.RedactText(a.Message); err != nil {
-		a.Message = "the job failed; its error could not be checked for secrets, so it is not shown"
-	}
-	j.Out.Error(a)
 }
 
 // NoteResult takes over what a step says.
@@ -182,6 +162,3 @@ func (j *Effects) AskDefaultBranch(ctx context.Context) (string, error) {
 	j.Branch = repo.DefaultBranch
 	return j.Branch, nil
 }
-
-// maxAnnotations is how many errors a runner shows of one step.
-const maxAnnotations = 10

@@ -34,19 +34,15 @@ const maxAnswer = 30_000
 func (j *Effects) PostAnswer(ctx context.Context, number int, text string) {
 	ctx, cancel := WithEffectTime(ctx)
 	defer cancel()
-	var err error
 	if c := j.Event.Command; c != nil {
-		err = j.PostReply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
-	} else {
-		var body string
-		if body, err = j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, "", maxAnswer)); err == nil {
-			_, err = j.Forge.CreateComment(ctx, number, body)
-			err = j.noteAnswer(err)
-		}
+		j.PostReply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
+		return
 	}
-	if err != nil {
-		j.Warn(fmt.Sprintf("#%d could not be answered", number), err)
+	body, err := j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, "", maxAnswer))
+	if err == nil {
+		_, err = j.Forge.CreateComment(ctx, number, body)
 	}
+	j.noteAnswer(number, err)
 }
 
 // MakeSentence is a reason as one.
@@ -61,9 +57,7 @@ func MakeSentence(s string) string {
 // AnswerCommand answers a command, and ends the job green.
 func (j *Effects) AnswerCommand(ctx context.Context, r report.Reply) error {
 	if s := j.Event.Subject; s != nil {
-		if err := j.PostReply(ctx, s.Number, r); err != nil {
-			j.Warn("the command could not be answered", err)
-		}
+		j.PostReply(ctx, s.Number, r)
 	}
 	switch r.Kind {
 	case report.Done:
@@ -125,41 +119,39 @@ func (j *Effects) AdvisePush(err error) string {
 }
 
 // PostReply answers somebody's command, once: a job that is run again finds its answer.
-func (j *Effects) PostReply(ctx context.Context, number int, r report.Reply) error {
+func (j *Effects) PostReply(ctx context.Context, number int, r report.Reply) {
 	if number == 0 || j.Inputs.Command == ci.CommandRun {
-		return nil
+		return
 	}
 	r.Comment, r.Login = j.Event.CommentID, cmp.Or(j.Event.CommentAuthor.Login, j.Event.Sender.Login)
 	body, err := j.RedactText(r.Markdown())
-	if err != nil {
-		return err
+	var list []forge.Comment
+	if err == nil && j.Job.Attempt > 1 {
+		list, err = j.Forge.Comments(ctx, number)
 	}
-	if j.Job.Attempt > 1 {
-		list, err := j.Forge.Comments(ctx, number)
-		if err != nil {
-			return err
-		}
-		for _, c := range list {
-			if strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) {
-				return j.noteAnswer(j.Forge.UpdateComment(ctx, c.ID, body))
-			}
-		}
+	given := slices.IndexFunc(list, func(c forge.Comment) bool { return strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) })
+	switch {
+	case err != nil:
+	case given >= 0:
+		err = j.Forge.UpdateComment(ctx, list[given].ID, body)
+	default:
+		_, err = j.Forge.CreateComment(ctx, number, body)
 	}
-	_, err = j.Forge.CreateComment(ctx, number, body)
-	return j.noteAnswer(err)
+	j.noteAnswer(number, err)
 }
 
-// noteAnswer notes that the issue was answered, unless that failed.
-func (j *Effects) noteAnswer(err error) error {
-	if err == nil {
-		j.Spoke, j.Told = true, true
+// noteAnswer notes that an issue was answered, or warns that it was not.
+func (j *Effects) noteAnswer(number int, err error) {
+	if err != nil {
+		j.Warn(fmt.Sprintf("#%d could not be answered", number), err)
+		return
 	}
-	return err
+	j.Spoke, j.Told = true, true
 }
 
 // PostRefusal says who may start and steer threads, unless it was said on the same issue
 // before.
-func (j *Effects) PostRefusal(ctx context.Context, number int, why string) error {
+func (j *Effects) PostRefusal(ctx context.Context, number int, why string) {
 	r := report.Reply{Kind: report.Refused, Why: why}
 	switch c := j.Event.Command; j.Event.Kind {
 	case event.Comment:
@@ -171,11 +163,13 @@ func (j *Effects) PostRefusal(ctx context.Context, number int, why string) error
 	case event.Assigned:
 		r.Asked = "an assignment"
 	default: // nobody looks at an issue for an answer
-		return nil
+		return
 	}
 	list, err := j.Forge.Comments(ctx, number)
-	if err != nil || slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }) {
-		return err
+	switch {
+	case err != nil:
+		j.noteAnswer(number, err)
+	case !slices.ContainsFunc(list, func(c forge.Comment) bool { return report.IsRefusal(c.Body) }):
+		j.PostReply(ctx, number, r)
 	}
-	return j.PostReply(ctx, number, r)
 }

@@ -18,34 +18,25 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // explainFailure says why the job is red: at the lines of a definition, else in one
 // annotation; and what to do, where the repository's settings are the cause.
 func (j *job) explainFailure(ctx context.Context, err error) {
-	var told *toldError
-	var invalid *workflow.InvalidError
 	var file *branchError
-	switch {
-	case errors.As(err, &told):
-		// What it adds to the error itself: what to do about a remote, say.
+	if errors.As(err, new(*toldError)) {
+		// What the message adds to the error itself: what to do about a remote, say.
 		if more := strings.TrimSpace(strings.TrimPrefix(app.Message(err), err.Error())); more != "" {
 			j.log.writeLine("%s", more)
 		}
-	case errors.As(err, &invalid):
-		for _, p := range invalid.Problems {
-			message := p.Message
-			if p.Fix != "" {
-				message += "\n" + p.Fix
+	} else {
+		for _, a := range ci.AnnotationsOf(err, app.Message(err)) {
+			if errors.As(err, &file) {
+				a.File = file.Path
 			}
-			j.log.Error(ci.Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: message})
+			j.log.Error(a)
 		}
-	case errors.As(err, &file):
-		j.log.Error(ci.Annotation{File: file.Path, Title: "uwf", Message: app.Message(err)})
-	default:
-		j.log.Error(ci.Annotation{Title: "uwf", Message: app.Message(err)})
 	}
 	if isPermission(err) {
 		j.findHints(ctx)
