@@ -398,7 +398,7 @@ func TestDispatch(t *testing.T) {
 		if len(s.Calls()) != before {
 			t.Error("what no forge takes was sent")
 		}
-		err := f.DispatchRepository(ctx, "uwf-step", map[string]any{"thread": "T"})
+		err := f.DispatchRepository(ctx, "uwf-step", map[string]string{"thread": "T"})
 		if f.Flavour() == forge.Gitea {
 			is(t, err, forge.ErrNotFound)
 			return

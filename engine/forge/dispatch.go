@@ -44,7 +44,7 @@ func checkInputs(do string, inputs map[string]string) error {
 }
 
 // DispatchRepository sends a repository_dispatch event. Gitea has none: ErrNotFound.
-func (c *client) DispatchRepository(ctx context.Context, eventType string, payload map[string]any) error {
+func (c *client) DispatchRepository(ctx context.Context, eventType string, payload map[string]string) error {
 	body := map[string]any{"event_type": eventType}
 	if len(payload) > 0 {
 		body["client_payload"] = payload

@@ -65,7 +65,7 @@ type Forge interface {
 	// Dispatch starts a workflow file (its base name) on a branch.
 	Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) error
 	// DispatchRepository sends a repository_dispatch event.
-	DispatchRepository(ctx context.Context, eventType string, payload map[string]any) error
+	DispatchRepository(ctx context.Context, eventType string, payload map[string]string) error
 
 	// JobNotes are what the forge itself noted at the jobs of a run's attempt, such as who
 	// cancelled it. Gitea notes nothing.

@@ -60,17 +60,13 @@ func (c *client) Pull(ctx context.Context, number int) (Pull, error) {
 // filter, so the open ones and then the newest closed ones are looked through.
 // What GitHub finds is looked at as well: a fork's branch may have the same name.
 func (c *client) FindPull(ctx context.Context, branch string) (Pull, bool, error) {
-	do := "look for the pull request of " + branch
-	query := func(state string) url.Values {
-		return url.Values{"state": {state}, "head": {c.owner + ":" + branch}, "sort": {"created"}, "direction": {"desc"}}
+	states, order := []string{"all"}, "created"
+	if c.flavour == Gitea {
+		states, order = []string{"open", "closed"}, "recentupdate"
 	}
-	if c.flavour == GitHub {
-		return c.searchPulls(ctx, do, query("all"), branch)
-	}
-	for _, state := range []string{"open", "closed"} {
-		q := query(state)
-		q.Set("sort", "recentupdate")
-		if p, ok, err := c.searchPulls(ctx, do, q, branch); ok || err != nil {
+	for _, state := range states {
+		q := url.Values{"state": {state}, "head": {c.owner + ":" + branch}, "sort": {order}, "direction": {"desc"}}
+		if p, ok, err := c.searchPulls(ctx, q, branch); ok || err != nil {
 			return p, ok, err
 		}
 	}
@@ -79,8 +75,8 @@ func (c *client) FindPull(ctx context.Context, branch string) (Pull, bool, error
 
 // searchPulls looks through a list for the branch's open pull request, else its
 // newest.
-func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branch string) (best Pull, found bool, err error) {
-	_, err = readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
+func (c *client) searchPulls(ctx context.Context, q url.Values, branch string) (best Pull, found bool, err error) {
+	_, err = readPages(ctx, c, request{do: "look for the pull request of " + branch, method: http.MethodGet, path: "/pulls", query: q}, maxPullPages, func(list []pull) bool {
 		for _, p := range list {
 			p := p.toPull()
 			if p.Head.Name != branch || !strings.EqualFold(p.Head.Repo, c.o.Repository) {
@@ -92,10 +88,7 @@ func (c *client) searchPulls(ctx context.Context, do string, q url.Values, branc
 		}
 		return found && best.Open
 	})
-	if err != nil {
-		return Pull{}, false, err
-	}
-	return best, found, nil
+	return best, found && err == nil, err
 }
 
 // CreatePull opens a pull request.

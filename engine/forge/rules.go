@@ -54,18 +54,15 @@ func (c *client) isProtected(ctx context.Context, branch string) (is, known bool
 	case !errors.Is(err, ErrNotFound):
 		return false, false, err
 	}
-	list, known, err := c.listProtections(ctx)
-	return slices.ContainsFunc(list, func(pattern string) bool { return matchesBranch(pattern, branch) }), known, err
-}
-
-// listProtections are the patterns of the protections that stop pushes of everybody.
-func (c *client) listProtections(ctx context.Context) (patterns []string, known bool, err error) {
+	list := c.githubProtections
 	if c.flavour == Gitea {
-		return c.giteaProtections(ctx)
+		list = c.giteaProtections
 	}
-	return c.githubProtections(ctx)
+	patterns, known, err := list(ctx)
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesBranch(pattern, branch) }), known, err
 }
 
+// giteaProtections are the patterns of the protections that stop pushes of everybody.
 func (c *client) giteaProtections(ctx context.Context) (patterns []string, known bool, err error) {
 	var list []struct {
 		Rule string `json:"rule_name"`
@@ -88,6 +85,7 @@ func (c *client) giteaProtections(ctx context.Context) (patterns []string, known
 const protectionsQuery = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { viewerCanAdminister
 branchProtectionRules(first: 100) { pageInfo { hasNextPage } nodes { pattern restrictsPushes requiresApprovingReviews requiresStatusChecks requiresCommitSignatures lockBranch } } } }`
 
+// githubProtections are the same of GitHub.
 func (c *client) githubProtections(ctx context.Context) (patterns []string, known bool, err error) {
 	var a struct {
 		Data struct {

@@ -40,11 +40,7 @@ func (j *dispatcher) sendDispatch(ctx context.Context, inputs map[string]string)
 	file := j.Inputs.Dispatch
 	switch file {
 	case ci.DispatchRepository:
-		payload := map[string]any{}
-		for k, v := range inputs {
-			payload[k] = v
-		}
-		return j.Forge.DispatchRepository(ctx, ci.DispatchType, payload)
+		return j.Forge.DispatchRepository(ctx, ci.DispatchType, inputs)
 	case "", ci.DispatchAuto:
 		file = j.Job.WorkflowFile
 	}

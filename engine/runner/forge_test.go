@@ -274,13 +274,9 @@ func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[str
 	})
 }
 
-func (f *fakeForge) DispatchRepository(_ context.Context, _ string, payload map[string]any) error {
+func (f *fakeForge) DispatchRepository(_ context.Context, _ string, payload map[string]string) error {
 	return f.do("dispatch", func() error {
-		in := map[string]string{}
-		for k, v := range payload {
-			in[k] = fmt.Sprint(v)
-		}
-		f.sent = append(f.sent, dispatched{inputs: in})
+		f.sent = append(f.sent, dispatched{inputs: maps.Clone(payload)})
 		return nil
 	})
 }

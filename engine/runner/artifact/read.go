@@ -37,11 +37,11 @@ func (e *BadError) Error() string {
 // Read reads a folder that anyone may have written. A folder that is not there or
 // empty is ErrNone; one that is no artifact as Write makes them is a *BadError.
 func Read(dir string) (Artifact, error) {
-	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Artifact{}, ErrNone
-	} else if err != nil {
-		return Artifact{}, fmt.Errorf("read the artifact: %w", err)
-	} else if !info.IsDir() {
+	case err == nil && !info.IsDir():
 		return Artifact{}, &BadError{Dir: dir, What: filepath.Base(dir), Why: "it is no folder"}
 	}
 	root, err := os.OpenRoot(dir)

@@ -56,13 +56,7 @@ func (j *Gate) listActors() []event.User {
 	if again := j.StartedAgainBy(); again != "" {
 		who = append(who, event.User{Login: again, Bot: forge.IsBot(again)})
 	}
-	var out []event.User
-	for _, w := range who {
-		if !slices.ContainsFunc(out, func(o event.User) bool { return o.Login == w.Login }) {
-			out = append(out, w)
-		}
-	}
-	return out
+	return slices.CompactFunc(who, func(a, b event.User) bool { return a.Login == b.Login })
 }
 
 // mayAccount says whether one account may start and steer threads.

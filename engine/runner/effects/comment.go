@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -100,12 +101,7 @@ func (j *Effects) RecordComment(ctx context.Context, p *threadview.Thread) {
 }
 
 // StartLabel is the label that starts a thread.
-func (j *Effects) StartLabel() string {
-	if j.Inputs.Label == "" {
-		return "uwf"
-	}
-	return j.Inputs.Label
-}
+func (j *Effects) StartLabel() string { return cmp.Or(j.Inputs.Label, "uwf") }
 
 // Labels are those that tell of a thread that waits or failed.
 func Labels() []forge.Label {

@@ -32,9 +32,7 @@ func PullTitle(t Thread, issue string) string {
 }
 
 // oneLine is a text as a title.
-func oneLine(s string) string {
-	return strings.TrimSpace(sanitize.Title(strings.Join(strings.Fields(cutBeginning(s)), " ")))
-}
+func oneLine(s string) string { return sanitize.Title(cutBeginning(s)) }
 
 // findNewest is what the newest output says that says it.
 func findNewest(t Thread, of func(output map[string]any) string) string {

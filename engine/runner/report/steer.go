@@ -12,29 +12,19 @@ import (
 // on. Text is what goes with it; an option of the command begins with "--".
 func (p page) writeCommand(verb, text string) string {
 	option := strings.HasPrefix(text, "--")
-	if !p.console {
-		switch {
-		case option:
-			return markdown.Fence("/uwf "+verb+" "+text, "text")
-		case text != "":
-			return markdown.Fence("/uwf "+verb+"\n"+text, "text")
-		}
-		return markdown.Fence("/uwf "+verb, "text")
-	}
-	line := "uwf thread " + verb + " " + bareWord(p.ID)
-	switch verb {
-	case "start":
-		line = "uwf thread start " + shellWord(p.Workflow) + ` -p "What is to be done"`
-	case "status":
-		line = "uwf thread show " + bareWord(p.ID)
-	}
 	switch {
+	case p.console && verb == "start":
+		return markdown.Fence("uwf thread start "+shellWord(p.Workflow)+` -p "What is to be done"`, "sh")
+	case p.console:
+		verb = "uwf thread " + verb + " " + bareWord(p.ID)
+		if text != "" && !option {
+			text = `-p "` + text + `"`
+		}
+		return markdown.Fence(strings.TrimSpace(verb+" "+text), "sh")
 	case option:
-		line += " " + text
-	case text != "":
-		line += ` -p "` + text + `"`
+		return markdown.Fence("/uwf "+verb+" "+text, "text")
 	}
-	return markdown.Fence(line, "sh")
+	return markdown.Fence("/uwf "+verb+"\n"+text, "text")
 }
 
 func shellWord(s string) string {

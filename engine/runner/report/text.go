@@ -14,7 +14,7 @@ const maxName = 60 // characters of a role, a result, a workflow
 
 // cleanName is a role's name, a status or the like as plain text on one line.
 func cleanName(s string) string {
-	return cutRunes(strings.Join(strings.Fields(sanitize.Title(cutBeginning(s))), " "), maxName)
+	return cutRunes(oneLine(s), maxName)
 }
 
 // cutBeginning is so much of a text that a line can be made of it: of a megabyte not
@@ -25,19 +25,16 @@ func cutBeginning(s string) string { return strings.ToValidUTF8(s[:min(len(s), 2
 var plainName = lazyregexp.New(`^[\p{L}\p{N}]+([ .-]?[\p{L}\p{N}]+)*$`)
 
 // boldName is a name in bold, where it is a plain one.
-func boldName(s string) string {
-	if plainName.MatchString(cleanName(s)) {
-		return "**" + cleanName(s) + "**"
-	}
-	return codeSpan(cleanName(s))
-}
+func boldName(s string) string { return markName(s, "**") }
 
 // plainLabel is a name as it is, where it is a plain one.
-func plainLabel(s string) string {
-	if plainName.MatchString(cleanName(s)) {
-		return cleanName(s)
+func plainLabel(s string) string { return markName(s, "") }
+
+func markName(s, marks string) string {
+	if s = cleanName(s); plainName.MatchString(s) {
+		return marks + s + marks
 	}
-	return codeSpan(cleanName(s))
+	return codeSpan(s)
 }
 
 // codeSpan is a line of text as a code span that can stand in a cell of a table.

@@ -51,18 +51,18 @@ func FromTask(t task.Task) (*Thread, error) {
 	g := t.Nodes.In(gitcas.Place{Thread: t.Thread})
 	chain := gitcas.Chain{StartHash: t.Start}
 	n, err := g.Get(t.Start)
+	if err == nil {
+		chain.Start, err = record.ParseStart(n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start of thread %s: %w", t.Thread, err)
 	}
-	if chain.Start, err = record.ParseStart(n); err != nil {
-		return nil, fmt.Errorf("start of thread %s: %w", t.Thread, err)
-	}
 	for at := t.Prev; at != nil; {
+		var s record.Step
 		n, err := g.Get(*at)
-		if err != nil {
-			return nil, fmt.Errorf("step of thread %s: %w", t.Thread, err)
+		if err == nil {
+			s, err = record.ParseStep(n)
 		}
-		s, err := record.ParseStep(n)
 		if err != nil || len(chain.Steps) > t.Step {
 			return nil, fmt.Errorf("step %s of thread %s can't be read: %w", *at, t.Thread, err)
 		}
@@ -171,9 +171,4 @@ func (p *Thread) Asks() bool {
 }
 
 // WorkBranch is the branch that the thread works on.
-func (p *Thread) WorkBranch() string {
-	if b := p.Entry.Work.Branch; b != "" {
-		return b
-	}
-	return gitcas.WorkBranch(p.ID)
-}
+func (p *Thread) WorkBranch() string { return cmp.Or(p.Entry.Work.Branch, gitcas.WorkBranch(p.ID)) }

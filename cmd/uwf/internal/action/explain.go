@@ -82,10 +82,7 @@ func (j *job) findHints(ctx context.Context) {
 }
 
 func formatFinding(f doctor.Finding) string {
-	if f.Fix == "" {
-		return fmt.Sprintf("%s: %s", f.Check, f.Detail)
-	}
-	return fmt.Sprintf("%s: %s\n%s", f.Check, f.Detail, f.Fix)
+	return strings.TrimSpace(fmt.Sprintf("%s: %s\n%s", f.Check, f.Detail, f.Fix))
 }
 
 // runDoctor is uwf doctor with what this job has.
