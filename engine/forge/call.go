@@ -187,7 +187,7 @@ func (c *connection) judgeAnswer(r request, a answer) *Error {
 	default:
 		fail.Kind = ErrInvalid
 	}
-	if fail.Kind != ErrForbidden && fail.Kind != ErrNotFound {
+	if !errors.Is(fail, ErrForbidden) && !errors.Is(fail, ErrNotFound) {
 		fail.Need = "" // the header comes with every answer
 	}
 	return fail

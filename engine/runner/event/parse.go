@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,9 +20,8 @@ func Parse(name string, payload []byte) (Event, error) {
 	if err == nil {
 		var wrong error
 		p := parser{object: object{m: m, err: &wrong}, e: &e}
-		if err = p.parseEvent(); wrong != nil {
-			err = wrong
-		}
+		err = p.parseEvent()
+		err = cmp.Or(wrong, err)
 	}
 	var bad *PayloadError
 	if errors.As(err, &bad) {
