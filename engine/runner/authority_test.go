@@ -307,6 +307,7 @@ func TestRouting(t *testing.T) {
 		"somebody's dispatch event":  {ev: event.Event{Kind: event.Dispatch, Action: "other", Sender: event.User{Login: "owner"}, Inputs: map[string]string{"prompt": "do it"}}, why: "neither"},
 		"run: a trigger":             {ev: labeled(7), in: ci.Inputs{Command: ci.CommandRun}, why: "no step to do yet"},
 		"a comment without command":  {ev: event.Event{Kind: event.Comment, Subject: issue(7)}, why: "no command"},
+		"a command on nothing":       {ev: event.Event{Kind: event.Comment, Command: &event.Command{Verb: "status"}}, why: "no command"},
 		"a command without a thread": {say: "/uwf resume", why: "no thread here"},
 	} {
 		t.Run(name, func(t *testing.T) {
