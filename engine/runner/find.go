@@ -101,7 +101,7 @@ func (j *finder) findBySubject(ctx context.Context, s event.Subject) (*found, er
 	if newest != "" {
 		return j.findByID(ctx, newest)
 	}
-	line, err := j.searchHistory(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) (bool, error) { return isAbout(e.Key, e.PR, s), nil })
+	line, err := j.searchHistory(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) bool { return isAbout(e.Key, e.PR, s) })
 	if line == nil {
 		return nil, err
 	}
@@ -118,11 +118,10 @@ func (j *finder) loadStore(ctx context.Context, ids ...gitcas.ThreadID) (*gitcas
 }
 
 // searchHistory finds the thread that ended last since a time, of those that match; nil: none.
-func (j *finder) searchHistory(ctx context.Context, v *gitcas.View, from time.Time, match func(gitcas.Ended) (bool, error)) (found *gitcas.Ended, err error) {
+func (j *finder) searchHistory(ctx context.Context, v *gitcas.View, from time.Time, match func(gitcas.Ended) bool) (found *gitcas.Ended, err error) {
 	err = j.Engine.Store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
-		ok, err := match(e)
-		if !ok || err != nil {
-			return err
+		if !match(e) {
+			return nil
 		}
 		found = &e
 		return gitcas.ErrStop

@@ -94,8 +94,8 @@ func (j *intake) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject stri
 	if back := v.Time().Add(-searchBack); from.Before(back) {
 		from = back
 	}
-	line, err := j.finder.searchHistory(ctx, v, from, func(e gitcas.Ended) (bool, error) {
-		return e.PR != 0 && slices.Contains(ids, e.Thread) && threadview.IsAbout(e.Key, subject), nil
+	line, err := j.finder.searchHistory(ctx, v, from, func(e gitcas.Ended) bool {
+		return e.PR != 0 && slices.Contains(ids, e.Thread) && threadview.IsAbout(e.Key, subject)
 	})
 	if line == nil {
 		return 0, err

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -181,13 +182,16 @@ func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitca
 	if _, alive := thread.Find(v, key); alive {
 		return nil, nil
 	}
-	return j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) (bool, error) {
+	var unread error
+	over, err := j.finder.searchHistory(ctx, v, v.Time().Add(-sameRun), func(e gitcas.Ended) bool {
 		if e.Key != key || once {
-			return e.Key == key, nil
+			return e.Key == key
 		}
-		f, err := j.finder.loadEnded(ctx, v, e)
-		return err == nil && f.p.Trigger.Run == j.id, err
+		var f *found
+		f, unread = j.finder.loadEnded(ctx, v, e)
+		return unread != nil || f.p.Trigger.Run == j.id
 	})
+	return over, cmp.Or(unread, err)
 }
 
 // endAsBefore ends a re-run whose thread is over, as the run before it ended.
