@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/life"
@@ -42,18 +41,15 @@ func (j *steps) announceStep(ctx context.Context, t task.Task) {
 }
 
 // chooseAgent is who does the step: the engine's own agent or, where agents run in a job of
-// their own, what that one left. An artifact that is not of the step
-// that is to be done is refused when it is asked for it.
+// their own, what that one left. An artifact that is not of the step that is to be done is
+// refused when it is asked for it.
 func (j *steps) chooseAgent() task.Agent {
 	if j.Inputs.Command != ci.CommandCommit {
 		return j.Engine.Agent
 	}
 	a, err := artifact.Read(j.Inputs.Artifact)
-	switch {
-	case errors.Is(err, artifact.ErrNone):
+	if err != nil {
 		return nobody{err}
-	case err != nil:
-		return nobody{fmt.Errorf("read what the job before left in %s: %w", j.Inputs.Artifact, err)}
 	}
 	return artifact.Agent(a, j.Engine.Folder)
 }
@@ -95,12 +91,8 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	if h := j.Inputs.Head.Hash; h != "" {
 		j.Outcome.Head = h
 	}
-	a, ran := captured.Artifact()
-	if ran {
-		if werr := artifact.Write(j.Inputs.Artifact, a); werr != nil {
-			return errors.Join(err, werr)
-		}
-		return err
+	if a, ran := captured.Artifact(); ran {
+		return errors.Join(err, artifact.Write(j.Inputs.Artifact, a))
 	}
 	switch life.KindOf(err) {
 	case life.KindDone:

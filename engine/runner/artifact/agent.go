@@ -29,7 +29,7 @@ func (h *handover) Run(ctx context.Context, t task.Task, _ *task.Meter) (task.Dr
 	if why := h.checkTask(t); why != "" { // what is in it is of another step
 		return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: why}
 	}
-	d := h.a.draft()
+	d := h.a.asDraft()
 	fail := func(err error, format string, args ...any) (task.Draft, error) {
 		return d, &task.AgentError{Agent: t.Agent, Reason: fmt.Sprintf(format, args...), Err: err}
 	}

@@ -61,8 +61,8 @@ type listedFile struct {
 	Old  string `json:"old,omitempty"`
 }
 
-// draft is the agent's, as the engine takes it.
-func (a Artifact) draft() task.Draft {
+// asDraft is the agent's, as the engine takes it.
+func (a Artifact) asDraft() task.Draft {
 	return task.Draft{Handle: a.Handle, Nodes: a.Nodes, Usage: a.Usage, Stderr: a.Stderr, Took: time.Duration(a.Usage.DurationMs) * time.Millisecond}
 }
 

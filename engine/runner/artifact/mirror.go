@@ -117,11 +117,11 @@ func (m *mirror) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 		return nil, &wire.Error{Op: "fetch from the private copy", URL: m.URL(), Kind: wire.ErrUnreadable, Detail: err.Error()}
 	}
 	haves := slices.DeleteFunc(slices.Clone(req.Haves), f.isOurs)
-	err := f.ask(ctx, m.from, wire.FetchRequest{Wants: f.direct, Depth: req.Depth, Filter: req.Filter, Haves: haves})
+	err := f.askRemote(ctx, m.from, wire.FetchRequest{Wants: f.direct, Depth: req.Depth, Filter: req.Filter, Haves: haves})
 	if err == nil {
-		if err = f.ask(ctx, m.from, wire.FetchRequest{Wants: f.entries, Filter: req.Filter}); errors.Is(err, wire.ErrNotFound) && len(f.bases) > 0 {
+		if err = f.askRemote(ctx, m.from, wire.FetchRequest{Wants: f.entries, Filter: req.Filter}); errors.Is(err, wire.ErrNotFound) && len(f.bases) > 0 {
 			// An old server gives nothing by its id but what refs point to.
-			err = f.ask(ctx, m.from, wire.FetchRequest{Wants: f.bases, Depth: 1})
+			err = f.askRemote(ctx, m.from, wire.FetchRequest{Wants: f.bases, Depth: 1})
 		}
 	}
 	return f.out, err
@@ -145,7 +145,7 @@ type fetch struct {
 
 func (f *fetch) isOurs(id wire.ID) bool { _, here := f.ours[id]; return here }
 
-func (f *fetch) ask(ctx context.Context, from wire.Remote, req wire.FetchRequest) error {
+func (f *fetch) askRemote(ctx context.Context, from wire.Remote, req wire.FetchRequest) error {
 	if len(req.Wants) == 0 {
 		return nil
 	}

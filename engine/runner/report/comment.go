@@ -29,7 +29,7 @@ func Comment(t Thread) string {
 
 // renderPage is the page; result is what came out of it, said what is put below.
 func (p page) renderPage(result, said string) string {
-	head := joinBlocks(cmp.Or(icons[p.State], "ℹ️")+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), p.cancelReason(), p.writePrevented(), result, p.drawGraph())
+	head := joinBlocks(cmp.Or(icons[p.State], "ℹ️")+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), sanitize.Outgoing(p.Why, "> ", 2_000), p.writePrevented(), result, p.drawGraph())
 	foot := joinBlocks(p.writeUsage(), said, p.whoDecided(), p.writeSteering(false), p.writeFooter())
 	return joinBlocks(head, p.writeSteps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }
@@ -56,14 +56,6 @@ func (p page) earlierPull() string {
 		return ""
 	}
 	return fmt.Sprintf("This was started over: an earlier thread led to pull request #%d, which stays as it is.", p.Former)
-}
-
-// cancelReason is what a person said who cancelled the thread.
-func (p page) cancelReason() string {
-	if p.State != Cancelled {
-		return ""
-	}
-	return sanitize.Outgoing(p.Why, "> ", 2_000)
 }
 
 // lostJob says what brings another job.
