@@ -459,7 +459,7 @@ type diskFolder struct {
 
 func newDiskFolder(w *world, remote wire.Remote) *diskFolder {
 	dir := w.TempDir()
-	ws, err := workspace.Open(dir, remote, workspace.Options{Now: w.now})
+	ws, err := workspace.Open(dir, remote)
 	w.ok(err)
 	return &diskFolder{ws, dir}
 }

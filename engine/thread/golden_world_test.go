@@ -55,7 +55,7 @@ type answer struct {
 func newGolden(t *testing.T, mem *wiretest.Memory, a answers) *golden {
 	t.Helper()
 	dir := t.TempDir()
-	ws, err := workspace.Open(dir, mem, workspace.Options{Now: time.Now})
+	ws, err := workspace.Open(dir, mem)
 	g := &golden{T: t, mem: mem, folder: goldenFolder{ws, dir}, answers: a, said: map[string]int{}}
 	g.ok(err)
 	return g

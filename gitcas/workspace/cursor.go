@@ -2,9 +2,14 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 )
 
 // cursor opens folders by path, one part at a time and never through a link, and
@@ -13,8 +18,13 @@ type cursor struct {
 	root *os.Root
 	op   string
 	way  []opened
-	// owner, when set, is given the folders that are made.
+	// owner, when set, is given what is made.
 	owner *owner
+}
+
+type opened struct {
+	name string
+	r    *os.Root
 }
 
 // owner of files.
@@ -35,17 +45,6 @@ func ownerOf(root *os.Root) (*owner, error) {
 		return nil, nil
 	}
 	return &owner{uid: int(s.owner), gid: int(s.group)}, nil
-}
-
-type opened struct {
-	name string
-	r    *os.Root
-}
-
-// splitPath divides a path into its folder and its last part.
-func splitPath(path string) (folder, name string) {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(i, 0)], path[i+1:]
 }
 
 // openDir returns the folder at path, which stays open until the cursor moves out of
@@ -90,7 +89,7 @@ func (c *cursor) stepInto(at *os.Root, path, name string, create bool) (*os.Root
 		return nil, ioError(c.op, path, err)
 	}
 	if !info.IsDir() {
-		return nil, &Error{Op: c.op, Path: path, Kind: ErrUnstable, Detail: "a folder was expected: stop what works in it and try again"}
+		return nil, newError(ErrUnstable, c.op, path, "%w: stop what works in the folder and try again", syscall.ENOTDIR)
 	}
 	sub, err := openDir(at, c.op, path, name, info)
 	if err == nil && made && c.owner != nil {
@@ -104,11 +103,122 @@ func (c *cursor) stepInto(at *os.Root, path, name string, create bool) (*os.Root
 // closeAfter closes all folders but the first n of the way.
 func (c *cursor) closeAfter(n int) error {
 	var errs []error
-	for i := len(c.way) - 1; i >= n; i-- {
-		errs = append(errs, c.way[i].r.Close())
+	for _, o := range slices.Backward(c.way[n:]) {
+		errs = append(errs, o.r.Close())
 	}
 	c.way = c.way[:n]
 	return errors.Join(errs...)
 }
 
 func (c *cursor) closeAll() error { return c.closeAfter(0) }
+
+// readPath reads the file or link at a path, as readContent does. isGone tells the error
+// where there is none.
+func (c *cursor) readPath(rd *reader, path string, limit int64) (content, error) {
+	folder, name := splitPath(path)
+	in, err := c.openDir(folder, false)
+	if err != nil {
+		return content{}, err
+	}
+	info, err := in.Lstat(name)
+	if err != nil {
+		return content{}, ioError(c.op, path, err)
+	}
+	return rd.readContent(in, path, name, info, limit)
+}
+
+// putFile puts a file or link in its place: beside it first, then renamed over what is
+// there, so that a hard link or a link there is never written through. step is told
+// before each change; it returns what the new file looks like.
+func (c *cursor) putFile(path string, mode filemode.FileMode, data []byte, step func(op, path string) error) (stamp, error) {
+	folder, name := splitPath(path)
+	in, err := c.openDir(folder, true)
+	if err != nil {
+		return stamp{}, err
+	}
+	if err := step("write", path); err != nil {
+		return stamp{}, err
+	}
+	temp, err := c.makeTemp(in, mode, data)
+	if err != nil {
+		return stamp{}, ioError(c.op, path, err)
+	}
+	if err := step("rename", path); err != nil {
+		return stamp{}, err
+	}
+	if err := in.Rename(temp, name); err != nil {
+		return stamp{}, ioError(c.op, path, errors.Join(err, in.Remove(temp)))
+	}
+	// Renaming changed the file's ctime: only now its stamp is final.
+	info, err := in.Lstat(name)
+	if err != nil {
+		return stamp{}, ioError(c.op, path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return stamp{}, nil
+	}
+	return statOf(info).stamp, nil
+}
+
+// makeTemp makes a file or link under a name that nothing has.
+func (c *cursor) makeTemp(in *os.Root, mode filemode.FileMode, data []byte) (string, error) {
+	for n := 0; ; n++ {
+		name := fmt.Sprintf("%s%d", TempPrefix, n)
+		var err error
+		if mode == filemode.Symlink {
+			err = in.Symlink(string(data), name)
+		} else {
+			err = c.writeNew(in, name, mode, data)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return name, err
+		}
+	}
+}
+
+func (c *cursor) writeNew(in *os.Root, name string, mode filemode.FileMode, data []byte) error {
+	perm := fs.FileMode(0o644)
+	if mode == filemode.Executable {
+		perm = 0o755
+	}
+	f, err := in.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if c.owner != nil {
+		err = errors.Join(err, f.Chown(c.owner.uid, c.owner.gid))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, in.Remove(name))
+	}
+	return nil
+}
+
+// changeMode gives a file the executable bits where it is readable, or takes them.
+func (c *cursor) changeMode(x write) error {
+	folder, name := splitPath(x.path)
+	in, err := c.openDir(folder, false)
+	if err != nil {
+		return err
+	}
+	info, err := in.Lstat(name)
+	if err != nil {
+		return ioError(c.op, x.path, err)
+	}
+	f, info, err := openFile(in, c.op, x.path, name, info)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm() &^ 0o111
+	if x.e.mode == filemode.Executable {
+		mode |= 0o100 | mode&0o044>>2
+	}
+	err = f.Chmod(mode)
+	info, statErr := f.Stat()
+	if err = errors.Join(err, statErr, f.Close()); err != nil {
+		return ioError(c.op, x.path, err)
+	}
+	x.e.stamp = statOf(info).stamp
+	return nil
+}

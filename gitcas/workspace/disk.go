@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -18,18 +17,33 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
 
-const gitDir = ".git"
+const (
+	gitDir    = ".git"
+	gitignore = ".gitignore"
+)
 
-// readAgain is how often a file or folder that was exchanged between looking at
-// it and opening it is tried.
-const readAgain = 3
+// reader reads folders, files and links. It ends with its context, and at so many things
+// that were looked at, whatever becomes of them.
+type reader struct {
+	ctx      context.Context
+	op       string
+	maxFiles int // in a commit
+	maxDepth int // levels of folders
+	looked   int
+	buf      bytes.Buffer
+}
 
-// joinPath puts a name behind a folder's path; the top folder's path is empty.
-func joinPath(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "/" + name
+// place is a folder on the disk, and what it is compared with.
+type place struct {
+	r     *os.Root
+	path  string
+	depth int
+	tree  *dir // in the commit; nil: it has no such folder
+	seen  *dir // as it was when it was last looked at
+	rules *ignore.Rules
+	// ignored: what the tree doesn't have doesn't count.
+	ignored bool
+	stays   *bool // set when something is left that the commit doesn't have
 }
 
 // onDisk is one thing in a folder.
@@ -38,17 +52,33 @@ type onDisk struct {
 	info fs.FileInfo
 }
 
-// thingsPerFile: for each file that a commit may have, so many things may be in the
-// folder, ignored files and empty folders among them.
-const thingsPerFile = 10
+// visitFolder opens a folder of a place, which is compared with tree, for as long as do takes.
+func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(in place) error) error {
+	path := joinPath(p.path, x.name)
+	if p.depth >= rd.maxDepth {
+		return newError(ErrLimit, rd.op, path, "more than %d levels of folders: remove them", rd.maxDepth)
+	}
+	sub, err := openDir(p.r, rd.op, path, x.name, x.disk.info)
+	if err != nil {
+		return err
+	}
+	err = do(place{r: sub, path: path, depth: p.depth + 1, tree: tree, seen: p.seen.findFolder(x.name), rules: p.rules, ignored: ignored, stays: new(bool)})
+	return errors.Join(err, sub.Close())
+}
+
+// For each file that a commit may have, so many things may be in the whole folder, and in
+// one folder, ignored files and empty folders among them.
+const (
+	thingsPerFile = 10
+	thingsAtOnce  = 2
+)
 
 // listFolder returns what is in a folder, sorted by name. Too many things in it, or with it,
 // are an error that names the folder.
 func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error) {
-	op := rd.op
 	f, err := r.Open(".")
 	if err != nil {
-		return nil, ioError(op, path, err)
+		return nil, ioError(rd.op, path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for {
@@ -62,22 +92,19 @@ func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error
 				continue // gone meanwhile
 			}
 			if err != nil {
-				return nil, ioError(op, joinPath(path, d.Name()), err)
+				return nil, ioError(rd.op, joinPath(path, d.Name()), err)
 			}
 			found = append(found, onDisk{name: d.Name(), info: info})
 		}
 		rd.looked += len(batch)
-		if most := 2 * rd.maxFiles; len(found) > most {
-			return nil, &Error{Op: op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("more than %d things in one folder: remove them, add them to .gitignore or raise the limit", most)}
-		}
-		if most := thingsPerFile * rd.maxFiles; rd.looked > most {
-			return nil, &Error{Op: op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("with those in this folder there are more than %d things to look at: remove them, or add whole folders of them to .gitignore", most)}
+		if rd.looked > thingsPerFile*rd.maxFiles || len(found) > thingsAtOnce*rd.maxFiles {
+			return nil, newError(ErrLimit, rd.op, path, "too many things to look at: %d in this folder, %d together: remove them, or add whole folders of them to .gitignore", len(found), rd.looked)
 		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, ioError(op, path, err)
+			return nil, ioError(rd.op, path, err)
 		}
 	}
 	slices.SortFunc(found, func(a, b onDisk) int { return strings.Compare(a.name, b.name) })
@@ -94,141 +121,106 @@ func openDir(r *os.Root, op, path, name string, info fs.FileInfo) (*os.Root, err
 		return nil, ioError(op, path, err)
 	}
 	got, err := sub.Stat(".")
-	if err == nil && os.SameFile(got, info) {
-		return sub, nil
+	if err != nil {
+		return nil, errors.Join(ioError(op, path, err), sub.Close())
 	}
-	if err == nil {
-		return nil, errors.Join(&Error{Op: op, Path: path, Kind: ErrUnstable, Detail: "another folder was put in its place"}, sub.Close())
+	if !os.SameFile(got, info) {
+		return nil, errors.Join(unstableError(op, path), sub.Close())
 	}
-	return nil, errors.Join(ioError(op, path, err), sub.Close())
+	return sub, nil
 }
 
-// openFile opens the regular file of that name in r as info describes it. When
-// it was exchanged meanwhile it is looked at again; the result says as what.
+// openFile opens the regular file of that name in r, and makes sure that it is the one
+// that info describes. The result says as what it was opened.
 func openFile(r *os.Root, op, path, name string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
-	for range readAgain {
-		if !info.Mode().IsRegular() {
-			break
-		}
-		f, err := r.OpenFile(name, os.O_RDONLY|openFlags, 0)
-		if err != nil {
-			return nil, nil, ioError(op, path, err)
-		}
-		got, err := f.Stat()
-		if err == nil && got.Mode().IsRegular() && os.SameFile(got, info) {
-			return f, got, nil
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, nil, ioError(op, path, err)
-		}
-		if info, err = r.Lstat(name); err != nil {
-			return nil, nil, ioError(op, path, err)
-		}
+	f, err := r.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if err != nil {
+		return nil, nil, ioError(op, path, err)
 	}
-	return nil, nil, &Error{Op: op, Path: path, Kind: ErrUnstable, Detail: "stop what writes to it and try again"}
+	got, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(ioError(op, path, err), f.Close())
+	}
+	if !got.Mode().IsRegular() || !os.SameFile(got, info) {
+		return nil, nil, errors.Join(unstableError(op, path), f.Close())
+	}
+	return f, got, nil
 }
 
-// reader reads folders, and files into one buffer that it uses again and again. It
-// ends with its context, and at so many things that were looked at, whatever becomes
-// of them.
-type reader struct {
-	ctx      context.Context
-	op       string
-	maxFiles int // in a commit
-	looked   int
-	buf      []byte
-}
-
-// content is what was read of a file.
+// content is what was read of a file or a link.
 type content struct {
 	id    wire.ID
-	data  []byte // valid until the next read; nil when the file is over the limit
+	data  []byte // valid until the next read; none when the file is over the limit
 	size  int64
-	mode  filemode.FileMode
-	stamp stamp // zero when the file changed while it was read
+	mode  filemode.FileMode // 0: neither a file nor a link
+	stamp stamp             // zero when the file changed while it was read
 }
 
-// readFile hashes a file. Files up to limit bytes are also returned.
+// readContent reads a file or a symlink's target. It hashes all of a file, and returns up
+// to limit bytes. Of other things it says nothing.
+func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, limit int64) (content, error) {
+	switch info.Mode().Type() {
+	case 0:
+		return rd.readFile(r, path, name, info, limit)
+	case fs.ModeSymlink:
+		target, err := r.Readlink(name)
+		if err != nil {
+			return content{}, ioError(rd.op, path, err)
+		}
+		data := []byte(target)
+		return content{id: blobID(data), data: data, size: int64(len(data)), mode: filemode.Symlink}, nil
+	}
+	return content{}, nil
+}
+
 func (rd *reader) readFile(r *os.Root, path, name string, info fs.FileInfo, limit int64) (c content, err error) {
 	f, info, err := openFile(r, rd.op, path, name, info)
 	if err != nil {
 		return content{}, err
 	}
-	defer func() {
-		if cerr := f.Close(); cerr != nil && err == nil {
-			err = ioError(rd.op, path, cerr)
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	c = content{mode: modeOf(info), size: info.Size()}
-	if c.size > limit {
-		c.id, err = rd.hashStream(f, c.size)
-		if ended := rd.ctx.Err(); ended != nil {
-			return content{}, ended
-		}
-		if err != nil {
-			return content{}, ioError(rd.op, path, err)
-		}
-	} else {
-		if c.data, err = rd.readContent(f, c.size, limit); err != nil {
-			return content{}, ioError(rd.op, path, err)
-		}
-		if int64(len(c.data)) > limit {
-			return content{}, &Error{Op: rd.op, Path: path, Kind: ErrUnstable, Detail: "it grows while it is read: stop what writes to it"}
-		}
-		c.size, c.id = int64(len(c.data)), blobID(c.data)
+	h := plumbing.NewHasher(plumbing.BlobObject, c.size)
+	rd.buf.Reset()
+	to := io.Writer(h)
+	if c.size <= limit {
+		to = io.MultiWriter(h, &rd.buf)
+	}
+	n, err := rd.copyBytes(to, f, c.size)
+	if err != nil {
+		return content{}, ioError(rd.op, path, err)
 	}
 	after, err := f.Stat()
 	if err != nil {
 		return content{}, ioError(rd.op, path, err)
 	}
-	if s := statOf(after).stamp; s == statOf(info).stamp && s.size == c.size {
+	if n < c.size {
+		return content{}, unstableError(rd.op, path)
+	}
+	if s := statOf(after).stamp; s == statOf(info).stamp {
 		c.stamp = s
 	}
+	c.id, c.data = h.Sum(), rd.buf.Bytes()
 	return c, nil
 }
 
-// readContent reads a file of about size bytes, at most limit+1.
-func (rd *reader) readContent(f io.Reader, size, limit int64) ([]byte, error) {
-	if int64(cap(rd.buf)) <= size {
-		rd.buf = make([]byte, 0, max(64<<10, size+1))
-	}
-	b := rd.buf[:0]
-	for int64(len(b)) <= limit {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := f.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	rd.buf = b
-	return b, nil
-}
-
-// hashStream hashes a file too large to be held. It may have any size: a hole in it
-// costs nothing to make.
-func (rd *reader) hashStream(f io.Reader, size int64) (wire.ID, error) {
-	const piece = 1 << 20
-	h := plumbing.NewHasher(plumbing.BlobObject, size)
-	for left := size; left > 0; {
+// copyBytes copies what a file has, as much as it is to have. That may be very much: a
+// hole in it costs nothing to make.
+func (rd *reader) copyBytes(to io.Writer, f io.Reader, size int64) (n int64, err error) {
+	for n < size {
 		if err := rd.ctx.Err(); err != nil {
-			return wire.ID{}, err
+			return n, err
 		}
-		n, err := io.CopyN(h, f, min(left, piece))
+		more, err := io.CopyN(to, f, min(size-n, 1<<20))
+		n += more
 		if errors.Is(err, io.EOF) {
-			return wire.ID{}, fmt.Errorf("it was cut off while it was read: %w", io.ErrUnexpectedEOF)
+			return n, nil
 		}
 		if err != nil {
-			return wire.ID{}, err
+			return n, err
 		}
-		left -= n
 	}
-	return h.Sum(), nil
+	return n, nil
 }
 
 // modeOf is git's mode of a regular file: only the owner's x counts.
@@ -244,49 +236,41 @@ func sameMode(a, b filemode.FileMode) bool {
 	return a == b || isFile(a) && isFile(b) && a != filemode.Executable && b != filemode.Executable
 }
 
-// readRules adds the rules of a folder's .gitignore, if it is a regular file: git
-// follows no link there either.
-func (rd *reader) readRules(r *os.Root, path string, found []onDisk, above *ignore.Rules) (*ignore.Rules, error) {
-	f := findOnDisk(found, gitignore)
-	if f == nil || !f.info.Mode().IsRegular() {
-		return above, nil
+// readRules reads the rules of a folder's .gitignore, if it is a regular file: git
+// follows no link there either. Else the rules are those above it.
+func (rd *reader) readRules(p place, found []onDisk) (*ignore.Rules, error) {
+	i, there := slices.BinarySearchFunc(found, gitignore, func(d onDisk, name string) int { return strings.Compare(d.name, name) })
+	if !there || !found[i].info.Mode().IsRegular() {
+		return p.rules, nil
 	}
-	data, err := rd.readIgnore(r, joinPath(path, gitignore), f.info)
+	path := joinPath(p.path, gitignore)
+	c, err := rd.readFile(p.r, path, gitignore, found[i].info, ignore.MaxFile)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := above.Folder(path, data)
-	return rules, rulesError(rd.op, err)
+	if c.size > ignore.MaxFile {
+		return nil, newError(ErrLimit, rd.op, path, "more than %d bytes: take out what isn't needed", ignore.MaxFile)
+	}
+	rules, err := p.rules.Folder(p.path, c.data)
+	return rules, rd.rulesError(err)
 }
 
 // rulesError says of which .gitignore the patterns are that take too long.
-func rulesError(op string, err error) error {
+func (rd *reader) rulesError(err error) error {
 	var cost *ignore.CostError
 	if !errors.As(err, &cost) {
 		return err
 	}
-	return &Error{Op: op, Path: joinPath(cost.Folder, gitignore), Kind: ErrLimit, Err: err}
+	return newError(ErrLimit, rd.op, joinPath(cost.Folder, gitignore), "%w", err)
 }
 
-const gitignore = ".gitignore"
-
-func (rd *reader) readIgnore(r *os.Root, path string, info fs.FileInfo) ([]byte, error) {
-	c, err := rd.readFile(r, path, gitignore, info, ignore.MaxFile)
-	if err != nil {
-		return nil, err
+// isIgnored says whether a thing in a folder is ignored, by itself or with the folder.
+func (rd *reader) isIgnored(p place, path string, isDir bool) (bool, error) {
+	if p.ignored {
+		return true, nil
 	}
-	if c.data == nil {
-		return nil, &Error{Op: rd.op, Path: path, Kind: ErrLimit, Detail: fmt.Sprintf("a .gitignore of more than %d bytes: take out what isn't needed", ignore.MaxFile)}
-	}
-	return bytes.Clone(c.data), nil
-}
-
-func findOnDisk(found []onDisk, name string) *onDisk {
-	i, ok := slices.BinarySearchFunc(found, name, func(d onDisk, n string) int { return strings.Compare(d.name, n) })
-	if !ok {
-		return nil
-	}
-	return &found[i]
+	ignored, err := p.rules.Ignored(path, isDir)
+	return ignored, rd.rulesError(err)
 }
 
 // pair is a name that is in a folder, in a tree or in both.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
@@ -32,18 +33,17 @@ func CheckPath(path string, mode filemode.FileMode) error {
 	if len(path) > maxPath || len(parts) > maxDepth {
 		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), maxPath, maxDepth)
 	}
-	for i, part := range parts {
+	for _, part := range parts {
 		if why := refusedName(part); why != "" {
 			return fmt.Errorf("path %q: %s", clipText(path), why)
 		}
-		if i == len(parts)-1 && strings.HasPrefix(part, TempPrefix) {
-			return fmt.Errorf("path %q: names that begin with %s are uwf's own", clipText(path), TempPrefix)
-		}
-		if i == len(parts)-1 {
-			if err := gitobj.CheckEntry(part, mode); err != nil {
-				return fmt.Errorf("path %q: %w", clipText(path), err)
-			}
-		}
+	}
+	name := parts[len(parts)-1]
+	if strings.HasPrefix(name, TempPrefix) {
+		return fmt.Errorf("path %q: names that begin with %s are uwf's own", clipText(path), TempPrefix)
+	}
+	if err := gitobj.CheckEntry(name, mode); err != nil {
+		return fmt.Errorf("path %q: %w", clipText(path), err)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func CheckPath(path string, mode filemode.FileMode) error {
 // the folder or into .git. Where it leads through other links shows only when a
 // Snapshot sees all of them.
 func CheckLink(path, target string) error {
-	if !linkInside(nil, folderOf(path), target, nil) {
+	if !linkInside(nil, path, target, nil) {
 		return fmt.Errorf("symlink %q: its target %q leads out of the folder or into .git", clipText(path), clipText(target))
 	}
 	return nil
@@ -63,13 +63,17 @@ func CheckLink(path, target string) error {
 func Overlap(ctx context.Context, dir string, edits []Edit) ([]string, error) {
 	var out []string
 	err := inFolder(dir, func(c *cursor) error {
+		rd := &reader{ctx: ctx, op: c.op}
 		for _, e := range edits {
-			id, err := c.contentAt(ctx, e.Path)
-			if err != nil {
+			now, err := c.readPath(rd, e.Path, 0)
+			if err != nil && !isGone(err) {
 				return err
 			}
-			same := e.Mode != 0 && id == blobID(e.Data) || e.Mode == 0 && id.IsZero()
-			if id != e.Old && !same {
+			want := wire.ZeroID
+			if e.Mode != 0 {
+				want = blobID(e.Data)
+			}
+			if now.id != e.Old && now.id != want {
 				out = append(out, e.Path)
 			}
 		}
@@ -78,18 +82,20 @@ func Overlap(ctx context.Context, dir string, edits []Edit) ([]string, error) {
 	return out, err
 }
 
+// isGone says whether there is no such folder or file, or something else in a folder's place.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
+
 // Apply makes the edits in a folder, whatever is there: deletions first, so that a
 // file can take a folder's place. Nothing is written through a link; what it makes
 // belongs to the folder's owner.
 func Apply(dir string, edits []Edit) error {
 	for _, e := range edits {
-		if err := CheckPath(e.Path, e.Mode); err != nil {
-			return fmt.Errorf("apply edits: %w", err)
+		err := CheckPath(e.Path, e.Mode)
+		if err == nil && e.Mode == filemode.Symlink {
+			err = CheckLink(e.Path, string(e.Data))
 		}
-		if e.Mode == filemode.Symlink {
-			if err := CheckLink(e.Path, string(e.Data)); err != nil {
-				return fmt.Errorf("apply edits: %w", err)
-			}
+		if err != nil {
+			return fmt.Errorf("apply edits: %w", err)
 		}
 	}
 	return inFolder(dir, func(c *cursor) error {
@@ -102,7 +108,7 @@ func Apply(dir string, edits []Edit) error {
 		}
 		for _, e := range edits {
 			if e.Mode != 0 {
-				if err := c.putEdit(e); err != nil {
+				if _, err := c.putFile(e.Path, e.Mode, e.Data, func(string, string) error { return nil }); err != nil {
 					return err
 				}
 			}
@@ -125,43 +131,13 @@ func inFolder(dir string, do func(c *cursor) error) (err error) {
 	return errors.Join(err, c.closeAll())
 }
 
-// contentAt is what a file or link holds; zero where there is neither.
-func (c *cursor) contentAt(ctx context.Context, path string) (wire.ID, error) {
-	folder, name := splitPath(path)
-	in, err := c.openDir(folder, false)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnstable) {
-		return wire.ZeroID, nil // no such folder, or it is a file or a link
-	}
-	if err != nil {
-		return wire.ZeroID, err
-	}
-	info, err := in.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return wire.ZeroID, nil
-	case err != nil:
-		return wire.ZeroID, ioError(c.op, path, err)
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := in.Readlink(name)
-		if err != nil {
-			return wire.ZeroID, ioError(c.op, path, err)
-		}
-		return blobID([]byte(target)), nil
-	case !info.Mode().IsRegular():
-		return wire.ZeroID, nil
-	}
-	rd := reader{ctx: ctx, op: c.op}
-	got, err := rd.readFile(in, path, name, info, 0)
-	return got.id, err
-}
-
 // removeFile deletes a file, and the folders that are empty without it. What is gone is
 // gone, and a folder with files in it stays.
 func (c *cursor) removeFile(path string) error {
 	for first := true; path != ""; first = false {
 		folder, name := splitPath(path)
 		in, err := c.openDir(folder, false)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnstable) {
+		if isGone(err) {
 			return nil
 		}
 		if err != nil {
@@ -171,10 +147,8 @@ func (c *cursor) removeFile(path string) error {
 			return nil // it became a folder
 		}
 		switch err = in.Remove(name); {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil && !first:
-			return nil // not empty
+		case errors.Is(err, fs.ErrNotExist), err != nil && !first:
+			return nil // it was gone, or the folder is not empty
 		case err != nil:
 			return ioError(c.op, path, err)
 		}
@@ -183,51 +157,15 @@ func (c *cursor) removeFile(path string) error {
 	return nil
 }
 
-func (c *cursor) putEdit(e Edit) error {
-	folder, name := splitPath(e.Path)
-	in, err := c.openDir(folder, true)
-	if err != nil {
-		return err
-	}
-	temp, err := makeTemp(in, e.Mode, e.Data, c.owner)
-	if err != nil {
-		return ioError(c.op, e.Path, err)
-	}
-	if err := in.Rename(temp, name); err != nil {
-		return ioError(c.op, e.Path, errors.Join(err, in.Remove(temp)))
-	}
-	return nil
-}
-
 // Content reads a file or a symlink's target as a Snapshot found it.
 func Content(ctx context.Context, dir string, change Change) (data []byte, err error) {
 	err = inFolder(dir, func(c *cursor) error {
-		folder, name := splitPath(change.Path)
-		in, err := c.openDir(folder, false)
-		if err != nil {
-			return err
+		got, err := c.readPath(&reader{ctx: ctx, op: c.op}, change.Path, DefaultMaxFile)
+		if err == nil && got.id != change.Blob {
+			err = unstableError(c.op, change.Path)
 		}
-		if data, err = c.contentOf(ctx, in, change, name); err == nil && blobID(data) != change.Blob {
-			err = &Error{Op: c.op, Path: change.Path, Kind: ErrUnstable, Detail: "stop what writes to it and try again"}
-		}
+		data = got.data
 		return err
 	})
 	return data, err
-}
-
-func (c *cursor) contentOf(ctx context.Context, in *os.Root, change Change, name string) ([]byte, error) {
-	if change.Mode == filemode.Symlink {
-		target, err := in.Readlink(name)
-		if err != nil {
-			return nil, ioError(c.op, change.Path, err)
-		}
-		return []byte(target), nil
-	}
-	info, err := in.Lstat(name)
-	if err != nil {
-		return nil, ioError(c.op, change.Path, err)
-	}
-	rd := reader{ctx: ctx, op: c.op}
-	got, err := rd.readFile(in, change.Path, name, info, DefaultMaxFile)
-	return got.data, err
 }

@@ -26,9 +26,9 @@ func TestApply(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	one := commitOf(t, m, files{"a": "1", "b/c": "2", "b/d/e": "3", "f": "4", "same": "5", "l": "-> a", "dir/x": "6", "run": "7"})
 	here, there := t.TempDir(), t.TempDir()
-	w := open(t, here, m, Options{})
+	w := open(t, here, m)
 	restore(t, w, one)
-	restore(t, open(t, there, m, Options{}), one)
+	restore(t, open(t, there, m), one)
 	must(t, os.RemoveAll(filepath.Join(here, "b")))
 	must(t, os.RemoveAll(filepath.Join(here, "dir")))
 	must(t, os.Remove(filepath.Join(here, "l")))
@@ -56,7 +56,7 @@ func TestApply(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(there, "run")); err != nil || info.Mode().Perm()&0o111 == 0 {
 		t.Error("run is not executable")
 	}
-	if n := snapshot(t, open(t, there, m, Options{}), one); n.Tree != s.Tree {
+	if n := snapshot(t, open(t, there, m), one); n.Tree != s.Tree {
 		t.Errorf("tree %s, want %s", n.Tree, s.Tree)
 	}
 	// What is there already is no overlap, and can be done again.

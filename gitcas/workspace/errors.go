@@ -17,7 +17,7 @@ var (
 	ErrInTheWay = errors.New("in the way")
 	// ErrCollision: two names of a commit are one on this file system.
 	ErrCollision = errors.New("names that this file system can't tell apart")
-	// ErrUnstable: a file is exchanged by someone else again and again.
+	// ErrUnstable: a file is exchanged by someone else while it is used.
 	ErrUnstable = errors.New("changes while it is read")
 	// ErrUnreadable: the system doesn't let a file or folder be read or written.
 	ErrUnreadable = errors.New("can't be used")
@@ -27,31 +27,25 @@ var (
 
 // Error is a failed operation on one file or object.
 type Error struct {
-	Op     string // "restore", "snapshot", "merge"
-	Path   string // relative to the workspace, or an object id
-	Kind   error  // one of the Err… sentinels
-	Detail string // what was found and what to do
-	Err    error  // the cause, if there is one
+	Op   string // "restore", "snapshot", "merge"
+	Path string // relative to the workspace, or an object id
+	Kind error  // one of the Err… sentinels
+	Err  error  // what was found and what to do
 }
 
-func (e *Error) Error() string {
-	s := fmt.Sprintf("%s %q: %v", e.Op, e.Path, e.Kind)
-	if e.Detail != "" {
-		s += ": " + e.Detail
-	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
+func (e *Error) Error() string { return fmt.Sprintf("%s %q: %v: %v", e.Op, e.Path, e.Kind, e.Err) }
 
-func (e *Error) Unwrap() []error {
-	if e.Err == nil {
-		return []error{e.Kind}
-	}
-	return []error{e.Kind, e.Err}
+func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
+
+func newError(kind error, op, path, format string, args ...any) error {
+	return &Error{Op: op, Path: path, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 func ioError(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Kind: ErrUnreadable, Err: err}
+}
+
+// unstableError is about something that another program exchanged.
+func unstableError(op, path string) error {
+	return newError(ErrUnstable, op, path, "stop what works in the folder and try again")
 }

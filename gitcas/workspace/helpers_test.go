@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io/fs"
 	"net/http"
@@ -140,11 +141,26 @@ func push(t testing.TB, r wire.Remote, s Snapshot, branch string, old wire.ID) {
 	}
 }
 
-func open(t testing.TB, dir string, r wire.Remote, o Options) *Workspace {
+// findPath returns the entry at a path, or nil.
+func (d *dir) findPath(path string) *entry {
+	var e *entry
+	for part := range strings.SplitSeq(path, "/") {
+		e = d.findEntry(part)
+		d = e.asFolder()
+	}
+	return e
+}
+
+// open opens a workspace; limits above zero replace its own.
+func open(t testing.TB, dir string, r wire.Remote, lower ...limits) *Workspace {
 	t.Helper()
-	w, err := Open(dir, r, o)
+	w, err := Open(dir, r)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, l := range lower {
+		w.most.file, w.most.total = cmp.Or(l.file, w.most.file), cmp.Or(l.total, w.most.total)
+		w.most.files, w.most.ignoreSteps = cmp.Or(l.files, w.most.files), cmp.Or(l.ignoreSteps, w.most.ignoreSteps)
 	}
 	return w
 }

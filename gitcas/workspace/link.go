@@ -6,21 +6,29 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // maxHops is how many links one resolution may pass, like the system's own limit.
 const maxHops = 40
 
-// linkInside reports whether a symlink in the folder at (path parts) with that
-// target stays within the top folder and out of .git, when the links of the tree
-// on its way are followed as the system would follow them. What doesn't exist is
-// taken as an ordinary folder. read returns the target of a link of the tree.
-func linkInside(top *dir, at []string, target string, read func(e *entry) (string, bool)) bool {
+// linkInside reports whether a symlink at a path with that target stays within the top
+// folder and out of .git, when the links of the tree on its way are followed as the system
+// would follow them. What doesn't exist is taken as an ordinary folder. A link of the tree
+// whose target isn't known leads out.
+func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool {
+	in, _ := splitPath(path)
 	todo, ok := linkParts(target)
 	if !ok {
 		return false
 	}
-	pos := append([]string(nil), at...)
+	way := []*dir{top} // the folder that was reached, and those above it
+	enter := func(d *dir) { way = append(way, d) }
+	if in != "" {
+		for part := range strings.SplitSeq(in, "/") {
+			enter(way[len(way)-1].findFolder(part))
+		}
+	}
 	for hops := 0; len(todo) > 0; {
 		part := todo[0]
 		todo = todo[1:]
@@ -28,33 +36,29 @@ func linkInside(top *dir, at []string, target string, read func(e *entry) (strin
 		case "", ".":
 			continue
 		case "..":
-			if len(pos) == 0 {
+			if len(way) == 1 {
 				return false
 			}
-			pos = pos[:len(pos)-1]
+			way = way[:len(way)-1]
 			continue
 		}
 		if gitobj.CheckName(part) != nil {
 			return false
 		}
-		e := lookUp(top, append(pos, part))
+		e := way[len(way)-1].findEntry(part)
 		if e == nil || e.mode != filemode.Symlink {
-			pos = append(pos, part)
+			enter(e.asFolder())
 			continue
 		}
 		if hops++; hops > maxHops {
 			// The system refuses to follow it as well: it leads nowhere.
 			return true
 		}
-		next, ok := read(e)
+		next, ok := linkParts(targets[e.id])
 		if !ok {
 			return false
 		}
-		parts, ok := linkParts(next)
-		if !ok {
-			return false
-		}
-		todo = append(parts, todo...)
+		todo = append(next, todo...)
 	}
 	return true
 }
@@ -66,15 +70,4 @@ func linkParts(target string) ([]string, bool) {
 		return nil, false
 	}
 	return strings.Split(target, "/"), true
-}
-
-func lookUp(d *dir, path []string) *entry {
-	var e *entry
-	for _, part := range path {
-		if e = d.findEntry(part); e == nil {
-			return nil
-		}
-		d = e.dir
-	}
-	return e
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -33,30 +31,41 @@ type MergeResult struct {
 // commits (or trees); a zero base stands for the empty tree. What of them is not
 // among the known objects is fetched from the remote, without blobs.
 func Merge(ctx context.Context, remote wire.Remote, base, ours, theirs wire.ID, known wire.Objects) (MergeResult, error) {
-	l := newLoader(remote, known, DefaultMaxFiles)
-	var sides [3]*dir
+	result, err := mergeTrees(ctx, remote, []wire.ID{base, ours, theirs}, known)
+	if err != nil {
+		return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
+	}
+	return result, nil
+}
+
+func mergeTrees(ctx context.Context, remote wire.Remote, sides []wire.ID, known wire.Objects) (MergeResult, error) {
+	l := newLoader(remote, wire.Objects{}, DefaultMaxFiles)
+	maps.Copy(l.objects, known)
 	var wants []wire.ID
-	for _, id := range []wire.ID{base, ours, theirs} {
+	for _, id := range sides {
 		if _, ok := known[id]; !ok && !id.IsZero() && id != wire.EmptyTree && !slices.Contains(wants, id) {
 			wants = append(wants, id)
 		}
 	}
 	if len(wants) > 0 {
-		if err := l.fetchObjects(ctx, wants, 1, blobNone, nil); err != nil {
-			return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
+		if err := l.fetchObjects(ctx, 1, blobNone, wants...); err != nil {
+			return MergeResult{}, err
 		}
 	}
-	for i, id := range []wire.ID{base, ours, theirs} {
-		d, err := l.readSide(ctx, id)
-		if err != nil {
-			return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
+	trees := make([]*dir, len(sides))
+	for i, id := range sides {
+		var err error
+		if trees[i], err = l.readSide(ctx, id); err != nil {
+			return MergeResult{}, err
 		}
-		sides[i] = d
 	}
-	m := merger{objects: l.objects, made: make(map[wire.ID]bool)}
-	d, err := m.mergeFolders("", sides[0], sides[1], sides[2])
+	m := merger{made: newObjects{had: make(map[wire.ID]bool)}}
+	for id := range l.objects {
+		m.made.had[id] = true
+	}
+	d, err := m.mergeFolders("", trees[0], trees[1], trees[2])
 	if err != nil {
-		return MergeResult{}, fmt.Errorf("merge %s into %s: %w", ours, theirs, err)
+		return MergeResult{}, err
 	}
 	if len(m.overlap) > 0 {
 		slices.Sort(m.overlap)
@@ -64,9 +73,9 @@ func Merge(ctx context.Context, remote wire.Remote, base, ours, theirs wire.ID, 
 	}
 	if d == nil {
 		d = emptyDir()
-		m.addObject(wire.NewObject(plumbing.TreeObject, nil), nil)
+		m.made.addObject(wire.NewObject(plumbing.TreeObject, nil), nil)
 	}
-	return MergeResult{Tree: d.id, Objects: m.out}, nil
+	return MergeResult{Tree: d.id, Objects: m.made.list}, d.checkSize("merge", ".", DefaultMaxFiles)
 }
 
 // readSide reads the tree of a commit, or a tree.
@@ -74,16 +83,14 @@ func (l *loader) readSide(ctx context.Context, id wire.ID) (*dir, error) {
 	if id.IsZero() {
 		return emptyDir(), nil
 	}
-	if o, ok := l.objects[id]; ok && o.Type == plumbing.CommitObject {
-		return l.fetchedTree(ctx, id)
+	if l.objects[id].Type == plumbing.CommitObject {
+		return l.readCommit(ctx, id)
 	}
 	return l.readTree(ctx, id)
 }
 
 type merger struct {
-	objects wire.Objects // on the remote or known
-	made    map[wire.ID]bool
-	out     []wire.PackObject
+	made    newObjects
 	overlap []string
 }
 
@@ -96,14 +103,8 @@ func (m *merger) mergeFolders(path string, base, ours, theirs *dir) (*dir, error
 	case sameDir(base, ours):
 		return theirs, nil
 	}
-	names := make(map[string]bool)
-	for _, d := range []*dir{base, ours, theirs} {
-		for i := range d.allEntries() {
-			names[d.entries[i].name] = true
-		}
-	}
 	out := &dir{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range allNames(base, ours, theirs) {
 		e, err := m.mergeEntries(joinPath(path, name), base.findEntry(name), ours.findEntry(name), theirs.findEntry(name))
 		if err != nil {
 			return nil, err
@@ -112,14 +113,10 @@ func (m *merger) mergeFolders(path string, base, ours, theirs *dir) (*dir, error
 			out.entries = append(out.entries, *e)
 		}
 	}
-	if len(out.entries) == 0 || len(m.overlap) > 0 {
+	if len(m.overlap) > 0 {
 		return nil, nil
 	}
-	return m.finishFolder(out, theirs)
-}
-
-func sameDir(a, b *dir) bool {
-	return a == b || a != nil && b != nil && a.id == b.id
+	return m.made.addTree(out, theirs)
 }
 
 // mergeEntries merges three versions of what one name stands for.
@@ -130,69 +127,14 @@ func (m *merger) mergeEntries(path string, base, ours, theirs *entry) (*entry, e
 	case sameEntry(base, ours):
 		return theirs, nil
 	}
-	o, t := dirOf(ours), dirOf(theirs)
-	if ours != nil && o == nil || theirs != nil && t == nil {
-		// A file or submodule on one side at least, and both changed it.
+	bothFolders := ours.asFolder() != nil && theirs.asFolder() != nil
+	if ours.asFile() != nil || theirs.asFile() != nil || base.asFile() != nil && !bothFolders {
+		// Both changed it, and there is a file or a submodule on one side at least, or one side
+		// deleted the file that was there and the other made a folder of it.
 		m.overlap = append(m.overlap, path)
 		return nil, nil
 	}
-	if base != nil && base.dir == nil && ours != nil && theirs != nil {
-		// Both made a folder of the file.
-		base = nil
-	}
-	if base != nil && base.dir == nil {
-		// One side deleted the file, the other made a folder of it.
-		m.overlap = append(m.overlap, path)
-		return nil, nil
-	}
-	d, err := m.mergeFolders(path, dirOf(base), o, t)
-	if err != nil || d == nil {
-		return nil, err
-	}
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	return &entry{name: name, mode: filemode.Dir, id: d.id, dir: d}, nil
-}
-
-func dirOf(e *entry) *dir {
-	if e == nil {
-		return nil
-	}
-	return e.dir
-}
-
-func sameEntry(a, b *entry) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.mode == b.mode && a.id == b.id
-}
-
-// finishFolder makes the tree object of a merged folder, as a delta against theirs,
-// which the remote has.
-func (m *merger) finishFolder(d *dir, theirs *dir) (*dir, error) {
-	d.measureTree()
-	if d.files > DefaultMaxFiles || d.longest > maxPath || d.depth > maxDepth {
-		return nil, &Error{Op: "merge", Path: ".", Kind: ErrLimit, Detail: "the joined folders are too large"}
-	}
-	o, err := treeObject(d.entries)
-	if err != nil {
-		return nil, &Error{Op: "merge", Path: ".", Kind: ErrDamaged, Err: err}
-	}
-	d.id = o.ID
-	var base *wire.Object
-	if theirs != nil {
-		if b, ok := m.objects[theirs.id]; ok {
-			base = &b
-		}
-	}
-	m.addObject(o, base)
-	return d, nil
-}
-
-func (m *merger) addObject(o wire.Object, base *wire.Object) {
-	if _, known := m.objects[o.ID]; known || m.made[o.ID] {
-		return
-	}
-	m.made[o.ID] = true
-	m.out = append(m.out, wire.PackObject{Object: o, Base: base})
+	d, err := m.mergeFolders(path, base.asFolder(), ours.asFolder(), theirs.asFolder())
+	_, name := splitPath(path)
+	return entryOf(name, d), err
 }

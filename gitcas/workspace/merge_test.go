@@ -43,7 +43,7 @@ func TestMerge(t *testing.T) {
 			b := commitOf(t, m, base)
 			edit := func(fs files) wire.ID {
 				dir := t.TempDir()
-				w := open(t, dir, m, Options{})
+				w := open(t, dir, m)
 				restore(t, w, b)
 				put(t, dir, fs)
 				s := snapshot(t, w, b, b)
@@ -68,7 +68,7 @@ func TestMerge(t *testing.T) {
 			}
 			push(t, m, mergeCommit(t, r, ours, theirs), "merged", wire.ZeroID)
 			dir := t.TempDir()
-			restore(t, open(t, dir, m, Options{}), m.Refs()["refs/heads/merged"])
+			restore(t, open(t, dir, m), m.Refs()["refs/heads/merged"])
 			equal(t, "merged", contents(t, dir), c.want)
 		})
 	}
@@ -91,7 +91,7 @@ func TestMergeUnpushed(t *testing.T) {
 	put(t, src, files{"a": "1", "d/b": "2", "d/e/c": "3"})
 	base := r.commit(src)
 	dir := t.TempDir()
-	w := open(t, dir, r, Options{})
+	w := open(t, dir, r)
 	restore(t, w, base)
 	put(t, dir, files{"d/b": "ours"})
 	s := snapshot(t, w, base)

@@ -26,7 +26,7 @@ func TestPaddedModes(t *testing.T) {
 	parent := plumbing.NewHash(r.git("commit-tree", "-m", "old", top))
 	r.git("update-ref", "refs/heads/old", parent.String())
 	dir := t.TempDir()
-	w := open(t, dir, r, Options{})
+	w := open(t, dir, r)
 	restore(t, w, parent)
 	equal(t, "restored", contents(t, dir), files{"d/f": "x", "e/f": "x"})
 	if s := snapshot(t, w, parent); !s.Unchanged || s.Tree.String() != top {
@@ -107,11 +107,7 @@ func TestLikeGit(t *testing.T) {
 		m := wiretest.NewMemory(wiretest.MemoryOptions{})
 		dir := t.TempDir()
 		runGit(t, dir, "", "init", "-q")
-		o := Options{}
-		if seed%2 == 0 {
-			o.Cache = filepath.Join(t.TempDir(), "cache")
-		}
-		w := open(t, dir, m, o)
+		w := open(t, dir, m)
 		var parents, all []wire.ID
 		for round := range 4 {
 			g.fill(dir, 0)
@@ -128,7 +124,7 @@ func TestLikeGit(t *testing.T) {
 				all = append(all, s.Commit)
 			}
 			if g.Intn(2) == 0 {
-				w = open(t, dir, m, o)
+				w = open(t, dir, m)
 			}
 		}
 		checkRestores(t, seed, dir, m, all)
@@ -139,7 +135,7 @@ func TestLikeGit(t *testing.T) {
 // and has git compare it with the commit.
 func checkRestores(t *testing.T, seed uint64, dir string, m *wiretest.Memory, all []wire.ID) {
 	t.Helper()
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	for i, c := range append(all, all...) {
 		restore(t, w, c)
 		d := w.knownTree(c)
@@ -155,7 +151,7 @@ func checkRestores(t *testing.T, seed uint64, dir string, m *wiretest.Memory, al
 			t.Fatalf("seed %d, restore %d: git status says\n%s", seed, i, out)
 		}
 		if i%2 == 1 {
-			w = open(t, dir, m, Options{})
+			w = open(t, dir, m)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestRebuildSnapshot(t *testing.T) {
 			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			b := commitOf(t, m, base)
 			dir := t.TempDir()
-			w := open(t, dir, m, Options{})
+			w := open(t, dir, m)
 			restore(t, w, b)
 			put(t, dir, edit)
 			req := SnapshotRequest{Parents: []wire.ID{b}, Message: "m\n", When: when}
@@ -79,7 +79,7 @@ func TestRebuildSnapshot(t *testing.T) {
 		dir := t.TempDir()
 		put(t, dir, base)
 		req := SnapshotRequest{Message: "m\n", When: when}
-		s, err := open(t, dir, nil, Options{}).Snapshot(ctx, req)
+		s, err := open(t, dir, nil).Snapshot(ctx, req)
 		must(t, err)
 		got, err := RebuildSnapshot(ctx, nil, nil, s.Tree, objectsOf(s))
 		must(t, err)
@@ -119,7 +119,7 @@ func TestRebuildHostile(t *testing.T) {
 		"a link that leads out":      {line("120000", "l", out.ID), "leads out"},
 		"a file that is a tree":      {line("100644", "f", foreign.Tree), "neither new nor in the parent"},
 		"a file of another branch":   {line("100644", "f", key.ID), "neither new nor in the parent"},
-		"a folder of another branch": {line("40000", "f", foreign.Tree), "neither new nor in the parent"},
+		"a folder of another branch": {line("40000", "f", foreign.Tree), "not among the objects"},
 		"a folder that is a file":    {line("40000", "f", blob.ID), "a tree was expected"},
 		"a strange mode":             {line("100777", "f", blob.ID), "mode"},
 	} {

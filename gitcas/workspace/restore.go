@@ -17,7 +17,7 @@ import (
 // commit's .gitignore files don't ignore is as in the commit, and there is no
 // other. It overwrites and deletes what differs, edits that were never committed
 // too. It leaves alone: .git, at every depth; what is ignored, but for files that
-// the last restored or snapshotted commit tracked; folders that ignore
+// the last commit restored or snapshotted by this Workspace tracked; folders that ignore
 // themselves (a .gitignore of their own, not in the commit, that matches itself);
 // and what stands where the commit has a submodule.
 //
@@ -39,28 +39,23 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	r := &restorer{
-		w: w, root: root, texts: make(map[wire.ID][]byte),
-		rd: reader{ctx: ctx, op: "restore", maxFiles: w.o.MaxFiles},
+		w: w, root: root, commit: commit, load: w.newLoader(), texts: make(map[wire.ID]string),
+		rd: reader{ctx: ctx, op: "restore", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
 	}
-	if err := r.restoreCommit(commit); err != nil {
-		return err
-	}
-	w.saveCache(commit)
-	return nil
+	return r.restoreCommit()
 }
 
 // restorer compares the folder with a commit and notes what to do.
 type restorer struct {
-	w    *Workspace
-	root *os.Root
-	rd   reader
-	load *loader
-	// commit is what is restored.
+	w      *Workspace
+	root   *os.Root
+	rd     reader
+	load   *loader
 	commit wire.ID
 	clock  int64 // the file system's clock before anything was looked at
 
 	// texts are the contents of the commit's .gitignore files and symlinks.
-	texts map[wire.ID][]byte
+	texts map[wire.ID]string
 
 	removals []doomed
 	writes   []write
@@ -69,17 +64,9 @@ type restorer struct {
 
 // doomed is a path that is to be removed. What is gone already is no error.
 type doomed struct {
-	path string
-	how  removeHow
+	path  string
+	whole bool // with everything in it; else a file, or a folder in which nothing stays
 }
-
-type removeHow int
-
-const (
-	removeFile    removeHow = iota
-	removeIfEmpty           // a folder, unless something in it stays
-	removeAll               // a folder with everything in it
-)
 
 // write of one entry. The entry gets its stamp when that is done.
 type write struct {
@@ -87,15 +74,15 @@ type write struct {
 	e    *entry
 }
 
-func (r *restorer) restoreCommit(commit wire.ID) error {
+func (r *restorer) restoreCommit() error {
 	clock, foldsCase, err := fsClock(r.root)
 	if err != nil {
 		return ioError(r.rd.op, ".", err)
 	}
 	r.clock = clock
-	target, err := r.readTarget(commit)
+	target, err := r.readTarget()
 	if err != nil {
-		return fmt.Errorf("restore %s into %q: %w", commit, r.w.path, err)
+		return fmt.Errorf("restore %s into %q: %w", r.commit, r.w.path, err)
 	}
 	if foldsCase {
 		if err := checkCase(target, ""); err != nil {
@@ -105,10 +92,10 @@ func (r *restorer) restoreCommit(commit wire.ID) error {
 	if err := r.readTexts(target); err != nil {
 		return err
 	}
-	if err := r.checkLinks(target); err != nil {
+	if err := r.checkTexts(target); err != nil {
 		return err
 	}
-	done, err := r.compareFolder(spot{r: r.root, target: target, seen: r.w.seen, rules: ignore.New(r.w.o.ignoreSteps), stays: new(bool)})
+	done, err := r.compareFolder(place{r: r.root, tree: target, seen: r.w.seen, rules: ignore.New(r.w.most.ignoreSteps), stays: new(bool)})
 	if err != nil {
 		return err
 	}
@@ -116,165 +103,175 @@ func (r *restorer) restoreCommit(commit wire.ID) error {
 		return err
 	}
 	r.w.seen = done
-	r.w.rememberTree(commit, done)
+	r.w.rememberTree(r.commit, done)
 	return nil
 }
 
 // readTarget returns the commit's tree. Into an empty folder everything is fetched at
 // once; else the blobs are left out, as most are there already.
-func (r *restorer) readTarget(commit wire.ID) (*dir, error) {
-	r.load, r.commit = r.w.newLoader(), commit
-	if t := r.w.knownTree(commit); t != nil {
+func (r *restorer) readTarget() (*dir, error) {
+	if t := r.w.knownTree(r.commit); t != nil {
 		return t, nil
 	}
 	found, err := r.rd.listFolder(r.root, "")
 	if err != nil {
 		return nil, err
 	}
-	filter, haves := "", []wire.ID(nil)
-	for _, d := range found {
-		if d.name != gitDir {
-			filter, haves = blobNone, r.w.knownCommits()
+	if len(found) == 0 || len(found) == 1 && found[0].name == gitDir {
+		t, err := r.load.fetchTree(r.rd.ctx, r.commit, "")
+		if !errors.Is(err, wire.ErrUnreadable) { // which may be too much for one answer
+			return t, err
 		}
 	}
-	t, err := r.load.commitTree(r.rd.ctx, commit, filter, haves)
-	if filter == "" && errors.Is(err, wire.ErrUnreadable) {
-		// It may be too much for one answer.
-		t, err = r.load.commitTree(r.rd.ctx, commit, blobNone, haves)
-	}
-	return t, err
+	return r.load.fetchTree(r.rd.ctx, r.commit, blobNone)
 }
 
-// spot is a folder during the comparison.
-type spot struct {
-	r      *os.Root
-	path   string
-	depth  int
-	target *dir // nil: the commit has no such folder
-	seen   *dir // as it was when it was last looked at
-	rules  *ignore.Rules
-	// ignored: what neither the commit nor seen has is left alone.
-	ignored bool
-	stays   *bool // set when something is left that the commit doesn't have
-	ahead   readings
+// readTexts gets the commit's .gitignore files and symlinks: from what was
+// fetched, from the folder, and the others from the remote in one request.
+func (r *restorer) readTexts(target *dir) error {
+	missing := make(map[wire.ID]bool)
+	cur := cursor{root: r.root, op: r.rd.op}
+	for path, e := range target.allFiles() {
+		if isText(e) && !r.textAtHand(&cur, path, e) {
+			missing[e.id] = true
+		}
+	}
+	if err := cur.closeAll(); err != nil {
+		return err
+	}
+	blobs, err := r.fetchBlobs(missing)
+	for id, o := range blobs {
+		r.texts[id] = string(o.Data)
+	}
+	return err
+}
+
+// isText says whether a file or link is read before anything is compared.
+func isText(e *entry) bool {
+	return e.mode == filemode.Symlink || e.name == gitignore && isFile(e.mode)
+}
+
+// textAtHand looks for a text without asking the remote. Whatever is wrong with the folder
+// shows when it is compared.
+func (r *restorer) textAtHand(cur *cursor, path string, e *entry) bool {
+	if _, ok := r.texts[e.id]; ok {
+		return true
+	}
+	if _, ok := r.load.objects[e.id]; ok {
+		return false // fetchBlobs finds it there
+	}
+	c, err := cur.readPath(&r.rd, path, ignore.MaxFile)
+	if err != nil || c.id != e.id || c.size > ignore.MaxFile {
+		return false
+	}
+	r.texts[e.id] = string(c.data)
+	return true
+}
+
+// checkTexts refuses a commit with a .gitignore file or a link that is too large, or with
+// a link that leads out.
+func (r *restorer) checkTexts(top *dir) error {
+	for path, e := range top.allFiles() {
+		if !isText(e) {
+			continue
+		}
+		text, link := r.texts[e.id], e.mode == filemode.Symlink
+		if link && len(text) > maxTarget || len(text) > ignore.MaxFile {
+			return newError(ErrLimit, r.rd.op, path, "%d bytes are too many for a symlink or a .gitignore", len(text))
+		}
+		if link && !linkInside(top, path, text, r.texts) {
+			return newError(ErrLink, r.rd.op, path, "it points to %q: take it out of the branch", clipText(text))
+		}
+	}
+	return nil
 }
 
 // compareFolder compares one folder and returns its target with the stamps that are
 // known; nil when the commit has no such folder.
-func (r *restorer) compareFolder(s spot) (*dir, error) {
-	if err := r.rd.ctx.Err(); err != nil {
-		return nil, err
-	}
-	if s.depth > 2*maxDepth {
-		return nil, &Error{Op: r.rd.op, Path: s.path, Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels: remove them", 2*maxDepth)}
-	}
-	found, err := r.rd.listFolder(s.r, s.path)
+func (r *restorer) compareFolder(p place) (*dir, error) {
+	found, err := r.rd.listFolder(p.r, p.path)
 	if err != nil {
 		return nil, err
 	}
-	if s.rules, err = r.ignoreRules(s, found); err != nil {
+	if p.rules, err = r.ignoreRules(p, found); err != nil {
 		return nil, err
 	}
 	var out *dir
-	if s.target != nil {
-		out = cloneDir(s.target)
+	if p.tree != nil {
+		out = cloneDir(p.tree)
 	}
-	todo := pairUp(found, out.allEntries())
-	s.ahead = r.readAhead(s, todo)
-	for _, x := range todo {
-		if err := r.comparePair(s, x); err != nil {
+	for _, x := range pairUp(found, out.allEntries()) {
+		if err := r.rd.ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.comparePair(p, x); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// cloneDir copies a dir, not what is below it, without stamps.
-func cloneDir(d *dir) *dir {
-	c := *d
-	c.entries = append([]entry(nil), d.entries...)
-	for i := range c.entries {
-		c.entries[i].stamp = stamp{}
-	}
-	return &c
-}
-
 // ignoreRules returns what is ignored in a folder: by the commit's .gitignore, or by
 // one of the folder's own that the commit doesn't have and that ignores itself,
 // as tools put into their caches.
-func (r *restorer) ignoreRules(s spot, found []onDisk) (*ignore.Rules, error) {
-	if s.ignored {
-		return s.rules, nil
+func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
+	if p.ignored {
+		return p.rules, nil
 	}
-	if e := s.target.findEntry(gitignore); e != nil {
-		if isFile(e.mode) {
-			rules, err := s.rules.Folder(s.path, r.texts[e.id])
-			return rules, rulesError(r.rd.op, err)
+	if e := p.tree.findEntry(gitignore); e != nil {
+		if !isFile(e.mode) {
+			return p.rules, nil
 		}
-		return s.rules, nil
+		rules, err := p.rules.Folder(p.path, []byte(r.texts[e.id]))
+		return rules, r.rd.rulesError(err)
 	}
-	f := findOnDisk(found, gitignore)
-	if f == nil || !f.info.Mode().IsRegular() || f.info.Size() > ignore.MaxFile || s.seen.findEntry(gitignore) != nil {
-		return s.rules, nil
+	if p.seen.findEntry(gitignore) != nil {
+		return p.rules, nil
 	}
-	path := joinPath(s.path, gitignore)
-	data, err := r.rd.readIgnore(s.r, path, f.info)
-	if err != nil {
-		return nil, err
+	own, err := r.rd.readRules(p, found)
+	if errors.Is(err, ErrLimit) {
+		return p.rules, nil // no tool makes one that large
 	}
-	own, err := s.rules.Folder(s.path, data)
-	if err != nil {
-		return nil, rulesError(r.rd.op, err)
+	if err != nil || own == p.rules {
+		return own, err
 	}
-	itself, err := own.Ignored(path, false)
+	itself, err := own.Ignored(joinPath(p.path, gitignore), false)
 	if itself {
 		return own, nil
 	}
-	return s.rules, rulesError(r.rd.op, err)
+	return p.rules, r.rd.rulesError(err)
 }
 
-// isIgnored says whether a thing in a folder is ignored, by itself or with the folder.
-func (r *restorer) isIgnored(s spot, path string, isDir bool) (bool, error) {
-	if s.ignored {
-		return true, nil
-	}
-	ignored, err := s.rules.Ignored(path, isDir)
-	return ignored, rulesError(r.rd.op, err)
-}
-
-func (r *restorer) comparePair(s spot, x pair) error {
-	if err := r.rd.ctx.Err(); err != nil {
-		return err
-	}
-	path := joinPath(s.path, x.name)
+func (r *restorer) comparePair(p place, x pair) error {
+	path := joinPath(p.path, x.name)
 	switch {
 	case x.disk == nil:
 		r.noteMissing(path, x.tree)
 		return nil
 	case x.tree == nil:
-		return r.decideExtra(s, x, path)
+		return r.decideExtra(p, x, path)
 	case x.tree.mode == filemode.Submodule:
 		return nil
 	case x.tree.dir != nil && x.disk.info.IsDir():
-		ignored, err := r.isIgnored(s, path, true)
+		ignored, err := r.rd.isIgnored(p, path, true)
 		if err != nil {
 			return err
 		}
-		x.tree.dir, _, err = r.compareSubfolder(s, x, path, x.tree.dir, ignored)
-		return err
-	case x.tree.dir != nil:
-		r.noteRemoval(path, removeFile)
-		r.noteMissing(path, x.tree)
-		return nil
-	case x.disk.info.IsDir():
-		if err := r.checkNoRepo(s.r, path, x, 0); err != nil {
+		return r.rd.visitFolder(p, x, x.tree.dir, ignored, func(in place) (err error) {
+			x.tree.dir, err = r.compareFolder(in)
+			return err
+		})
+	case x.tree.dir == nil && !x.disk.info.IsDir():
+		return r.compareLeaf(p, x, path)
+	}
+	if x.disk.info.IsDir() {
+		if err := r.rd.visitFolder(p, x, nil, true, r.checkNoRepo); err != nil {
 			return err
 		}
-		r.noteRemoval(path, removeAll)
-		r.noteMissing(path, x.tree)
-		return nil
 	}
-	return r.compareLeaf(s, x, path)
+	r.removals = append(r.removals, doomed{path, x.disk.info.IsDir()})
+	r.noteMissing(path, x.tree)
+	return nil
 }
 
 // noteMissing notes that e, with all below it, is to be written.
@@ -292,126 +289,87 @@ func (r *restorer) noteMissing(path string, e *entry) {
 	}
 }
 
-func (r *restorer) noteRemoval(path string, how removeHow) {
-	r.removals = append(r.removals, doomed{path, how})
-}
-
 // decideExtra decides about something that the commit doesn't have.
-func (r *restorer) decideExtra(s spot, x pair, path string) error {
+func (r *restorer) decideExtra(p place, x pair, path string) error {
 	isDir := x.disk.info.IsDir()
-	ignored, err := r.isIgnored(s, path, isDir)
+	ignored, err := r.rd.isIgnored(p, path, isDir)
 	if err != nil {
 		return err
 	}
-	before := s.seen.findEntry(x.name)
+	before := p.seen.findEntry(x.name)
 	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
-	leftOver := strings.HasPrefix(x.name, TempPrefix)
-	if x.name == gitDir || ignored && !tracked && !leftOver {
-		*s.stays = true
-		return nil
-	}
-	if !isDir {
-		r.noteRemoval(path, removeFile)
-		return nil
-	}
-	if leftOver && !tracked {
-		r.noteRemoval(path, removeAll)
-		return nil
-	}
-	_, stays, err := r.compareSubfolder(s, x, path, nil, ignored)
-	if err != nil {
-		return err
+	leftOver := strings.HasPrefix(x.name, TempPrefix) && !tracked
+	stays := x.name == gitDir || ignored && !tracked && !leftOver
+	if isDir && !stays && !leftOver {
+		err = r.rd.visitFolder(p, x, nil, ignored, func(in place) error {
+			_, err := r.compareFolder(in)
+			stays = *in.stays
+			return err
+		})
 	}
 	if stays {
-		*s.stays = true
-		return nil
+		*p.stays = true
+	} else {
+		r.removals = append(r.removals, doomed{path, isDir && leftOver})
 	}
-	r.noteRemoval(path, removeIfEmpty)
-	return nil
-}
-
-func (r *restorer) compareSubfolder(s spot, x pair, path string, target *dir, ignored bool) (d *dir, stays bool, err error) {
-	sub, err := openDir(s.r, r.rd.op, path, x.name, x.disk.info)
-	if err != nil {
-		return nil, false, err
-	}
-	d, err = r.compareFolder(spot{r: sub, path: path, depth: s.depth + 1, target: target, seen: s.seen.findFolder(x.name), rules: s.rules, ignored: ignored, stays: &stays})
-	return d, stays, errors.Join(err, sub.Close())
+	return err
 }
 
 // compareLeaf compares a file or link with what stands in its place.
-func (r *restorer) compareLeaf(s spot, x pair, path string) error {
+func (r *restorer) compareLeaf(p place, x pair, path string) error {
 	e, info := x.tree, x.disk.info
-	switch {
-	case e.mode == filemode.Symlink && info.Mode()&os.ModeSymlink != 0:
-		target, err := s.r.Readlink(x.name)
-		if err != nil {
-			return ioError(r.rd.op, path, err)
-		}
-		if blobID([]byte(target)) == e.id {
-			return nil
-		}
-	case isFile(e.mode) && info.Mode().IsRegular():
-		st := statOf(info)
-		same, err := r.sameFile(s, x, path, st)
-		if err != nil {
+	st, link := statOf(info), info.Mode().Type() == os.ModeSymlink
+	same := false
+	if link == (e.mode == filemode.Symlink) {
+		var err error
+		if same, err = r.sameContent(p, x, path, st); err != nil {
 			return err
 		}
-		if same && sameMode(modeOf(info), e.mode) {
-			return nil
-		}
-		// The mode of a file with other names is theirs too.
-		if same && st.links == 1 {
-			r.chmods = append(r.chmods, write{path, e})
-			return nil
-		}
+	}
+	switch {
+	case !same:
+	case link || sameMode(modeOf(info), e.mode):
+		return nil
+	case st.links == 1: // the mode of a file with other names is theirs too
+		r.chmods = append(r.chmods, write{path, e})
+		return nil
 	}
 	r.writes = append(r.writes, write{path, e})
 	return nil
 }
 
-// sameFile reports whether a file has the content of the entry.
-func (r *restorer) sameFile(s spot, x pair, path string, st stat) (bool, error) {
-	if seen := s.seen.findEntry(x.name); seen.looksLike(st) {
+// sameContent reports whether a file or link has the content of the entry.
+func (r *restorer) sameContent(p place, x pair, path string, st stat) (bool, error) {
+	if seen := p.seen.findEntry(x.name); seen.looksLike(st) {
 		x.tree.stamp = seen.stamp
 		return seen.id == x.tree.id, nil
 	}
-	c, err := s.ahead.takeContent(x.tree)
-	if c == nil && err == nil {
-		var now content
-		now, err = r.rd.readFile(s.r, path, x.name, x.disk.info, mostInMemory)
-		c = &now
-	}
+	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, 0)
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}
-	if err != nil {
-		return false, err
-	}
 	x.tree.stamp = c.stamp.ifSettled(r.clock)
-	return c.id == x.tree.id, nil
+	return c.id == x.tree.id, err
 }
 
 // checkNoRepo refuses to remove a folder that holds a .git.
-func (r *restorer) checkNoRepo(in *os.Root, path string, x pair, depth int) error {
-	if depth > 2*maxDepth {
-		return &Error{Op: r.rd.op, Path: path, Kind: ErrLimit, Detail: "folders lie too deep: remove them"}
-	}
-	sub, err := openDir(in, r.rd.op, path, x.name, x.disk.info)
+func (r *restorer) checkNoRepo(p place) error {
+	found, err := r.rd.listFolder(p.r, p.path)
 	if err != nil {
 		return err
 	}
-	found, err := r.rd.listFolder(sub, path)
 	for i := range found {
 		d := &found[i]
-		if d.name == gitDir && err == nil {
-			err = &Error{Op: r.rd.op, Path: path, Kind: ErrInTheWay, Detail: "the commit has a file there, and the folder holds a git repository: move it away"}
+		if d.name == gitDir {
+			return newError(ErrInTheWay, r.rd.op, p.path, "the commit has a file there, and the folder holds a git repository: move it away")
 		}
-		if d.info.IsDir() && err == nil {
-			err = r.checkNoRepo(sub, joinPath(path, d.name), pair{name: d.name, disk: d}, depth+1)
+		if d.info.IsDir() {
+			if err := r.rd.visitFolder(p, pair{name: d.name, disk: d}, nil, true, r.checkNoRepo); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(err, sub.Close())
+	return nil
 }
 
 // checkCase finds names of one folder that a file system which ignores case
@@ -422,7 +380,7 @@ func checkCase(d *dir, path string) error {
 		e := &d.entries[i]
 		low := strings.ToLower(e.name)
 		if other, ok := seen[low]; ok {
-			return &Error{Op: "restore", Path: joinPath(path, e.name), Kind: ErrCollision, Detail: fmt.Sprintf("the commit also has %q: rename one of them", joinPath(path, other))}
+			return newError(ErrCollision, "restore", joinPath(path, e.name), "the commit also has %q: rename one of them", joinPath(path, other))
 		}
 		seen[low] = e.name
 		if e.dir != nil {

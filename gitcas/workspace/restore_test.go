@@ -31,7 +31,7 @@ func TestRestoreOverTransports(t *testing.T) {
 			second := r.commit(src, first.String())
 
 			dir := t.TempDir()
-			w := open(t, dir, r, Options{})
+			w := open(t, dir, r)
 			for i, c := range []wire.ID{first, second, first, first, second} {
 				restore(t, w, c)
 				if i == 0 {
@@ -45,14 +45,13 @@ func TestRestoreOverTransports(t *testing.T) {
 			restore(t, w, second)
 			equal(t, "second again", contents(t, dir), contents(t, src))
 			put(t, dir, files{"a": "edited", "d/b": "\x00", ".gitignore": "\x00"})
-			w.kept = wire.Objects{}
 			restore(t, w, first)
 			equal(t, "first again", contents(t, dir), someFiles)
 
 			// A folder that nobody knows anything about.
 			fresh := t.TempDir()
 			put(t, fresh, files{"a": "other", "x/z": "4", "stale/deep/er": "s", "x.log": "ignored", "out/o": "ignored", ".git/HEAD": "h"})
-			restore(t, open(t, fresh, r, Options{}), second)
+			restore(t, open(t, fresh, r), second)
 			want := contents(t, src)
 			want["x.log"], want["out/o"] = "ignored", "ignored"
 			equal(t, "fresh", contents(t, fresh), want)
@@ -101,12 +100,12 @@ func TestRestoreCases(t *testing.T) {
 			dir := t.TempDir()
 			commit := commitOf(t, m, c.commit)
 			put(t, dir, c.before)
-			w := open(t, dir, m, Options{})
+			w := open(t, dir, m)
 			restore(t, w, commit)
 			equal(t, "after", contents(t, dir), c.after)
 			w.step = func(op, path string) error { return fmt.Errorf("the second time: %s %s", op, path) }
 			restore(t, w, commit)
-			restore(t, func() *Workspace { n := open(t, dir, m, Options{}); n.step = w.step; return n }(), commit)
+			restore(t, func() *Workspace { n := open(t, dir, m); n.step = w.step; return n }(), commit)
 		})
 	}
 }
@@ -118,11 +117,10 @@ func TestRestoreFollowsWhatWasTracked(t *testing.T) {
 	one := commitOf(t, m, files{".gitignore": "*.log\nn/\n", "x.log": "1", "n/deep/f": "1", "a": "1"})
 	two := commitOf(t, m, files{".gitignore": "*.log\nn/\n", "a": "2"})
 	dir := t.TempDir()
-	w := open(t, dir, m, Options{Cache: filepath.Join(t.TempDir(), "cache")})
+	w := open(t, dir, m)
 	restore(t, w, one)
 	put(t, dir, files{"mine.log": "1", "n/deep/mine": "1"})
-	// Another process, which knows by the cache.
-	restore(t, open(t, dir, m, w.o), two)
+	restore(t, w, two)
 	equal(t, "after", contents(t, dir), files{".gitignore": "*.log\nn/\n", "a": "2", "mine.log": "1", "n/deep/mine": "1"})
 }
 
@@ -136,8 +134,7 @@ func TestRestoreKilled(t *testing.T) {
 	killed := errors.New("killed")
 	for n := 0; ; n++ {
 		dir := t.TempDir()
-		o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
-		w := open(t, dir, m, o)
+		w := open(t, dir, m)
 		restore(t, w, one)
 		left := n
 		w.step = func(string, string) error {
@@ -156,13 +153,8 @@ func TestRestoreKilled(t *testing.T) {
 		if !errors.Is(err, killed) {
 			t.Fatal(err)
 		}
-		switch n % 3 {
-		case 0:
-			w.step = nil
-		case 1:
-			w = open(t, dir, m, o)
-		default:
-			w = open(t, dir, m, Options{})
+		if w.step = func(string, string) error { return nil }; n%2 == 1 {
+			w = open(t, dir, m)
 		}
 		restore(t, w, two)
 		equal(t, fmt.Sprintf("killed after %d", n), contents(t, dir), after)
@@ -180,7 +172,7 @@ func TestRestoreHardLink(t *testing.T) {
 	for _, n := range []string{"a", "b"} {
 		must(t, os.Link(filepath.Join(outside, n), filepath.Join(dir, n)))
 	}
-	restore(t, open(t, dir, m, Options{}), commit)
+	restore(t, open(t, dir, m), commit)
 	equal(t, "inside", contents(t, dir), files{"a": "new", "b*": "same"})
 	equal(t, "outside", contents(t, outside), files{"a": "old", "b": "same"})
 }
@@ -192,7 +184,7 @@ func TestRestoreUnreadable(t *testing.T) {
 	put(t, dir, files{"a": "1", "d/b": "2", "ro/x": "extra"})
 	must(t, os.Chmod(filepath.Join(dir, "a"), 0))
 	must(t, os.Chmod(filepath.Join(dir, "ro"), 0o555))
-	restore(t, open(t, dir, m, Options{}), commit)
+	restore(t, open(t, dir, m), commit)
 	equal(t, "after", contents(t, dir), files{"a": "1", "d/b": "2"})
 }
 
@@ -201,7 +193,7 @@ func TestRestoreRepoInTheWay(t *testing.T) {
 	commit := commitOf(t, m, files{"a": "1"})
 	dir := t.TempDir()
 	put(t, dir, files{"a/deep/.git/HEAD": "x", "z": "1"})
-	err := open(t, dir, m, Options{}).Restore(ctx, commit)
+	err := open(t, dir, m).Restore(ctx, commit)
 	if !errors.Is(err, ErrInTheWay) {
 		t.Fatal(err)
 	}
@@ -211,7 +203,7 @@ func TestRestoreRepoInTheWay(t *testing.T) {
 func TestRestoreRemoteFails(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1"})
-	w := open(t, t.TempDir(), m, Options{})
+	w := open(t, t.TempDir(), m)
 	if err := w.Restore(ctx, wire.NewObject(1, []byte("x")).ID); !errors.Is(err, wire.ErrNotFound) {
 		t.Errorf("unknown commit: %v", err)
 	}
@@ -220,7 +212,7 @@ func TestRestoreRemoteFails(t *testing.T) {
 	if err := w.Restore(gone, commit); !errors.Is(err, context.Canceled) && !errors.Is(err, wire.ErrUnreachable) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none"), m, Options{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none"), m); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no folder: %v", err)
 	}
 }
@@ -256,13 +248,13 @@ func TestRestoreInPieces(t *testing.T) {
 	commit := commitOf(t, m, want)
 	dir := t.TempDir()
 	n := &narrow{Memory: m, most: 4}
-	restore(t, open(t, dir, n, Options{}), commit)
+	restore(t, open(t, dir, n), commit)
 	equal(t, "restored", contents(t, dir), want)
 	if n.fetches > 20 {
 		t.Errorf("%d fetches", n.fetches)
 	}
 	n.most = 0
-	if err := open(t, t.TempDir(), n, Options{}).Restore(ctx, commit); !errors.Is(err, wire.ErrUnreadable) {
+	if err := open(t, t.TempDir(), n).Restore(ctx, commit); !errors.Is(err, wire.ErrUnreadable) {
 		t.Error(err)
 	}
 }
@@ -274,11 +266,11 @@ func TestRestoreAsksLittle(t *testing.T) {
 	two := commitOf(t, m, files{"a": "3", "d/b": "2", "l": "-> a", ".gitignore": "x"})
 	n := &narrow{Memory: m, most: 1000}
 	dir := t.TempDir()
-	w := open(t, dir, n, Options{})
+	w := open(t, dir, n)
 	for i, c := range []struct {
 		commit wire.ID
 		most   int
-	}{{one, 1}, {one, 0}, {two, 2}, {one, 0}} {
+	}{{one, 1}, {one, 0}, {two, 2}, {one, 1}} {
 		n.fetches = 0
 		restore(t, w, c.commit)
 		if n.fetches > c.most {
@@ -289,7 +281,7 @@ func TestRestoreAsksLittle(t *testing.T) {
 	if s := snapshot(t, w, one); !s.Unchanged || n.fetches > 0 {
 		t.Errorf("%d fetches for a snapshot", n.fetches)
 	}
-	restore(t, open(t, dir, n, Options{}), one)
+	restore(t, open(t, dir, n), one)
 	if n.fetches > 1 {
 		t.Errorf("%d fetches to find that nothing differs", n.fetches)
 	}
@@ -302,17 +294,16 @@ func TestRestoreFromAnOldServer(t *testing.T) {
 	two := commitOf(t, m, files{"a": "1", "d/b": "4", "e/c": "3"})
 	n := &narrow{Memory: m, most: 1000, commitsOnly: true}
 	dir := t.TempDir()
-	w := open(t, dir, n, Options{})
+	w := open(t, dir, n)
 	for _, c := range []struct {
 		commit wire.ID
 		want   files
 	}{{one, files{"a": "1", "d/b": "2", "e/c": "3"}}, {two, files{"a": "1", "d/b": "4", "e/c": "3"}}, {one, files{"a": "1", "d/b": "2", "e/c": "3"}}} {
 		put(t, dir, files{"e/c": "edited"})
-		w.kept = wire.Objects{}
 		restore(t, w, c.commit)
 		equal(t, "restored", contents(t, dir), c.want)
 	}
-	// The server leaves out trees of the history that it takes us to have.
+	// A commit whose parent's tree is remembered, and one whose isn't.
 	three := rawCommitOn(t, m, treeOfFiles(t, m, files{"e/c": "3", "n": "1"}), two)
 	four := rawCommitOn(t, m, treeOfFiles(t, m, files{"a": "1", "d/b": "4"}), three)
 	restore(t, w, three)

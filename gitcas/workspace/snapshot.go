@@ -16,12 +16,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// Identity is who a commit is by.
-type Identity struct {
-	Name  string
-	Email string
-}
-
 // SnapshotRequest says what commit to make.
 type SnapshotRequest struct {
 	// Parents of the commit. The folder is compared with the first one's tree:
@@ -30,13 +24,11 @@ type SnapshotRequest struct {
 	Parents []wire.ID
 	// Message of the commit, verbatim.
 	Message string
-	// When is the commit's time; zero means now.
+	// When is the commit's time.
 	When time.Time
 	// Without are the paths of files that are left as the first parent has them,
 	// whatever is in the folder.
 	Without []string
-	// Author is also the committer. Empty fields become uwf's own.
-	Author Identity
 }
 
 // Kind of a change.
@@ -63,6 +55,24 @@ type Change struct {
 	Size    int64             // bytes of the new content; 0 for a deleted file
 }
 
+// newChange is how a file differs in two versions of a tree; ok is false where neither has
+// a file there.
+func newChange(path string, was, is *entry) (c Change, ok bool) {
+	c.Path, c.Kind = path, Modified
+	was, is = was.asFile(), is.asFile()
+	if was != nil {
+		c.Old, c.OldMode, c.Blob = was.id, was.mode, was.id
+	} else {
+		c.Kind = Added
+	}
+	if is != nil {
+		c.Blob, c.Mode, c.Size = is.id, is.mode, is.size
+	} else {
+		c.Kind = Deleted
+	}
+	return c, was != nil || is != nil
+}
+
 // Skipped is something in the folder that was left out though nothing ignores it.
 type Skipped struct {
 	Path string
@@ -87,6 +97,11 @@ type Snapshot struct {
 	Unchanged bool
 }
 
+// sortChanges sorts them by path. A tree has its names in another order than a list of paths.
+func (s *Snapshot) sortChanges() {
+	slices.SortFunc(s.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+}
+
 // Snapshot makes a commit of what is in the folder: regular files with their
 // executable bit and symlinks that stay inside, but for what .gitignore files
 // ignore. Folders named .git are never looked into; files of a repository inside
@@ -95,7 +110,7 @@ type Snapshot struct {
 // Skipped.
 //
 // A file, or all new content together, over the limits is ErrLimit and names the
-// file; so is a commit with too many files.
+// file; a commit with too many files is, too, and names their folder.
 func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,50 +126,44 @@ func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot
 	if err != nil {
 		return Snapshot{}, err
 	}
-	out := Snapshot{Tree: tree.id, Changes: s.changes, Skipped: s.skipped, MoreSkipped: s.more}
-	if len(s.changes) == 0 && len(req.Parents) < 2 {
-		out.Unchanged, out.Tree = true, base.id
+	out := Snapshot{Tree: tree.id, Objects: s.made.list, Skipped: s.skipped, MoreSkipped: s.more}
+	err = compareTrees("", base, tree, func(path string, was, is *entry) error {
+		if c, ok := newChange(path, was, is); ok {
+			out.Changes = append(out.Changes, c)
+		}
+		return ctx.Err()
+	})
+	out.sortChanges()
+	switch {
+	case err != nil:
+	case len(out.Changes) > 0 || len(req.Parents) > 1:
+		err = out.AddCommit(req)
+	default:
+		out.Unchanged, out.Tree, out.Objects = true, base.id, nil
 		if len(req.Parents) == 1 {
 			out.Commit = req.Parents[0]
 		}
-	} else {
-		if req.When.IsZero() {
-			req.When = w.o.Now()
-		}
-		commit, err := commitObject(req, tree.id)
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
-		}
-		out.Commit = commit.ID
-		s.addObject(commit, nil)
-		out.Objects = s.objects
+	}
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
 	}
 	w.seen = tree
-	// A parent with empty folders, which no folder shows, keeps its own tree.
-	if tree.id == out.Tree {
+	if tree.id == out.Tree && !out.Commit.IsZero() { // a parent with empty folders, which no folder shows, keeps its own
 		w.rememberTree(out.Commit, tree)
-		w.saveCache(out.Commit)
-	} else {
-		w.saveCache(wire.ZeroID)
 	}
 	return out, nil
 }
 
-func commitObject(req SnapshotRequest, tree wire.ID) (wire.Object, error) {
-	who := gitobj.Signature{Name: req.Author.Name, Email: req.Author.Email, When: req.When}
-	if who.Name == "" {
-		who.Name = "uwf"
-	}
-	if who.Email == "" {
-		who.Email = "uwf@localhost"
-	}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{
-		Tree: tree, Parents: req.Parents, Author: who, Committer: who, Message: req.Message,
-	})
+// AddCommit gives a snapshot its commit: the same request gives the same one.
+func (s *Snapshot) AddCommit(req SnapshotRequest) error {
+	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: req.When}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: s.Tree, Parents: req.Parents, Author: who, Committer: who, Message: req.Message})
 	if err != nil {
-		return wire.Object{}, err
+		return err
 	}
-	return wire.NewObject(plumbing.CommitObject, data), nil
+	o := wire.NewObject(plumbing.CommitObject, data)
+	s.Commit, s.Objects = o.ID, append(s.Objects, wire.PackObject{Object: o})
+	return nil
 }
 
 // scanAgainst compares the folder with a tree.
@@ -164,18 +173,17 @@ func (w *Workspace) scanAgainst(ctx context.Context, base *dir, without []string
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
 	s := &scanner{
-		w: w, base: base, without: make(map[string]bool, len(without)),
-		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.o.MaxFiles},
-		sent: make(map[wire.ID]bool), targets: make(map[wire.ID]string),
+		most: w.most, base: base, without: make(map[string]bool, len(without)),
+		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: maxDepth},
+		made: newObjects{had: make(map[wire.ID]bool)}, targets: make(map[wire.ID]string),
 	}
 	for _, path := range without {
 		s.without[path] = true
 	}
-	tree, err := s.scanTop(root)
+	tree, err := s.scanTop(root, w.seen)
 	if err = errors.Join(err, root.Close()); err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(s.changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
 	return s, tree, nil
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -44,7 +43,7 @@ func TestSnapshotOverTransports(t *testing.T) {
 			put(t, src, someFiles)
 			first := r.commit(src)
 			dir := t.TempDir()
-			w := open(t, dir, r, Options{})
+			w := open(t, dir, r)
 			restore(t, w, first)
 			if s := snapshot(t, w, first); !s.Unchanged || s.Commit != first || len(s.Objects) != 0 {
 				t.Fatalf("nothing was changed: %+v", s)
@@ -76,10 +75,10 @@ func TestSnapshotOverTransports(t *testing.T) {
 
 			// Another process with another folder, and with the same one.
 			other := t.TempDir()
-			restore(t, open(t, other, r, Options{}), next.Commit)
+			restore(t, open(t, other, r), next.Commit)
 			want["a"] = "again"
 			equal(t, "other", contents(t, other), want)
-			if s := snapshot(t, open(t, dir, r, Options{}), next.Commit); !s.Unchanged {
+			if s := snapshot(t, open(t, dir, r), next.Commit); !s.Unchanged {
 				t.Errorf("changes %s", changes(s))
 			}
 			r.git("fsck", "--strict", "--no-dangling")
@@ -89,15 +88,15 @@ func TestSnapshotOverTransports(t *testing.T) {
 
 func TestSnapshotWithoutParent(t *testing.T) {
 	dir := t.TempDir()
-	w := open(t, dir, nil, Options{Now: func() time.Time { return when }})
+	w := open(t, dir, nil)
 	if s := snapshot(t, w); !s.Unchanged || !s.Commit.IsZero() || s.Tree != wire.EmptyTree {
 		t.Errorf("empty folder: %+v", s)
 	}
 	put(t, dir, files{"a": "1", "e/": ""})
-	s, err := w.Snapshot(ctx, SnapshotRequest{Message: "m", Author: Identity{"N", "n@x"}})
+	s, err := w.Snapshot(ctx, SnapshotRequest{Message: "m", When: when})
 	must(t, err)
 	c, err := gitobj.DecodeCommit(s.Objects[len(s.Objects)-1].Data)
-	if err != nil || len(c.Parents) != 0 || c.Author.Name != "N" || !c.Author.When.Equal(when) || s.Unchanged {
+	if err != nil || len(c.Parents) != 0 || c.Author.Name != "uwf" || !c.Author.When.Equal(when) || s.Unchanged {
 		t.Errorf("%+v %v", c, err)
 	}
 	if _, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{wire.EmptyTree}}); err == nil {
@@ -145,9 +144,9 @@ func TestSnapshotCases(t *testing.T) {
 			m := wiretest.NewMemory(wiretest.MemoryOptions{})
 			dir := t.TempDir()
 			parent := commitOf(t, m, c.base)
-			restore(t, open(t, dir, m, Options{}), parent)
+			restore(t, open(t, dir, m), parent)
 			put(t, dir, c.now)
-			s := snapshot(t, open(t, dir, m, Options{}), parent)
+			s := snapshot(t, open(t, dir, m), parent)
 			if changes(s) != c.changes {
 				t.Errorf("changes %s\nwant    %s", changes(s), c.changes)
 			}
@@ -167,8 +166,8 @@ func TestSnapshotCases(t *testing.T) {
 				}
 			}
 			again := t.TempDir()
-			restore(t, open(t, again, m, Options{}), s.Commit)
-			if s2 := snapshot(t, open(t, again, m, Options{}), s.Commit); !s2.Unchanged {
+			restore(t, open(t, again, m), s.Commit)
+			if s2 := snapshot(t, open(t, again, m), s.Commit); !s2.Unchanged {
 				t.Errorf("restored and changed: %s", changes(s2))
 			}
 		})
@@ -180,21 +179,21 @@ func TestSnapshotLimits(t *testing.T) {
 	parent := commitOf(t, m, files{"big": strings.Repeat("x", 5000), "k": "1"})
 	for name, c := range map[string]struct {
 		now  files
-		o    Options
+		o    limits
 		path string
 	}{
-		"new file":       {files{"d/huge": strings.Repeat("y", 1001)}, Options{MaxFile: 1000}, "d/huge"},
-		"changed file":   {files{"k": strings.Repeat("y", 1001)}, Options{MaxFile: 1000}, "k"},
-		"big, changed":   {files{"big": strings.Repeat("y", 5000)}, Options{MaxFile: 1000}, "big"},
-		"big, unchanged": {files{"k": "2"}, Options{MaxFile: 1000}, ""},
-		"big, ignored":   {files{".gitignore": "huge", "huge": strings.Repeat("y", 5000)}, Options{MaxFile: 1000}, ""},
-		"in all":         {files{"x1": strings.Repeat("1", 900), "x2": strings.Repeat("2", 900)}, Options{MaxTotal: 1000}, "x2"},
-		"the same twice": {files{"x1": strings.Repeat("1", 900), "x2": strings.Repeat("1", 900)}, Options{MaxTotal: 1000}, ""},
-		"files":          {files{"x1": "1", "x2": "2", "x3": "3"}, Options{MaxFiles: 4}, "x3"},
+		"new file":       {files{"d/huge": strings.Repeat("y", 1001)}, limits{file: 1000}, "d/huge"},
+		"changed file":   {files{"k": strings.Repeat("y", 1001)}, limits{file: 1000}, "k"},
+		"big, changed":   {files{"big": strings.Repeat("y", 5000)}, limits{file: 1000}, "big"},
+		"big, unchanged": {files{"k": "2"}, limits{file: 1000}, ""},
+		"big, ignored":   {files{".gitignore": "huge", "huge": strings.Repeat("y", 5000)}, limits{file: 1000}, ""},
+		"in all":         {files{"x1": strings.Repeat("1", 900), "x2": strings.Repeat("2", 900)}, limits{total: 1000}, "x2"},
+		"the same twice": {files{"x1": strings.Repeat("1", 900), "x2": strings.Repeat("1", 900)}, limits{total: 1000}, ""},
+		"files":          {files{"x1": "1", "x2": "2", "x3": "3"}, limits{files: 4}, "."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			restore(t, open(t, dir, m, Options{}), parent)
+			restore(t, open(t, dir, m), parent)
 			put(t, dir, c.now)
 			_, err := open(t, dir, m, c.o).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when})
 			if c.path == "" {
@@ -210,7 +209,7 @@ func TestSnapshotLimits(t *testing.T) {
 	t.Run("depth", func(t *testing.T) {
 		dir := t.TempDir()
 		must(t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", maxDepth+2)), 0o755))
-		if _, err := open(t, dir, m, Options{}).Snapshot(ctx, SnapshotRequest{}); !errors.Is(err, ErrLimit) {
+		if _, err := open(t, dir, m).Snapshot(ctx, SnapshotRequest{}); !errors.Is(err, ErrLimit) {
 			t.Error(err)
 		}
 	})
@@ -219,7 +218,7 @@ func TestSnapshotLimits(t *testing.T) {
 		put(t, dir, files{"a": "1"})
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := open(t, dir, m, Options{}).Snapshot(gone, SnapshotRequest{}); !errors.Is(err, context.Canceled) {
+		if _, err := open(t, dir, m).Snapshot(gone, SnapshotRequest{}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -234,7 +233,7 @@ func TestSnapshotLinkThroughLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			parent := commitOf(t, m, c.base)
-			w := open(t, dir, m, Options{})
+			w := open(t, dir, m)
 			restore(t, w, parent)
 			put(t, dir, c.now)
 			var e *Error
@@ -242,6 +241,25 @@ func TestSnapshotLinkThroughLink(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestSnapshotLinkWithoutItsWay: a link that stayed inside by way of another one may lead
+// out when that one is gone.
+func TestSnapshotLinkWithoutItsWay(t *testing.T) {
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
+	parent := commitOf(t, m, files{"l": "-> s/../../y", "s": "-> e/f/g", "e/f/g/h": "1", "k": "1"})
+	dir := t.TempDir()
+	w := open(t, dir, m)
+	restore(t, w, parent)
+	put(t, dir, files{"k": "2"})
+	if s := snapshot(t, w, parent); changes(s) != "modified k;" {
+		t.Error(changes(s))
+	}
+	put(t, dir, files{"s": "\x00", "s/h": "1"})
+	var e *Error
+	if _, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when}); !errors.As(err, &e) || e.Path != "l" || !errors.Is(err, ErrLink) {
+		t.Error(err)
 	}
 }
 
@@ -256,7 +274,7 @@ func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
 	tree := rawTree(m, raw("f", node{filemode.Deprecated, f.id}), raw("m", sub), raw("n", inner), raw("o", padded))
 	parent := rawCommit(t, m, tree.id)
 	dir := t.TempDir()
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	restore(t, w, parent)
 	equal(t, "restored", contents(t, dir), files{"f": "x", "o/q": "x"})
 	if s := snapshot(t, w, parent); !s.Unchanged {
@@ -276,10 +294,9 @@ func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
 		t.Error(changes(s))
 	}
 	push(t, m, s, "y", wire.ZeroID)
-	l := newLoader(m, nil, 100)
-	d, err := l.commitTree(ctx, s.Commit, blobNone, nil)
+	d, err := newLoader(m, wire.Objects{}, 100).fetchTree(ctx, s.Commit, blobNone)
 	must(t, err)
-	if e := lookUp(d, []string{"o", "p", "m"}); e == nil || e.mode != filemode.Submodule {
+	if e := d.findPath("o/p/m"); e == nil || e.mode != filemode.Submodule {
 		t.Error("a submodule was lost")
 	}
 	if e := d.findEntry("f"); e.mode != filemode.Regular {
@@ -295,7 +312,7 @@ func TestSnapshotWithout(t *testing.T) {
 	put(t, src, files{"a": "1", "d/b": "2", "d/gone": "3", "f/x": "4"})
 	first := r.commit(src)
 	dir := t.TempDir()
-	w := open(t, dir, r, Options{})
+	w := open(t, dir, r)
 	restore(t, w, first)
 	put(t, dir, files{"a": "changed", "d/b": "changed", "d/new*": "n", "d/gone": "\x00", "only/in": "n", "f": "\x00"})
 	put(t, dir, files{"f": "a file now"})
@@ -323,7 +340,7 @@ func TestSnapshotDeltaBases(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	parent := commitOf(t, m, files{"d/a": strings.Repeat("line\n", 100), "d/b": "1"})
 	dir := t.TempDir()
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	restore(t, w, parent)
 	put(t, dir, files{"d/a": strings.Repeat("line\n", 101)})
 	s := snapshot(t, w, parent)
@@ -336,7 +353,7 @@ func TestSnapshotDeltaBases(t *testing.T) {
 			with++
 		}
 	}
-	if with != 3 || len(s.Objects) != 4 {
+	if with != 2 || len(s.Objects) != 4 {
 		t.Errorf("%d of %d objects have a base", with, len(s.Objects))
 	}
 }

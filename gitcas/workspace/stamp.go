@@ -5,7 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 )
+
+// openFlags keep the opening of a FIFO that took a file's place from waiting.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
 
 // stamp is what the system tells of a file without reading it. Two equal stamps
 // of one path mean equal content, if the first was taken when the file system's
@@ -29,6 +33,28 @@ func (s stamp) ifSettled(clock int64) stamp {
 	return stamp{}
 }
 
+// stat is what is used of a system's file status.
+type stat struct {
+	stamp stamp
+	links uint64 // hard links
+	owner uint32
+	group uint32
+}
+
+// statOf takes what Lstat says on Linux and macOS.
+func statOf(info fs.FileInfo) stat {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stat{links: 1}
+	}
+	return stat{
+		stamp: stamp{size: s.Size, mtime: info.ModTime().UnixNano(), ctime: changedAt(s), ino: s.Ino, mode: uint32(s.Mode)}, //nolint:unconvert // 16 bits on macOS
+		links: uint64(s.Nlink),                                                                                              //nolint:unconvert // 32 or 16 bits on some systems
+		owner: s.Uid,
+		group: s.Gid,
+	}
+}
+
 // fsClock reads the clock of the file system at root by making a file. It also
 // reports whether that file system ignores case.
 func fsClock(root *os.Root) (clock int64, foldsCase bool, err error) {
@@ -47,13 +73,4 @@ func fsClock(root *os.Root) (clock int64, foldsCase bool, err error) {
 		foldsCase = foldErr == nil
 	}
 	return clock, foldsCase, errors.Join(err, f.Close(), root.Remove(name))
-}
-
-// stat is what is used of a system's file status.
-type stat struct {
-	stamp stamp
-	links uint64 // hard links
-	owner uint32
-	group uint32
-	dev   uint64
 }

@@ -1,9 +1,9 @@
 package workspace
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,19 +14,61 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-const blobNone = "blob:none"
-
 // entry is one line of a tree.
 type entry struct {
 	name  string
 	mode  filemode.FileMode
 	id    wire.ID
+	size  int64 // of a file whose content is at hand; else 0
 	stamp stamp // what the file looked like when its content had this id
 	dir   *dir  // the content, when it is a folder
 }
 
 // looksLike reports whether a file still looks as it did when its content was read.
 func (e *entry) looksLike(st stat) bool { return e != nil && e.stamp.isKnown() && e.stamp == st.stamp }
+
+// asFolder is what is in an entry that is a folder; nil: there is none.
+func (e *entry) asFolder() *dir {
+	if e == nil {
+		return nil
+	}
+	return e.dir
+}
+
+// asFile is an entry that is no folder; nil where it is one.
+func (e *entry) asFile() *entry {
+	if e == nil || e.mode == filemode.Dir {
+		return nil
+	}
+	return e
+}
+
+func sameEntry(a, b *entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.mode == b.mode && a.id == b.id
+}
+
+func isFile(m filemode.FileMode) bool {
+	return m == filemode.Regular || m == filemode.Executable || m == filemode.Deprecated
+}
+
+func blobID(data []byte) wire.ID { return plumbing.ComputeHash(plumbing.BlobObject, data) }
+
+// joinPath puts a name behind a folder's path; the top folder's path is empty.
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "/" + name
+}
+
+// splitPath divides a path into its folder and its last part.
+func splitPath(path string) (folder, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
 
 // dir is a git tree with everything below it. It is not changed once it is
 // complete, so several places may share one.
@@ -37,6 +79,27 @@ type dir struct {
 	folders int     // folders below
 	depth   int     // folders on the longest way down, this one included
 	longest int     // bytes of the longest path below
+}
+
+// emptyDir is the tree without entries.
+func emptyDir() *dir { return &dir{id: wire.EmptyTree, depth: 1} }
+
+// cloneDir copies a dir, not what is below it, without stamps.
+func cloneDir(d *dir) *dir {
+	c := *d
+	c.entries = slices.Clone(d.entries)
+	for i := range c.entries {
+		c.entries[i].stamp = stamp{}
+	}
+	return &c
+}
+
+// entryOf is the entry of a folder; nil where there is none.
+func entryOf(name string, d *dir) *entry {
+	if d == nil {
+		return nil
+	}
+	return &entry{name: name, mode: filemode.Dir, id: d.id, dir: d}
 }
 
 // findEntry returns the entry of that name, or nil. A nil dir has none.
@@ -52,12 +115,7 @@ func (d *dir) findEntry(name string) *entry {
 }
 
 // findFolder returns the folder of that name, or nil.
-func (d *dir) findFolder(name string) *dir {
-	if e := d.findEntry(name); e != nil {
-		return e.dir
-	}
-	return nil
-}
+func (d *dir) findFolder(name string) *dir { return d.findEntry(name).asFolder() }
 
 // allEntries returns the entries; a nil dir has none.
 func (d *dir) allEntries() []entry {
@@ -65,6 +123,33 @@ func (d *dir) allEntries() []entry {
 		return nil
 	}
 	return d.entries
+}
+
+// allFiles yields the paths and entries of all that is no folder, at and below the top one.
+func (d *dir) allFiles() iter.Seq2[string, *entry] {
+	return func(yield func(string, *entry) bool) { d.yieldFiles("", yield) }
+}
+
+func (d *dir) yieldFiles(path string, yield func(string, *entry) bool) bool {
+	for i := range d.entries {
+		e := &d.entries[i]
+		at := joinPath(path, e.name)
+		if e.dir == nil && !yield(at, e) || e.dir != nil && !e.dir.yieldFiles(at, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// listContents lists the ids of all that the tree's files and links hold.
+func (d *dir) listContents() map[wire.ID]bool {
+	ids := make(map[wire.ID]bool, d.files)
+	for _, e := range d.allFiles() {
+		if e.mode != filemode.Submodule {
+			ids[e.id] = true
+		}
+	}
+	return ids
 }
 
 // measureTree sets what is computed from the entries.
@@ -85,6 +170,20 @@ func (d *dir) measureTree() {
 	}
 }
 
+// checkSize refuses trees that are too large. Counting on the way up finds a
+// small pack that unfolds to billions of files before it is unfolded.
+func (d *dir) checkSize(op, path string, maxFiles int) error {
+	for _, c := range []struct {
+		is, most int
+		what     string
+	}{{d.files, maxFiles, "files"}, {d.folders, maxFiles, "folders"}, {d.depth, maxDepth, "levels of folders"}, {d.longest, maxPath, "bytes in a path"}} {
+		if c.is > c.most {
+			return newError(ErrLimit, op, path, "more than %d %s: remove what is not needed, or add it to .gitignore", c.most, c.what)
+		}
+	}
+	return nil
+}
+
 // treeObject is the git tree with these entries.
 func treeObject(entries []entry) (wire.Object, error) {
 	list := make([]gitobj.Entry, len(entries))
@@ -99,215 +198,79 @@ func treeObject(entries []entry) (wire.Object, error) {
 	return wire.NewObject(plumbing.TreeObject, data), nil
 }
 
-// emptyDir is the tree without entries.
-func emptyDir() *dir { return &dir{id: wire.EmptyTree, depth: 1} }
-
-// loader reads trees: from objects at hand, from trees read before, and what is
-// still missing from the remote.
-type loader struct {
-	remote   wire.Remote
-	objects  wire.Objects
-	dirs     map[wire.ID]*dir
-	maxFiles int
-	missing  []wire.ID        // trees to fetch, found by one pass of build
-	partial  map[wire.ID]bool // trees with something missing below, by the same
+// newObjects are objects that have to be pushed.
+type newObjects struct {
+	list []wire.PackObject
+	had  map[wire.ID]bool // those in the list, and others that the remote has
 }
 
-func newLoader(remote wire.Remote, objects wire.Objects, maxFiles int) *loader {
-	all := make(wire.Objects, len(objects))
-	for id, o := range objects {
-		all[id] = o
-	}
-	return &loader{remote: remote, objects: all, dirs: make(map[wire.ID]*dir), maxFiles: maxFiles}
-}
-
-// addKnown makes the folders of a tree known by their ids.
-func (l *loader) addKnown(d *dir) {
-	if d == nil || l.dirs[d.id] != nil {
-		return
-	}
-	l.dirs[d.id] = d
-	for i := range d.entries {
-		l.addKnown(d.entries[i].dir)
+func (n *newObjects) addObject(o wire.Object, base *wire.Object) {
+	if !n.had[o.ID] {
+		n.had[o.ID] = true
+		n.list = append(n.list, wire.PackObject{Object: o, Base: base})
 	}
 }
 
-func (l *loader) fetchObjects(ctx context.Context, wants []wire.ID, depth int, filter string, haves []wire.ID) error {
-	if l.remote == nil {
-		return &Error{Op: "fetch", Path: wants[0].String(), Kind: ErrUnreadable, Detail: "the workspace has no remote to fetch from"}
+// addTree completes a folder whose entries are known: it gives it its id and adds its
+// object, as a delta against base, which the remote has. Without entries it is nil.
+func (n *newObjects) addTree(d, base *dir) (*dir, error) {
+	if len(d.entries) == 0 {
+		return nil, nil
 	}
-	objs, err := l.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: depth, Filter: filter, Haves: haves})
-	if err != nil {
-		return err
-	}
-	for id, o := range objs {
-		l.objects[id] = o
-	}
-	return nil
-}
-
-// searchDepth is how many commits a server looks back for one that we have. It
-// leaves out what such a commit holds only if it comes upon it that way.
-const searchDepth = 20
-
-// fetchCommit fetches a commit and its tree, without what the haves hold.
-func (l *loader) fetchCommit(ctx context.Context, commit wire.ID, filter string, haves []wire.ID) error {
-	depth := 1
-	if len(haves) > 0 {
-		depth = searchDepth
-	}
-	if err := l.fetchObjects(ctx, []wire.ID{commit}, depth, filter, haves); err != nil {
-		return err
-	}
-	if _, ok := l.objects[commit]; ok || len(haves) == 0 {
-		return nil
-	}
-	// It is an ancestor of what we have, and a server takes it for granted that
-	// we have it too.
-	return l.fetchObjects(ctx, []wire.ID{commit}, 1, filter, nil)
-}
-
-// fetchWhole fetches a commit with all its trees and blobs, whatever is known.
-// That is for servers that give no single object: then all they are asked for is
-// a commit.
-func (l *loader) fetchWhole(ctx context.Context, commit wire.ID) error {
-	return l.fetchObjects(ctx, []wire.ID{commit}, 1, "", nil)
-}
-
-// commitTree reads the tree of a commit, which is fetched as fetchCommit does.
-func (l *loader) commitTree(ctx context.Context, commit wire.ID, filter string, haves []wire.ID) (*dir, error) {
-	if err := l.fetchCommit(ctx, commit, filter, haves); err != nil {
-		return nil, err
-	}
-	t, err := l.fetchedTree(ctx, commit)
-	if errors.Is(err, wire.ErrNotFound) {
-		if err := l.fetchWhole(ctx, commit); err != nil {
-			return nil, err
-		}
-		t, err = l.fetchedTree(ctx, commit)
-	}
-	return t, err
-}
-
-// fetchedTree reads the tree of a commit that is among the objects.
-func (l *loader) fetchedTree(ctx context.Context, commit wire.ID) (*dir, error) {
-	o, ok := l.objects[commit]
-	if !ok || o.Type != plumbing.CommitObject {
-		return nil, &Error{Op: "read", Path: commit.String(), Kind: ErrDamaged, Detail: "the remote sent no such commit"}
-	}
-	c, err := gitobj.DecodeCommit(o.Data)
-	if err != nil {
-		return nil, &Error{Op: "read", Path: commit.String(), Kind: ErrDamaged, Err: err}
-	}
-	return l.readTree(ctx, c.Tree)
-}
-
-// readTree reads a tree with all trees below it, and fetches those that are missing,
-// one level of missing ones at a time.
-func (l *loader) readTree(ctx context.Context, id wire.ID) (*dir, error) {
-	for range maxDepth + 1 {
-		l.missing, l.partial = nil, make(map[wire.ID]bool)
-		d, err := l.buildDir(id, 0)
-		if err != nil || len(l.missing) == 0 {
-			return d, err
-		}
-		wants := l.missing
-		if err := l.fetchObjects(ctx, wants, 0, blobNone, nil); err != nil {
-			return nil, err
-		}
-		for _, m := range wants {
-			if _, ok := l.objects[m]; !ok {
-				return nil, &Error{Op: "read", Path: m.String(), Kind: ErrDamaged, Detail: "the remote sent no such tree"}
-			}
-		}
-	}
-	return nil, &Error{Op: "read", Path: id.String(), Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels", maxDepth)}
-}
-
-// buildDir makes the dir of a tree. When a tree is not at hand it is noted as
-// missing, and the result is nil.
-func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
-	if d := l.dirs[id]; d != nil || l.partial[id] {
+	d.measureTree()
+	same := func(a, b entry) bool { return a.name == b.name && sameEntry(&a, &b) }
+	if base != nil && slices.EqualFunc(d.entries, base.entries, same) {
+		d.id = base.id
 		return d, nil
 	}
-	if id == wire.EmptyTree {
-		return emptyDir(), nil
-	}
-	if depth > maxDepth {
-		return nil, &Error{Op: "read", Path: id.String(), Kind: ErrLimit, Detail: fmt.Sprintf("folders lie deeper than %d levels", maxDepth)}
-	}
-	o, ok := l.objects[id]
-	if !ok {
-		l.missing = append(l.missing, id)
-		l.partial[id] = true
-		return nil, nil
-	}
-	list, err := l.decodeTree(o)
+	o, err := treeObject(d.entries)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a tree: %w", err)
 	}
-	d := &dir{id: id, entries: make([]entry, len(list))}
-	for i, e := range list {
-		d.entries[i] = entry{name: e.Name, mode: e.Mode, id: e.ID}
-		if !e.IsDir() {
-			continue
+	d.id = o.ID
+	var old *wire.Object
+	if len(base.allEntries()) > 0 {
+		// An old program may have written base in a form that is not ours.
+		if b, err := treeObject(base.entries); err == nil && b.ID == base.id {
+			old = &b
 		}
-		sub, err := l.buildDir(e.ID, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if sub == nil {
-			l.partial[id] = true
-		}
-		d.entries[i].dir = sub
 	}
-	if l.partial[id] {
-		return nil, nil
-	}
-	// Git's order puts "a.b" before the folder "a"; look-ups go by name.
-	slices.SortFunc(d.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	d.measureTree()
-	if err := l.checkSize(d); err != nil {
-		return nil, err
-	}
-	l.dirs[id] = d
+	n.addObject(o, old)
 	return d, nil
 }
 
-func (l *loader) decodeTree(o wire.Object) ([]gitobj.Entry, error) {
-	// An entry has 28 bytes and more: no memory for trees that are too large
-	// anyway.
-	const long = 300
-	if o.Type != plumbing.TreeObject {
-		return nil, &Error{Op: "read", Path: o.ID.String(), Kind: ErrDamaged, Detail: "a tree was expected"}
+// allNames are the names in any of several versions of a folder, sorted.
+func allNames(versions ...*dir) []string {
+	names := map[string]bool{}
+	for _, d := range versions {
+		for _, e := range d.allEntries() {
+			names[e.name] = true
+		}
 	}
-	if len(o.Data)/long > l.maxFiles {
-		return nil, l.tooMany(o.ID)
-	}
-	list, err := gitobj.DecodeTree(o.Data)
-	if err != nil {
-		return nil, &Error{Op: "read", Path: o.ID.String(), Kind: ErrDamaged, Err: err}
-	}
-	return list, nil
+	return slices.Sorted(maps.Keys(names))
 }
 
-func (l *loader) tooMany(id wire.ID) error {
-	return &Error{Op: "read", Path: id.String(), Kind: ErrLimit, Detail: fmt.Sprintf("more than %d files or folders: raise the limit if the repository is that large", l.maxFiles)}
+func sameDir(a, b *dir) bool {
+	return a == b || a != nil && b != nil && a.id == b.id
 }
 
-// checkSize refuses trees that are too large. Counting on the way up finds a
-// small pack that unfolds to billions of files before it is unfolded.
-func (l *loader) checkSize(d *dir) error {
-	var what string
-	switch {
-	case d.files > l.maxFiles || d.folders > l.maxFiles:
-		return l.tooMany(d.id)
-	case d.depth > maxDepth:
-		what = fmt.Sprintf("folders lie deeper than %d levels", maxDepth)
-	case d.longest > maxPath:
-		what = fmt.Sprintf("a path is longer than %d bytes", maxPath)
-	default:
+// compareTrees visits what differs in two versions of a folder, folders before what is in
+// them; nil stands for what one version doesn't have.
+func compareTrees(path string, was, is *dir, visit func(path string, was, is *entry) error) error {
+	if sameDir(was, is) {
 		return nil
 	}
-	return &Error{Op: "read", Path: d.id.String(), Kind: ErrLimit, Detail: what}
+	for _, name := range allNames(was, is) {
+		at, w, i := joinPath(path, name), was.findEntry(name), is.findEntry(name)
+		if sameEntry(w, i) {
+			continue
+		}
+		if err := visit(at, w, i); err != nil {
+			return err
+		}
+		if err := compareTrees(at, w.asFolder(), i.asFolder(), visit); err != nil {
+			return err
+		}
+	}
+	return nil
 }

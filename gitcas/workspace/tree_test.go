@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -155,7 +154,7 @@ func TestHostileTrees(t *testing.T) {
 			for _, before := range []files{{}, {"keep": "1"}} {
 				dir := t.TempDir()
 				put(t, dir, before)
-				err := open(t, dir, m, Options{}).Restore(ctx, commit)
+				err := open(t, dir, m).Restore(ctx, commit)
 				if c.want == nil {
 					must(t, err)
 					continue
@@ -170,14 +169,13 @@ func TestHostileTrees(t *testing.T) {
 	t.Run("empty folders", func(t *testing.T) {
 		commit := rawCommit(t, m, rawTree(m, raw("d", empty), raw("f", f)).id)
 		dir := t.TempDir()
-		o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
-		w := open(t, dir, m, o)
+		w := open(t, dir, m)
 		restore(t, w, commit)
 		for range 2 {
 			if s := snapshot(t, w, commit); !s.Unchanged || s.Commit != commit {
 				t.Errorf("%+v", s)
 			}
-			w = open(t, dir, m, o)
+			w = open(t, dir, m)
 		}
 		put(t, dir, files{"f": "y"})
 		if s := snapshot(t, w, commit); changes(s) != "modified f;" {
@@ -185,14 +183,43 @@ func TestHostileTrees(t *testing.T) {
 		}
 	})
 	t.Run("no commit", func(t *testing.T) {
-		if err := open(t, t.TempDir(), m, Options{}).Restore(ctx, f.id); !errors.Is(err, ErrDamaged) {
+		if err := open(t, t.TempDir(), m).Restore(ctx, f.id); !errors.Is(err, ErrDamaged) {
 			t.Error(err)
 		}
 	})
 	t.Run("too many", func(t *testing.T) {
 		c := commitOf(t, m, files{"a": "1", "b/c": "2", "b/d": "3"})
-		if err := open(t, t.TempDir(), m, Options{MaxFiles: 2}).Restore(ctx, c); !errors.Is(err, ErrLimit) {
+		if err := open(t, t.TempDir(), m, limits{files: 2}).Restore(ctx, c); !errors.Is(err, ErrLimit) {
 			t.Error(err)
+		}
+	})
+}
+
+// FuzzLoadTree: whatever is in a tree, it is refused or read as git would write it.
+func FuzzLoadTree(f *testing.F) {
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
+	file := blob(m, filemode.Regular, "x")
+	sub := rawTree(m, raw("f", file), raw("l", blob(m, filemode.Symlink, "f")))
+	known, _ := m.Get(sub.id)
+	f.Add(known.Data)
+	f.Add([]byte(raw("a", file) + raw("a.b", file) + raw("d", sub)))
+	f.Add([]byte(raw("d", node{filemode.Dir, wire.EmptyTree}) + raw("..", sub)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		top := wire.NewObject(plumbing.TreeObject, data)
+		objects := wire.Objects{}
+		objects.Add(known, top)
+		d, err := newLoader(nil, objects, 100).readTree(ctx, top.ID)
+		if err != nil {
+			return
+		}
+		count := 0
+		for path, e := range d.allFiles() {
+			if count++; d.findPath(path) != e {
+				t.Errorf("%q is not found", path)
+			}
+		}
+		if _, err := treeObject(d.entries); err != nil || count != d.files {
+			t.Errorf("%d files of %d, %v", count, d.files, err)
 		}
 	})
 }
@@ -202,14 +229,7 @@ func TestLinkInside(t *testing.T) {
 		{name: "d", mode: filemode.Dir, dir: &dir{entries: []entry{{name: "up", mode: filemode.Symlink, id: blobID([]byte(".."))}}}},
 		{name: "loop", mode: filemode.Symlink, id: blobID([]byte("loop"))},
 	}}
-	read := func(e *entry) (string, bool) {
-		for _, t := range []string{"..", "loop"} {
-			if blobID([]byte(t)) == e.id {
-				return t, true
-			}
-		}
-		return "", false
-	}
+	targets := map[wire.ID]string{blobID([]byte("..")): "..", blobID([]byte("loop")): "loop"}
 	for _, c := range []struct {
 		at, target string
 		want       bool
@@ -217,11 +237,7 @@ func TestLinkInside(t *testing.T) {
 		{"", "a", true}, {"", "a/../b", true}, {"", "..", false}, {"x", "..", true}, {"x", "../..", false}, {"x/y", "../../z", true},
 		{"", "a/../../b", false}, {"", "d/up", true}, {"", "d/up/..", false}, {"d", "up/../x", false}, {"", "loop/x", true}, {"", ".", true}, {"", "a//b", true}, {"", ".git", false},
 	} {
-		var at []string
-		if c.at != "" {
-			at = strings.Split(c.at, "/")
-		}
-		if got := linkInside(tree, at, c.target, read); got != c.want {
+		if got := linkInside(tree, joinPath(c.at, "link"), c.target, targets); got != c.want {
 			t.Errorf("%q in %q: %v", c.target, c.at, got)
 		}
 	}

@@ -16,7 +16,7 @@ func TestSnapshotSpecialFiles(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
 	parent := commitOf(t, m, files{"fifo": "1", "k": "1"})
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	restore(t, w, parent)
 	put(t, dir, files{"fifo": "\x00", "d/x": "1", ".gitignore": "ign*"})
 	for _, n := range []string{"fifo", "d/new", "ignored", "d/.gitignore"} {
@@ -40,7 +40,7 @@ func TestRestoreGivesFilesAway(t *testing.T) {
 	commit := commitOf(t, m, files{"a": "1", "d/e/b*": "2"})
 	dir := t.TempDir()
 	must(t, os.Chown(dir, 1234, 2345))
-	restore(t, open(t, dir, m, Options{}), commit)
+	restore(t, open(t, dir, m), commit)
 	for _, p := range []string{"a", "d", "d/e", "d/e/b"} {
 		info, err := os.Lstat(filepath.Join(dir, p))
 		must(t, err)
@@ -52,7 +52,7 @@ func TestRestoreGivesFilesAway(t *testing.T) {
 	must(t, os.Chown(filepath.Join(dir, "new"), 1234, 2345))
 	must(t, os.Link(filepath.Join(dir, "new"), filepath.Join(dir, "linked")))
 	must(t, os.Link(filepath.Join(dir, "theirs"), filepath.Join(dir, "foreign")))
-	s := snapshot(t, open(t, dir, m, Options{}), commit)
+	s := snapshot(t, open(t, dir, m), commit)
 	if changes(s) != "added linked;added new;" || skipped(s) != `"foreign";"theirs";` {
 		t.Errorf("%s %s", changes(s), skipped(s))
 	}
@@ -66,7 +66,7 @@ func TestSnapshotUnreadable(t *testing.T) {
 		dir := t.TempDir()
 		put(t, dir, files{"d/a": "1"})
 		must(t, os.Chmod(filepath.Join(dir, name), 0))
-		_, err := open(t, dir, nil, Options{}).Snapshot(ctx, SnapshotRequest{})
+		_, err := open(t, dir, nil).Snapshot(ctx, SnapshotRequest{})
 		var e *Error
 		if !errors.As(err, &e) || e.Path != name || !errors.Is(err, ErrUnreadable) || !errors.Is(err, os.ErrPermission) {
 			t.Errorf("%s: %v", name, err)

@@ -15,21 +15,22 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
-	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
 
-// Defaults of [Options], and bounds that are not adjustable.
 const (
-	// DefaultMaxFile is below the 100 MB from which GitHub refuses a file.
-	DefaultMaxFile  = 50 << 20
+	// DefaultMaxFile is the size of the largest new or changed file that a snapshot
+	// takes, in bytes. It is below the 100 MB from which GitHub refuses a file.
+	DefaultMaxFile = 50 << 20
+	// DefaultMaxTotal is how many bytes of new content a snapshot takes: they are all
+	// held in memory until they are pushed.
 	DefaultMaxTotal = 256 << 20
+	// DefaultMaxFiles is the largest number of files in a commit that is restored or
+	// made.
 	DefaultMaxFiles = 200_000
 
 	// maxDepth is how deep folders may lie in one another.
@@ -45,29 +46,11 @@ const (
 // removed by the next, and never snapshotted.
 const TempPrefix = ".uwf-tmp-"
 
-// Options of a workspace. The zero value is ready to use.
-type Options struct {
-	// MaxFile is the size of the largest new or changed file that a snapshot
-	// takes, in bytes; 0 means DefaultMaxFile.
-	MaxFile int64
-	// MaxTotal is how many bytes of new content a snapshot takes: they are all
-	// held in memory until they are pushed. 0 means DefaultMaxTotal.
-	MaxTotal int64
-	// MaxFiles is the largest number of files in a commit that is restored or
-	// made; 0 means DefaultMaxFiles.
-	MaxFiles int
-	// Cache is a file, outside of the workspace, that keeps what was found out
-	// about the workspace's files, so that another process need not read
-	// unchanged files again. Empty: only this process remembers. A missing or
-	// damaged cache file costs time and nothing else; but who can write it can
-	// hide changes, so keep it where agents can't.
-	Cache string
-	// Now is the clock for commits without a time; nil means time.Now. File
-	// times are never compared with it.
-	Now func() time.Time
-
-	// ignoreSteps is what comparing .gitignore files may cost; tests lower it.
-	ignoreSteps int64
+// limits are what a workspace holds to.
+type limits struct {
+	file, total int64 // bytes, as DefaultMaxFile and DefaultMaxTotal say
+	files       int   // as DefaultMaxFiles says
+	ignoreSteps int64 // what comparing .gitignore files may cost
 }
 
 // Workspace is one folder. Its methods may be called from several goroutines but
@@ -75,7 +58,7 @@ type Options struct {
 type Workspace struct {
 	path   string
 	remote wire.Remote
-	o      Options
+	most   limits
 
 	mu sync.Mutex
 	// seen is the folder as the last Restore or Snapshot left it, with file
@@ -83,11 +66,8 @@ type Workspace struct {
 	seen *dir
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
-	// kept are some small blobs that a restore wrote: bases for deltas.
-	kept     wire.Objects
-	keptSize int
 
-	// step, set by tests, is called before each change of a file; an error
+	// step, replaced by tests, is called before each change of a file; an error
 	// stops the operation there, like a kill would.
 	step func(op, path string) error
 }
@@ -104,7 +84,7 @@ const maxKnownTrees = 3
 // Open prepares the folder at path (which must exist) for commits of the remote.
 // It does no network I/O. The remote may be nil for a workspace that is only
 // snapshotted into root commits.
-func Open(path string, remote wire.Remote, o Options) (*Workspace, error) {
+func Open(path string, remote wire.Remote) (*Workspace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
@@ -112,40 +92,20 @@ func Open(path string, remote wire.Remote, o Options) (*Workspace, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("open workspace: %q is not a folder", path)
 	}
-	if o.MaxFile <= 0 {
-		o.MaxFile = DefaultMaxFile
-	}
-	if o.MaxTotal <= 0 {
-		o.MaxTotal = DefaultMaxTotal
-	}
-	if o.MaxFiles <= 0 {
-		o.MaxFiles = DefaultMaxFiles
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.ignoreSteps <= 0 {
-		o.ignoreSteps = ignore.DefaultSteps
-	}
-	w := &Workspace{path: path, remote: remote, o: o, kept: make(wire.Objects)}
-	w.loadCache()
-	return w, nil
+	return &Workspace{
+		path: path, remote: remote, step: func(string, string) error { return nil },
+		most: limits{file: DefaultMaxFile, total: DefaultMaxTotal, files: DefaultMaxFiles, ignoreSteps: ignore.DefaultSteps},
+	}, nil
 }
 
 // rememberTree keeps the tree of a commit.
 func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
-	if commit.IsZero() {
-		return
-	}
-	kept := []knownTree{{commit, tree}}
-	for _, k := range w.trees {
-		if k.commit != commit && len(kept) < maxKnownTrees {
-			kept = append(kept, k)
-		}
-	}
-	w.trees = kept
+	others := slices.DeleteFunc(w.trees, func(k knownTree) bool { return k.commit == commit })
+	w.trees = slices.Insert(others, 0, knownTree{commit, tree})
+	w.trees = w.trees[:min(len(w.trees), maxKnownTrees)]
 }
 
+// knownTree is the tree of a commit, if it is remembered.
 func (w *Workspace) knownTree(commit wire.ID) *dir {
 	for _, k := range w.trees {
 		if k.commit == commit {
@@ -155,59 +115,16 @@ func (w *Workspace) knownTree(commit wire.ID) *dir {
 	return nil
 }
 
-// callHook reports to the test hook.
-func (w *Workspace) callHook(op, path string) error {
-	if w.step == nil {
-		return nil
-	}
-	return w.step(op, path)
-}
+func (w *Workspace) newLoader() *loader { return newLoader(w.remote, wire.Objects{}, w.most.files) }
 
 // treeOf returns the tree of a commit, from memory or from the remote.
 func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
 	if t := w.knownTree(commit); t != nil {
 		return t, nil
 	}
-	t, err := w.newLoader().commitTree(ctx, commit, blobNone, w.knownCommits())
-	if err != nil {
-		return nil, err
+	t, err := w.newLoader().fetchTree(ctx, commit, blobNone)
+	if err == nil {
+		w.rememberTree(commit, t)
 	}
-	w.rememberTree(commit, t)
-	return t, nil
+	return t, err
 }
-
-// knownCommits are commits that the remote need not send trees of again. Their history
-// is not here, so what a server leaves out because of it is asked for by id.
-func (w *Workspace) knownCommits() []wire.ID {
-	var ids []wire.ID
-	for _, k := range w.trees {
-		ids = append(ids, k.commit)
-	}
-	return ids
-}
-
-func (w *Workspace) newLoader() *loader {
-	l := newLoader(w.remote, nil, w.o.MaxFiles)
-	for _, k := range w.trees {
-		l.addKnown(k.tree)
-	}
-	return l
-}
-
-// keepBlob holds on to a small blob as a base for deltas.
-func (w *Workspace) keepBlob(o wire.Object) {
-	const maxBlob, maxAll = 256 << 10, 8 << 20
-	if len(o.Data) > maxBlob || w.keptSize+len(o.Data) > maxAll {
-		return
-	}
-	if _, ok := w.kept[o.ID]; !ok {
-		w.kept.Add(o)
-		w.keptSize += len(o.Data)
-	}
-}
-
-func isFile(m filemode.FileMode) bool {
-	return m == filemode.Regular || m == filemode.Executable || m == filemode.Deprecated
-}
-
-func blobID(data []byte) wire.ID { return plumbing.ComputeHash(plumbing.BlobObject, data) }

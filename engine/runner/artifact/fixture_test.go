@@ -100,7 +100,7 @@ func (c *counting) Write(b []byte) (int, error) {
 func (f *forge) push(files map[string]string, ref string, parent wire.ID) wire.ID {
 	f.Helper()
 	dir, r := f.TempDir(), f.dial()
-	w, err := workspace.Open(dir, r, workspace.Options{})
+	w, err := workspace.Open(dir, r)
 	must(f, err)
 	req := workspace.SnapshotRequest{Message: "by a person\n", When: time.Unix(1, 0)}
 	if !parent.IsZero() {
@@ -151,7 +151,7 @@ func put(t testing.TB, dir string, files map[string]string) {
 func (f *forge) contents(commit wire.ID) map[string]string {
 	f.Helper()
 	dir := f.TempDir()
-	w, err := workspace.Open(dir, f.dial(), workspace.Options{})
+	w, err := workspace.Open(dir, f.dial())
 	must(f, err)
 	must(f, w.Restore(f.ctx(), commit))
 	out := map[string]string{}
@@ -181,7 +181,7 @@ type job struct {
 func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...redact.Secret) *job {
 	f.Helper()
 	dir := f.TempDir()
-	w, err := workspace.Open(dir, r, workspace.Options{})
+	w, err := workspace.Open(dir, r)
 	must(f, err)
 	red, err := redact.New(redact.Options{Secrets: secrets})
 	must(f, err)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -242,7 +241,7 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
 	}
-	ws, err := workspace.Open(dir, w.folder.store.Remote(), workspace.Options{Now: w.f.Now, Cache: w.cacheFile(dir)})
+	ws, err := workspace.Open(dir, w.folder.store.Remote())
 	if err != nil {
 		return &app.UsageError{Err: err}
 	}
@@ -301,8 +300,15 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	return nil
 }
 
-// leftFile remembers how a step left a folder that was named.
-func (w *Worker) leftFile(dir string) string { return w.cacheFile(dir) + ".left" }
+// leftFile remembers how a step left a folder that was named. It lies outside of the
+// folder, where agents can't write it; empty where there is no place for it.
+func (w *Worker) leftFile(dir string) string {
+	root, err := w.f.StorageRoot()
+	if err != nil || os.MkdirAll(CacheRoot(root), 0o700) != nil {
+		return ""
+	}
+	return CacheFile(root, dir) + ".left"
+}
 
 // Leave remembers how the folder is now, so that the next step may use it. Where
 // that fails, the next step refuses the folder and says what to do.
@@ -334,14 +340,8 @@ func (w *Worker) Tidy(ctx context.Context, id gitcas.ThreadID) error {
 	if err != nil || w.o.Workspace != "" {
 		return err
 	}
-	dir := WorkDir(root, id)
-	switch err = removal.Tree(ctx, dir, maxTidied); {
-	case err == nil:
-		err = os.Remove(w.cacheFile(dir))
-	case errors.Is(err, removal.ErrLeft) || ctx.Err() != nil:
-		err = nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = removal.Tree(ctx, WorkDir(root, id), maxTidied)
+	if err != nil && !errors.Is(err, removal.ErrLeft) && ctx.Err() == nil {
 		return fmt.Errorf("remove the working folder of the ended thread: %w", err)
 	}
 	return nil
@@ -350,19 +350,6 @@ func (w *Worker) Tidy(ctx context.Context, id gitcas.ThreadID) error {
 // maxTidied is how many things are removed of a working folder: more than a commit may
 // have files.
 const maxTidied = 1_000_000
-
-// cacheFile remembers what the files of a working folder hash to. It lies
-// outside of the folder, where agents can't write it.
-func (w *Worker) cacheFile(dir string) string {
-	root, err := w.f.StorageRoot()
-	if err != nil {
-		return ""
-	}
-	if os.MkdirAll(CacheRoot(root), 0o700) != nil {
-		return "" // only slower without
-	}
-	return CacheFile(root, dir)
-}
 
 // Dir is where agents are started.
 func (f *folder) Dir() string { return f.dir }
@@ -418,8 +405,8 @@ func WorkDir(root string, id gitcas.ThreadID) string {
 // pushed yet.
 func UnpushedRoot(root string) string { return filepath.Join(root, "pending") }
 
-// CacheRoot is the folder below the storage root with what the files of working
-// folders hash to.
+// CacheRoot is the folder below the storage root with how steps left the working folders
+// that were named.
 func CacheRoot(root string) string { return filepath.Join(root, "cache") }
 
 // CacheFile is the file for one working folder.

@@ -13,10 +13,10 @@ import (
 
 // settledFolder restores a commit and waits until the file system's clock has
 // moved past all files, so that the stamps of the next look are all certain.
-func settledFolder(t *testing.T, m *wiretest.Memory, o Options, commit wire.ID) (*Workspace, string) {
+func settledFolder(t *testing.T, m *wiretest.Memory, commit wire.ID) (*Workspace, string) {
 	t.Helper()
 	dir := t.TempDir()
-	w := open(t, dir, m, o)
+	w := open(t, dir, m)
 	restore(t, w, commit)
 	start := fsTime(t, dir)
 	for now := start; now == start; {
@@ -38,42 +38,32 @@ func fsTime(t *testing.T, dir string) int64 {
 	return clock
 }
 
-// TestUnchangedFilesAreNotRead puts unreadable content behind equal stamps: a
-// cache that names another content for the same stamp is believed.
+// TestUnchangedFilesAreNotRead puts unreadable content behind equal stamps: what names
+// another content for the same stamp is believed.
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "d/c*": "3"})
-	for _, persisted := range []bool{false, true} {
-		o := Options{}
-		if persisted {
-			o.Cache = filepath.Join(t.TempDir(), "deep", "cache")
+	w, _ := settledFolder(t, m, commit)
+	lie := commitOf(t, m, files{"a": "1", "d/b": "a lie", "d/c*": "3"})
+	tree, err := w.treeOf(ctx, lie)
+	must(t, err)
+	fake := cloneDir(w.seen)
+	fake.findEntry("d").dir = cloneDir(fake.findFolder("d"))
+	stamps := w.seen.findFolder("d")
+	for i := range fake.findFolder("d").entries {
+		fake.findFolder("d").entries[i].stamp = stamps.entries[i].stamp
+		if !stamps.entries[i].stamp.isKnown() {
+			t.Fatalf("%s has no stamp", stamps.entries[i].name)
 		}
-		w, dir := settledFolder(t, m, o, commit)
-		lie := commitOf(t, m, files{"a": "1", "d/b": "a lie", "d/c*": "3"})
-		tree, err := w.treeOf(ctx, lie)
-		must(t, err)
-		fake := cloneDir(w.seen)
-		fake.findEntry("d").dir = cloneDir(fake.findFolder("d"))
-		stamps := w.seen.findFolder("d")
-		for i := range fake.findFolder("d").entries {
-			fake.findFolder("d").entries[i].stamp = stamps.entries[i].stamp
-			if !stamps.entries[i].stamp.isKnown() {
-				t.Fatalf("%s has no stamp", stamps.entries[i].name)
-			}
-		}
-		fake.findFolder("d").findEntry("b").id = tree.findFolder("d").findEntry("b").id
-		w.seen = fake
-		if persisted {
-			w.saveCache(commit)
-			w = open(t, dir, m, o)
-		}
-		if s := snapshot(t, w, lie); !s.Unchanged {
-			t.Errorf("persisted %v: %s: files with known stamps were read", persisted, changes(s))
-		}
+	}
+	fake.findFolder("d").findEntry("b").id = tree.findFolder("d").findEntry("b").id
+	w.seen = fake
+	if s := snapshot(t, w, lie); !s.Unchanged {
+		t.Errorf("%s: files with known stamps were read", changes(s))
 	}
 }
 
-// TestEveryEditIsSeen changes files in all the ways that a naive cache misses.
+// TestEveryEditIsSeen changes files in all the ways that a naive comparison misses.
 func TestEveryEditIsSeen(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	commit := commitOf(t, m, files{"a": "1", "b": "2"})
@@ -95,18 +85,17 @@ func TestEveryEditIsSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, settled := range []bool{true, false} {
-				o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
 				var w *Workspace
 				var dir string
 				if settled {
-					w, dir = settledFolder(t, m, o, commit)
+					w, dir = settledFolder(t, m, commit)
 				} else {
 					dir = t.TempDir()
-					w = open(t, dir, m, o)
+					w = open(t, dir, m)
 					restore(t, w, commit)
 				}
 				edit(t, filepath.Join(dir, "a"))
-				if s := snapshot(t, open(t, dir, m, o), commit); changes(s) != "modified a;" {
+				if s := snapshot(t, open(t, dir, m), commit); changes(s) != "modified a;" {
 					t.Errorf("settled %v: %q", settled, changes(s))
 				}
 				edit(t, filepath.Join(dir, "b"))
@@ -122,7 +111,7 @@ func TestEveryEditIsSeen(t *testing.T) {
 func TestRacyEdits(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	dir := t.TempDir()
-	w := open(t, dir, m, Options{})
+	w := open(t, dir, m)
 	path := filepath.Join(dir, "a")
 	for i := range 300 {
 		must(t, os.WriteFile(path, fmt.Appendf(nil, "%04d", i), 0o644))
@@ -149,57 +138,6 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-func TestCacheFile(t *testing.T) {
-	m := wiretest.NewMemory(wiretest.MemoryOptions{})
-	commit := commitOf(t, m, files{"a": "1", "d/b": "2", "l": "-> a"})
-	o := Options{Cache: filepath.Join(t.TempDir(), "cache")}
-	w, dir := settledFolder(t, m, o, commit)
-	good, err := os.ReadFile(o.Cache)
-	must(t, err)
-	if n := open(t, dir, m, o); n.seen == nil || n.knownTree(commit) == nil || !sameEntries(n.seen.entries, w.seen.entries) {
-		t.Error("the cache was not taken")
-	}
-	if n := open(t, t.TempDir(), m, o); n.seen != nil {
-		t.Error("the cache of another folder was taken")
-	}
-	if n := open(t, dir, m, Options{Cache: o.Cache, MaxFiles: 1}); n.seen != nil {
-		t.Error("a cache over the limits was taken")
-	}
-	for i := range good {
-		bad := append([]byte(nil), good...)
-		bad[i] ^= 4
-		must(t, os.WriteFile(o.Cache, bad, 0o600))
-		if n := open(t, dir, m, o); n.seen != nil {
-			t.Fatalf("byte %d was changed and the cache taken", i)
-		}
-	}
-	must(t, os.WriteFile(o.Cache, good[:len(good)/2], 0o600))
-	w = open(t, dir, m, o)
-	if s := snapshot(t, w, commit); !s.Unchanged {
-		t.Error(changes(s))
-	}
-	// A cache that can't be written is no reason to fail.
-	o.Cache = filepath.Join(dir, "a", "cache")
-	restore(t, open(t, dir, m, o), commit)
-}
-
-func FuzzCache(f *testing.F) {
-	w := &dir{entries: []entry{{name: "a", mode: 0o100644, id: wire.EmptyTree, stamp: stamp{size: 1, mtime: 2, ctime: 3, ino: 4, mode: 5}}}}
-	good := encodeCache(wire.EmptyTree, w, 1, 2)
-	f.Add(good[len(cacheMagic) : len(good)-8])
-	f.Fuzz(func(t *testing.T, body []byte) {
-		// The checksum is put right, so that the fuzzer gets past it.
-		data := sealCache(append([]byte(cacheMagic), body...))
-		commit, d, err := decodeCache(data, 1, 2, 100)
-		if err != nil {
-			return
-		}
-		if _, _, err := decodeCache(encodeCache(commit, d, 1, 2), 1, 2, 100); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // TestSwaps exchanges folders and files for links while they are read and
 // written: nothing outside, and nothing in .git, may be read or changed.
 func TestSwaps(t *testing.T) {
@@ -210,7 +148,7 @@ func TestSwaps(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	put(t, outside, files{"config": secret, "e/config": secret})
 	put(t, dir, files{".git/config": secret, ".git/e/config": secret})
-	restore(t, open(t, dir, m, Options{}), one)
+	restore(t, open(t, dir, m), one)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -233,7 +171,7 @@ func TestSwaps(t *testing.T) {
 		}
 	})
 	for i := range 300 {
-		w := open(t, dir, m, Options{})
+		w := open(t, dir, m)
 		s, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{one}, When: when})
 		for _, o := range s.Objects {
 			if err == nil && string(o.Data) == secret {

@@ -1,0 +1,156 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+const blobNone = "blob:none"
+
+// loader reads trees: from objects at hand, and what is still missing from the remote.
+type loader struct {
+	remote   wire.Remote
+	objects  wire.Objects
+	dirs     map[wire.ID]*dir // trees read before; nil: something below is missing
+	maxFiles int
+	missing  []wire.ID // trees to fetch, found by one pass of buildDir
+}
+
+// newLoader reads from a remote, nil for none, besides the objects at hand, which it keeps.
+func newLoader(remote wire.Remote, objects wire.Objects, maxFiles int) *loader {
+	return &loader{remote: remote, objects: objects, dirs: make(map[wire.ID]*dir), maxFiles: maxFiles}
+}
+
+// fetchObjects fetches objects: of depth 1 are commits without their history, of depth 0
+// trees and blobs.
+func (l *loader) fetchObjects(ctx context.Context, depth int, filter string, wants ...wire.ID) error {
+	if l.remote == nil {
+		return newError(ErrDamaged, "read", wants[0].String(), "it is not among the objects at hand, and there is no remote to fetch it from")
+	}
+	objs, err := l.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: depth, Filter: filter})
+	if err != nil {
+		return err
+	}
+	maps.Copy(l.objects, objs)
+	for _, id := range wants {
+		if _, ok := l.objects[id]; !ok {
+			return newError(ErrDamaged, "read", id.String(), "the remote sent no such object")
+		}
+	}
+	return nil
+}
+
+// fetchTree fetches a commit and reads its tree. From servers that give no single tree it
+// fetches the commit with all that is in it.
+func (l *loader) fetchTree(ctx context.Context, commit wire.ID, filter string) (*dir, error) {
+	if err := l.fetchObjects(ctx, 1, filter, commit); err != nil {
+		return nil, err
+	}
+	t, err := l.readCommit(ctx, commit)
+	if errors.Is(err, wire.ErrNotFound) {
+		if err := l.fetchObjects(ctx, 1, "", commit); err != nil {
+			return nil, err
+		}
+		t, err = l.readCommit(ctx, commit)
+	}
+	return t, err
+}
+
+// readCommit reads the tree of a commit at hand.
+func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*dir, error) {
+	o := l.objects[commit]
+	if o.Type != plumbing.CommitObject {
+		return nil, newError(ErrDamaged, "read", commit.String(), "a %s, and a commit was expected", o.Type)
+	}
+	c, err := gitobj.DecodeCommit(o.Data)
+	if err != nil {
+		return nil, newError(ErrDamaged, "read", commit.String(), "%w", err)
+	}
+	return l.readTree(ctx, c.Tree)
+}
+
+// readTree reads a tree with all trees below it. It fetches those that are missing, one
+// level of missing ones at a time.
+func (l *loader) readTree(ctx context.Context, id wire.ID) (*dir, error) {
+	for {
+		l.missing = nil
+		maps.DeleteFunc(l.dirs, func(_ wire.ID, d *dir) bool { return d == nil })
+		d, err := l.buildDir(id, 0)
+		if err != nil || len(l.missing) == 0 {
+			return d, err
+		}
+		if err := l.fetchObjects(ctx, 0, blobNone, l.missing...); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// buildDir makes the dir of a tree. When a tree is not at hand it is noted as
+// missing, and the result is nil.
+func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
+	if d, known := l.dirs[id]; known {
+		return d, nil
+	}
+	if id == wire.EmptyTree {
+		return emptyDir(), nil
+	}
+	if depth > maxDepth {
+		return nil, newError(ErrLimit, "read", id.String(), "more than %d levels of folders", maxDepth)
+	}
+	o, ok := l.objects[id]
+	if !ok {
+		l.missing = append(l.missing, id)
+		l.dirs[id] = nil
+		return nil, nil
+	}
+	list, err := l.decodeTree(o)
+	if err != nil {
+		return nil, err
+	}
+	d := &dir{id: id, entries: make([]entry, len(list))}
+	whole := true
+	for i, e := range list {
+		d.entries[i] = entry{name: e.Name, mode: e.Mode, id: e.ID}
+		if !e.IsDir() {
+			continue
+		}
+		if d.entries[i].dir, err = l.buildDir(e.ID, depth+1); err != nil {
+			return nil, err
+		}
+		whole = whole && d.entries[i].dir != nil
+	}
+	if !whole {
+		l.dirs[id] = nil
+		return nil, nil
+	}
+	// Git's order puts "a.b" before the folder "a"; look-ups go by name.
+	slices.SortFunc(d.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	d.measureTree()
+	l.dirs[id] = d
+	return d, d.checkSize("read", id.String(), l.maxFiles)
+}
+
+func (l *loader) decodeTree(o wire.Object) ([]gitobj.Entry, error) {
+	if o.Type != plumbing.TreeObject {
+		return nil, newError(ErrDamaged, "read", o.ID.String(), "a %s, and a tree was expected", o.Type)
+	}
+	// An entry has 28 bytes and more: no memory for trees that are too large
+	// anyway.
+	const long = 300
+	if len(o.Data)/long > l.maxFiles {
+		return nil, newError(ErrLimit, "read", o.ID.String(), "more than %d files", l.maxFiles)
+	}
+	list, err := gitobj.DecodeTree(o.Data)
+	if err != nil {
+		return nil, newError(ErrDamaged, "read", o.ID.String(), "%w", err)
+	}
+	return list, nil
+}
