@@ -1,15 +1,14 @@
 // Package ignore decides which files .gitignore files leave out, with the rules
 // of git's dir.c. It works on text and paths alone and never reads a file.
 //
-// The patterns may be an agent's, so what they cost is counted: plain names and
-// paths, *.suffix and prefix* are looked up, however many there are; the others are
-// compared one by one, each in time that grows with its length times the path's;
-// and where all of that together gets too much it is a [CostError], never a guess.
+// The patterns may be an agent's, so what they cost is counted: plain names and paths are
+// looked up, however many there are; the others are compared one by one, each in time that
+// grows with its length times the path's; and where all of that together gets too much it
+// is a [CostError], never a guess.
 package ignore
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -21,9 +20,6 @@ const (
 	// hundred thousand files against fifty patterns with several wildcards take a
 	// third of it.
 	DefaultSteps = 1_000_000_000
-	// maxPattern is the length of the longest pattern with wildcards, in bytes: as
-	// long as a path can be.
-	maxPattern = 4096
 )
 
 // Rules are the patterns that hold for one folder: those of its own .gitignore
@@ -35,9 +31,10 @@ type Rules struct {
 	count  int    // patterns
 	spent  int64  // steps
 
-	names, paths table // without wildcards: of a name at any depth, of a path
-	heads, tails affixes
-	wild         []pattern // all others, in their order
+	// plain are the patterns without wildcards: a name at any depth, or a path with a slash
+	// before it; with a slash behind it where it is for folders only.
+	plain map[string]rank
+	wild  []pattern // all others, in their order
 }
 
 // work is what all rules of one walk share.
@@ -50,13 +47,9 @@ type work struct {
 type CostError struct {
 	Folder   string // of the .gitignore that takes the most, empty for the top
 	Patterns int    // that it has
-	Long     int    // bytes of one that is too long; 0: they are too many
 }
 
 func (e *CostError) Error() string {
-	if e.Long > 0 {
-		return fmt.Sprintf("it has a pattern with wildcards of %d bytes, more than %d: shorten it", e.Long, maxPattern)
-	}
 	return fmt.Sprintf("comparing its %d patterns with so many files takes too long: take out what isn't needed, or write names and folders instead of wildcards", e.Patterns)
 }
 
@@ -66,51 +59,11 @@ type rank int
 
 func (r rank) isIgnoring() bool { return r > 0 && r&1 == 0 }
 
-// last is the rank of the last pattern with one text: of those for everything, and
-// of those for folders.
-type last struct{ any, folder rank }
-
-func (l last) rankOf(isDir bool) rank {
-	if isDir {
-		return max(l.any, l.folder)
-	}
-	return l.any
-}
-
-type table map[string]last
-
-func (t *table) addPattern(text string, p pattern) {
-	if *t == nil {
-		*t = table{}
-	}
-	l := (*t)[text]
-	if p.folder {
-		l.folder = p.rank
-	} else {
-		l.any = p.rank
-	}
-	(*t)[text] = l
-}
-
-// affixes are beginnings or ends of names.
-type affixes struct {
-	table
-	lengths []int // that they have, sorted
-}
-
-func (a *affixes) addPattern(text string, p pattern) {
-	a.table.addPattern(text, p)
-	if i, there := slices.BinarySearch(a.lengths, len(text)); !there {
-		a.lengths = slices.Insert(a.lengths, i, len(text))
-	}
-}
-
 type pattern struct {
-	text    string
-	rank    rank
-	folder  bool // ends with a slash: matches folders only
-	nested  bool // holds a slash: matched against the whole path below the folder
-	literal int  // so many bytes at the beginning are no wildcards
+	head, rest, tail string // what is literal at its ends, and the rest with the tail
+	rank             rank
+	folder           bool // ends with a slash: matches folders only
+	nested           bool // holds a slash: matched against the whole path below the folder
 }
 
 // New returns rules that ignore nothing. All that are made of them with Folder may
@@ -121,7 +74,7 @@ func New(steps int64) *Rules { return &Rules{work: &work{left: steps}} }
 // given the content of its .gitignore and the rules above it. An error is a
 // *CostError.
 func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
-	sub := &Rules{above: r, work: r.work}
+	sub := &Rules{above: r, work: r.work, plain: map[string]rank{}}
 	if path != "" {
 		sub.prefix = path + "/"
 	}
@@ -135,9 +88,7 @@ func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := sub.addLine(line); err != nil {
-			return nil, err
-		}
+		sub.addLine(line)
 	}
 	if sub.count == 0 {
 		return r, nil
@@ -179,7 +130,7 @@ func trimSpaces(s string) string {
 const wildcards = `*?[\`
 
 // addLine puts a pattern where it is found again with the least work.
-func (r *Rules) addLine(line string) error {
+func (r *Rules) addLine(line string) {
 	var p pattern
 	line, negated := strings.CutPrefix(line, "!")
 	line, p.folder = strings.CutSuffix(line, "/")
@@ -189,29 +140,25 @@ func (r *Rules) addLine(line string) error {
 		line, p.nested = name, false // in every folder, as a name without a slash is
 	}
 	if line == "" {
-		return nil
+		return
 	}
 	r.count++
-	p.text, p.rank = line, rank(2*r.count)
-	if negated {
+	if p.rank = rank(2 * r.count); negated {
 		p.rank++
 	}
-	p.literal = strings.IndexAny(line, wildcards)
-	switch {
-	case p.literal < 0 && p.nested:
-		r.paths.addPattern(line, p)
-	case p.literal < 0:
-		r.names.addPattern(line, p)
-	case !p.nested && line[0] == '*' && !strings.ContainsAny(line[1:], wildcards):
-		r.tails.addPattern(line[1:], p)
-	case !p.nested && p.literal == len(line)-1 && line[p.literal] == '*':
-		r.heads.addPattern(line[:p.literal], p)
-	case len(line) > maxPattern:
-		return &CostError{Folder: strings.TrimSuffix(r.prefix, "/"), Patterns: r.count, Long: len(line)}
-	default:
+	if literal := strings.IndexAny(line, wildcards); literal >= 0 {
+		p.head, p.rest = line[:literal], line[literal:]
+		p.tail = p.rest[strings.LastIndexAny(p.rest, wildcards+"]/")+1:]
 		r.wild = append(r.wild, p)
+		return
 	}
-	return nil
+	if p.nested {
+		line = "/" + line
+	}
+	if p.folder {
+		line += "/"
+	}
+	r.plain[line] = p.rank
 }
 
 // Ignored reports whether the last pattern that matches path (from the top, with
@@ -236,23 +183,11 @@ func (r *Rules) Ignored(path string, isDir bool) (bool, error) {
 // its folder.
 func (r *Rules) matchRules(name string, isDir bool) (rank, error) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
-	found := max(r.names[base].rankOf(isDir), r.paths[name].rankOf(isDir))
-	steps := int64(len(name))
-	for _, n := range r.heads.lengths {
-		if n > len(base) {
-			break
-		}
-		found = max(found, r.heads.table[base[:n]].rankOf(isDir))
-		steps += int64(n)
+	found := max(r.plain[base], r.plain["/"+name])
+	if isDir {
+		found = max(found, r.plain[base+"/"], r.plain["/"+name+"/"])
 	}
-	for _, n := range r.tails.lengths {
-		if n > len(base) {
-			break
-		}
-		found = max(found, r.tails.table[base[len(base)-n:]].rankOf(isDir))
-		steps += int64(n)
-	}
-	if err := r.countSteps(steps); err != nil {
+	if err := r.countSteps(int64(len(name))); err != nil {
 		return 0, err
 	}
 	for i := len(r.wild) - 1; i >= 0 && r.wild[i].rank > found; i-- {
@@ -260,7 +195,11 @@ func (r *Rules) matchRules(name string, isDir bool) (rank, error) {
 		if p.folder && !isDir {
 			continue
 		}
-		ok, steps := p.matchPath(name, base, r.work.left)
+		text := base
+		if p.nested {
+			text = name
+		}
+		ok, steps := p.matchText(text, r.work.left)
 		if err := r.countSteps(steps); err != nil {
 			return 0, err
 		}
@@ -271,15 +210,13 @@ func (r *Rules) matchRules(name string, isDir bool) (rank, error) {
 	return found, nil
 }
 
-// matchPath compares the pattern with a path below its folder and its last part. It
+// matchText compares the pattern with a path below its folder, or its last part. It
 // takes at most one step more than there are left.
-func (p *pattern) matchPath(name, base string, left int64) (ok bool, steps int64) {
-	if !p.nested {
-		name = base
-	}
-	rest, ok := strings.CutPrefix(name, p.text[:p.literal])
-	if !ok {
+func (p *pattern) matchText(text string, left int64) (ok bool, steps int64) {
+	// As git does, it compares what is literal before the first wildcard by itself.
+	text, ok = strings.CutPrefix(text, p.head)
+	if !ok || !strings.HasSuffix(text, p.tail) {
 		return false, 1
 	}
-	return matchWild(p.text[p.literal:], rest, left)
+	return matchWild(p.rest, text, left)
 }
