@@ -244,6 +244,7 @@ func FuzzRules(f *testing.F) {
 	f.Add("*.o\n!a[b-c]/**\n", "a/b.o", true)
 	f.Add("[[:alpha:]-\\", "x", false)
 	f.Add("**/\\/**", "a/b/c", false)
+	f.Add("*\\", "\x00", false)
 	f.Fuzz(func(t *testing.T, rules, path string, dir bool) {
 		for _, in := range []string{"", "a"} {
 			r, err := New(1_000_000).Folder(in, []byte(rules))

@@ -73,7 +73,7 @@ func matchOne(pattern string, c byte) (n int, ok bool) {
 		return n, ok && c != '/'
 	}
 	literal, n := readByte(pattern, 0)
-	return n, literal == c
+	return n, literal == c && c != 0
 }
 
 // byteAt is the byte of s at i, 0 past its end: neither a pattern nor a path holds
