@@ -5,117 +5,97 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// isAbsent says that nothing is there, or that a file stands where a folder was on the way.
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-}
+const (
+	maxTold   = 20      // how much of what is new is looked at
+	maxListed = 10      // and told
+	maxConfig = 1 << 20 // of settings that are read, in bytes
+)
 
 // describeDifference says how a part is not as it was: "added NAME", "changed NAME", "removed NAME",
-// where NAME is below the part; nothing: it is as it was.
-func (r *restorer) describeDifference(p part, info fs.FileInfo) ([]string, error) {
+// where NAME is below the part; nothing: it is as it was. Of an entry that was a folder it
+// matters only that it is one.
+func (r *restorer) describeDifference(p part, info fs.FileInfo) (out []string, err error) {
 	was := make(map[string]thing, len(p.Holds))
 	for _, t := range p.Holds {
 		was[t.Name] = t
 	}
-	var out []string
-	seen := map[string]bool{}
-	if info != nil {
-		err := walkThing(r.root, p.Path, "", info, len(p.Holds)+maxTold, func(t thing, in string) error {
+	if info != nil && !(p.Entry && info.IsDir() && p.wasType(fs.ModeDir)) {
+		err = walkThing(r.root, p.Path, info, len(p.Holds)+maxTold, func(t thing, in string, size int64) error {
 			old, there := was[t.Name]
-			seen[t.Name] = true
+			delete(was, t.Name)
 			if !there {
 				out = append(out, strings.TrimSpace("added "+t.Name))
 				return nil
 			}
-			same, err := r.isSame(old, t, in)
-			if err == nil && !same {
+			same, err := r.isSame(old, t, in, size)
+			if !same {
 				out = append(out, strings.TrimSpace("changed "+t.Name))
 			}
 			return err
 		})
-		switch {
-		case errors.Is(err, errFull): // it is replaced in any case
-			return append(out[:min(len(out), maxListed-1)], "and more"), nil
-		case err != nil:
-			return nil, err
-		}
+	} else if info != nil {
+		return nil, nil
+	}
+	if errors.Is(err, errFull) { // it is replaced in any case
+		return append(out[:min(len(out), maxListed-1)], "and more"), nil
 	}
 	for _, t := range p.Holds {
-		if !seen[t.Name] {
+		if _, left := was[t.Name]; left {
 			out = append(out, strings.TrimSpace("removed "+t.Name))
 		}
 	}
-	return out, nil
+	return out, err
 }
-
-const (
-	maxTold   = 20 // how much of what is new is looked at
-	maxListed = 10 // and told
-)
 
 // isSame compares a thing with what it was. Whose it is doesn't matter: a workspace may have
 // been given back.
-func (r *restorer) isSame(was, is thing, in string) (bool, error) {
-	if was.Mode != is.Mode || was.Target != is.Target || was.Size != is.Size {
+func (r *restorer) isSame(was, is thing, in string, size int64) (bool, error) {
+	if was.Mode != is.Mode || was.Target != is.Target {
 		return false, nil
 	}
 	if !is.Mode.IsRegular() {
 		return true, nil
 	}
-	old, err := r.k.readCopy(was)
-	if err != nil {
-		return false, err
+	if int64(len(was.Data)) != size {
+		return false, nil
 	}
-	now, err := readFile(r.root, in, is.Size)
-	return bytes.Equal(old, now), err
+	now, err := readFile(r.root, in, size)
+	return bytes.Equal(was.Data, now), err
 }
 
-// readFile reads a regular file of a size that is known.
-func readFile(root *os.Root, at string, size int64) ([]byte, error) {
-	if size > maxBytes {
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrTooMuch, at, size)
-	}
-	return root.ReadFile(at)
-}
-
-// tellPart says what was changed, without values, which may be secret: of settings their
+// describePart says what was changed, without values, which may be secret: of settings their
 // keys, of folders the names in them.
-func (k *Kept) tellPart(root *os.Root, p part, info fs.FileInfo, differs []string) string {
+func (r *restorer) describePart(p part, info fs.FileInfo, differs []string) string {
 	switch {
+	case info == nil && p.Entry && p.wasType(fs.ModeDir):
+		return "was removed: what git had stored there is gone, and only its settings are put back"
 	case info == nil:
 		return "was removed"
-	case len(p.Holds) > 0 && p.Holds[0].Mode.Type() != info.Mode().Type():
+	case len(p.Holds) == 0 && p.Entry:
+		return "was made (" + describeKind(info) + ")"
+	case len(p.Holds) > 0 && !p.wasType(info.Mode().Type()):
 		return "was made " + describeKind(info)
-	case info.IsDir() && len(p.Holds) > 0:
+	case len(p.Holds) > 0 && info.IsDir():
 		return listNames("", differs)
-	case !info.Mode().IsRegular() || !strings.HasPrefix(path.Base(p.Path), "config"):
-		if len(p.Holds) == 0 {
-			return "was added"
+	case info.Mode().IsRegular() && strings.HasPrefix(path.Base(p.Path), "config") && info.Size() <= maxConfig:
+		var was []byte
+		if len(p.Holds) > 0 {
+			was = p.Holds[0].Data
 		}
-		return "was changed"
+		if is, err := readFile(r.root, p.Path, info.Size()); err == nil {
+			return describeKeys(was, is)
+		}
+	case len(p.Holds) == 0:
+		return "was added"
 	}
-	var was []byte
-	if len(p.Holds) > 0 {
-		was, _ = k.readCopy(p.Holds[0]) // it could be read before
-	}
-	const most = 1 << 20
-	if info.Size() > most || len(was) > most {
-		return "was changed"
-	}
-	is, err := root.ReadFile(p.Path)
-	if err != nil {
-		return "was changed"
-	}
-	return describeKeys(was, is)
+	return "was changed"
 }
 
 // describeKeys says which settings differ.

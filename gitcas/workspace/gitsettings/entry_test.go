@@ -241,9 +241,7 @@ func TestRecover(t *testing.T) {
 	}
 	write(t, store, "note", "x")
 	write(t, store, "folder/x", "x")
-	begun := &Kept{}
-	must(t, begun.beginCopies(store)) // it died before it had copied all
-	begun.die(t)
+	write(t, store, "begun"+newSuffix, `{"id":"x","fold`) // it died before it had written all
 	all, err := Recover(context.Background(), store)
 	if err != nil || len(all) != 1 || all[0].Folder != filepath.Join(top, "dead") || !strings.Contains(fmt.Sprint(all[0].Changed), "was rewritten") {
 		t.Errorf("%+v %v", all, err)
@@ -264,10 +262,10 @@ func TestRecover(t *testing.T) {
 
 // TestRecoverDamaged: copies that can't be read are named, and kept.
 func TestRecoverDamaged(t *testing.T) {
-	for name, damage := range map[string]func(store string) error{
-		"no manifest": func(store string) error { return os.WriteFile(filepath.Join(store, manifestName), []byte("{"), 0o600) },
-		"no copy":     func(store string) error { return os.Remove(filepath.Join(store, "1")) },
-		"half a copy": func(store string) error { return os.Truncate(filepath.Join(store, "1"), 1) },
+	for name, damage := range map[string]func(file string) error{
+		"no manifest":     func(file string) error { return os.WriteFile(file, []byte("{"), 0o600) },
+		"nothing":         func(file string) error { return os.Truncate(file, 0) },
+		"half a manifest": func(file string) error { return os.Truncate(file, 100) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
@@ -276,7 +274,7 @@ func TestRecoverDamaged(t *testing.T) {
 			k, err := Keep(dir, nil, store)
 			must(t, err)
 			write(t, dir, ".git/config", "[evil]\n") // of the same size
-			must(t, damage(k.store))
+			must(t, damage(k.file))
 			k.die(t)
 			for range 2 {
 				if _, err := Recover(context.Background(), store); err == nil || !strings.Contains(err.Error(), "look at") {

@@ -6,10 +6,6 @@ package gitsettings
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -42,6 +37,8 @@ const (
 	maxLine   = 4096
 )
 
+const entryName = ".git"
+
 var (
 	// ErrTooMuch: there is more than can be kept.
 	ErrTooMuch = errors.New("more than can be put back after an agent")
@@ -49,44 +46,19 @@ var (
 	ErrBusy = errors.New("another uwf lets an agent work there: wait for it, or name another folder")
 )
 
-const (
-	entryName    = ".git"
-	manifestName = "kept.json"
-	newPrefix    = ".new-"
-)
-
-// Kept are copies of what git obeys in one folder. They lie in a folder of their own,
-// which lasts until PutBack, also beyond the end of this process.
-type Kept struct {
-	store string
-	lock  *os.File // the manifest; locked as long as this process lives
-	manifest
-	size  int64
-	count int
-	seen  map[string]bool // git directories
-
-	// step, set by tests, is called before each change of a name; an error stops there,
-	// like a kill would.
-	step func(op, path string) error
-}
-
-// manifest says what was there.
-type manifest struct {
-	ID     string `json:"id"` // makes names of its own
-	Folder string `json:"folder"`
-	Parts  []part `json:"parts"`
-}
-
 // part is one name that git obeys.
 type part struct {
 	Path string `json:"path"` // below the folder, with slashes
-	// GitDir is the git directory that it lies in, below the folder; empty: it is an
-	// entry named .git itself, which may be a file.
-	GitDir string `json:"gitDir,omitempty"`
+	// Entry: it is an entry named .git itself, which may be a file; else it lies in a git
+	// directory.
+	Entry bool `json:"entry,omitempty"`
 	// Holds is itself and what is in it; empty: it was not there. Of an entry that was a
 	// folder it is the folder alone: what git obeys in it are parts of their own.
 	Holds []thing `json:"holds,omitempty"`
 }
+
+// kind is what it was, a type of fs.FileMode.
+func (p part) wasType(t fs.FileMode) bool { return len(p.Holds) > 0 && p.Holds[0].Mode.Type() == t }
 
 // thing is a file, a folder or a link.
 type thing struct {
@@ -95,11 +67,10 @@ type thing struct {
 	UID    int         `json:"uid"`
 	GID    int         `json:"gid"`
 	Target string      `json:"target,omitempty"` // of a link
-	Copy   string      `json:"copy,omitempty"`   // of a file: its name in the store
-	Size   int64       `json:"size,omitempty"`
+	Data   []byte      `json:"data,omitempty"`   // of a file
 }
 
-// Keep copies what git obeys in a folder, into a new folder below store: of the folder's
+// Keep copies what git obeys in a folder, into a file below store: of the folder's
 // own .git, of the other entries named (paths below the folder that end with .git), and
 // of the submodules and working trees that belong to them. That there is no .git is kept,
 // too. The store must lie where agents can't write. Of one folder there is one Kept at a
@@ -115,7 +86,7 @@ func Keep(folder string, entries []string, store string) (k *Kept, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if dead, err := openKept(filepath.Join(store, nameOf(folder))); err != nil {
+	if dead, err := openKept(fileOf(store, folder)); err != nil {
 		return nil, err
 	} else if dead != nil {
 		// Killed since this process began. What it kept is what there was before agents.
@@ -123,202 +94,157 @@ func Keep(folder string, entries []string, store string) (k *Kept, err error) {
 			return nil, err
 		}
 	}
-	k = &Kept{manifest: manifest{ID: strings.ToLower(rand.Text()[:12]), Folder: folder}, seen: map[string]bool{}}
-	if err := k.beginCopies(store); err != nil {
-		return nil, fmt.Errorf("keep git's settings of %s: %w", folder, err)
-	}
+	c := collector{root: root, folder: folder, seen: map[string]bool{}}
 	for _, at := range append([]string{entryName}, entries...) {
 		if err == nil {
-			err = k.keepEntry(root, filepath.ToSlash(at))
+			err = c.keepEntry(filepath.ToSlash(at))
 		}
 	}
 	if err == nil {
-		err = k.finishCopies(filepath.Join(store, nameOf(folder)))
+		k, err = saveKept(store, folder, c.parts)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("keep git's settings of %s: %w", folder, err), k.dropCopies())
+		return nil, fmt.Errorf("keep git's settings of %s: %w", folder, err)
 	}
 	return k, nil
 }
 
-// beginCopies makes the folder of the copies, under a name that says that it isn't complete.
-func (k *Kept) beginCopies(store string) (err error) {
-	if err := os.MkdirAll(store, 0o700); err != nil {
-		return err
-	}
-	k.store = filepath.Join(store, newPrefix+k.ID)
-	if err := os.Mkdir(k.store, 0o700); err != nil {
-		return err
-	}
-	if k.lock, err = os.OpenFile(filepath.Join(k.store, manifestName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-		return err
-	}
-	return unix.Flock(int(k.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-}
-
-// nameOf is the name of the copies of a folder.
-func nameOf(folder string) string {
-	sum := sha256.Sum256([]byte(folder))
-	return hex.EncodeToString(sum[:8])
-}
-
-// finishCopies writes down what was found, and gives the copies their name: from now on they are
-// put back.
-func (k *Kept) finishCopies(to string) error {
-	text, err := json.Marshal(k.manifest)
-	if err != nil {
-		return err
-	}
-	if _, err := k.lock.Write(text); err != nil {
-		return err
-	}
-	if err := k.lock.Sync(); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(to); err == nil {
-		return ErrBusy
-	}
-	if err := os.Rename(k.store, to); errors.Is(err, fs.ErrExist) {
-		return ErrBusy
-	} else if err != nil {
-		return err
-	}
-	k.store = to
-	return nil
-}
-
-// dropCopies removes the copies.
-func (k *Kept) dropCopies() error {
-	err := os.RemoveAll(k.store)
-	if k.lock != nil {
-		err = errors.Join(err, k.lock.Close())
-	}
-	return err
+// collector reads what git obeys.
+type collector struct {
+	root   *os.Root
+	folder string
+	parts  []part
+	seen   map[string]bool // git directories
+	size   int64
+	count  int
 }
 
 // keepEntry keeps an entry named .git, and what it leads to.
-func (k *Kept) keepEntry(root *os.Root, at string) error {
-	if len(k.Parts) > maxThings {
+func (c *collector) keepEntry(at string) error {
+	if len(c.parts) > maxThings {
 		return fmt.Errorf("%w: more than %d submodules and what belongs to them", ErrTooMuch, maxThings)
 	}
-	info, err := root.Lstat(at)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		k.Parts = append(k.Parts, part{Path: at})
+	info, err := c.root.Lstat(at)
+	if isAbsent(err) {
+		c.parts = append(c.parts, part{Path: at, Entry: true})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if info.IsDir() {
-		k.Parts = append(k.Parts, part{Path: at, Holds: []thing{newThing("", info)}})
-		if err := k.gitDir(root, at, 0); err != nil {
+	p := part{Path: at, Entry: true, Holds: []thing{newThing("", info)}}
+	if !info.IsDir() {
+		if p.Holds, err = c.copyThing(at, info); err != nil {
 			return err
 		}
-		return k.keepSubmodules(root, path.Dir(at))
 	}
-	holds, err := k.copyThing(root, at, info)
+	c.parts = append(c.parts, p)
+	if info.IsDir() {
+		err = c.keepGitDir(at, 0)
+	} else {
+		err = c.keepLinked(at, info)
+	}
 	if err != nil {
 		return err
 	}
-	k.Parts = append(k.Parts, part{Path: at, Holds: holds})
-	if err := k.keepLinked(root, at, info); err != nil {
-		return err
-	}
-	return k.keepSubmodules(root, path.Dir(at))
+	return c.keepSubmodules(path.Dir(at))
 }
 
 // keepLinked keeps the git directories that an entry leads to, as far as they lie in the folder.
-func (k *Kept) keepLinked(root *os.Root, at string, info fs.FileInfo) error {
-	dir := filepath.Join(k.Folder, filepath.FromSlash(at))
+func (c *collector) keepLinked(at string, info fs.FileInfo) error {
+	to := at
 	if info.Mode().IsRegular() {
-		target, ok := strings.CutPrefix(readLine(root, at), "gitdir: ")
+		target, ok := strings.CutPrefix(c.readLine(at), "gitdir: ")
 		if !ok {
 			return nil
 		}
-		if dir = filepath.FromSlash(target); !filepath.IsAbs(dir) {
-			dir = filepath.Join(k.Folder, filepath.FromSlash(path.Dir(at)), dir)
-		}
+		to = from(path.Dir(at), target)
 	}
-	in, ok := k.pathInside(dir)
+	in, ok := c.pathInside(to)
 	if !ok {
 		return nil
 	}
-	if err := k.gitDir(root, in, 0); err != nil {
+	if err := c.keepGitDir(in, 0); err != nil {
 		return err
 	}
-	common := readLine(root, path.Join(in, "commondir"))
+	common := c.readLine(path.Join(in, "commondir"))
 	if common == "" {
 		return nil
 	}
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(k.Folder, filepath.FromSlash(in), filepath.FromSlash(common))
-	}
-	if in, ok = k.pathInside(common); ok {
-		return k.gitDir(root, in, 0)
+	if in, ok = c.pathInside(from(in, common)); ok {
+		return c.keepGitDir(in, 0)
 	}
 	return nil
 }
 
+// from is where a path leads from a folder.
+func from(dir, target string) string {
+	if filepath.IsAbs(target) {
+		return target
+	}
+	return path.Join(dir, target)
+}
+
 // pathInside is where a folder really lies below the kept one.
-func (k *Kept) pathInside(dir string) (string, bool) {
+func (c *collector) pathInside(dir string) (string, bool) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(c.folder, filepath.FromSlash(dir))
+	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", false
 	}
-	rel, err := filepath.Rel(k.Folder, real)
+	rel, err := filepath.Rel(c.folder, real)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel) && rel != "."
 }
 
 // readLine is a small file of one line; empty where there is none.
-func readLine(root *os.Root, at string) string {
-	info, err := root.Stat(at)
+func (c *collector) readLine(at string) string {
+	info, err := c.root.Stat(at)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLine {
 		return ""
 	}
-	text, err := root.ReadFile(at)
+	text, err := c.root.ReadFile(at)
 	if err != nil {
 		return ""
 	}
 	return strings.TrimRight(string(text), "\r\n")
 }
 
-// gitDir keeps what git obeys in a git directory, and in those of its submodules and
+// keepGitDir keeps what git obeys in a git directory, and in those of its submodules and
 // working trees.
-func (k *Kept) gitDir(root *os.Root, at string, depth int) error {
-	if k.seen[at] {
+func (c *collector) keepGitDir(at string, depth int) error {
+	if c.seen[at] {
 		return nil
 	}
-	if k.seen[at] = true; len(k.seen) > maxDirs || depth > maxDepth {
+	if c.seen[at] = true; len(c.seen) > maxDirs || depth > maxDepth {
 		return fmt.Errorf("%w: more than %d submodules and working trees", ErrTooMuch, maxDirs)
 	}
 	for _, name := range obeyedNames() {
-		p := part{Path: path.Join(at, name), GitDir: at}
-		info, err := root.Lstat(p.Path)
+		p := part{Path: path.Join(at, name)}
+		info, err := c.root.Lstat(p.Path)
 		if err == nil {
-			p.Holds, err = k.copyThing(root, p.Path, info)
+			p.Holds, err = c.copyThing(p.Path, info)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		k.Parts = append(k.Parts, p)
+		c.parts = append(c.parts, p)
 	}
-	if err := k.keepNested(root, path.Join(at, "modules"), depth+1); err != nil {
-		return err
-	}
-	return k.keepNested(root, path.Join(at, "worktrees"), depth+1)
+	return errors.Join(c.keepNested(path.Join(at, "modules"), depth+1), c.keepNested(path.Join(at, "worktrees"), depth+1))
 }
 
 // keepNested keeps the git directories in a folder: each folder with a HEAD is one. The names
 // of submodules may have slashes.
-func (k *Kept) keepNested(root *os.Root, at string, depth int) error {
+func (c *collector) keepNested(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: %s lies too deep", ErrTooMuch, at)
 	}
-	info, err := root.Lstat(at)
+	info, err := c.root.Lstat(at)
 	if err != nil || !info.IsDir() {
 		return nil //nolint:nilerr // there are none
 	}
-	entries, err := readDir(root, at, maxThings)
+	entries, err := readDir(c.root, at, maxThings)
 	if err != nil {
 		return err
 	}
@@ -327,11 +253,11 @@ func (k *Kept) keepNested(root *os.Root, at string, depth int) error {
 		if !e.IsDir() {
 			continue
 		}
-		keep := k.keepNested
-		if _, err := root.Lstat(path.Join(in, "HEAD")); err == nil {
-			keep = k.gitDir
+		keep := c.keepNested
+		if _, err := c.root.Lstat(path.Join(in, "HEAD")); err == nil {
+			keep = c.keepGitDir
 		}
-		if err := keep(root, in, depth+1); err != nil {
+		if err := keep(in, depth+1); err != nil {
 			return err
 		}
 	}
@@ -340,24 +266,24 @@ func (k *Kept) keepNested(root *os.Root, at string, depth int) error {
 
 // keepSubmodules keeps the entries of the submodules that a working tree names: git goes in
 // there by itself.
-func (k *Kept) keepSubmodules(root *os.Root, tree string) error {
+func (c *collector) keepSubmodules(tree string) error {
 	at := path.Join(tree, ".gitmodules")
-	info, err := root.Lstat(at)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+	info, err := c.root.Lstat(at)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
 		return nil //nolint:nilerr // there are none
 	}
-	text, err := root.ReadFile(at)
+	text, err := c.root.ReadFile(at)
 	if err != nil {
 		return err
 	}
 	for _, in := range submodulePaths(text) {
 		entry := path.Join(tree, in, entryName)
-		info, err := root.Lstat(entry)
-		if err != nil || k.seen[entry] || !filepath.IsLocal(filepath.FromSlash(entry)) {
+		info, err := c.root.Lstat(entry)
+		if err != nil || c.seen[entry] || !filepath.IsLocal(filepath.FromSlash(entry)) {
 			continue // it isn't checked out
 		}
-		k.seen[entry] = !info.IsDir()
-		if err := k.keepEntry(root, entry); err != nil {
+		c.seen[entry] = !info.IsDir()
+		if err := c.keepEntry(entry); err != nil {
 			return err
 		}
 	}
@@ -365,9 +291,9 @@ func (k *Kept) keepSubmodules(root *os.Root, tree string) error {
 }
 
 // copyThing copies a thing with all that is in it. Links are not followed.
-func (k *Kept) copyThing(root *os.Root, at string, info fs.FileInfo) (all []thing, err error) {
-	err = walkThing(root, at, "", info, maxThings, func(t thing, in string) error {
-		if k.count++; k.count > maxThings {
+func (c *collector) copyThing(at string, info fs.FileInfo) (all []thing, err error) {
+	err = walkThing(c.root, at, info, maxThings, func(t thing, in string, size int64) error {
+		if c.count++; c.count > maxThings {
 			return fmt.Errorf("%w: more than %d files in %s", ErrTooMuch, maxThings, at)
 		}
 		switch {
@@ -375,11 +301,10 @@ func (k *Kept) copyThing(root *os.Root, at string, info fs.FileInfo) (all []thin
 		case !t.Mode.IsRegular():
 			return fmt.Errorf("%w: %s is neither a file nor a folder", ErrTooMuch, in)
 		default:
-			if k.size += t.Size; k.size > maxBytes {
+			if c.size += size; c.size > maxBytes {
 				return fmt.Errorf("%w: more than %d bytes in %s", ErrTooMuch, maxBytes, at)
 			}
-			t.Copy = strconv.Itoa(k.count)
-			if err := k.copyFile(root, in, t); err != nil {
+			if t.Data, err = readFile(c.root, in, size); err != nil {
 				return err
 			}
 		}
@@ -389,29 +314,12 @@ func (k *Kept) copyThing(root *os.Root, at string, info fs.FileInfo) (all []thin
 	return all, err
 }
 
-func (k *Kept) copyFile(root *os.Root, at string, t thing) (err error) {
-	from, err := root.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	to, err := os.OpenFile(filepath.Join(k.store, t.Copy), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(to, io.LimitReader(from, t.Size+1))
-	if err == nil && n != t.Size {
-		err = fmt.Errorf("%s changes while it is read", at)
-	}
-	return errors.Join(err, to.Close())
-}
-
 // errFull ends a walk that came to more than it was to look at.
 var errFull = errors.New("there is more")
 
 // walkThing visits a thing and what is in it, each folder before what it holds and by name, at
-// most so many, and then errFull. in is where it lies below the root.
-func walkThing(root *os.Root, at, name string, info fs.FileInfo, most int, visit func(t thing, in string) error) error {
+// most so many, and then errFull. in is where it lies below the root, size that of a file.
+func walkThing(root *os.Root, at string, info fs.FileInfo, most int, visit func(t thing, in string, size int64) error) error {
 	left := most
 	var step func(name string, info fs.FileInfo, depth int) error
 	step = func(name string, info fs.FileInfo, depth int) error {
@@ -425,7 +333,7 @@ func walkThing(root *os.Root, at, name string, info fs.FileInfo, most int, visit
 				return err
 			}
 		}
-		if err := visit(t, in); err != nil || !info.IsDir() {
+		if err := visit(t, in, info.Size()); err != nil || !info.IsDir() {
 			return err
 		}
 		entries, err := readDir(root, in, left)
@@ -443,7 +351,7 @@ func walkThing(root *os.Root, at, name string, info fs.FileInfo, most int, visit
 		}
 		return nil
 	}
-	return step(name, info, 0)
+	return step("", info, 0)
 }
 
 // newThing is a thing without its content.
@@ -452,10 +360,21 @@ func newThing(name string, info fs.FileInfo) thing {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		t.UID, t.GID = int(st.Uid), int(st.Gid)
 	}
-	if info.Mode().IsRegular() {
-		t.Size = info.Size()
-	}
 	return t
+}
+
+// readFile reads a regular file of a size that is known.
+func readFile(root *os.Root, at string, size int64) (data []byte, err error) {
+	f, err := root.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read from
+	data, err = io.ReadAll(io.LimitReader(f, size+1))
+	if err == nil && int64(len(data)) != size {
+		err = fmt.Errorf("%s changes while it is read", at)
+	}
+	return data, err
 }
 
 // readDir lists a folder by name: a little more than most at most.
@@ -474,4 +393,9 @@ func readDir(root *os.Root, at string, most int) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
+}
+
+// isAbsent says that nothing is there, or that a file stands where a folder was on the way.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -25,7 +25,7 @@ const maxOld = 20_000
 
 // PutBack puts back what is not as it was, name by name: each is whole, the old one or
 // the new one, at any moment, and what was there instead is kept beside it, in the git
-// directory. It lists what was changed, a line each, without values. The copies are gone
+// directory. It lists what was changed, a line each, without values. What was kept is gone
 // afterwards, unless there is an error: then Recover tries again. It takes no time worth
 // speaking of, but for an entry that is not to be there, which it removes as long as ctx
 // lasts.
@@ -34,7 +34,7 @@ func (k *Kept) PutBack(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return changed, errors.Join(fmt.Errorf("put git's settings of %s back: %w; look at its .git before you use git there", k.Folder, err), k.lock.Close())
 	}
-	return changed, k.dropCopies()
+	return changed, k.dropKept()
 }
 
 func (k *Kept) putBack(ctx context.Context) (changed []string, err error) {
@@ -48,12 +48,7 @@ func (k *Kept) putBack(ctx context.Context) (changed []string, err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	r := restorer{ctx: ctx, k: k, root: root, gone: map[string]bool{}}
 	for _, p := range k.Parts {
-		if p.GitDir == "" {
-			err = r.putBackEntry(p)
-		} else {
-			err = r.putBackPart(p)
-		}
-		if err != nil {
+		if err := r.putBackPart(p); err != nil {
 			return r.changed, fmt.Errorf("%s: %w", p.Path, err)
 		}
 	}
@@ -71,29 +66,22 @@ type restorer struct {
 
 	changed []string
 	touched []string        // git directories in which something was replaced
-	gone    map[string]bool // git directories that are not there any more
+	gone    map[string]bool // folders that are not there any more
 }
 
-func (r *restorer) tellChange(at, format string, args ...any) {
-	line := text.Cut(at, 200) + " " + fmt.Sprintf(format, args...)
+func (r *restorer) tellChange(at, what string) {
+	line := text.Cut(at, 200) + " " + what
 	if !slices.Contains(r.changed, line) {
 		r.changed = append(r.changed, line)
 	}
 }
 
-// renamePath and remove change one name.
+// renamePath changes one name.
 func (r *restorer) renamePath(from, to string) error {
-	if err := r.callHook("rename", to); err != nil {
+	if err := r.k.step("rename", to); err != nil {
 		return err
 	}
 	return r.root.Rename(from, to)
-}
-
-func (r *restorer) removePath(at string) error {
-	if err := r.callHook("remove", at); err != nil {
-		return err
-	}
-	return r.root.Remove(at)
 }
 
 // unlockFolder gives a folder back the rights that work in it takes. Where that fails, so does
@@ -102,14 +90,6 @@ func (r *restorer) unlockFolder(at string, info fs.FileInfo) {
 	if info != nil && info.IsDir() && info.Mode().Perm()&0o700 != 0o700 {
 		_ = r.root.Chmod(at, info.Mode().Perm()|0o700)
 	}
-}
-
-// callHook reports to the test hook.
-func (r *restorer) callHook(op, path string) error {
-	if r.k.step == nil {
-		return nil
-	}
-	return r.k.step(op, path)
 }
 
 // statPath says what is at a place; nil: nothing.
@@ -121,72 +101,10 @@ func (r *restorer) statPath(at string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// putBackEntry makes an entry named .git what it was: a folder, a file, a link, or none.
-func (r *restorer) putBackEntry(p part) error {
-	info, err := r.statPath(p.Path)
-	if err != nil {
-		return err
-	}
-	if len(p.Holds) > 0 && p.Holds[0].Mode.IsDir() {
-		return r.wholeEntry(p, info)
-	}
-	differs, err := r.describeDifference(p, info)
-	if err != nil || len(differs) == 0 {
-		return err
-	}
-	if _, err := r.root.Stat(path.Dir(p.Path)); err != nil {
-		r.tellChange(path.Dir(p.Path), "is gone, with its .git")
-		return nil //nolint:nilerr // nothing is obeyed where nothing is
-	}
-	old := path.Join(path.Dir(p.Path), workspace.TempPrefix+"git-"+r.k.ID)
-	if info != nil && info.IsDir() {
-		r.unlockFolder(p.Path, info)
-		if err := r.renamePath(p.Path, old); err != nil {
-			return err
-		}
-	}
-	if len(p.Holds) == 0 {
-		r.tellChange(p.Path, "was made (%s)", describeKind(info))
-		if !info.IsDir() {
-			if err := r.removePath(p.Path); err != nil {
-				return err
-			}
-		}
-	} else {
-		r.tellChange(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
-		if err := r.makePart(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID)); err != nil {
-			return err
-		}
-	}
-	if err := removal.Tree(r.ctx, filepath.Join(r.k.Folder, filepath.FromSlash(old)), 0); err != nil && r.ctx.Err() == nil {
-		return err
-	}
-	return nil // or what is left of it is out of git's way
-}
-
-// wholeEntry makes sure that an entry is a folder. What is to be in it comes next.
-func (r *restorer) wholeEntry(p part, info fs.FileInfo) error {
-	switch {
-	case info == nil:
-		r.tellChange(p.Path, "was removed: what git had stored there is gone, and only its settings are put back")
-	case info.IsDir():
-		return nil
-	default:
-		r.tellChange(p.Path, "was made %s", describeKind(info))
-		if err := r.removePath(p.Path); err != nil {
-			return err
-		}
-	}
-	if _, err := r.root.Stat(path.Dir(p.Path)); isAbsent(err) {
-		r.gone[p.Path] = true // the folder that it was in went with it
-		return nil
-	}
-	return r.makePart(p, p.Path, path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID))
-}
-
-// putBackPart puts back one name in a git directory.
+// putBackPart makes one name what it was: what is there now goes aside, and what was there
+// is made anew.
 func (r *restorer) putBackPart(p part) error {
-	there, err := r.openWay(p.GitDir)
+	there, err := r.openWay(p)
 	if err != nil || !there {
 		return err
 	}
@@ -199,20 +117,30 @@ func (r *restorer) putBackPart(p part) error {
 		return err
 	}
 	r.unlockFolder(p.Path, info) // a folder is written to when it moves
-	r.tellChange(p.Path, "%s", r.k.tellPart(r.root, p, info, differs))
-	if err := r.setAside(p, info); err != nil {
+	r.tellChange(p.Path, r.describePart(p, info, differs))
+	aside, err := r.setAside(p, info)
+	if err != nil {
 		return err
 	}
-	if len(p.Holds) == 0 {
+	if len(p.Holds) > 0 {
+		if err := r.makePart(p); err != nil {
+			return err
+		}
+	}
+	if !p.Entry {
 		return nil
 	}
-	return r.makePart(p, p.Path, path.Join(p.GitDir, "uwf-new-"+r.k.ID))
+	if err := removal.Tree(r.ctx, filepath.Join(r.k.Folder, filepath.FromSlash(aside)), 0); err != nil && r.ctx.Err() == nil {
+		return err
+	}
+	return nil // or what is left of it is out of git's way
 }
 
-// openWay makes sure that a git directory is reached through folders alone. A link in
-// its place, or on the way below its .git, is removed; where there is none any more,
-// nothing is put into it.
-func (r *restorer) openWay(dir string) (there bool, err error) {
+// openWay makes sure that the folder of a part is reached through folders alone. A link in
+// the place of a git directory, or on the way below its .git, is removed; where there is
+// no folder any more, nothing is put into it.
+func (r *restorer) openWay(p part) (there bool, err error) {
+	dir := path.Dir(p.Path)
 	if r.gone[dir] {
 		return false, nil
 	}
@@ -228,44 +156,55 @@ func (r *restorer) openWay(dir string) (there bool, err error) {
 			continue
 		}
 		r.gone[dir] = true
-		if info == nil {
+		switch {
+		case info == nil && len(p.Holds) == 0: // it may never have been there
+		case info == nil:
 			r.tellChange(at, "was removed")
+		default:
+			r.tellChange(at, "was made "+describeKind(info))
+		}
+		if info == nil || p.Entry || i < len(parts)-1 && !slices.Contains(parts[:i+1], entryName) {
 			return false, nil
 		}
-		r.tellChange(at, "was made %s", describeKind(info))
-		if slices.Contains(parts[:i+1], entryName) || i == len(parts)-1 {
-			return false, r.removePath(at)
+		if err := r.k.step("remove", at); err != nil {
+			return false, err
 		}
-		return false, nil
+		return false, r.root.Remove(at)
 	}
 	return true, nil
 }
 
-// setAside moves what is in a part's place into the git directory's folder of replaced
-// things. A file stays until it is replaced, so that there is always one.
-func (r *restorer) setAside(p part, info fs.FileInfo) error {
+// setAside moves what is in a part's place out of git's way: an entry to a name that the
+// next restore removes, another part into the git directory's folder of replaced things. A
+// file stays until it is replaced, so that there is always one.
+func (r *restorer) setAside(p part, info fs.FileInfo) (aside string, err error) {
+	dir := path.Dir(p.Path)
+	aside = path.Join(dir, workspace.TempPrefix+"git-"+r.k.ID)
 	if info == nil {
-		return nil
+		return aside, nil
 	}
-	aside := path.Join(p.GitDir, replacedPrefix+r.k.ID)
-	if !slices.Contains(r.touched, p.GitDir) {
-		if err := r.root.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+	if !p.Entry {
+		replaced := path.Join(dir, replacedPrefix+r.k.ID)
+		if err := r.root.Mkdir(replaced, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
 		}
-		r.touched = append(r.touched, p.GitDir)
+		if !slices.Contains(r.touched, dir) {
+			r.touched = append(r.touched, dir)
+		}
+		aside = path.Join(replaced, path.Base(p.Path))
 	}
-	to := path.Join(aside, path.Base(p.Path))
-	if err := r.callHook("set aside", p.Path); err != nil {
-		return err
+	if err := r.k.step("set aside", p.Path); err != nil {
+		return "", err
 	}
-	if info.Mode().IsRegular() && len(p.Holds) > 0 && p.Holds[0].Mode.IsRegular() && r.root.Link(p.Path, to) == nil {
-		return nil
+	if info.Mode().IsRegular() && p.wasType(0) && (p.Entry || r.root.Link(p.Path, aside) == nil) {
+		return aside, nil
 	}
-	return r.renamePath(p.Path, to)
+	return aside, r.renamePath(p.Path, aside)
 }
 
 // makePart makes a part anew under another name, and gives it its own when it is complete.
-func (r *restorer) makePart(p part, at, temp string) error {
+func (r *restorer) makePart(p part) error {
+	temp := path.Join(path.Dir(p.Path), workspace.TempPrefix+r.k.ID)
 	if err := r.root.RemoveAll(temp); err != nil { // of one that was cut short
 		return err
 	}
@@ -281,7 +220,7 @@ func (r *restorer) makePart(p part, at, temp string) error {
 			}
 		}
 	}
-	return r.renamePath(temp, at)
+	return r.renamePath(temp, p.Path)
 }
 
 func (r *restorer) makeThing(at string, t thing) error {
@@ -301,25 +240,12 @@ func (r *restorer) makeThing(at string, t thing) error {
 }
 
 func (r *restorer) makeFile(at string, t thing) error {
-	data, err := r.k.readCopy(t)
-	if err != nil {
-		return err
-	}
 	f, err := r.root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = f.Write(t.Data)
 	return errors.Join(err, f.Chmod(t.Mode.Perm()), f.Sync(), f.Close())
-}
-
-// readCopy is the copy of a file.
-func (k *Kept) readCopy(t thing) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(k.store, filepath.Base(t.Copy)))
-	if err == nil && int64(len(data)) != t.Size {
-		err = fmt.Errorf("the copy of %s is damaged", t.Name)
-	}
-	return data, err
 }
 
 // removeOld removes what earlier runs replaced in a git directory, a part of it if there
