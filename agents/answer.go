@@ -75,9 +75,9 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 	return res, extract.CheckStatus(res.Status, c.Task.Statuses)
 }
 
-// Compose reads an answer and stages its output and body. It returns the step
-// that Commit would stage.
-func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
+// composeRead reads an answer and stages its output and body. It returns the step
+// that Commit stages.
+func composeRead(c *Context, s *Stage, a Answer) (record.Step, error) {
 	res, err := Read(c, a.Text)
 	if err != nil {
 		return record.Step{}, err
@@ -85,9 +85,9 @@ func Compose(c *Context, s *Stage, a Answer) (record.Step, error) {
 	return composeStep(c, s, a, res)
 }
 
-// ComposeExtracted is Compose for an answer whose fields a model has read: the
+// composeExtracted is composeRead for an answer whose fields a model has read: the
 // output is what it found, the body is the whole answer.
-func ComposeExtracted(c *Context, s *Stage, a Answer, found Extracted) (record.Step, error) {
+func composeExtracted(c *Context, s *Stage, a Answer, found Extracted) (record.Step, error) {
 	a.Usage.Turns += found.Usage.Turns
 	a.Usage.InputTokens += found.Usage.InputTokens
 	a.Usage.OutputTokens += found.Usage.OutputTokens
@@ -136,7 +136,7 @@ func outputType(c *Context, res extract.Result) node.Hash {
 // Commit reads an answer, checks it against the task and stages the step: output,
 // body, detail and StepNode. The handle is what the agent prints as its last line.
 func Commit(c *Context, s *Stage, a Answer) (Handle, error) {
-	step, err := Compose(c, s, a)
+	step, err := composeRead(c, s, a)
 	if err != nil {
 		return Handle{}, err
 	}
@@ -145,7 +145,7 @@ func Commit(c *Context, s *Stage, a Answer) (Handle, error) {
 
 // CommitExtracted is Commit for an answer whose fields a model has read.
 func CommitExtracted(c *Context, s *Stage, a Answer, found Extracted) (Handle, error) {
-	step, err := ComposeExtracted(c, s, a, found)
+	step, err := composeExtracted(c, s, a, found)
 	if err != nil {
 		return Handle{}, err
 	}

@@ -24,12 +24,11 @@ type Context struct {
 	// Task is context.json. Its Nodes, Workspace, Command and Timeout are not set.
 	Task task.Task
 
-	root  *os.Root
-	nodes *nodeLines
+	nodes nodeLines
 }
 
-// LoadContext opens a context folder. Close it after use.
-func LoadContext(dir string) (*Context, error) {
+// LoadContext reads a context folder.
+func LoadContext(dir string) (c *Context, err error) {
 	if dir == "" {
 		return nil, ErrNoContext
 	}
@@ -37,22 +36,20 @@ func LoadContext(dir string) (*Context, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the agent's context: %w", err)
 	}
-	c := &Context{root: root}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	c = &Context{}
 	b, err := readRegular(root, taskFile, maxContextFile)
 	if err == nil {
 		err = json.Unmarshal(b, &c.Task)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the agent's task in %s/%s: %w", dir, taskFile, err), root.Close())
+		return nil, fmt.Errorf("reading the agent's task in %s/%s: %w", dir, taskFile, err)
 	}
-	if c.nodes, err = openNodes(root); err != nil {
-		return nil, errors.Join(fmt.Errorf("reading the nodes of the agent's context in %s/%s: %w", dir, nodesFile, err), root.Close())
+	if c.nodes, err = readNodes(root); err != nil {
+		return nil, fmt.Errorf("reading the nodes of the agent's context in %s/%s: %w", dir, nodesFile, err)
 	}
 	return c, nil
 }
-
-// Close releases the folder.
-func (c *Context) Close() error { return errors.Join(c.nodes.closeFile(), c.root.Close()) }
 
 // Get reads one of the nodes that the agent may read: the thread's chain, its
 // outputs and bodies, the workflow, and their schemas. It implements node.Getter. A hash

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -212,7 +213,7 @@ func (t *extractTalk) takeReply(resp openai.ChatCompletionResponse) (string, err
 	choice := resp.Choices[0]
 	switch {
 	case choice.Message.Refusal != "":
-		return "", fmt.Errorf("it refused: %q", shortenText(choice.Message.Refusal, 200))
+		return "", fmt.Errorf("it refused: %q", text.Cut(choice.Message.Refusal, 200))
 	case choice.FinishReason == openai.FinishReasonLength:
 		return "", errors.New("its reply was cut off at the output limit")
 	case choice.FinishReason == openai.FinishReasonContentFilter:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,16 +27,15 @@ const (
 // in its place meanwhile.
 type folders struct {
 	base    string
-	baseDir *os.Root
 	root    *os.Root // of the stage
-	lock    *os.File // held as long as the run's process lives
+	lock    *os.File // of the base; locked as long as the run is not over
 	context string
 	stage   string
 }
 
 // makeFolders writes a task's context folder and makes its empty stage.
 func makeFolders(tempDir string, t task.Task) (*folders, error) {
-	base, err := os.MkdirTemp(tempDir, runPrefix)
+	base, lock, err := makeBase(tempDir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func makeFolders(tempDir string, t task.Task) (*folders, error) {
 	if real, rerr := filepath.EvalSymlinks(base); rerr == nil {
 		base = real
 	}
-	f := &folders{base: base, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
+	f := &folders{base: base, lock: lock, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
 	if err := f.fillFolders(t); err != nil {
 		return nil, errors.Join(err, f.closeFiles(), os.RemoveAll(base)) // nobody else has been in there
 	}
@@ -52,60 +52,58 @@ func makeFolders(tempDir string, t task.Task) (*folders, error) {
 }
 
 func (f *folders) fillFolders(t task.Task) (err error) {
-	if f.baseDir, err = os.OpenRoot(f.base); err != nil {
+	if err := errors.Join(os.Mkdir(f.stage, 0o700), os.Mkdir(f.context, 0o700)); err != nil {
 		return err
 	}
-	if err := errors.Join(f.baseDir.Mkdir("stage", 0o700), f.baseDir.Mkdir("context", 0o700)); err != nil {
+	if f.root, err = os.OpenRoot(f.stage); err != nil {
 		return err
 	}
-	if f.root, err = f.baseDir.OpenRoot("stage"); err != nil {
-		return err
-	}
-	if f.lock, err = takeLock(f.baseDir); err != nil {
-		return err
-	}
-	return writeContext(f.baseDir, "context", t)
+	return WriteContext(f.context, t)
 }
 
-// WriteContext writes a task's context folder into the existing folder dir, as the
-// Spawner does for a child, and makes it read-only.
+// closeFiles lets go of what is open. The run counts as over then.
+func (f *folders) closeFiles() error {
+	err := f.lock.Close()
+	if f.root != nil {
+		err = errors.Join(err, f.root.Close())
+	}
+	return err
+}
+
+// WriteContext writes a task's context folder, the one that UWF_CONTEXT names, into the
+// existing folder dir, as the Spawner does for a child, and takes the right to write away
+// from it.
 func WriteContext(dir string, t task.Task) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	return writeContext(root, ".", t)
-}
-
-// writeContext writes the folder that UWF_CONTEXT names and takes the right to
-// write away from it.
-func writeContext(root *os.Root, dir string, t task.Task) error {
 	task, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing the task: %w", err)
 	}
-	if err := root.WriteFile(dir+"/"+taskFile, append(task, '\n'), 0o444); err != nil {
+	if err := root.WriteFile(taskFile, append(task, '\n'), 0o444); err != nil {
 		return err
 	}
-	if err := root.WriteFile(dir+"/"+promptFile, []byte(t.Prompt), 0o444); err != nil {
+	if err := root.WriteFile(promptFile, []byte(t.Prompt), 0o444); err != nil {
 		return err
 	}
-	if err := writeNodes(root, dir+"/"+nodesFile, t.Nodes); err != nil {
+	if err := writeNodes(root, t.Nodes); err != nil {
 		return err
 	}
-	return root.Chmod(dir, 0o500)
+	return root.Chmod(".", 0o500)
 }
 
 // readStage reads what an agent staged: every <HASH>.json that is a regular file
 // within the limits, parses as a node and hashes to its name. Names that begin
 // with a dot are files in the making. The nodes that can be read are returned
-// also when there is an error, which is a *StageError.
+// also when there is an error, which is an ErrStage.
 func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 	out := map[node.Hash]node.Node{}
 	dir, err := root.Open(".")
 	if err != nil {
-		return out, &StageError{Why: "can't be read", Err: err}
+		return out, fmt.Errorf("%w: can't be read: %w", ErrStage, err)
 	}
 	defer func() { _ = dir.Close() }()
 	var errs []error
@@ -114,14 +112,14 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 		entries, err := dir.ReadDir(256)
 		for _, e := range entries {
 			if seen++; seen > l.Files {
-				return out, errors.Join(append(errs, &StageError{Why: fmt.Sprintf("more than %d files", l.Files)})...)
+				return out, errors.Join(append(errs, fmt.Errorf("%w: more than %d files", ErrStage, l.Files))...)
 			}
 			if strings.HasPrefix(e.Name(), ".") {
 				continue
 			}
 			h, n, size, err := readStaged(root, e.Name(), l.FileSize)
 			if total += size; total > l.TotalSize {
-				return out, errors.Join(append(errs, &StageError{Why: fmt.Sprintf("more than %d bytes together", l.TotalSize)})...)
+				return out, errors.Join(append(errs, fmt.Errorf("%w: more than %d bytes together", ErrStage, l.TotalSize))...)
 			}
 			if err == nil {
 				out[h] = n
@@ -133,7 +131,7 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 			return out, errors.Join(errs...)
 		}
 		if err != nil {
-			return out, errors.Join(append(errs, &StageError{Why: "can't be listed", Err: err})...)
+			return out, errors.Join(append(errs, fmt.Errorf("%w: can't be listed: %w", ErrStage, err))...)
 		}
 	}
 }
@@ -141,29 +139,29 @@ func readStage(root *os.Root, l Limits) (map[node.Hash]node.Node, error) {
 // readStaged reads one staged file; size is what was read of it, also where it is no
 // node.
 func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.Node, size int64, err error) {
-	bad := func(why string, err error) (node.Hash, node.Node, int64, error) {
-		return "", node.Node{}, size, &StageError{Name: shortenText(name, 40), Why: why, Err: err}
+	bad := func(format string, args ...any) (node.Hash, node.Node, int64, error) {
+		return "", node.Node{}, size, fmt.Errorf("%w: %q "+format, append([]any{ErrStage, text.Cut(name, 40)}, args...)...)
 	}
 	stem, ok := strings.CutSuffix(name, ".json")
 	h, err = node.ParseHash(stem)
 	if !ok || err != nil {
-		return bad("is not named <HASH>.json", nil)
+		return bad("is not named <HASH>.json")
 	}
 	b, err := readRegular(root, name, limit)
 	if err != nil {
-		return bad("can't be taken", err)
+		return bad("can't be taken: %w", err)
 	}
 	size = int64(len(b))
 	n, err = node.DecodeFile(b)
 	if err != nil {
-		return bad("is not a node file", err)
+		return bad("is not a node file: %w", err)
 	}
 	got, err := n.Hash()
 	if err != nil {
-		return bad("can't be hashed", err)
+		return bad("can't be hashed: %w", err)
 	}
 	if got != h {
-		return bad(fmt.Sprintf("has the content of %s", got), nil)
+		return bad("has the content of %s", got)
 	}
 	return h, n, size, nil
 }

@@ -2,9 +2,7 @@ package agents
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -31,9 +29,7 @@ func ParseHandle(line string) (Handle, error) {
 	if line == "" {
 		return Handle{}, ErrNothingPrinted
 	}
-	bad := func(why string) (Handle, error) {
-		return Handle{}, &HandleError{Line: shortenText(line, 80), Why: why}
-	}
+	bad := func(why string) (Handle, error) { return Handle{}, newHandleError(line, why) }
 	if !strings.HasPrefix(line, "{") {
 		h, err := node.ParseHash(line)
 		if err != nil {
@@ -63,16 +59,4 @@ func ParseHandle(line string) (Handle, error) {
 		return bad("its usage is negative")
 	}
 	return out, nil
-}
-
-// shortenText cuts text for a message, at a whole character.
-func shortenText(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	cut := n
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s… (%d bytes)", text[:cut], len(text))
 }

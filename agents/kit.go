@@ -122,11 +122,11 @@ func OpenSession(p Process) (*Session, error) {
 		return nil, err
 	}
 	if err := checkArgs(c, p.Args); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	stage, err := OpenStage(Getenv(p.Environ, EnvStage), c, p.Now)
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return &Session{
 		Context: c, Stage: stage, Workspace: p.Dir, Environ: p.Environ, Stderr: p.Stderr, Now: p.Now,
@@ -145,8 +145,8 @@ func checkArgs(c *Context, args []string) error {
 	return nil
 }
 
-// Close releases the session's folders.
-func (s *Session) Close() error { return errors.Join(s.Stage.Close(), s.Context.Close()) }
+// Close releases the session's folder.
+func (s *Session) Close() error { return s.Stage.Close() }
 
 // Getenv returns a variable of the session's environment; empty where not set.
 func (s *Session) Getenv(name string) string { return Getenv(s.Environ, name) }
@@ -158,7 +158,7 @@ func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error
 		if err != nil {
 			return record.Step{}, err
 		}
-		step, err2 := Compose(s.Context, s.Stage, answer)
+		step, err2 := composeRead(s.Context, s.Stage, answer)
 		var bad *AnswerError
 		if !errors.As(err2, &bad) {
 			return step, err2
@@ -183,7 +183,7 @@ func (s *Session) lastResort(ctx context.Context, a Adapter, answer Answer, bad 
 	if err != nil {
 		return record.Step{}, errors.Join(failed, err, s.stageAnswer(answer))
 	}
-	return ComposeExtracted(s.Context, s.Stage, answer, found)
+	return composeExtracted(s.Context, s.Stage, answer, found)
 }
 
 // stageAnswer stages an answer that could not be taken, so that the attempt shows it.
@@ -200,9 +200,6 @@ func finishSession(s *Session, a Adapter, step record.Step) (string, error) {
 	if f, ok := a.(Finisher); ok {
 		return f.Finish(s, step)
 	}
-	h, err := s.Stage.PutStep(step)
-	if err != nil {
-		return "", err
-	}
-	return Handle{StepHash: h, Usage: *step.Usage}.String(), nil
+	h, err := stageStep(s.Stage, step)
+	return h.String(), err
 }

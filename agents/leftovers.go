@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,59 +18,37 @@ import (
 // before: it may take long, and nothing of the step hangs on it. Whatever is not removed
 // then, since there is too much of it or the process is killed, a later run removes.
 const (
-	// runPrefix begins the name of a run's folder.
+	// runPrefix begins the name of a run's folder, newPrefix until that is locked.
 	runPrefix = "uwf-agent-"
-	// overSuffix ends it once the run is over.
-	overSuffix = "-over"
-	// lockName is a file in it that is locked as long as the run's process lives.
-	lockName = "lock"
+	newPrefix = "uwf-new-"
 	// maxRemoved is how many things are removed of one run at once.
 	maxRemoved = 200_000
-	// maxRuns is of how many runs of other processes things are removed at once.
-	maxRuns = 20
 )
 
-// takeLock makes the file by which other processes see that this one lives. It gets its
-// name when it is locked, so that nobody finds it unlocked before.
-func takeLock(base *os.Root) (*os.File, error) {
-	f, err := base.OpenFile(lockName+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// makeBase makes the folder of a run, and locks it as long as the run lasts: by that other
+// processes see that it does. It gets its name when it is locked, so that nobody finds it
+// unlocked before.
+func makeBase(tempDir string) (base string, lock *os.File, err error) {
+	begun, err := os.MkdirTemp(tempDir, newPrefix)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	if err = lockFile(f); err == nil {
-		err = base.Rename(lockName+".new", lockName)
+	if lock, err = os.Open(begun); err != nil {
+		return "", nil, errors.Join(err, os.Remove(begun))
 	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the folder of the run: %w", err), f.Close())
+	_ = lockFolder(lock) // where a file system locks none, nobody takes it for abandoned either
+	base = filepath.Join(filepath.Dir(begun), runPrefix+strings.TrimPrefix(filepath.Base(begun), newPrefix))
+	if err := os.Rename(begun, base); err != nil {
+		return "", nil, errors.Join(err, lock.Close(), os.Remove(begun))
 	}
-	return f, nil
+	return base, lock, nil
 }
 
-// lockFile locks a file for this process, unless another has.
-func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
-
-// closeFiles lets go of what is open. The run's process counts as gone then.
-func (f *folders) closeFiles() error {
-	var errs []error
-	for _, open := range []*os.Root{f.root, f.baseDir} {
-		if open != nil {
-			errs = append(errs, open.Close())
-		}
-	}
-	if f.lock != nil {
-		errs = append(errs, f.lock.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// markOver says that the run is over. Its folder can be removed by anybody from now on.
-func (f *folders) markOver() (over string, err error) {
-	over = f.base + overSuffix
-	return over, errors.Join(os.Rename(f.base, over), f.closeFiles())
-}
+// lockFolder locks a folder for this process, unless another has.
+func lockFolder(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
 
 // RemoveLeftovers removes the folders of runs that are over: those of this Spawner, and
-// then some of those that killed processes left. Of each it removes a part if there is
+// then those that killed processes left. Of each it removes a part if there is
 // very much in it, and it ends with ctx, which is no error: whoever runs an agent here
 // next goes on with the rest.
 func (s *Spawner) RemoveLeftovers(ctx context.Context) error {
@@ -79,9 +56,8 @@ func (s *Spawner) RemoveLeftovers(ctx context.Context) error {
 	all := s.over
 	s.over = nil
 	s.mu.Unlock()
-	others := findLeftovers(s.tempDir(), all)
 	var errs []error
-	for _, dir := range append(all, others[:min(len(others), maxRuns)]...) {
+	for _, dir := range append(all, findRuns(s.tempDir())...) {
 		err := removeRun(ctx, dir)
 		if ctx.Err() != nil {
 			break
@@ -93,8 +69,8 @@ func (s *Spawner) RemoveLeftovers(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeRun removes the folder of a run that is over, or a part of it, unless another
-// process is at it.
+// removeRun removes the folder of a run that is over, or a part of it, unless the run lasts
+// or another process is at it.
 func removeRun(ctx context.Context, dir string) error {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +80,7 @@ func removeRun(ctx context.Context, dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // which unlocks it
-	if lockFile(f) != nil {
+	if lockFolder(f) != nil {
 		return nil
 	}
 	return removal.Tree(ctx, dir, maxRemoved)
@@ -117,27 +93,19 @@ func (s *Spawner) tempDir() string {
 	return os.TempDir()
 }
 
-// findLeftovers lists the folders of runs that are over, but for known ones. Those whose
-// process was killed become such ones. Other users' are not looked at.
-func findLeftovers(tempDir string, known []string) (over []string) {
+// findRuns lists the folders of this user's runs. Other users' are not looked at.
+func findRuns(tempDir string) (runs []string) {
 	entries, err := os.ReadDir(tempDir)
 	if err != nil {
 		return nil // then nothing is to be removed there
 	}
 	for _, e := range entries {
 		dir := filepath.Join(tempDir, e.Name())
-		if !strings.HasPrefix(e.Name(), runPrefix) || slices.Contains(known, dir) || !isOwn(dir) {
-			continue
+		if strings.HasPrefix(e.Name(), runPrefix) && isOwn(dir) {
+			runs = append(runs, dir)
 		}
-		if !strings.HasSuffix(e.Name(), overSuffix) {
-			if !isAbandoned(dir) || os.Rename(dir, dir+overSuffix) != nil {
-				continue
-			}
-			dir += overSuffix
-		}
-		over = append(over, dir)
 	}
-	return over
+	return runs
 }
 
 // isOwn says whether a folder is one, and this user's.
@@ -145,19 +113,4 @@ func isOwn(dir string) bool {
 	var st unix.Stat_t
 	err := unix.Lstat(dir, &st)
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Geteuid()
-}
-
-// isAbandoned says whether the process of a run is gone: nobody holds its lock.
-func isAbandoned(dir string) bool {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = root.Close() }()
-	f, err := root.OpenFile(lockName, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return false // it has none yet
-	}
-	defer func() { _ = f.Close() }()
-	return lockFile(f) == nil
 }

@@ -27,18 +27,18 @@ func TestLeftovers(t *testing.T) {
 	if err := killed.closeFiles(); err != nil { // as the system does it for a killed process
 		t.Fatal(err)
 	}
-	if _, err := over.markOver(); err != nil {
+	if err := errors.Join(over.closeFiles(), os.Remove(over.context+"/"+promptFile)); err != nil { // it was partly removed
 		t.Fatal(err)
 	}
-	begun := filepath.Join(temp, runPrefix+"begun") // it has no lock yet
-	link, file, other := filepath.Join(temp, runPrefix+"1-over"), filepath.Join(temp, runPrefix+"2-over"), filepath.Join(temp, "other-over")
+	begun := filepath.Join(temp, newPrefix+"begun") // it has no lock yet
+	link, file, other := filepath.Join(temp, runPrefix+"1"), filepath.Join(temp, runPrefix+"2"), filepath.Join(temp, "other")
 	if err := errors.Join(os.Mkdir(begun, 0o700), os.Symlink(outside, link), os.WriteFile(file, nil, 0o600), os.Mkdir(other, 0o700),
 		os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	kept := []string{alive.base, begun, link, file, other, filepath.Join(outside, "kept")}
 	if os.Geteuid() == 0 {
-		theirs := filepath.Join(temp, runPrefix+"3-over")
+		theirs := filepath.Join(temp, runPrefix+"3")
 		if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 12345, 12345)); err != nil {
 			t.Fatal(err)
 		}
@@ -73,18 +73,17 @@ func TestLeftoversEnd(t *testing.T) {
 	if err := first.RemoveLeftovers(ended); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}
-	over := f.base + overSuffix
-	at, err := os.Open(over)
+	at, err := os.Open(f.base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lockFile(at); err != nil {
+	if err := lockFolder(at); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.RemoveLeftovers(context.Background()); err != nil {
 		t.Errorf("beside another: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(over, "context")); err != nil {
+	if _, err := os.Stat(filepath.Join(f.base, "context")); err != nil {
 		t.Error(err)
 	}
 	if err := at.Close(); err != nil {

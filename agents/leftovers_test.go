@@ -26,7 +26,7 @@ func TestStepBeforeItsLeftovers(t *testing.T) {
 		t.Errorf("%+v", step)
 	}
 	left, err := os.ReadDir(w.options.TempDir)
-	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0].Name(), "-over") {
+	if err != nil || len(left) != 1 || !strings.HasPrefix(left[0].Name(), "uwf-agent-") {
 		t.Errorf("after the run: %v, %v", left, err)
 	}
 	if err := s.RemoveLeftovers(context.Background()); err != nil {

@@ -116,7 +116,7 @@ func describeContext() error {
 	fmt.Fprintf(os.Stderr, "task %s %s %d, prompt %q, %d steps\n", c.Task.Thread, c.Task.Role, c.Task.Step, prompt, len(steps))
 	_, err = c.Get("0000000000000")
 	fmt.Fprintln(os.Stderr, "missing:", errors.Is(err, node.ErrNotFound))
-	return c.Close()
+	return nil
 }
 
 const (

@@ -6,13 +6,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
-	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -28,8 +24,8 @@ const nodesFile = "nodes.jsonl"
 const linePrefix = `{"hash":"`
 
 // writeNodes writes the nodes in the order of their records and hashes.
-func writeNodes(root *os.Root, name string, nodes gitcas.Nodes) (err error) {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+func writeNodes(root *os.Root, nodes gitcas.Nodes) (err error) {
+	f, err := root.OpenFile(nodesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {
 		return err
 	}
@@ -48,60 +44,40 @@ func writeNodes(root *os.Root, name string, nodes gitcas.Nodes) (err error) {
 	return w.Flush()
 }
 
-// nodeLines finds nodes in such a file. It keeps where they are, not the nodes.
-type nodeLines struct {
-	f     *os.File
-	index func() (map[node.Hash][]span, error) // made when it is first needed
+// maxNodes bounds that file, in bytes.
+const maxNodes = 1 << 30
+
+// nodeLines are the lines of such a file by their nodes' hashes. Few are ever decoded.
+type nodeLines map[node.Hash][]nodeLine
+
+// nodeLine is one line, and the record that refers to its node.
+type nodeLine struct {
+	of   node.Hash
+	text []byte
 }
 
-// span is where a line is in its file, and the record that refers to its node.
-type span struct {
-	at, size int64
-	of       node.Hash
-}
-
-func openNodes(root *os.Root) (*nodeLines, error) {
-	f, err := root.OpenFile(nodesFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// readNodes reads the file.
+func readNodes(root *os.Root) (nodeLines, error) {
+	file, err := readRegular(root, nodesFile, maxNodes)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &nodeLines{f: f, index: sync.OnceValues(func() (map[node.Hash][]span, error) {
-		return indexNodes(io.NewSectionReader(f, 0, info.Size()))
-	})}, nil
+	return indexNodes(file)
 }
 
-// indexNodes finds out where each node's line is.
-func indexNodes(r io.Reader) (map[node.Hash][]span, error) {
-	lines := bufio.NewReaderSize(r, 64<<10)
-	index := map[node.Hash][]span{}
+// indexNodes finds out which node each line is.
+func indexNodes(file []byte) (nodeLines, error) {
+	index := nodeLines{}
 	n := 0
-	for at := int64(0); ; n++ {
-		head, err := lines.ReadSlice('\n')
-		h, of, ok := lineHash(head)
-		size := int64(len(head))
-		for errors.Is(err, bufio.ErrBufferFull) {
-			var more []byte
-			more, err = lines.ReadSlice('\n')
-			size += int64(len(more))
+	for line := range bytes.Lines(file) {
+		n++
+		h, of, ok := lineHash(line)
+		if !ok || len(line) > maxContextFile {
+			return nil, fmt.Errorf("line %d of %s is no node", n, nodesFile)
 		}
-		switch {
-		case size == 0 && errors.Is(err, io.EOF):
-			return index, nil
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, err
-		case !ok || size > maxContextFile:
-			return nil, fmt.Errorf("line %d of %s is no node", n+1, nodesFile)
-		}
-		index[h] = append(index[h], span{at, size, of})
-		at += size
+		index[h] = append(index[h], nodeLine{of, line})
 	}
+	return index, nil
 }
 
 // ofPrefix is what follows the hash where a record refers to the node.
@@ -126,30 +102,25 @@ func lineHash(line []byte) (h, of node.Hash, ok bool) {
 // readNode reads one node: a shared one or a record, else what the record of refers to; with
 // no such record, what any one does, if that is one node. One that is not there is
 // node.ErrNotFound.
-func (l *nodeLines) readNode(of, h node.Hash) (node.Node, error) {
-	index, err := l.index()
-	if err != nil {
-		return node.Node{}, err
-	}
-	spans := index[h]
-	if i := slices.IndexFunc(spans, func(s span) bool { return s.of == "" }); i >= 0 {
-		return l.readLine(spans[i])
+func (l nodeLines) readNode(of, h node.Hash) (node.Node, error) {
+	lines := l[h]
+	for _, by := range []node.Hash{"", of} {
+		if i := slices.IndexFunc(lines, func(line nodeLine) bool { return line.of == by }); i >= 0 {
+			return lines[i].decodeLine()
+		}
 	}
 	if of != "" {
-		if i := slices.IndexFunc(spans, func(s span) bool { return s.of == of }); i >= 0 {
-			return l.readLine(spans[i])
-		}
 		return node.Node{}, node.ErrNotFound
 	}
-	return l.readOnly(h, spans)
+	return readOnly(h, lines)
 }
 
 // readOnly reads a node that several records may refer to.
-func (l *nodeLines) readOnly(h node.Hash, spans []span) (node.Node, error) {
+func readOnly(h node.Hash, lines []nodeLine) (node.Node, error) {
 	var first node.Node
 	var sum node.Digest
-	for _, s := range spans {
-		n, err := l.readLine(s)
+	for _, line := range lines {
+		n, err := line.decodeLine()
 		if err != nil {
 			return n, err
 		}
@@ -172,14 +143,7 @@ func (l *nodeLines) readOnly(h node.Hash, spans []span) (node.Node, error) {
 // ErrSeveral: steps of the thread refer to different nodes by one hash.
 var ErrSeveral = errors.New("this hash names several nodes of the thread: name the step that refers to the one that is meant (--of STEP)")
 
-// readLine reads one line.
-func (l *nodeLines) readLine(s span) (node.Node, error) {
-	line := make([]byte, s.size)
-	if _, err := l.f.ReadAt(line, s.at); err != nil {
-		return node.Node{}, err
-	}
-	_, _, n, err := node.DecodeLine(line)
+func (l nodeLine) decodeLine() (node.Node, error) {
+	_, _, n, err := node.DecodeLine(l.text)
 	return n, err
 }
-
-func (l *nodeLines) closeFile() error { return l.f.Close() }

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,11 +145,7 @@ func (s *Spawner) Check(line string) error {
 // Run runs the task's agent to its end. It implements task.Agent. The folders of the
 // run stay until RemoveLeftovers.
 func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	line := t.Command
-	if line == "" {
-		line = t.Agent
-	}
-	argv, env, err := s.resolver.resolveCommand(line)
+	argv, env, err := s.resolver.resolveCommand(cmp.Or(t.Command, t.Agent))
 	if err != nil {
 		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
 	}
@@ -160,15 +157,14 @@ func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dra
 	return s.runIn(ctx, t, m, folders, argv, env)
 }
 
-// retireFolders notes that the folders of a run can be removed. That the run's own folder can't
-// be renamed or closed is no reason to lose its step: it counts as that of a process
-// that was killed, once this one is gone.
+// retireFolders notes that the folders of a run can be removed. That they can't be closed
+// is no reason to lose its step: they are those of a process that was killed, once this one
+// is gone.
 func (s *Spawner) retireFolders(f *folders) {
-	if over, err := f.markOver(); err == nil {
-		s.mu.Lock()
-		s.over = append(s.over, over)
-		s.mu.Unlock()
-	}
+	_ = f.closeFiles()
+	s.mu.Lock()
+	s.over = append(s.over, f.base)
+	s.mu.Unlock()
 }
 
 // runIn opens the model, runs the process and reads what it left.
@@ -247,7 +243,7 @@ func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv,
 		h.Usage.DurationMs = draft.Usage.DurationMs
 		draft.Usage = h.Usage
 		if _, ok := nodes[h.StepHash]; !ok && stageErr == nil {
-			err = &HandleError{Line: shortenText(out.currentLine(), 80), Why: fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage)}
+			err = newHandleError(out.currentLine(), fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage))
 		}
 	}
 	if err := errors.Join(err, stageErr); err != nil {
@@ -275,7 +271,6 @@ func (s *Spawner) launchProgram(ctx context.Context, spec proc.Spec) (proc.Resul
 
 // checkEnd says why a run can't have given a step, whatever it printed.
 func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) error {
-	var out *OutputError
 	switch {
 	case runErr != nil:
 		return runErr
@@ -283,15 +278,13 @@ func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) e
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
 	case errors.Is(res.Stopped, proc.ErrTimeout):
-		return &TimeoutError{After: t.Timeout}
-	case errors.As(res.Stopped, &out):
-		return out
+		return fmt.Errorf("it had not ended after %s; raise the timeout, or give the role less to do", t.Timeout)
 	default:
 		return res.Stopped
 	}
 	switch {
 	case res.Signal != 0:
-		return &SignalError{Signal: res.Signal}
+		return newSignalError(res.Signal)
 	case res.Code != 0:
 		return &ExitError{Code: res.Code}
 	}
@@ -299,11 +292,7 @@ func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) e
 }
 
 func (s *Spawner) newAgentError(t task.Task, reason, detail string, err error) error {
-	name := t.Agent
-	if name == "" {
-		name = t.Command
-	}
-	return &task.AgentError{Agent: name, Reason: reason, Detail: detail, Err: err}
+	return &task.AgentError{Agent: cmp.Or(t.Agent, t.Command), Reason: reason, Detail: detail, Err: err}
 }
 
 // lastLine keeps the last line that is not blank, and refuses floods. Lines longer
@@ -318,7 +307,7 @@ const maxLine = 64 << 10
 func (l *lastLine) Write(p []byte) (int, error) {
 	n := len(p)
 	if l.n += int64(n); l.n > l.limit {
-		return 0, &OutputError{Limit: l.limit}
+		return 0, fmt.Errorf("it printed more than %d bytes on stdout; only the handle belongs there, everything else on stderr", l.limit)
 	}
 	for len(p) > 0 {
 		line, rest, ended := bytes.Cut(p, []byte("\n"))

@@ -96,6 +96,11 @@ func as[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
+// anyError is for those that are told by their text alone.
+func anyError(err error) bool { return err != nil }
+
+func isStage(err error) bool { return errors.Is(err, agents.ErrStage) }
+
 func TestSpawnerFailures(t *testing.T) {
 	const out = `output: "---\n$status: done\n---\n"`
 	tests := []struct {
@@ -106,22 +111,22 @@ func TestSpawnerFailures(t *testing.T) {
 		says        string
 	}{
 		{"prints nothing", out + `, handle: ""`, agents.Limits{}, 0, func(err error) bool { return errors.Is(err, agents.ErrNothingPrinted) }, "printed nothing"},
-		{"prints no handle", out + `, handle: "all done!"`, agents.Limits{}, 0, as[*agents.HandleError], "all done!"},
-		{"prints another handle", out + `, handle: "0000000000000"`, agents.Limits{}, 0, as[*agents.HandleError], "not among the 3 nodes"},
-		{"prints JSON without hash", out + `, handle: "{}"`, agents.Limits{}, 0, as[*agents.HandleError], "no stepHash"},
-		{"prints broken JSON", out + `, handle: "{\"stepHash\":"`, agents.Limits{}, 0, as[*agents.HandleError], "JSON"},
-		{"prints a negative usage", out + `, handle: "{\"stepHash\":\"0000000000000\",\"usage\":{\"turns\":-1}}"`, agents.Limits{}, 0, as[*agents.HandleError], "negative"},
+		{"prints no handle", out + `, handle: "all done!"`, agents.Limits{}, 0, anyError, "all done!"},
+		{"prints another handle", out + `, handle: "0000000000000"`, agents.Limits{}, 0, anyError, "not among the 3 nodes"},
+		{"prints JSON without hash", out + `, handle: "{}"`, agents.Limits{}, 0, anyError, "no stepHash"},
+		{"prints broken JSON", out + `, handle: "{\"stepHash\":"`, agents.Limits{}, 0, anyError, "JSON"},
+		{"prints a negative usage", out + `, handle: "{\"stepHash\":\"0000000000000\",\"usage\":{\"turns\":-1}}"`, agents.Limits{}, 0, anyError, "negative"},
 		{"exits", `exit: 3, stderr: "it\e[2J hurts\r\n"`, agents.Limits{}, 0, as[*agents.ExitError], "exit code 3\nit\uFFFD[2J hurts"},
-		{"is killed", `kill: true`, agents.Limits{}, 0, as[*agents.SignalError], "memory"},
-		{"never ends", `hang: true`, agents.Limits{}, 500 * time.Millisecond, as[*agents.TimeoutError], "500ms"},
-		{"prints 10 MB", `flood: 10485760, ` + out, agents.Limits{}, 0, as[*agents.OutputError], "8388608 bytes on stdout"},
+		{"is killed", `kill: true`, agents.Limits{}, 0, anyError, "memory"},
+		{"never ends", `hang: true`, agents.Limits{}, 500 * time.Millisecond, anyError, "500ms"},
+		{"prints 10 MB", `flood: 10485760, ` + out, agents.Limits{}, 0, anyError, "8388608 bytes on stdout"},
 		{"answers 10 MB", `size: 10485760, ` + out, agents.Limits{}, 0, as[*agents.ExitError], "too large"},
-		{"stages garbage", out + `, stage: {0000000000000.json: "{"}`, agents.Limits{}, 0, as[*agents.StageError], "0000000000000.json"},
-		{"stages a foreign file", out + `, stage: {notes.txt: "x"}`, agents.Limits{}, 0, as[*agents.StageError], "notes.txt"},
-		{"stages a lie", out + `, stage: {0000000000000.json: "{\"type\":\"7VQ43ZSJTEWA7\",\"payload\":\"\",\"timestamp\":1}"}`, agents.Limits{}, 0, as[*agents.StageError], "content of BZXYV1VK9W6ZQ"},
-		{"stages too many", out, agents.Limits{Files: 2}, 0, as[*agents.StageError], "more than 2 files"},
-		{"stages too much", out, agents.Limits{TotalSize: 100}, 0, as[*agents.StageError], "more than 100 bytes"},
-		{"stages a large file", out, agents.Limits{FileSize: 10}, 0, as[*agents.StageError], "larger than 10 bytes"},
+		{"stages garbage", out + `, stage: {0000000000000.json: "{"}`, agents.Limits{}, 0, isStage, "0000000000000.json"},
+		{"stages a foreign file", out + `, stage: {notes.txt: "x"}`, agents.Limits{}, 0, isStage, "notes.txt"},
+		{"stages a lie", out + `, stage: {0000000000000.json: "{\"type\":\"7VQ43ZSJTEWA7\",\"payload\":\"\",\"timestamp\":1}"}`, agents.Limits{}, 0, isStage, "content of BZXYV1VK9W6ZQ"},
+		{"stages too many", out, agents.Limits{Files: 2}, 0, isStage, "more than 2 files"},
+		{"stages too much", out, agents.Limits{TotalSize: 100}, 0, isStage, "more than 100 bytes"},
+		{"stages a large file", out, agents.Limits{FileSize: 10}, 0, isStage, "larger than 10 bytes"},
 		{"fails its command", out + `, commands: ["exit 7"]`, agents.Limits{}, 0, as[*agents.ExitError], `"exit 7" ended with exit code 7`},
 		{"has no script for it", out + `, role: other`, agents.Limits{}, 0, as[*agents.ExitError], "no entry for role developer at step 2 (visit 2, attempt 1)"},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -32,11 +33,8 @@ func OpenStage(dir string, known node.Getter, now func() time.Time) (*Stage, err
 		return nil, fmt.Errorf("opening the agent's stage: %w", err)
 	}
 	own := node.Map{}
-	for _, nodes := range []map[node.Hash]node.Node{node.Builtin(), record.Schemas()} {
-		for h, n := range nodes {
-			own[h] = n
-		}
-	}
+	maps.Copy(own, node.Builtin())
+	maps.Copy(own, record.Schemas())
 	return &Stage{root: root, known: known, now: now, own: own}, nil
 }
 

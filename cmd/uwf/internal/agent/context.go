@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -73,7 +72,6 @@ func (o contextOptions) runContext() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
 	if o.prompt {
 		_, err = io.WriteString(o.Stdout, c.Task.Prompt)
 		return err

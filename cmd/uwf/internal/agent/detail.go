@@ -77,7 +77,7 @@ func (o Options) openContext() (*agents.Context, error) {
 	return c, err
 }
 
-// openStage opens the folders of the protocol; done closes them.
+// openStage opens the folders of the protocol; done closes what is open.
 func (o Options) openStage() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
 	c, err := o.openContext()
 	if err != nil {
@@ -85,9 +85,9 @@ func (o Options) openStage() (_ *agents.Context, _ *agents.Stage, done func() er
 	}
 	stage, err := agents.OpenStage(o.lookupEnv(agents.EnvStage), c, o.Now)
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, c.Close())
+		return nil, nil, nil, err
 	}
-	return c, stage, func() error { return errors.Join(stage.Close(), c.Close()) }, nil
+	return c, stage, stage.Close, nil
 }
 
 // stageDetail stages the nodes of a file and returns the last one's hash.
