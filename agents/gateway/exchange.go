@@ -388,7 +388,7 @@ func (x *exchange) recordExchange(status int, raw []byte) (ok bool) {
 		}
 	}
 	err := x.g.o.Record.Finish(x.turn, cassette.Exchange{
-		Path: x.path, Request: x.request, Status: status, Answer: answer, Raw: raw,
+		Request: x.request, Status: status, Answer: answer, Raw: raw,
 	})
 	if err == nil {
 		return true

@@ -340,7 +340,7 @@ func TestHangingUpIsRecorded(t *testing.T) {
 	s := everyForm()[1]
 	reached, rest := make(chan struct{}), make(chan struct{})
 	u := newUpstream(t, s.slowly(1, reached, rest))
-	file := t.TempDir() + "/c.yaml"
+	file := t.TempDir() + "/c.jsonl"
 	calls := make(chan Call, 1)
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Record: recorder(t, file, 1, "developer"), OnCall: func(c Call) { calls <- c }})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL()+s.path, strings.NewReader(s.request))
@@ -362,7 +362,7 @@ func TestHangingUpIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	g = start(t, Options{Replay: player(t, file, 1, "developer")})
-	if r := post(t, g, s.path, s.request); r.status != 200 || !strings.Contains(r.body, "hello") {
+	if r := post(t, g, s.path, s.request); r.status != 200 || collectEvents(dialect.Chat, r.body).Text != "hello" {
 		t.Errorf("%+v", r)
 	}
 }

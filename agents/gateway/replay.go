@@ -16,7 +16,7 @@ func (x *exchange) replayAnswer(client context.Context) {
 	if !x.reserveTry(client) {
 		return
 	}
-	a, turn, err := g.o.Replay.Play(x.path, x.request)
+	a, turn, err := g.o.Replay.Play(x.request)
 	if err != nil {
 		g.ledger.settleSpent(spending{}, spending{}, nil)
 		g.keepError(err)
@@ -26,7 +26,7 @@ func (x *exchange) replayAnswer(client context.Context) {
 		return
 	}
 	if a.Status == http.StatusOK {
-		x.spent = completeUsage(a.Usage, x.size, countWritten(a))
+		x.spent = completeUsage(a.Usage.Dialect(), x.size, countWritten(a))
 	}
 	m := g.models[x.request.Model]
 	if m == nil {

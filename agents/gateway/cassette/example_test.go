@@ -11,12 +11,7 @@ import (
 // A cassette written by hand says what the model answers, and, by match, what it must have
 // been asked.
 func Example() {
-	c, err := cassette.Parse("fix.yaml", []byte(`
-version: 1
-entries:
-  - role: developer
-    match: {contains: [FAIL]}
-    answer: {text: I will mend Pop.}
+	c, err := cassette.Parse("fix.yaml", []byte(`{"role":"developer","match":{"contains":["FAIL"]},"answer":{"text":"I will mend Pop."}}
 `))
 	if err != nil {
 		fmt.Println(err)
@@ -24,10 +19,10 @@ entries:
 	}
 	player := c.Player(cassette.PlayerOptions{Step: 1, Role: "developer"})
 	asked := &dialect.Request{Messages: []dialect.Message{{Role: "user", Text: "--- FAIL: TestPop"}}}
-	answer, _, err := player.Play("/v1/chat/completions", asked)
+	answer, _, err := player.Play(asked)
 	fmt.Println(answer.Text, err)
 
-	_, _, err = player.Play("/v1/chat/completions", asked)
+	_, _, err = player.Play(asked)
 	var mismatch *cassette.MismatchError
 	if errors.As(err, &mismatch) {
 		fmt.Println(mismatch.What)

@@ -15,9 +15,8 @@ type Redactor func(string) (string, error)
 
 // PlayerOptions say which part of a cassette is played.
 type PlayerOptions struct {
-	Step  int
-	Role  string
-	Rules []Rule // applied before DefaultRules
+	Step int
+	Role string
 	// AnyModel is what a client asks for that knows no model's name, because none
 	// is configured where it runs: it fits every recorded one. Empty: none does.
 	AnyModel string
@@ -35,14 +34,17 @@ type Player struct {
 
 	mu   sync.Mutex
 	next int               // index of the entry that is due
-	past []dialect.Message // the last request's messages and its answer
+	past []dialect.Message // of the last request
 	err  *MismatchError    // the first one stays
 }
 
 // Player prepares a step for playing. That the cassette has nothing for the step
 // is not an error before something is asked.
 func (c *Cassette) Player(o PlayerOptions) *Player {
-	return &Player{cassette: c, o: o, norm: newNormaliser(o.Rules), entries: c.entriesOf(o.Step, o.Role)}
+	if o.Redact == nil {
+		o.Redact = func(s string) (string, error) { return s, nil }
+	}
+	return &Player{cassette: c, o: o, norm: newNormaliser(), entries: c.entriesOf(o.Step, o.Role)}
 }
 
 // MismatchError says which request of a replay does not fit its cassette.
@@ -69,35 +71,32 @@ func (e *MismatchError) Error() string {
 // Play finds the answer to a request. The error is a *MismatchError; after the
 // first one every further request gets the same, because nothing that follows
 // can be trusted to fit.
-func (p *Player) Play(path string, r *dialect.Request) (Answer, int, error) {
+func (p *Player) Play(r *dialect.Request) (Answer, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
 		return Answer{}, 0, p.err
 	}
 	turn := p.next + 1
-	messages, redactErr := p.redactMessages(r.Messages)
+	messages, err := redactMessages(r.Messages, p.o.Redact)
 	var diff *MismatchError
+	where := p.cassette.File
 	switch {
-	case redactErr != nil:
-		diff = &MismatchError{Where: p.cassette.File, What: fmt.Sprintf("it can't be redacted: %v", redactErr)}
+	case err != nil:
+		diff = &MismatchError{What: fmt.Sprintf("it can't be redacted: %v", err)}
 	case p.next >= len(p.entries):
-		diff = &MismatchError{Where: p.cassette.File, What: p.describeExhausted(), Got: quoteAround(lastText(messages), 0)}
+		diff = &MismatchError{What: p.describeExhausted(), Got: quoteAround(lastText(messages), 0)}
 	default:
-		e := p.entries[p.next]
-		if diff = p.compareRequest(e, path, r, messages); diff != nil {
-			diff.Where = p.cassette.describeEntry(e)
-		}
+		where = p.cassette.describeEntry(p.entries[p.next])
+		diff = p.compareRequest(p.entries[p.next], r, messages)
 	}
 	if diff != nil {
-		diff.Step, diff.Role, diff.Turn, diff.Of = p.o.Step, p.o.Role, turn, len(p.entries)
+		diff.Step, diff.Role, diff.Turn, diff.Of, diff.Where = p.o.Step, p.o.Role, turn, len(p.entries), where
 		p.err = diff
 		return Answer{}, 0, diff
 	}
-	e := p.entries[p.next]
-	p.next++
-	p.past = append(slices.Clone(messages), answerMessage(r.Dialect, e.Answer))
-	return e.Answer, turn, nil
+	p.next, p.past = turn, messages
+	return p.entries[turn-1].Answer, turn, nil
 }
 
 // Unused lists the entries of this step that nobody asked for.
@@ -105,8 +104,8 @@ func (p *Player) Unused() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string
-	for _, e := range p.entries[p.next:] {
-		out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d of %d", p.cassette.describeEntry(e), p.o.Step, p.o.Role, e.Turn, len(p.entries)))
+	for i, e := range p.entries[p.next:] {
+		out = append(out, fmt.Sprintf("%s: step %d (%s), turn %d of %d", p.cassette.describeEntry(e), p.o.Step, p.o.Role, p.next+i+1, len(p.entries)))
 	}
 	return out
 }
@@ -118,50 +117,46 @@ func (p *Player) describeExhausted() string {
 	return fmt.Sprintf("the cassette ends after %d", len(p.entries))
 }
 
-func (p *Player) redactMessages(messages []dialect.Message) ([]dialect.Message, error) {
-	if p.o.Redact == nil {
-		return messages, nil
-	}
-	return redactMessages(messages, p.o.Redact)
-}
-
 // compareRequest returns what differs first, or nil.
-func (p *Player) compareRequest(e Entry, path string, r *dialect.Request, messages []dialect.Message) *MismatchError {
+func (p *Player) compareRequest(e Entry, r *dialect.Request, messages []dialect.Message) *MismatchError {
 	if e.Match != nil {
 		return p.compareLoose(e.Match, r, messages)
 	}
 	if e.Answer.Events != "" && !r.Stream || e.Answer.Body != "" && e.Answer.Status == 200 && r.Stream {
 		return &MismatchError{What: fmt.Sprintf("the answer is recorded as it came, for a request with stream: %v", !r.Stream)}
 	}
-	if e.Request == nil {
+	want := e.Request
+	if want == nil {
 		return nil
 	}
-	want := e.Request
-	wantDialect, _ := dialect.ForPath(want.Path)
-	switch {
-	case wantDialect != r.Dialect:
-		return &MismatchError{What: "another path", Want: want.Path, Got: path}
-	case p.otherModel(want.Model, r.Model):
-		return &MismatchError{What: "another model", Want: want.Model, Got: r.Model}
-	case want.Stream != r.Stream:
-		return &MismatchError{What: "stream differs", Want: fmt.Sprint(want.Stream), Got: fmt.Sprint(r.Stream)}
-	case !slices.Equal(want.Tools, r.Tools):
-		return &MismatchError{What: "other tools", Want: strings.Join(want.Tools, ", "), Got: strings.Join(r.Tools, ", ")}
+	for _, field := range []MismatchError{
+		{What: "another path", Want: want.Path, Got: r.Dialect.Path()},
+		{What: "another model", Want: want.Model, Got: p.modelFor(want.Model, r.Model)},
+		{What: "stream differs", Want: fmt.Sprint(want.Stream), Got: fmt.Sprint(r.Stream)},
+		{What: "other tools", Want: strings.Join(want.Tools, ", "), Got: strings.Join(r.Tools, ", ")},
+	} {
+		if field.Want != field.Got {
+			return &field
+		}
 	}
-	expected := want.Messages
-	if want.Continues {
-		expected = append(slices.Clone(p.past), want.Messages...)
+	if want.Repeats > len(p.past) {
+		return &MismatchError{What: fmt.Sprintf("the entry repeats %d messages of a request that has %d", want.Repeats, len(p.past))}
 	}
-	return p.compareMessages(expected, messages)
+	return p.compareMessages(append(p.past[:want.Repeats:want.Repeats], want.Messages...), messages)
 }
 
-func (p *Player) otherModel(want, got string) bool {
-	return want != "" && want != got && (got == "" || got != p.o.AnyModel)
+// modelFor is the model that a request asked for, by the name that is wanted where it
+// stands for that.
+func (p *Player) modelFor(want, got string) string {
+	if want == "" || got != "" && got == p.o.AnyModel {
+		return want
+	}
+	return got
 }
 
 func (p *Player) compareLoose(m *Match, r *dialect.Request, messages []dialect.Message) *MismatchError {
-	if p.otherModel(m.Model, r.Model) {
-		return &MismatchError{What: "another model", Want: m.Model, Got: r.Model}
+	if got := p.modelFor(m.Model, r.Model); got != m.Model {
+		return &MismatchError{What: "another model", Want: m.Model, Got: got}
 	}
 	for _, t := range m.Tools {
 		if !slices.Contains(r.Tools, t) {
@@ -169,15 +164,9 @@ func (p *Player) compareLoose(m *Match, r *dialect.Request, messages []dialect.M
 		}
 	}
 	text := allText(messagesSinceAnswer(messages))
-	var normal string
+	normal := p.norm.normaliseText(text)
 	for i, c := range m.Contains {
-		if strings.Contains(text, c) {
-			continue
-		}
-		if normal == "" {
-			normal = p.norm.normaliseText(text)
-		}
-		if !strings.Contains(normal, p.norm.normaliseText(c)) {
+		if !strings.Contains(text, c) && !strings.Contains(normal, p.norm.normaliseText(c)) {
 			return &MismatchError{
 				What: fmt.Sprintf("text %d of match.contains does not occur in what is new in the request", i+1),
 				Want: quoteAround(c, 0), Got: quoteAround(text, max(0, len(text)-excerptLen)),
@@ -188,44 +177,38 @@ func (p *Player) compareLoose(m *Match, r *dialect.Request, messages []dialect.M
 }
 
 func (p *Player) compareMessages(want, got []dialect.Message) *MismatchError {
-	for i := range min(len(want), len(got)) {
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i == len(got):
+			return &MismatchError{What: fmt.Sprintf("message %d is missing", i+1), Want: quoteMessage(want[i])}
+		case i == len(want):
+			return &MismatchError{What: fmt.Sprintf("message %d is one too many", i+1), Got: quoteMessage(got[i])}
+		}
 		w, g := want[i], got[i]
 		at := fmt.Sprintf("message %d of %d (%s)", i+1, len(got), g.Role)
 		if w.Role != g.Role {
-			return &MismatchError{What: at + " has another role", Want: w.Role + ": " + quoteAround(w.Text, 0), Got: g.Role + ": " + quoteAround(g.Text, 0)}
+			return &MismatchError{What: at + " has another role", Want: quoteMessage(w), Got: quoteMessage(g)}
 		}
 		if d := p.compareText(at, w.Text, g.Text); d != nil {
 			return d
 		}
-		if d := p.compareCalls(at, w.Calls, g.Calls); d != nil {
+		if d := p.compareText(at+", calls,", describeCalls(w.Calls), describeCalls(g.Calls)); d != nil {
 			return d
 		}
-	}
-	switch {
-	case len(want) > len(got):
-		m := want[len(got)]
-		return &MismatchError{What: fmt.Sprintf("message %d is missing", len(got)+1), Want: m.Role + ": " + quoteAround(m.Text, 0)}
-	case len(got) > len(want):
-		m := got[len(want)]
-		return &MismatchError{What: fmt.Sprintf("message %d is one too many", len(want)+1), Got: m.Role + ": " + quoteAround(m.Text, 0)}
 	}
 	return nil
 }
 
-func (p *Player) compareCalls(at string, want, got []dialect.Call) *MismatchError {
-	for i := range max(len(want), len(got)) {
-		var w, g string
-		if i < len(want) {
-			w = want[i].Name + " " + dialect.CanonicalArgs(want[i].Args)
-		}
-		if i < len(got) {
-			g = got[i].Name + " " + dialect.CanonicalArgs(got[i].Args)
-		}
-		if d := p.compareText(fmt.Sprintf("%s, call %d", at, i+1), w, g); d != nil {
-			return d
-		}
+func quoteMessage(m dialect.Message) string { return m.Role + ": " + quoteAround(m.Text, 0) }
+
+// describeCalls has a line for each call, the same whatever its id and however its
+// arguments are written.
+func describeCalls(calls []dialect.Call) string {
+	var out strings.Builder
+	for _, c := range calls {
+		fmt.Fprintf(&out, "%s %s\n", c.Name, c.Args.Canonical())
 	}
-	return nil
+	return out.String()
 }
 
 // compareText shows the first line that differs, around the first difference.
@@ -238,29 +221,27 @@ func (p *Player) compareText(at, want, got string) *MismatchError {
 		return nil
 	}
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	n, from := commonLength(w, g), 0
+	if n < min(len(w), len(g)) {
+		from = commonLength([]byte(w[n]), []byte(g[n]))
+	}
+	return &MismatchError{What: fmt.Sprintf("%s differs in line %d", at, n+1), Want: quoteLine(w, n, from), Got: quoteLine(g, n, from)}
+}
+
+func quoteLine(lines []string, n, at int) string {
+	if n >= len(lines) {
+		return "(no such line)"
+	}
+	return quoteAround(lines[n], at)
+}
+
+// commonLength is how many elements a and b begin with alike.
+func commonLength[T comparable](a, b []T) int {
 	n := 0
-	for n < len(w) && n < len(g) && w[n] == g[n] {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
-	var wl, gl string
-	if n < len(w) {
-		wl = w[n]
-	}
-	if n < len(g) {
-		gl = g[n]
-	}
-	from := 0
-	for from < len(wl) && from < len(gl) && wl[from] == gl[from] {
-		from++
-	}
-	e := &MismatchError{What: fmt.Sprintf("%s differs in line %d", at, n+1), Want: quoteAround(wl, from), Got: quoteAround(gl, from)}
-	if n >= len(w) {
-		e.Want = "(no such line)"
-	}
-	if n >= len(g) {
-		e.Got = "(no such line)"
-	}
-	return e
+	return n
 }
 
 const excerptLen = 160
@@ -302,29 +283,4 @@ func allText(messages []dialect.Message) string {
 		parts = append(parts, m.Text)
 	}
 	return strings.Join(parts, "\n")
-}
-
-// answerMessage is an answer as the client sends it back.
-func answerMessage(d dialect.Dialect, a Answer) dialect.Message {
-	switch {
-	case a.Body != "":
-		if parsed, err := dialect.ParseAnswer(d, []byte(a.Body)); err == nil {
-			return parsed.Message()
-		}
-	case a.Events != "":
-		return CollectEvents(d, a.Events).Message()
-	}
-	return dialect.Answer{Text: a.Text, Calls: a.Calls}.Message()
-}
-
-// CollectEvents puts the answer of a recorded stream together.
-func CollectEvents(d dialect.Dialect, events string) dialect.Answer {
-	c := dialect.NewCollector(d)
-	for r := dialect.NewEventReader(strings.NewReader(events), MaxSize); ; {
-		ev, err := r.Next()
-		if err != nil {
-			return c.Answer()
-		}
-		c.Add(ev)
-	}
 }

@@ -13,18 +13,9 @@ type Answer struct {
 	Calls  []Call
 	Finish string // stop, calls, length or filter; empty when the provider did not say
 	Usage  Usage
-	// Whole says that text, calls, finish and usage are all there was: such an
-	// answer can be written again in any dialect. An answer with thoughts,
-	// several choices or search results is not.
-	Whole bool
 	// Bytes counts what the model wrote, thoughts too, for an estimate where the
 	// provider reports no usage.
 	Bytes int
-}
-
-// Message is the answer as the client will send it back in the next request.
-func (a Answer) Message() Message {
-	return Message{Role: "assistant", Text: a.Text, Calls: a.Calls}
 }
 
 // The names of Answer.Finish.
@@ -101,7 +92,7 @@ func errorOf(o object) *StreamError {
 }
 
 func chatAnswer(o object) Answer {
-	a := Answer{Usage: chatUsage(asObject(o["usage"])), Whole: len(asList(o["choices"])) == 1}
+	a := Answer{Usage: chatUsage(asObject(o["usage"]))}
 	for i, c := range asList(o["choices"]) {
 		choice := asObject(c)
 		m := asObject(choice["message"])
@@ -114,7 +105,6 @@ func chatAnswer(o object) Answer {
 			a.Calls = append(a.Calls, chatCall(asObject(call)))
 		}
 		a.Finish = chatFinish(asString(choice["finish_reason"]))
-		a.Whole = a.Whole && hasOnly(m, "role", "content", "tool_calls") && isEmpty(choice["logprobs"])
 	}
 	return a
 }
@@ -177,22 +167,15 @@ func parsePrice(v any) (float64, bool) {
 }
 
 func anthropicAnswer(o object) Answer {
-	a := Answer{Usage: anthropicUsage(Usage{}, asObject(o["usage"])), Whole: true}
-	texts := 0
+	a := Answer{Usage: anthropicUsage(Usage{}, asObject(o["usage"]))}
 	for _, b := range asList(o["content"]) {
 		block := asObject(b)
 		a.Bytes += countText(block)
 		switch asString(block["type"]) {
 		case "text":
-			texts++
 			a.Text = joinText(a.Text, asString(block["text"]))
-			// Text after a call can't be written in the other dialects.
-			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && hasOnly(block, "type", "text")
 		case "tool_use":
 			a.Calls = append(a.Calls, anthropicCall(block))
-			a.Whole = a.Whole && hasOnly(block, "type", "id", "name", "input")
-		default:
-			a.Whole = false
 		}
 	}
 	a.Finish = anthropicFinish(asString(o["stop_reason"]))
@@ -245,33 +228,19 @@ func anthropicUsage(known Usage, u object) Usage {
 }
 
 func responsesAnswer(o object) Answer {
-	a := Answer{Usage: responsesUsage(asObject(o["usage"])), Whole: true}
-	texts := 0
+	a := Answer{Usage: responsesUsage(asObject(o["usage"]))}
 	for _, v := range asList(o["output"]) {
 		item := asObject(v)
 		a.Bytes += countText(item)
 		switch asString(item["type"]) {
 		case "message":
-			texts++
 			a.Text = joinText(a.Text, flattenContent(item["content"]))
-			a.Whole = a.Whole && texts == 1 && len(a.Calls) == 0 && plainText(asList(item["content"]))
 		case "function_call":
-			a.Calls = append(a.Calls, Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: asString(item["arguments"])})
-		default:
-			a.Whole = false
+			a.Calls = append(a.Calls, Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"]))})
 		}
 	}
 	a.Finish = responsesFinish(o, len(a.Calls) > 0)
 	return a
-}
-
-func plainText(parts list) bool {
-	for _, p := range parts {
-		if part := asObject(p); asString(part["type"]) != "output_text" || !isEmpty(part["annotations"]) {
-			return false
-		}
-	}
-	return len(parts) == 1
 }
 
 func responsesFinish(o object, calls bool) string {

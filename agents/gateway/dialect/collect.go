@@ -17,7 +17,7 @@ type Collector struct {
 
 // NewCollector starts an answer of the dialect.
 func NewCollector(d Dialect) *Collector {
-	return &Collector{dialect: d, answer: Answer{Whole: true}, calls: map[int]int{}, choices: map[int]bool{}}
+	return &Collector{dialect: d, calls: map[int]int{}, choices: map[int]bool{}}
 }
 
 // Add takes one event. usageOnly is true for a chat event that carries usage and
@@ -33,7 +33,6 @@ func (c *Collector) Add(ev Event) (usageOnly bool) {
 	v, err := decodeJSON(ev.Data)
 	o := asObject(v)
 	if err != nil || o == nil {
-		c.answer.Whole = false
 		return false
 	}
 	kind := asString(o["type"])
@@ -83,7 +82,6 @@ func (c *Collector) addChat(o object) (usageOnly bool) {
 		if index == 0 {
 			c.chatDelta(delta)
 		} else {
-			c.answer.Whole = false
 			c.answer.Bytes += countText(delta)
 		}
 		if reason := asString(choice["finish_reason"]); reason != "" {
@@ -94,7 +92,6 @@ func (c *Collector) addChat(o object) (usageOnly bool) {
 				c.answer.Finish = chatFinish(reason)
 			}
 		}
-		c.answer.Whole = c.answer.Whole && isEmpty(choice["logprobs"])
 	}
 	return usageOnly
 }
@@ -102,7 +99,6 @@ func (c *Collector) addChat(o object) (usageOnly bool) {
 func (c *Collector) chatDelta(delta object) {
 	a := &c.answer
 	a.Text += flattenContent(delta["content"])
-	a.Whole = a.Whole && hasOnly(delta, "role", "content", "tool_calls")
 	a.Bytes += countText(delta)
 	for n, v := range asList(delta["tool_calls"]) {
 		part := asObject(v)
@@ -116,7 +112,7 @@ func (c *Collector) chatDelta(delta object) {
 		}
 		f := asObject(part["function"])
 		call.Name += asString(f["name"])
-		call.Args += asString(f["arguments"])
+		call.Args += Args(asString(f["arguments"]))
 	}
 }
 
@@ -146,10 +142,8 @@ func (c *Collector) addAnthropic(kind string, o object) {
 			a.Text += asString(delta["text"])
 		case "input_json_delta":
 			if _, known := c.calls[intOf(o["index"])]; known {
-				c.callAt(intOf(o["index"])).Args += asString(delta["partial_json"])
+				c.callAt(intOf(o["index"])).Args += Args(asString(delta["partial_json"]))
 			}
-		default:
-			a.Whole = false
 		}
 	case "message_delta":
 		a.Usage = anthropicUsage(a.Usage, asObject(o["usage"]))
@@ -167,7 +161,6 @@ func (c *Collector) blockStart(index int, block object) {
 	switch asString(block["type"]) {
 	case "text":
 		c.texts++
-		a.Whole = a.Whole && c.texts == 1 && len(a.Calls) == 0
 		if c.texts > 1 {
 			a.Text += "\n"
 		}
@@ -178,8 +171,6 @@ func (c *Collector) blockStart(index int, block object) {
 		if !isEmpty(block["input"]) {
 			call.Args = anthropicCall(block).Args
 		}
-	default:
-		a.Whole = false
 	}
 }
 

@@ -65,16 +65,38 @@ func (d Dialect) Path() string {
 // Message is one message of a conversation, the same in every dialect. A tool's
 // result is a message of the role "tool"; "developer" is read as "system".
 type Message struct {
-	Role  string
-	Text  string
-	Calls []Call // tool calls of an assistant message
+	Role  string `json:"role"`
+	Text  string `json:"text,omitempty"`
+	Calls []Call `json:"calls,omitempty"` // tool calls of an assistant message
 }
 
 // Call is one tool call.
 type Call struct {
-	ID   string
-	Name string
-	Args string // JSON text of the arguments
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name"`
+	Args Args   `json:"args,omitempty"`
+}
+
+// Args is the JSON text of a call's arguments, or whatever a model wrote in its place. As
+// JSON it is the object that it is; else a text.
+type Args string
+
+// MarshalJSON implements json.Marshaler.
+func (a Args) MarshalJSON() ([]byte, error) {
+	if json.Valid([]byte(a)) && strings.HasPrefix(strings.TrimSpace(string(a)), "{") {
+		return []byte(a), nil
+	}
+	return json.Marshal(string(a))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Args) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) != nil {
+		text = string(b)
+	}
+	*a = Args(text)
+	return nil
 }
 
 // Usage is what an answer cost, in tokens. In holds every input token, those
@@ -110,20 +132,15 @@ func parseCount(n json.Number) (int64, bool) {
 // a token for three bytes, rounded up.
 func Estimate(n int) int64 { return int64(n+2) / 3 }
 
-// CanonicalArgs is the JSON text of a call's arguments with sorted keys and no
-// spaces, for comparing. Text that is no JSON is returned as it is; nothing at
-// all stands for an empty object.
-func CanonicalArgs(text string) string {
-	if strings.TrimSpace(text) == "" {
+// Canonical is the text of the arguments with sorted keys and no spaces, for comparing.
+// Text that is no JSON is returned as it is; nothing at all stands for an empty object.
+func (a Args) Canonical() string {
+	if strings.TrimSpace(string(a)) == "" {
 		return "{}"
 	}
-	v, err := decodeJSON([]byte(text))
+	v, err := decodeJSON([]byte(a))
 	if err != nil {
-		return text
+		return string(a)
 	}
-	b, err := encodeJSON(v)
-	if err != nil {
-		return text
-	}
-	return string(b)
+	return jsonText(v)
 }

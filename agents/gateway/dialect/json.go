@@ -147,23 +147,6 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// hasOnly says whether an object carries nothing but the given keys.
-func hasOnly(o object, keys ...string) bool {
-next:
-	for k, v := range o {
-		if isEmpty(v) {
-			continue
-		}
-		for _, known := range keys {
-			if k == known {
-				continue next
-			}
-		}
-		return false
-	}
-	return true
-}
-
 // Texts calls visit for every text in a JSON value, with the path that leads to
 // it. Text that is no JSON has none.
 func Texts(jsonText []byte, visit func(path, text string)) {

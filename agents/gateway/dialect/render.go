@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 )
 
@@ -106,12 +107,7 @@ func (r Reply) chatCalls(indexed bool) list {
 	return out
 }
 
-func argsText(args string) string {
-	if args == "" {
-		return "{}"
-	}
-	return args
-}
+func argsText(args Args) string { return string(cmp.Or(args, "{}")) }
 
 func (r Reply) asCompletion() object {
 	m := object{"role": "assistant", "content": r.Text}

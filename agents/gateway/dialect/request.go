@@ -212,7 +212,7 @@ func chatMessages(o object) []Message {
 
 func chatCall(c object) Call {
 	f := asObject(c["function"])
-	return Call{ID: asString(c["id"]), Name: asString(f["name"]), Args: asString(f["arguments"])}
+	return Call{ID: asString(c["id"]), Name: asString(f["name"]), Args: Args(asString(f["arguments"]))}
 }
 
 func anthropicMessages(o object) []Message {
@@ -251,7 +251,7 @@ func anthropicMessages(o object) []Message {
 func anthropicCall(block object) Call {
 	c := Call{ID: asString(block["id"]), Name: asString(block["name"]), Args: "{}"}
 	if b, err := encodeJSON(block["input"]); err == nil && block["input"] != nil {
-		c.Args = string(b)
+		c.Args = Args(b)
 	}
 	return c
 }
@@ -269,7 +269,7 @@ func responsesMessages(o object) []Message {
 		switch asString(item["type"]) {
 		case "reasoning":
 		case "function_call":
-			call := Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: asString(item["arguments"])}
+			call := Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"]))}
 			if n := len(out); n > 0 && out[n-1].Role == "assistant" {
 				out[n-1].Calls = append(out[n-1].Calls, call)
 				continue

@@ -164,7 +164,7 @@ func testExampleAgent(t *testing.T, file, api string) {
 	quiet := "It is \"done\": all's well, café, 100% – and a tab\t."
 	s.scribe.writes(quiet, "---\n$status: more\nnote: mind the gap\n---\n"+quiet)
 	id := s.startThread()
-	cassette := s.path("cassette.yaml")
+	cassette := s.path("cassette.jsonl")
 	s.step(0, id, "--record", cassette)
 	path := map[string]string{"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}[api]
 	if len(s.scribe.asked) != 2 {
@@ -235,7 +235,7 @@ func TestExampleAgentsAreRead(t *testing.T) {
 		s := newScholar(t, file, api)
 		prose := "I looked at everything. More is to be done: see the gap. $status: done"
 		s.scribe.writes(prose, prose, prose, `{"fields": {"$status": "more", "note": "see the gap"}, "problem": null}`)
-		id, cassette := s.startThread(), s.path("cassette.yaml")
+		id, cassette := s.startThread(), s.path("cassette.jsonl")
 		s.step(0, id, "--record", cassette)
 		if n := len(s.scribe.asked); n != 4 || s.scribe.asked[3].Model != "small-1" || s.scribe.asked[3].path != "/v1/chat/completions" {
 			t.Fatalf("asked %d times: %+v", n, s.scribe.asked)

@@ -230,7 +230,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		calling("read_file", `{"path":`+quoted("no such file "+h.all[2].value)+`}`),
 		saying("Let me think about " + everything), saying(answer("more")),
 	}
-	cassette := h.path("cassette.yaml")
+	cassette := h.path("cassette.jsonl")
 	h.uwf(0, "thread", "step", id, "--allow-shell", "--record", cassette)
 	if n := len(h.model.asked); n != 5 {
 		t.Errorf("the model was asked %d times", n)

@@ -163,7 +163,7 @@ func (s *stage) seedRepository(ctx context.Context) error {
 	}
 	files := txtar.Parse(raw).Files
 	for _, at := range [][2]string{
-		{".uwf/workflows/solve-issue.yaml", "solve-issue.yaml"}, {"../cassette.yaml", "demo/cassette.yaml"}, {"../issue.md", "demo/issue.md"},
+		{".uwf/workflows/solve-issue.yaml", "solve-issue.yaml"}, {"../cassette.jsonl", "demo/cassette.jsonl"}, {"../issue.md", "demo/issue.md"},
 	} {
 		data, err := fs.ReadFile(examples.Files, at[1])
 		if err != nil {
@@ -219,7 +219,7 @@ func (s *stage) startThread(ctx context.Context) error {
 func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
 	s.printHeading("The thread " + s.thread)
 	s.w.Printf("workflow solve-issue · one fresh clone and one fresh process a step · remote %s\n", s.remote)
-	s.w.Faint("The model's words are replayed from examples/demo/cassette.yaml, written by hand; the tools are real.")
+	s.w.Faint("The model's words are replayed from examples/demo/cassette.jsonl, written by hand; the tools are real.")
 	s.w.Println()
 	var all []thread.Result
 	for range maxJobs {
@@ -230,7 +230,7 @@ func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
 		began := s.Factory.Now()
 		var r thread.Result
 		err = s.runUwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
-			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.yaml"))
+			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.jsonl"))
 		if err != nil {
 			return nil, err
 		}
