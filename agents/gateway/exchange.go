@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // exchange is one request of a client on its way to a model and back.
@@ -34,7 +35,7 @@ type exchange struct {
 	askUsage bool
 
 	tries  int
-	outage outage
+	outage *outage.Outage // nil: the provider has not failed
 	try    try
 	wrote  bool         // the client has got something
 	raw    bytes.Buffer // what the client got, while recording
@@ -69,47 +70,48 @@ func (x *exchange) askUntilAnswered(client context.Context) {
 			x.g.noteProvider(nil)
 			return
 		}
-		again, wait := x.decideRetry(client, err)
-		if !again {
-			return
-		}
-		if wait == 0 {
-			continue
-		}
-		if err := x.g.o.Sleep(client, wait); err != nil {
-			x.abandonExchange(err)
+		if !x.waitForRetry(client, err) {
 			return
 		}
 	}
 }
 
-// decideRetry says whether and after which time to ask again after a failure. Where not,
-// it has told the client.
-func (x *exchange) decideRetry(client context.Context, err error) (again bool, wait time.Duration) {
+// waitForRetry waits until it is time to ask again after a failure. Where it is not asked
+// again, it has told the client and again is false.
+func (x *exchange) waitForRetry(client context.Context, err error) (again bool) {
 	var u *UpstreamError
 	switch {
 	case client.Err() != nil:
 		x.abandonExchange(err)
-		return false, 0
+		return false
 	case !errors.As(err, &u): // the request itself can't be sent
 		x.err, x.status = err, http.StatusBadRequest
 		x.g.refuseRequest(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
-		return false, 0
+		return false
 	case x.wrote:
 		x.cutStream(u)
-		return false, 0
-	}
-	if x.askUsage && u.noOptions {
+		return false
+	case x.askUsage && u.noOptions:
 		x.askUsage = false // this server does not know the wish for usage
-		return true, 0
+		return true
 	}
-	wait = x.g.backoffAfter(x.tries, u.retryAfter)
-	if !u.temporary || wait > x.g.o.MaxWait || x.outage.addWait(x.g.o.Now(), wait) > x.g.retryTime(u) {
-		x.passFailure(u)
-		return false, 0
+	if x.outage == nil { // the first try may have hung for long: that is no part of it
+		x.outage = x.g.o.Outages.Begin()
 	}
 	x.g.noteProvider(u) // the agent's time may be over before the wait is
-	return true, wait
+	if !u.temporary || u.unreached && x.outage.Lasted() >= unreachedFor {
+		x.passFailure(u)
+		return false
+	}
+	switch err := x.outage.Wait(client, u, u.retryAfter); {
+	case err == nil:
+		return true
+	case client.Err() != nil:
+		x.abandonExchange(err)
+	default: // there is no time for it
+		x.passFailure(u)
+	}
+	return false
 }
 
 // reserveTry lets a try begin once the budget has room for it. Where it has none, it

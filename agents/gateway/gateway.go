@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // API is the way in which a provider is spoken to and given its key.
@@ -113,17 +113,14 @@ type Options struct {
 
 	MaxRequest  int64         // bytes of a request's body; 0: 8 MiB
 	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
-	RetryFor    time.Duration // how long a provider that fails is tried again; 0: 10 min
-	MaxWait     time.Duration // longest wait before another try; 0: 60 s
 	Timeout     time.Duration // for a plain answer, for the first event of a stream, and for its rest once the client is gone; 0: 10 min
 	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
 	BodyTimeout time.Duration // for a request's body to arrive; 0: 1 min
 	Linger      time.Duration // for answers under way to be read to their end by Close; 0: 10 s
 
-	Now    func() time.Time                                 // nil: time.Now
-	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer
-	Jitter func() float64                                   // in [0, 1); nil: random
-	Random io.Reader                                        // for the one-time key; nil: crypto/rand
+	Outages outage.Policy    // how long a provider that fails is tried again, from its first failure on
+	Now     func() time.Time // nil: time.Now
+	Random  io.Reader        // for the one-time key; nil: crypto/rand
 }
 
 // Gateway is a running one. Close ends it.
@@ -262,8 +259,6 @@ const DefaultMaxRequest = 8 << 20
 func (o *Options) setDefaults() {
 	setDefault(&o.MaxRequest, DefaultMaxRequest)
 	setDefault(&o.MaxAnswer, 64<<20)
-	setDefault(&o.RetryFor, 10*time.Minute)
-	setDefault(&o.MaxWait, time.Minute)
 	setDefault(&o.Timeout, 10*time.Minute)
 	setDefault(&o.IdleTimeout, 5*time.Minute)
 	setDefault(&o.BodyTimeout, time.Minute)
@@ -271,14 +266,8 @@ func (o *Options) setDefaults() {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Sleep == nil {
-		o.Sleep = sleepFor
-	}
 	if o.Random == nil {
 		o.Random = rand.Reader
-	}
-	if o.Jitter == nil {
-		o.Jitter = randomJitter
 	}
 	if o.Transport == nil {
 		o.Transport = newTransport(o.Proxy)
@@ -289,26 +278,6 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	if *v <= 0 {
 		*v = d
 	}
-}
-
-func sleepFor(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
-
-func randomJitter() float64 {
-	const steps = 1 << 20
-	n, err := rand.Int(rand.Reader, big.NewInt(steps))
-	if err != nil { // no randomness: wait the whole time
-		return 1
-	}
-	return float64(n.Int64()) / steps
 }
 
 // URL is the gateway's root, as in "http://127.0.0.1:41213".

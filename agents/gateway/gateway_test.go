@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -174,8 +173,8 @@ const (
 
 func start(t *testing.T, o Options) *Gateway {
 	t.Helper()
-	if o.Sleep == nil {
-		o.Sleep = func(context.Context, time.Duration) error { return nil }
+	if o.Outages.Now == nil {
+		o.Outages = newSleeper().policy(o.Outages)
 	}
 	g, err := Start(t.Context(), o)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // spoken is how a request and its answer look in one dialect, streamed or not. The
@@ -280,7 +281,7 @@ func TestRetriesKeepTheBudget(t *testing.T) {
 		"origin timeout":  answer(524, `<html>`),
 	} {
 		m := &meter{}
-		inBubble(t, OpenAI, Options{Meter: m, Budget: Budget{Tokens: 9000}, RetryFor: time.Hour}, func(t *testing.T, b bubble) {
+		inBubble(t, OpenAI, Options{Meter: m, Budget: Budget{Tokens: 9000}, Outages: outage.Policy{For: time.Hour}}, func(t *testing.T, b bubble) {
 			s := everyForm()[0]
 			r := sendBy(t, t.Context(), b.client, b.g, http.MethodPost, s.path, s.request)
 			if code, _ := openAIError(t, r); code != codeBudget {
@@ -307,18 +308,18 @@ func TestAnswersWithoutReadableUsage(t *testing.T) {
 		o    Options
 		want int64 // tokens out
 	}{
-		"a stream that is none":        {chat, answer(200, "data: "+long), Options{RetryFor: 1}, 10_002},
+		"a stream that is none":        {chat, answer(200, "data: "+long), Options{Outages: outage.Policy{For: 1}}, 10_002},
 		"larger than is read":          {chat, answer(200, `{"x":"`+long+`"}`), Options{MaxAnswer: 1000}, askedOut},
 		"a stream larger than is read": {stream, events(stream.answer[0], chunk(`{"content":"`+long+`"}`, "null")), Options{MaxAnswer: 20_000}, askedOut},
 		"more than was asked for, cut": {stream, cutOff(events(stream.answer[0], chunk(`{"content":"`+long+`"}`, "null"))), Options{}, 10_001},
 		"cut before its usage":         {stream, cutOff(events(stream.answer[:2]...)), Options{}, askedOut},
 		"cut after its usage":          {stream, cutOff(events(stream.answer[:3]...)), Options{}, spokenOut},
-		"an error in its place":        {chat, answer(200, `{"error":{"code":502,"message":"busy"}}`), Options{RetryFor: 1}, 0},
-		"an error as first event":      {stream, events(`data: {"error":{"code":502,"message":"busy"}}` + "\n\n"), Options{RetryFor: 1}, 0},
+		"an error in its place":        {chat, answer(200, `{"error":{"code":502,"message":"busy"}}`), Options{Outages: outage.Policy{For: 1}}, 0},
+		"an error as first event":      {stream, events(`data: {"error":{"code":502,"message":"busy"}}` + "\n\n"), Options{Outages: outage.Policy{For: 1}}, 0},
 		"ends before its usage":        {stream, events(stream.answer[:2]...), Options{}, 2},
 	} {
 		m := &meter{}
-		inBubble(t, c.s.api, Options{Meter: m, RetryFor: c.o.RetryFor, MaxAnswer: c.o.MaxAnswer}, func(t *testing.T, b bubble) {
+		inBubble(t, c.s.api, Options{Meter: m, Outages: c.o.Outages, MaxAnswer: c.o.MaxAnswer}, func(t *testing.T, b bubble) {
 			sendBy(t, t.Context(), b.client, b.g, http.MethodPost, c.s.path, c.s.request)
 		}, c.h)
 		wantIn := in(c.s)

@@ -8,23 +8,44 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
-// sleeper notes how long the gateway would have waited.
-type sleeper struct{ waits []time.Duration }
+// sleeper notes how long the gateway would have waited. Its clock stands still else.
+type sleeper struct {
+	mu    sync.Mutex
+	now   time.Time
+	waits []time.Duration
+}
+
+func newSleeper() *sleeper { return &sleeper{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
 
 func (s *sleeper) sleep(_ context.Context, d time.Duration) error {
-	s.waits = append(s.waits, d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now, s.waits = s.now.Add(d), append(s.waits, d)
 	return nil
 }
 
+// policy is p with this clock, and the longest waits.
+func (s *sleeper) policy(p outage.Policy) outage.Policy {
+	p.Sleep, p.Jitter = s.sleep, func() float64 { return 1 }
+	p.Now = func() time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.now
+	}
+	return p
+}
+
 func TestRetries(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := newSleeper().now
 	ok := answer(200, chatBody)
 	rateLimit := `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`
 	for _, c := range []struct {
@@ -32,32 +53,31 @@ func TestRetries(t *testing.T) {
 		first  http.HandlerFunc
 		waited time.Duration // 0: no other try
 	}{
-		{"429 with seconds", answer(429, rateLimit, "Retry-After", "7"), 7*time.Second + 250*time.Millisecond},
-		{"429 with milliseconds", answer(429, rateLimit, "Retry-After-Ms", "1500", "Retry-After", "9"), 1750 * time.Millisecond},
-		{"429 with a date", answer(429, rateLimit, "Retry-After", now.Add(5*time.Second).Format(http.TimeFormat)), 5*time.Second + 250*time.Millisecond},
-		{"429 with a past date", answer(429, rateLimit, "Retry-After", now.Add(-time.Hour).Format(http.TimeFormat)), 375 * time.Millisecond},
-		{"429 with nonsense", answer(429, rateLimit, "Retry-After", "soon"), 375 * time.Millisecond},
+		{"429 with seconds", answer(429, rateLimit, "Retry-After", "7"), 7 * time.Second},
+		{"429 with milliseconds", answer(429, rateLimit, "Retry-After-Ms", "4500", "Retry-After", "9"), 4500 * time.Millisecond},
+		{"429 with a date", answer(429, rateLimit, "Retry-After", now.Add(5*time.Second).Format(http.TimeFormat)), 5 * time.Second},
+		{"429 with a past date", answer(429, rateLimit, "Retry-After", now.Add(-time.Hour).Format(http.TimeFormat)), 3 * time.Second},
+		{"429 with nonsense", answer(429, rateLimit, "Retry-After", "soon"), 3 * time.Second},
 		{"429 for an hour", answer(429, rateLimit, "Retry-After", "3600"), 0},
 		{"429 for ever", answer(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`), 0},
-		{"500", answer(500, `{"error":{"message":"oops","type":"server_error"}}`), 375 * time.Millisecond},
-		{"502 with HTML", answer(502, "<html>Bad gateway</html>"), 375 * time.Millisecond},
-		{"529 of Anthropic", answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), 375 * time.Millisecond},
+		{"500", answer(500, `{"error":{"message":"oops","type":"server_error"}}`), 3 * time.Second},
+		{"502 with HTML", answer(502, "<html>Bad gateway</html>"), 3 * time.Second},
+		{"529 of Anthropic", answer(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), 3 * time.Second},
 		{"500, not to be retried", answer(500, `{"error":{"message":"oops","type":"server_error"}}`, "X-Should-Retry", "false"), 0},
-		{"400, to be retried", answer(400, `{"error":{"message":"oops"}}`, "X-Should-Retry", "true"), 375 * time.Millisecond},
+		{"400, to be retried", answer(400, `{"error":{"message":"oops"}}`, "X-Should-Retry", "true"), 3 * time.Second},
 		{"400", answer(400, `{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}`), 0},
 		{"501", answer(501, ``), 0},
 		{"redirection", answer(302, ``, "Location", "http://127.0.0.1:1/"), 0},
-		{"connection cut", cutOff(nil), 375 * time.Millisecond},
-		{"200 cut in the middle", cutOff(answer(200, chatBody[:40], "Content-Length", "1000")), 375 * time.Millisecond},
-		{"200 with HTML", answer(200, "<html>"), 375 * time.Millisecond},
-		{"200 with OpenRouter's error", answer(200, `{"error":{"code":502,"message":"Provider returned error"}}`), 375 * time.Millisecond},
+		{"connection cut", cutOff(nil), 3 * time.Second},
+		{"200 cut in the middle", cutOff(answer(200, chatBody[:40], "Content-Length", "1000")), 3 * time.Second},
+		{"200 with HTML", answer(200, "<html>"), 3 * time.Second},
+		{"200 with OpenRouter's error", answer(200, `{"error":{"code":502,"message":"Provider returned error"}}`), 3 * time.Second},
 		{"200 with a final error", answer(200, `{"error":{"code":402,"message":"Insufficient credits"}}`), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := newUpstream(t, c.first, ok)
-			s := &sleeper{}
-			g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep,
-				Jitter: func() float64 { return 0.5 }, Now: func() time.Time { return now }})
+			s := newSleeper()
+			g := start(t, Options{Models: []Model{u.model(OpenAI)}, Outages: s.policy(outage.Policy{}), Now: func() time.Time { return now }})
 			r := post(t, g, "/v1/chat/completions", chatRequest)
 			if c.waited == 0 {
 				if len(s.waits) != 0 || r.status < 400 {
@@ -83,15 +103,15 @@ func TestRetries(t *testing.T) {
 func TestRetriesAreBounded(t *testing.T) {
 	body := `{"error":{"message":"Overloaded","type":"server_error"}}`
 	u := newUpstream(t, answer(503, body))
-	s := &sleeper{}
+	s := newSleeper()
 	m := &meter{}
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, RetryFor: 2 * time.Minute, Jitter: func() float64 { return 1 }, Meter: m})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Outages: s.policy(outage.Policy{For: 2 * time.Minute}), Meter: m})
 	r := post(t, g, "/v1/chat/completions", chatRequest)
 	if r.status != 503 || r.body != body || r.header.Get("X-Should-Retry") != "false" || len(u.all()) != len(s.waits)+1 {
 		t.Errorf("%d %s after %d tries", r.status, r.body, len(u.all()))
 	}
 	sec := time.Second
-	if want := []time.Duration{sec / 2, sec, 2 * sec, 4 * sec, 8 * sec, 16 * sec, 30 * sec, 30 * sec}; !slices.Equal(s.waits, want) {
+	if want := []time.Duration{3 * sec, 6 * sec, 12 * sec, 24 * sec, 48 * sec}; !slices.Equal(s.waits, want) {
 		t.Errorf("the waits are %v, want %v", s.waits, want)
 	}
 	m.is(t, 0, 0, 0, 0)
@@ -105,8 +125,8 @@ func TestRetriesAreBounded(t *testing.T) {
 func TestShortOutageIsWaitedOut(t *testing.T) {
 	down := answer(500, `{"error":{"message":"oops","type":"server_error"}}`)
 	u := newUpstream(t, down, down, down, down, down, down, answer(200, chatBody))
-	s := &sleeper{}
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
+	s := newSleeper()
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Outages: s.policy(outage.Policy{})})
 	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 || r.body != chatBody || g.Err() != nil {
 		t.Errorf("%d %s after waits %v: %v", r.status, r.body, s.waits, g.Err())
 	}
@@ -116,8 +136,8 @@ func TestShortOutageIsWaitedOut(t *testing.T) {
 // each second.
 func TestRetryAfterIsNoFlood(t *testing.T) {
 	u := newUpstream(t, answer(429, `{"error":{"message":"busy"}}`, "Retry-After", "1"))
-	s := &sleeper{}
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
+	s := newSleeper()
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Outages: s.policy(outage.Policy{})})
 	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 429 || len(s.waits) > 60 || s.waits[len(s.waits)-1] < 15*time.Second {
 		t.Errorf("%d after %d waits: %v", r.status, len(s.waits), s.waits)
 	}
@@ -127,11 +147,11 @@ func TestUnreachableProvider(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	model := u.model(OpenAI)
 	u.Close()
-	s := &sleeper{}
-	g := start(t, Options{Models: []Model{model}, Sleep: s.sleep, Jitter: func() float64 { return 1 }})
+	s := newSleeper()
+	g := start(t, Options{Models: []Model{model}, Outages: s.policy(outage.Policy{})})
 	r := post(t, g, "/v1/chat/completions", chatRequest)
 	code, message := openAIError(t, r)
-	if r.status != 502 || code != codeProvider || !strings.Contains(message, "test gives no answer") || len(s.waits) != 5 {
+	if r.status != 502 || code != codeProvider || !strings.Contains(message, "test gives no answer") || len(s.waits) != 4 {
 		t.Errorf("%d %s after waits %v: %s", r.status, code, s.waits, message)
 	}
 }
@@ -139,11 +159,11 @@ func TestUnreachableProvider(t *testing.T) {
 func TestWaitingEndsWithTheClient(t *testing.T) {
 	u := newUpstream(t, answer(503, `{}`))
 	ctx, cancel := context.WithCancel(t.Context())
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Sleep: func(c context.Context, _ time.Duration) error {
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Outages: outage.Policy{Now: time.Now, Sleep: func(c context.Context, _ time.Duration) error {
 		cancel()
 		<-c.Done()
 		return c.Err()
-	}})
+	}}})
 	if r := send(t, ctx, g, http.MethodPost, "/v1/chat/completions", chatRequest); r.err == nil {
 		t.Errorf("%+v", r)
 	}
@@ -210,7 +230,7 @@ func inBubble(t *testing.T, api API, o Options, run func(*testing.T, bubble), ha
 	synctest.Test(t, func(t *testing.T) {
 		front, back := newPipes(t), newPipes(t)
 		b := bubble{u: upstreamOn(t, back, handlers...), client: front.client()}
-		o.Models, o.Transport, o.Sleep = []Model{b.u.model(api)}, back.client(), func(context.Context, time.Duration) error { return nil }
+		o.Models, o.Transport, o.Outages.Sleep = []Model{b.u.model(api)}, back.client(), func(context.Context, time.Duration) error { return nil }
 		o.setDefaults()
 		b.g = startOn(t.Context(), front, o, []byte("key"))
 		run(t, b)
@@ -304,7 +324,7 @@ func TestSilentStreamsAreCut(t *testing.T) {
 
 func TestHugeAnswersAreRefused(t *testing.T) {
 	u := newUpstream(t, answer(200, `{"x":"`+strings.Repeat("x", 5000)+`"}`), events("data: "+strings.Repeat("x", 5000)))
-	g := start(t, Options{Models: []Model{u.model(OpenAI)}, MaxAnswer: 1000, RetryFor: 1})
+	g := start(t, Options{Models: []Model{u.model(OpenAI)}, MaxAnswer: 1000, Outages: outage.Policy{For: 1}})
 	for _, body := range []string{chatRequest, streamRequest} {
 		r := post(t, g, "/v1/chat/completions", body)
 		if _, message := openAIError(t, r); r.status != 502 || !strings.Contains(message, "1000 bytes") {

@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // UpstreamError says how a provider failed.
@@ -190,7 +190,7 @@ func readFailure(p Provider, status int, h http.Header, body []byte, now time.Ti
 	case h.Get("X-Should-Retry") == "true":
 		e.temporary = true
 	}
-	e.retryAfter = retryAfter(h, now)
+	e.retryAfter = outage.RetryAfter(h, now)
 	return e
 }
 
@@ -208,70 +208,9 @@ func isTemporary(status int) bool {
 	return false
 }
 
-// retryAfter is how long a provider asks to wait: in milliseconds, in seconds or
-// as a date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if d, ok := parseDuration(h.Get("Retry-After-Ms"), time.Millisecond); ok {
-		return d
-	}
-	v := h.Get("Retry-After")
-	if d, ok := parseDuration(v, time.Second); ok {
-		return d
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(0, t.Sub(now))
-	}
-	return 0
-}
-
-func parseDuration(s string, unit time.Duration) (time.Duration, bool) {
-	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil || !(f >= 0 && f < 1e9) {
-		return 0, false
-	}
-	return time.Duration(f * float64(unit)), true
-}
-
-// longestBackoff bounds the waits that no provider asked for.
-const longestBackoff = 30 * time.Second
-
-// backoffAfter is how long to wait after the given try, with jitter.
-func (g *Gateway) backoffAfter(try int, asked time.Duration) time.Duration {
-	base := min(500*time.Millisecond<<min(try-1, 8), longestBackoff)
-	if asked > 0 { // not all at the same moment
-		return max(asked, base/2) + time.Duration(g.o.Jitter()*float64(min(base, time.Second)))
-	}
-	return base/2 + time.Duration(g.o.Jitter()*float64(base/2))
-}
-
 // unreachedFor is how long a provider is tried that no request reached: a name or an
 // address that is wrong stays wrong.
 const unreachedFor = 30 * time.Second
-
-// retryTime is how long a provider is tried again that failed like this.
-func (g *Gateway) retryTime(u *UpstreamError) time.Duration {
-	if u.unreached {
-		return min(unreachedFor, g.o.RetryFor)
-	}
-	return g.o.RetryFor
-}
-
-// outage is how long a provider has failed one request. The first try may have hung for
-// long: only what comes after its failure counts.
-type outage struct {
-	began  time.Time     // of the first failure; zero: there was none
-	waited time.Duration // between tries
-}
-
-// addWait adds a wait before another try, and returns how long the outage has lasted by
-// the end of it.
-func (o *outage) addWait(now time.Time, wait time.Duration) time.Duration {
-	if o.began.IsZero() {
-		o.began = now
-	}
-	o.waited += wait
-	return max(o.waited, now.Sub(o.began)+wait)
-}
 
 // errTimeout is the cause of a request that the gateway gave up itself.
 var errTimeout = errors.New("no answer in time")

@@ -1,5 +1,5 @@
 // Package outage waits for servers that are away for a while: one policy for requests of
-// git and of REST. It makes no request itself.
+// git, of REST and of models. It makes no request itself.
 package outage
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Patience is how long an outage is waited for where no deadline is known, counted from
-// the beginning of the request that met it.
+// Patience is how long an outage is waited for where nothing else is said, counted from
+// Begin.
 const Patience = 10 * time.Minute
 
 // Bounds of the waits: from FirstWait they double up to MostWait. What a server asks for
@@ -29,8 +29,9 @@ const (
 // Patience, in silence.
 type Policy struct {
 	// Until is when nothing is waited for any more: the job's deadline, less what it
-	// needs after its last request. Zero: Patience counts.
+	// needs after its last request. Zero: For counts.
 	Until time.Time
+	For   time.Duration // how long is waited; 0: Patience
 	// Tell hears of each wait before it begins, but for the short ones after an interrupt;
 	// nil: nobody does.
 	Tell func(Wait)
@@ -65,7 +66,8 @@ func (p Policy) WithDefaults() Policy {
 	return p
 }
 
-// Begin is called before a request is made that may meet an outage.
+// Begin is called before a request is made that may meet an outage, or when it has met one
+// and its own time is not to count.
 func (p Policy) Begin() *Outage {
 	p = p.WithDefaults()
 	return &Outage{p: p, began: p.Now()}
@@ -78,6 +80,9 @@ type Outage struct {
 	tries int
 }
 
+// Lasted is how long it is since Begin.
+func (o *Outage) Lasted() time.Duration { return o.p.Now().Sub(o.began) }
+
 // Wait waits before the request that failed with err is made again. after is what the
 // server asked for; 0: it asked for nothing. The error says that it is not to be made
 // again, and wraps err.
@@ -85,7 +90,7 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 	o.tries++
 	now, until := o.p.Now(), o.p.Until
 	if until.IsZero() {
-		until = o.began.Add(Patience)
+		until = o.began.Add(cmp.Or(o.p.For, Patience))
 	}
 	wait := max(after, o.backOff())
 	hurried := isHurried(ctx)
@@ -100,7 +105,7 @@ func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error
 	case now.Add(wait).After(until) && after > 0:
 		return fmt.Errorf("given up: the server asks to wait for %s, and there is no time for that: %w", after, err)
 	case now.Add(wait).After(until):
-		return fmt.Errorf("given up after %s and %d tries: %w", now.Sub(o.began).Round(time.Second), o.tries, err)
+		return fmt.Errorf("given up after %s and %d tries: %w", o.Lasted().Round(time.Second), o.tries, err)
 	}
 	if o.p.Tell != nil && !hurried {
 		o.p.Tell(Wait{Err: err, For: wait, Until: until})
@@ -147,13 +152,18 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // RetryAfter is how long a server wants to be left alone, by the header of that name
-// (RFC 9110, 10.2.3: seconds, or a date); 0: it doesn't say.
+// (RFC 9110, 10.2.3: seconds, or a date) or by OpenAI's in milliseconds; 0: it doesn't say.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
-	v := h.Get("Retry-After")
-	if n, err := strconv.ParseInt(v, 10, 32); err == nil && n > 0 {
-		return time.Duration(n) * time.Second
+	for _, form := range []struct {
+		header string
+		unit   time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		n, err := strconv.ParseFloat(h.Get(form.header), 64)
+		if err == nil && n > 0 && n < 1<<31 {
+			return time.Duration(n * float64(form.unit))
+		}
 	}
-	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil && at.After(now) {
 		return at.Sub(now)
 	}
 	return 0

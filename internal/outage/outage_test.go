@@ -74,6 +74,21 @@ func TestDeadlineEndsWaits(t *testing.T) {
 	}
 }
 
+func TestPatienceOfOnesOwn(t *testing.T) {
+	c := &clock{}
+	p := c.policy()
+	p.For = time.Minute
+	o := p.Begin()
+	for _, want := range []int{2, 6, 14, 30} {
+		if err := o.Wait(t.Context(), errDown, 0); err != nil || o.Lasted() != time.Duration(want)*time.Second {
+			t.Errorf("after %s: %v, want %d s", o.Lasted(), err, want)
+		}
+	}
+	if err := o.Wait(t.Context(), errDown, 0); err == nil || !strings.Contains(err.Error(), "given up after 30s and 5 tries") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestServersWaitGoesBefore(t *testing.T) {
 	c := &clock{}
 	slept, err := waits(t.Context(), t, c.policy(), c, 4*time.Minute)
@@ -130,11 +145,14 @@ func TestRealClock(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999": 0,
+		"": 0, "30": 30 * time.Second, "0": 0, "-5": 0, "soon": 0, "99999999999999": 0, "1.5": 1500 * time.Millisecond, "NaN": 0,
 		"Mon, 23 Nov 2026 18:01:00 GMT": time.Minute, "Mon, 23 Nov 2026 17:00:00 GMT": 0,
 	} {
 		if got := RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
 			t.Errorf("Retry-After: %s means %s, want %s", value, got, want)
 		}
+	}
+	if got := RetryAfter(http.Header{"Retry-After-Ms": {"1500"}, "Retry-After": {"9"}}, now); got != 1500*time.Millisecond {
+		t.Errorf("1500 milliseconds mean %s", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // replayedModel is the name of the model whose words come from a cassette.
@@ -138,9 +139,6 @@ func (s settings) Timeout() time.Duration {
 	return s.w.config.Limits.StepTime
 }
 
-// maxOutage is how long a provider that fails is waited for.
-const maxOutage = 10 * time.Minute
-
 // openGateway opens the model for one agent run; agents without one get none.
 func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
 	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
@@ -158,7 +156,7 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	}
 	o.Budget = gateway.Budget(t.Budget) // what the thread has left
 	if t.Timeout > 0 {                  // an outage is told before the agent's time is over
-		o.RetryFor = min(maxOutage, t.Timeout/2)
+		o.Outages.For = min(outage.Patience, t.Timeout/2)
 	}
 	g, err := gateway.Start(ctx, o)
 	if err != nil {
