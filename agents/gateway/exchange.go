@@ -162,10 +162,7 @@ func (x *exchange) askOnce(client context.Context) error {
 	timer := time.AfterFunc(x.g.o.Timeout, func() { cancel(errTimeout) })
 	defer timer.Stop()
 
-	body, err := x.request.Body(x.model.Name, x.askUsage)
-	if err != nil {
-		return err
-	}
+	body := x.request.Body(x.model.Name, x.askUsage)
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(i.Err == nil) },

@@ -86,20 +86,18 @@ func allowFlag(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) 
 // here is what the provider reads.
 func wholeWithin(least, most int) rule {
 	return func(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-		v, err := decodeJSON(raw)
-		n, ok := wholeNumber(v)
-		if err != nil || !ok || n < least || n > most {
+		n, ok := wholeNumber(readField(raw))
+		if !ok || n < least || n > most {
 			return nil, false
 		}
-		return json.RawMessage(jsonText(n)), true
+		return writeJSON(n), true
 	}
 }
 
 func oneOf(values ...string) rule {
 	return func(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-		v, err := decodeJSON(raw)
-		s := asString(v)
-		return json.RawMessage(jsonText(s)), err == nil && slices.Contains(values, s)
+		s := textOf(raw)
+		return writeJSON(s), slices.Contains(values, s)
 	}
 }
 
@@ -111,34 +109,28 @@ func objectOf(rules map[string]rule) rule {
 			return nil, false
 		}
 		kept := s.siftFields(path+".", fields, rules)
-		return json.RawMessage(jsonText(kept)), len(kept) > 0 || len(fields) == 0
+		return writeJSON(kept), len(kept) > 0 || len(fields) == 0
 	}
 }
 
 // textOnly are the kinds of answers, of which speech costs more than text.
 func textOnly(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
-	v, err := decodeJSON(raw)
-	for _, kind := range asList(v) {
-		if asString(kind) != "text" {
-			return nil, false
-		}
-	}
-	return raw, err == nil && len(asList(v)) > 0
+	kinds := asList(readField(raw))
+	return raw, len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind any) bool { return asString(kind) != "text" })
 }
 
 // allowClearing are edits of the conversation that take something out of it. Others
 // have a model write a summary first.
 func allowClearing(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
-	v, err := decodeJSON(raw)
 	kept := list{}
-	for _, e := range asList(v) {
+	for _, e := range asList(readField(raw)) {
 		if kind := asString(asObject(e)["type"]); strings.HasPrefix(kind, "clear_") {
 			kept = append(kept, e)
 		} else {
 			s.noteDropped(path + ": " + kind)
 		}
 	}
-	return json.RawMessage(jsonText(kept)), err == nil && len(kept) > 0
+	return writeJSON(kept), len(kept) > 0
 }
 
 // clientTools are the tools that the client runs itself. Those that run at the
@@ -167,7 +159,7 @@ func clientTools(s *sieve, path string, raw json.RawMessage) (json.RawMessage, b
 		}
 		kept = append(kept, tool)
 	}
-	return json.RawMessage(jsonText(kept)), len(kept) > 0 || len(tools) == 0
+	return writeJSON(kept), len(kept) > 0 || len(tools) == 0
 }
 
 // toolFields leaves out of a tool what is not the client's own. Chat's are few; some servers
@@ -200,21 +192,14 @@ func (s *sieve) runsAtClient(kind string, tool map[string]json.RawMessage) bool 
 		case "local_shell", "apply_patch", "tool_search", "namespace", "computer", "computer_use_preview":
 			return true
 		case "shell":
-			v, err := decodeJSON(tool["environment"])
-			return err == nil && asString(asObject(v)["type"]) == "local"
+			return asString(asObject(readField(tool["environment"]))["type"]) == "local"
 		}
 	}
 	return kind == "function" || kind == "custom"
 }
 
 // textOf is the text in a field; empty where there is none.
-func textOf(raw json.RawMessage) string {
-	v, err := decodeJSON(raw)
-	if err != nil {
-		return ""
-	}
-	return asString(v)
-}
+func textOf(raw json.RawMessage) string { return asString(readField(raw)) }
 
 // sieve lets through what the provider may get of a request.
 type sieve struct {

@@ -1,10 +1,12 @@
 package dialect
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Answer is what a model answered.
@@ -42,230 +44,184 @@ func ParseAnswer(d Dialect, body []byte) (Answer, error) {
 	if !isEmpty(o["error"]) { // OpenRouter answers 200 with an error inside
 		return Answer{}, errorOf(o)
 	}
-	switch d {
-	case Responses:
-		return responsesAnswer(o), nil
-	case Messages:
-		return anthropicAnswer(o), nil
-	default:
-		return chatAnswer(o), nil
-	}
+	c := NewCollector(d)
+	c.format.answer(c, o)
+	return c.answer, nil
 }
 
-// StreamError is an error that a provider reports inside an answer of status 200.
-type StreamError struct {
-	Code    string // its type or code; may be empty
-	Message string
+// Collector puts a streamed answer together while it passes by. Feed it every
+// event; it never fails on what it does not know.
+type Collector struct {
+	format    format
+	answer    Answer
+	calls     map[int]int // index in the stream → index in answer.Calls
+	texts     int
+	choices   map[int]bool // those of chat that go on
+	usageOnly bool         // of the last event
+	done      bool
+	ended     bool
+	err       error
 }
 
-func (e *StreamError) Error() string {
-	if e.Code == "" {
-		return "the provider reports: " + e.Message
-	}
-	return fmt.Sprintf("the provider reports %s: %s", e.Code, e.Message)
+// NewCollector starts an answer of the dialect.
+func NewCollector(d Dialect) *Collector {
+	return &Collector{format: formatOf(d), calls: map[int]int{}, choices: map[int]bool{}}
 }
 
-// Temporary says whether asking again may help.
-func (e *StreamError) Temporary() bool {
-	switch e.Code {
-	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded",
-		"408", "429", "500", "502", "503", "504", "529":
-		return true
+// Add takes one event. usageOnly is true for a chat event that carries usage and
+// nothing else: the one that only clients expect that asked for it.
+func (c *Collector) Add(ev Event) (usageOnly bool) {
+	if string(ev.Data) == "[DONE]" {
+		c.done, c.ended = true, true
+		return false
 	}
-	return false
+	v, err := decodeJSON(ev.Data)
+	o := asObject(v)
+	if err != nil || o == nil {
+		return false
+	}
+	kind := asString(o["type"])
+	if !isEmpty(o["error"]) && (kind == "" || kind == "error") {
+		c.err = errorOf(o)
+		return false
+	}
+	c.usageOnly = false
+	c.format.event(c, kind, o)
+	return c.usageOnly
 }
 
-// errorOf reads {"error": {type, code, message}} or {"error": "text"}.
-func errorOf(o object) *StreamError {
-	if s := asString(o["error"]); s != "" {
-		return &StreamError{Message: s}
-	}
-	e := asObject(o["error"])
-	code := asString(e["code"])
-	if code == "" {
-		code = string(asNumber(e["code"]))
-	}
-	if code == "" {
-		code = asString(e["type"])
-	}
-	return &StreamError{Code: code, Message: asString(e["message"])}
-}
-
-func chatAnswer(o object) Answer {
-	a := Answer{Usage: chatUsage(asObject(o["usage"]))}
-	for i, c := range asList(o["choices"]) {
-		choice := asObject(c)
-		m := asObject(choice["message"])
-		a.Bytes += countText(m)
-		if i > 0 {
-			continue
-		}
-		a.Text = flattenContent(m["content"])
-		for _, call := range asList(m["tool_calls"]) {
-			a.Calls = append(a.Calls, chatCall(asObject(call)))
-		}
-		a.Finish = chatFinish(asString(choice["finish_reason"]))
-	}
+// Answer is what has arrived so far.
+func (c *Collector) Answer() Answer {
+	a := c.answer
+	a.Calls = slices.Clone(a.Calls)
 	return a
+}
+
+// Done says whether the whole answer has come; a stream that stops before was
+// cut. A report of the usage may still follow.
+func (c *Collector) Done() bool { return c.done }
+
+// Ended says whether the dialect's last event has come: nothing follows.
+func (c *Collector) Ended() bool { return c.ended }
+
+// Err is the error that the provider reported inside the stream, a *StreamError,
+// or nil.
+func (c *Collector) Err() error { return c.err }
+
+// callAt is the tool call at an index of the stream, made where it is new.
+func (c *Collector) callAt(index int) *Call {
+	at, ok := c.calls[index]
+	if !ok {
+		at = len(c.answer.Calls)
+		c.calls[index] = at
+		c.answer.Calls = append(c.answer.Calls, Call{})
+	}
+	return &c.answer.Calls[at]
+}
+
+// addText adds the text of another message or block of the answer.
+func (c *Collector) addText(text string) {
+	if c.texts++; c.texts > 1 {
+		c.answer.Text += "\n"
+	}
+	c.answer.Text += text
 }
 
 // countText counts the bytes of all text below v.
 func countText(v any) int {
 	n := 0
-	switch x := v.(type) {
-	case string:
-		n = len(x)
-	case list:
-		for _, e := range x {
-			n += countText(e)
-		}
-	case object:
-		for _, e := range x {
-			n += countText(e)
-		}
-	}
+	visitTexts("", v, func(_, text string) { n += len(text) })
 	return n
 }
 
-func chatFinish(reason string) string {
-	switch reason {
-	case "tool_calls", "function_call":
-		return FinishCalls
-	case "content_filter":
-		return FinishFilter
-	}
-	return reason // stop, length, or nothing
-}
+// maxTokens is the largest count of tokens that is believed.
+const maxTokens = 1 << 40
 
-func chatUsage(u object) Usage {
-	var out Usage
-	out.In, out.HasIn = parseCount(asNumber(u["prompt_tokens"]))
-	out.Out, out.HasOut = parseCount(asNumber(u["completion_tokens"]))
-	details := asObject(u["prompt_tokens_details"])
-	out.CacheRead, _ = parseCount(asNumber(details["cached_tokens"]))
-	out.CacheWrite, _ = parseCount(asNumber(details["cache_write_tokens"]))
-	if cost, ok := parsePrice(u["cost"]); ok { // OpenRouter, in US dollars
-		out.CostUSD, out.HasCost = cost, true
-		if byok, _ := u["is_byok"].(bool); byok { // billed by the provider behind it as well
-			extra, _ := parsePrice(asObject(u["cost_details"])["upstream_inference_cost"])
-			out.CostUSD += extra
-		}
-	}
-	return out
-}
-
-func parsePrice(v any) (float64, bool) {
-	n, ok := v.(json.Number)
-	if !ok {
+// parseCount reads a number of tokens. What is negative, broken or beyond belief is
+// no number at all.
+func parseCount(n json.Number) (int64, bool) {
+	if n == "" {
 		return 0, false
 	}
 	f, err := n.Float64()
+	if err != nil || f < 0 || f > maxTokens {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// parsePrice reads an amount in US dollars.
+func parsePrice(v any) (float64, bool) {
+	f, err := asNumber(v).Float64()
 	if err != nil || f < 0 || f > 1e6 {
 		return 0, false
 	}
 	return f, true
 }
 
-func anthropicAnswer(o object) Answer {
-	a := Answer{Usage: anthropicUsage(Usage{}, asObject(o["usage"]))}
-	for _, b := range asList(o["content"]) {
-		block := asObject(b)
-		a.Bytes += countText(block)
-		switch asString(block["type"]) {
-		case "text":
-			a.Text = joinText(a.Text, asString(block["text"]))
-		case "tool_use":
-			a.Calls = append(a.Calls, anthropicCall(block))
-		}
+// readOpenAIUsage reads a report of usage in which the counts have these names.
+func readOpenAIUsage(u object, in, out string) Usage {
+	var usage Usage
+	usage.In, usage.HasIn = parseCount(asNumber(u[in+"_tokens"]))
+	usage.Out, usage.HasOut = parseCount(asNumber(u[out+"_tokens"]))
+	details := asObject(u[in+"_tokens_details"])
+	usage.CacheRead, _ = parseCount(asNumber(details["cached_tokens"]))
+	usage.CacheWrite, _ = parseCount(asNumber(details["cache_write_tokens"]))
+	usage.CostUSD, usage.HasCost = parsePrice(u["cost"])       // OpenRouter, in US dollars
+	if byok, _ := u["is_byok"].(bool); byok && usage.HasCost { // billed by the provider behind it as well
+		extra, _ := parsePrice(asObject(u["cost_details"])["upstream_inference_cost"])
+		usage.CostUSD += extra
 	}
-	a.Finish = anthropicFinish(asString(o["stop_reason"]))
-	return a
+	return usage
 }
 
-// joinText joins the text blocks of one message as flatten does.
-func joinText(have, more string) string {
-	if have == "" {
-		return more
+// writeOpenAIUsage writes such a report.
+func (r Reply) writeOpenAIUsage(in, out string) object {
+	return object{
+		in + "_tokens": r.Usage.In, out + "_tokens": r.Usage.Out, "total_tokens": r.Usage.In + r.Usage.Out,
+		in + "_tokens_details": object{"cached_tokens": r.Usage.CacheRead},
 	}
-	return have + "\n" + more
 }
 
-func anthropicFinish(reason string) string {
-	switch reason {
-	case "end_turn", "stop_sequence", "pause_turn":
-		return FinishStop
-	case "tool_use":
-		return FinishCalls
-	case "max_tokens", "model_context_window_exceeded":
-		return FinishLength
-	case "refusal":
-		return FinishFilter
-	}
-	return reason
+// Reply is an answer to be written in a dialect: for replays and hand-written
+// cassettes. Everything in it that a provider would make up (ids, times) is
+// derived from ID, so that the same reply is the same bytes every time.
+type Reply struct {
+	Answer
+	ID    string // as in "uwf-planner-1-2"
+	Model string
 }
 
-// anthropicUsage adds a report to what is known: in a stream the input comes
-// with the first event and the output, as a running total, with the last.
-func anthropicUsage(known Usage, u object) Usage {
-	keep := func(to *int64, v any) {
-		if n, ok := parseCount(asNumber(v)); ok {
-			*to = n
-		}
-	}
-	if fresh, ok := parseCount(asNumber(u["input_tokens"])); ok {
-		keep(&known.CacheRead, u["cache_read_input_tokens"])
-		keep(&known.CacheWrite, u["cache_creation_input_tokens"])
-		keep(&known.CacheHour, asObject(u["cache_creation"])["ephemeral_1h_input_tokens"])
-		in := fresh + known.CacheRead + known.CacheWrite
-		if in >= known.In {
-			known.In, known.HasIn = in, true
-		}
-	}
-	if out, ok := parseCount(asNumber(u["output_tokens"])); ok && out >= known.Out {
-		known.Out, known.HasOut = out, true
-	}
-	return known
+// Body is the reply as one JSON value.
+func (r Reply) Body(d Dialect) []byte { return writeJSON(formatOf(d).body(r.fillGaps())) }
+
+// Stream is the reply as server-sent events. wantUsage is what a chat client
+// asked for; the other dialects always report usage.
+func (r Reply) Stream(d Dialect, wantUsage bool) []byte {
+	var buf bytes.Buffer
+	formatOf(d).stream(r.fillGaps(), wantUsage, &buf)
+	return buf.Bytes()
 }
 
-func responsesAnswer(o object) Answer {
-	a := Answer{Usage: responsesUsage(asObject(o["usage"]))}
-	for _, v := range asList(o["output"]) {
-		item := asObject(v)
-		a.Bytes += countText(item)
-		switch asString(item["type"]) {
-		case "message":
-			a.Text = joinText(a.Text, flattenContent(item["content"]))
-		case "function_call":
-			a.Calls = append(a.Calls, Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"]))})
-		}
+// fillGaps is the reply with what it leaves out: ids and arguments of calls, and why it
+// ended.
+func (r Reply) fillGaps() Reply {
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		c := &r.Calls[i]
+		c.ID, c.Args = cmp.Or(c.ID, fmt.Sprintf("call_%s_%d", r.ID, i+1)), cmp.Or(c.Args, "{}")
 	}
-	a.Finish = responsesFinish(o, len(a.Calls) > 0)
-	return a
+	if r.Finish == "" && len(r.Calls) > 0 {
+		r.Finish = FinishCalls
+	}
+	r.Finish = cmp.Or(r.Finish, FinishStop)
+	return r
 }
 
-func responsesFinish(o object, calls bool) string {
-	if asString(o["status"]) == "incomplete" {
-		if strings.Contains(asString(asObject(o["incomplete_details"])["reason"]), "filter") {
-			return FinishFilter
-		}
-		return FinishLength
+// ContentType is the header that goes with Body or Stream.
+func ContentType(stream bool) string {
+	if stream {
+		return "text/event-stream; charset=utf-8"
 	}
-	if calls {
-		return FinishCalls
-	}
-	if asString(o["status"]) == "completed" {
-		return FinishStop
-	}
-	return ""
-}
-
-func responsesUsage(u object) Usage {
-	var out Usage
-	out.In, out.HasIn = parseCount(asNumber(u["input_tokens"]))
-	out.Out, out.HasOut = parseCount(asNumber(u["output_tokens"]))
-	out.CacheRead, _ = parseCount(asNumber(asObject(u["input_tokens_details"])["cached_tokens"]))
-	if cost, ok := parsePrice(u["cost"]); ok {
-		out.CostUSD, out.HasCost = cost, true
-	}
-	return out
+	return "application/json"
 }

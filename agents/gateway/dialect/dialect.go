@@ -6,6 +6,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -20,23 +21,33 @@ const (
 	Messages                 // POST /v1/messages (Anthropic)
 )
 
-// The paths of the dialects below an API's root, without the version.
-const (
-	chatPath      = "/chat/completions"
-	responsesPath = "/responses"
-	messagesPath  = "/messages"
-)
+// format is how a dialect puts what all of them say: it reads into Messages and an Answer,
+// and writes out of a Reply, so that a program needs to know these alone. A dialect is one
+// file with its format.
+type format struct {
+	path     string                                        // below an API's root, without the version
+	messages func(request object) []Message                // of a request
+	answer   func(c *Collector, body object)               // a plain answer
+	event    func(c *Collector, kind string, event object) // a part of one that is streamed
+	body     func(r Reply) object
+	stream   func(r Reply, wantUsage bool, buf *bytes.Buffer)
+	// ends are the dialect's words for why an answer ended, the usual one first.
+	ends []end
+}
+
+type end struct{ theirs, ours string }
+
+func formatOf(d Dialect) format {
+	return [...]format{Chat: chatFormat(), Responses: responsesFormat(), Messages: messagesFormat()}[d]
+}
 
 // ForPath finds the dialect of a request path. The leading "/v1" may be missing,
 // because clients differ in whether their base URL holds it.
 func ForPath(path string) (Dialect, bool) {
-	switch TrimVersion(path) {
-	case chatPath:
-		return Chat, true
-	case responsesPath:
-		return Responses, true
-	case messagesPath:
-		return Messages, true
+	for d := Chat; d <= Messages; d++ {
+		if formatOf(d).path == TrimVersion(path) {
+			return d, true
+		}
 	}
 	return Chat, false
 }
@@ -51,15 +62,26 @@ func TrimVersion(path string) string {
 }
 
 // Path is the dialect's path with its version, as in "/v1/chat/completions".
-func (d Dialect) Path() string {
-	switch d {
-	case Responses:
-		return "/v1" + responsesPath
-	case Messages:
-		return "/v1" + messagesPath
-	default:
-		return "/v1" + chatPath
+func (d Dialect) Path() string { return "/v1" + formatOf(d).path }
+
+// readEnd is why an answer ended, by the dialect's word for it; what is not known stays.
+func (f format) readEnd(word string) string {
+	for _, e := range f.ends {
+		if e.theirs == word {
+			return e.ours
+		}
 	}
+	return word
+}
+
+// writeEnd is the dialect's word for why an answer ended.
+func (f format) writeEnd(finish string) string {
+	for _, e := range f.ends {
+		if e.ours == finish {
+			return e.theirs
+		}
+	}
+	return finish
 }
 
 // Message is one message of a conversation, the same in every dialect. A tool's
@@ -112,22 +134,6 @@ type Usage struct {
 	HasIn, HasOut         bool // false: the provider did not say
 }
 
-// maxTokens is the largest count of tokens that is believed.
-const maxTokens = 1 << 40
-
-// parseCount reads a number of tokens. What is negative, broken or beyond belief is
-// no number at all.
-func parseCount(n json.Number) (int64, bool) {
-	if n == "" {
-		return 0, false
-	}
-	f, err := n.Float64()
-	if err != nil || f < 0 || f > maxTokens {
-		return 0, false
-	}
-	return int64(f), true
-}
-
 // Estimate is a number of tokens that a text of n bytes hardly ever exceeds:
 // a token for three bytes, rounded up.
 func Estimate(n int) int64 { return int64(n+2) / 3 }
@@ -142,5 +148,5 @@ func (a Args) Canonical() string {
 	if err != nil {
 		return string(a)
 	}
-	return jsonText(v)
+	return string(writeJSON(v))
 }

@@ -1,64 +1,74 @@
 package dialect
 
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// StreamError is an error that a provider reports inside an answer of status 200.
+type StreamError struct {
+	Code    string // its type or code; may be empty
+	Message string
+}
+
+func (e *StreamError) Error() string {
+	if e.Code == "" {
+		return "the provider reports: " + e.Message
+	}
+	return fmt.Sprintf("the provider reports %s: %s", e.Code, e.Message)
+}
+
+// Temporary says whether asking again may help.
+func (e *StreamError) Temporary() bool {
+	return slices.Contains([]string{"overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded",
+		"408", "429", "500", "502", "503", "504", "529"}, e.Code)
+}
+
+// errorOf reads {"error": {type, code, message}} or {"error": "text"}.
+func errorOf(o object) *StreamError {
+	if s := asString(o["error"]); s != "" {
+		return &StreamError{Message: s}
+	}
+	e := asObject(o["error"])
+	return &StreamError{Code: cmp.Or(asString(e["code"]), string(asNumber(e["code"])), asString(e["type"])), Message: asString(e["message"])}
+}
+
 // ErrorBody is an error as the dialect's own provider would send it: clients
 // show the message of this form and of no other. code is a short stable name as
 // in "budget_exceeded".
 func ErrorBody(d Dialect, status int, code, message string) []byte {
-	var v any
+	kind := errorType(d, status)
 	if d == Messages {
-		v = object{"type": "error", "error": object{"type": anthropicErrorType(status), "message": message}}
-	} else {
-		v = object{"error": object{"message": message, "type": openAIErrorType(status), "param": nil, "code": code}}
+		return writeJSON(object{"type": "error", "error": object{"type": kind, "message": message}})
 	}
-	b, err := encodeJSON(v)
-	if err != nil { // strings always encode
-		return []byte("{}")
-	}
-	return b
+	return writeJSON(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
 }
 
 // ErrorEvent is the same error inside a stream that has begun already.
 func ErrorEvent(d Dialect, status int, code, message string) []byte {
 	body := ErrorBody(d, status, code, message)
-	switch d {
-	case Messages:
-		return []byte("\n\nevent: error\ndata: " + string(body) + "\n\n")
-	case Responses:
-		b, err := encodeJSON(object{"type": "error", "code": code, "message": message, "param": nil})
-		if err != nil {
-			b = body
-		}
-		return []byte("\n\nevent: error\ndata: " + string(b) + "\n\n")
-	default:
-		return []byte("\n\ndata: " + string(body) + "\n\n")
+	if d == Chat {
+		return fmt.Appendf(nil, "\n\ndata: %s\n\n", body)
 	}
+	if d == Responses {
+		body = writeJSON(object{"type": "error", "code": code, "message": message, "param": nil})
+	}
+	return fmt.Appendf(nil, "\n\nevent: error\ndata: %s\n\n", body)
 }
 
-func anthropicErrorType(status int) string {
-	switch status {
-	case 401:
-		return "authentication_error"
-	case 403:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 413:
-		return "request_too_large"
-	case 429:
-		return "rate_limit_error"
-	}
-	if status >= 500 {
-		return "api_error"
-	}
-	return "invalid_request_error"
-}
-
-func openAIErrorType(status int) string {
+// errorType is what the dialect calls errors of a status.
+func errorType(d Dialect, status int) string {
+	anthropic := map[int]string{403: "permission_error", 404: "not_found_error", 413: "request_too_large"}
 	switch {
 	case status == 401:
 		return "authentication_error"
 	case status == 429:
 		return "rate_limit_error"
+	case d == Messages && anthropic[status] != "":
+		return anthropic[status]
+	case d == Messages && status >= 500:
+		return "api_error"
 	case status >= 500:
 		return "server_error"
 	}
@@ -72,29 +82,17 @@ func ErrorMessage(body []byte) (code, message string) {
 	if err != nil {
 		return "", ""
 	}
+	if l := asList(v); len(l) > 0 { // Google's OpenAI-compatible API sends a list
+		v = l[0]
+	}
 	o := asObject(v)
-	if o == nil {
-		if l := asList(v); len(l) > 0 { // Google's OpenAI-compatible API sends a list
-			o = asObject(l[0])
-		}
+	if !isEmpty(o["error"]) {
+		e := errorOf(o)
+		return e.Code, e.Message
 	}
-	if isEmpty(o["error"]) {
-		message = asString(o["message"])                    // vLLM
-		if d := o["detail"]; message == "" && !isEmpty(d) { // FastAPI servers
-			if message = asString(d); message == "" {
-				message = jsonText(d)
-			}
-		}
-		return "", message
+	message = cmp.Or(asString(o["message"]), asString(o["detail"])) // vLLM; FastAPI servers
+	if message == "" && !isEmpty(o["detail"]) {
+		message = string(writeJSON(o["detail"]))
 	}
-	e := errorOf(o)
-	return e.Code, e.Message
-}
-
-func jsonText(v any) string {
-	b, err := encodeJSON(v)
-	if err != nil { // v came out of JSON
-		return ""
-	}
-	return string(b)
+	return "", message
 }

@@ -25,6 +25,15 @@ func decodeJSON(b []byte) (any, error) {
 	return v, nil
 }
 
+// readField reads a field of JSON that was read as a whole before; nil where there is none.
+func readField(raw json.RawMessage) any {
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
 func decodeInto(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -37,16 +46,16 @@ func decodeInto(b []byte, v any) error {
 	return nil
 }
 
-// encodeJSON writes a value without escaping <, > and & (the text stays readable)
-// and without the newline that json.Encoder adds.
-func encodeJSON(v any) ([]byte, error) {
+// writeJSON writes a value that was read as JSON, or built here of texts and whole
+// numbers: it can be written. <, > and & are not escaped, so that the text stays readable.
+func writeJSON(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
+	if enc.Encode(v) != nil {
+		return json.RawMessage("null")
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 // The readers below answer with the zero value where a field is missing or has

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,18 +65,12 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 
 // readOptions reads what the provider is told besides the conversation.
 func (r *Request) readOptions() {
-	get := func(name string) any {
-		v, err := decodeJSON(r.fields[name])
-		if err != nil {
-			return nil
-		}
-		return v
-	}
-	r.Stream, _ = get("stream").(bool)
-	r.WantUsage, _ = asObject(get("stream_options"))["include_usage"].(bool)
-	r.Choices = max(1, intOf(get("n")))
-	r.MaxOutput = max(intOf(get("max_completion_tokens")), intOf(get("max_tokens")), intOf(get("max_output_tokens")))
-	thoughts := intOf(get("thinking_budget")) + intOf(asObject(get("thinking"))["budget_tokens"]) + intOf(asObject(get("reasoning"))["max_tokens"])
+	r.Stream, _ = readField(r.fields["stream"]).(bool)
+	r.WantUsage, _ = r.readObject("stream_options")["include_usage"].(bool)
+	number := func(name string) int { return intOf(readField(r.fields[name])) }
+	r.Choices = max(1, number("n"))
+	r.MaxOutput = max(number("max_completion_tokens"), number("max_tokens"), number("max_output_tokens"))
+	thoughts := number("thinking_budget") + intOf(r.readObject("thinking")["budget_tokens"]) + intOf(r.readObject("reasoning")["max_tokens"])
 	switch {
 	case r.Dialect == Messages: // where thoughts are a part of the answer's tokens
 		r.MaxOutput = max(r.MaxOutput, thoughts)
@@ -84,6 +79,8 @@ func (r *Request) readOptions() {
 	}
 	r.Outside = textOf(r.fields["previous_response_id"]) != ""
 }
+
+func (r *Request) readObject(name string) object { return asObject(readField(r.fields[name])) }
 
 // readConversation reads what is said and which tools there are. The tools are
 // those that the client asked for: recordings are compared by them.
@@ -94,10 +91,7 @@ func (r *Request) readConversation(fields map[string]json.RawMessage) error {
 		if !ok {
 			continue
 		}
-		v, err := decodeJSON(raw)
-		if err != nil { // it was read as JSON before
-			return fmt.Errorf("%w: %q can't be read: %w", ErrRequest, name, err)
-		}
+		v := readField(raw)
 		if n := len(asList(v)); n > maxMessages {
 			return fmt.Errorf("%w: %q has %d entries, more than %d", ErrTooLarge, name, n, maxMessages)
 		}
@@ -107,14 +101,7 @@ func (r *Request) readConversation(fields map[string]json.RawMessage) error {
 	for _, name := range []string{"messages", "system", "input"} {
 		r.Outside = r.Outside || refersOutside(o[name])
 	}
-	switch r.Dialect {
-	case Chat:
-		r.Messages = chatMessages(o)
-	case Responses:
-		r.Messages = responsesMessages(o)
-	case Messages:
-		r.Messages = anthropicMessages(o)
-	}
+	r.Messages = formatOf(r.Dialect).messages(o)
 	return nil
 }
 
@@ -156,26 +143,18 @@ func holdsReference(v any) bool {
 // Body is the request for the provider: what it gets of the client's, with the
 // model's own name and, where askUsage is set and the answer is a chat stream, the
 // wish for a usage report at its end.
-func (r *Request) Body(model string, askUsage bool) ([]byte, error) {
+func (r *Request) Body(model string, askUsage bool) []byte {
 	out := maps.Clone(r.fields)
-	name, err := encodeJSON(model)
-	if err != nil {
-		return nil, err
-	}
-	out["model"] = name
+	out["model"] = writeJSON(model)
 	if askUsage && r.Stream && r.Dialect == Chat {
-		options := map[string]json.RawMessage{}
-		if raw, ok := out["stream_options"]; ok {
-			if err := decodeInto(raw, &options); err != nil {
-				return nil, err
-			}
+		options := r.readObject("stream_options")
+		if options == nil {
+			options = object{}
 		}
-		options["include_usage"] = json.RawMessage("true")
-		if out["stream_options"], err = encodeJSON(options); err != nil {
-			return nil, err
-		}
+		options["include_usage"] = true
+		out["stream_options"] = writeJSON(options)
 	}
-	return encodeJSON(out)
+	return writeJSON(out)
 }
 
 func toolNames(o object) []string {
@@ -183,107 +162,11 @@ func toolNames(o object) []string {
 	for _, field := range []string{"tools", "functions"} {
 		for _, t := range asList(o[field]) {
 			tool := asObject(t)
-			name := asString(asObject(tool["function"])["name"])
-			if name == "" {
-				name = asString(tool["name"])
-			}
-			if name == "" {
-				name = asString(tool["type"])
-			}
-			names = append(names, name)
+			names = append(names, cmp.Or(asString(asObject(tool["function"])["name"]), asString(tool["name"]), asString(tool["type"])))
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-func chatMessages(o object) []Message {
-	var out []Message
-	for _, v := range asList(o["messages"]) {
-		m := asObject(v)
-		msg := Message{Role: mapRole(asString(m["role"])), Text: flattenContent(m["content"])}
-		for _, c := range asList(m["tool_calls"]) {
-			msg.Calls = append(msg.Calls, chatCall(asObject(c)))
-		}
-		out = append(out, msg)
-	}
-	return out
-}
-
-func chatCall(c object) Call {
-	f := asObject(c["function"])
-	return Call{ID: asString(c["id"]), Name: asString(f["name"]), Args: Args(asString(f["arguments"]))}
-}
-
-func anthropicMessages(o object) []Message {
-	var out []Message
-	if s := flattenContent(o["system"]); s != "" {
-		out = append(out, Message{Role: "system", Text: s})
-	}
-	for _, v := range asList(o["messages"]) {
-		m := asObject(v)
-		msg := Message{Role: mapRole(asString(m["role"]))}
-		if _, plain := m["content"].(string); plain {
-			msg.Text = flattenContent(m["content"])
-			out = append(out, msg)
-			continue
-		}
-		var rest list
-		for _, b := range asList(m["content"]) {
-			block := asObject(b)
-			switch asString(block["type"]) {
-			case "tool_result":
-				out = append(out, Message{Role: "tool", Text: flattenContent(block["content"])})
-			case "tool_use":
-				msg.Calls = append(msg.Calls, anthropicCall(block))
-			default:
-				rest = append(rest, b)
-			}
-		}
-		msg.Text = flattenContent(rest)
-		if msg.Text != "" || len(msg.Calls) > 0 {
-			out = append(out, msg)
-		}
-	}
-	return out
-}
-
-func anthropicCall(block object) Call {
-	c := Call{ID: asString(block["id"]), Name: asString(block["name"]), Args: "{}"}
-	if b, err := encodeJSON(block["input"]); err == nil && block["input"] != nil {
-		c.Args = Args(b)
-	}
-	return c
-}
-
-func responsesMessages(o object) []Message {
-	var out []Message
-	if s := asString(o["instructions"]); s != "" {
-		out = append(out, Message{Role: "system", Text: s})
-	}
-	if s, ok := o["input"].(string); ok {
-		return append(out, Message{Role: "user", Text: s})
-	}
-	for _, v := range asList(o["input"]) {
-		item := asObject(v)
-		switch asString(item["type"]) {
-		case "reasoning":
-		case "function_call":
-			call := Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"]))}
-			if n := len(out); n > 0 && out[n-1].Role == "assistant" {
-				out[n-1].Calls = append(out[n-1].Calls, call)
-				continue
-			}
-			out = append(out, Message{Role: "assistant", Calls: []Call{call}})
-		case "function_call_output":
-			out = append(out, Message{Role: "tool", Text: flattenContent(item["output"])})
-		case "message", "":
-			out = append(out, Message{Role: mapRole(asString(item["role"])), Text: flattenContent(item["content"])})
-		default:
-			out = append(out, Message{Role: "item", Text: describePart(item)})
-		}
-	}
-	return out
 }
 
 func mapRole(s string) string {
@@ -325,13 +208,6 @@ func flattenContent(v any) string {
 }
 
 func describePart(v any) string {
-	kind := asString(asObject(v)["type"])
-	if kind == "" {
-		kind = "part"
-	}
-	b, err := encodeJSON(v)
-	if err != nil {
-		return "[" + kind + "]"
-	}
-	return fmt.Sprintf("[%s %016x]", kind, xxhash.Sum64(b))
+	kind := cmp.Or(asString(asObject(v)["type"]), "part")
+	return fmt.Sprintf("[%s %016x]", kind, xxhash.Sum64(writeJSON(v)))
 }

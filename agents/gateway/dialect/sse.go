@@ -98,9 +98,5 @@ func writeEvent(buf *bytes.Buffer, name string, v any) {
 	if name != "" {
 		fmt.Fprintf(buf, "event: %s\n", name)
 	}
-	b, err := encodeJSON(v)
-	if err != nil { // only values built in this package come here: they encode
-		b = []byte("{}")
-	}
-	fmt.Fprintf(buf, "data: %s\n\n", b)
+	fmt.Fprintf(buf, "data: %s\n\n", writeJSON(v))
 }

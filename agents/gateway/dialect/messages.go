@@ -1,0 +1,170 @@
+package dialect
+
+import "bytes"
+
+// messagesFormat is that of Anthropic's messages.
+func messagesFormat() format {
+	return format{
+		path: "/messages", messages: anthropicMessages, body: anthropicBody, stream: streamAnthropic,
+		answer: (*Collector).addAnthropicMessage, event: (*Collector).addAnthropicEvent,
+		ends: []end{
+			{"end_turn", FinishStop}, {"stop_sequence", FinishStop}, {"pause_turn", FinishStop}, {"tool_use", FinishCalls},
+			{"max_tokens", FinishLength}, {"model_context_window_exceeded", FinishLength}, {"refusal", FinishFilter},
+		},
+	}
+}
+
+func anthropicMessages(request object) []Message {
+	var out []Message
+	if s := flattenContent(request["system"]); s != "" {
+		out = append(out, Message{Role: "system", Text: s})
+	}
+	for _, v := range asList(request["messages"]) {
+		m := asObject(v)
+		msg := Message{Role: mapRole(asString(m["role"]))}
+		if text, plain := m["content"].(string); plain {
+			msg.Text = text
+			out = append(out, msg)
+			continue
+		}
+		var rest list
+		for _, b := range asList(m["content"]) {
+			block := asObject(b)
+			switch asString(block["type"]) {
+			case "tool_result":
+				out = append(out, Message{Role: "tool", Text: flattenContent(block["content"])})
+			case "tool_use":
+				msg.Calls = append(msg.Calls, anthropicCall(block))
+			default:
+				rest = append(rest, b)
+			}
+		}
+		msg.Text = flattenContent(rest)
+		if msg.Text != "" || len(msg.Calls) > 0 {
+			out = append(out, msg)
+		}
+	}
+	return out
+}
+
+func anthropicCall(block object) Call {
+	c := Call{ID: asString(block["id"]), Name: asString(block["name"]), Args: "{}"}
+	if block["input"] != nil {
+		c.Args = Args(writeJSON(block["input"]))
+	}
+	return c
+}
+
+// addAnthropicMessage adds a plain answer, or the beginning of one that is streamed.
+func (c *Collector) addAnthropicMessage(o object) {
+	c.addAnthropicUsage(asObject(o["usage"]))
+	for i, b := range asList(o["content"]) {
+		c.beginBlock(i, asObject(b))
+	}
+	if reason := asString(o["stop_reason"]); reason != "" {
+		c.answer.Finish = c.format.readEnd(reason)
+	}
+}
+
+func (c *Collector) addAnthropicEvent(kind string, o object) {
+	a, index, delta := &c.answer, intOf(o["index"]), asObject(o["delta"])
+	switch kind {
+	case "message_start":
+		c.addAnthropicMessage(asObject(o["message"]))
+	case "content_block_start":
+		c.beginBlock(index, asObject(o["content_block"]))
+	case "content_block_delta":
+		a.Bytes += countText(delta)
+		a.Text += asString(delta["text"])
+		if _, known := c.calls[index]; known {
+			c.callAt(index).Args += Args(asString(delta["partial_json"]))
+		}
+	case "message_delta":
+		delta["usage"] = o["usage"]
+		c.addAnthropicMessage(delta)
+	case "message_stop":
+		c.done, c.ended = true, true
+	}
+}
+
+func (c *Collector) beginBlock(index int, block object) {
+	c.answer.Bytes += countText(block)
+	switch asString(block["type"]) {
+	case "text":
+		c.addText(asString(block["text"]))
+	case "tool_use":
+		call := c.callAt(index)
+		*call = anthropicCall(block)
+		if isEmpty(block["input"]) { // it comes in parts
+			call.Args = ""
+		}
+	}
+}
+
+// addAnthropicUsage adds a report to what is known: in a stream the input comes
+// with the first event and the output, as a running total, with the last.
+func (c *Collector) addAnthropicUsage(u object) {
+	known := &c.answer.Usage
+	keep := func(to *int64, v any) {
+		if n, ok := parseCount(asNumber(v)); ok {
+			*to = n
+		}
+	}
+	if fresh, ok := parseCount(asNumber(u["input_tokens"])); ok {
+		keep(&known.CacheRead, u["cache_read_input_tokens"])
+		keep(&known.CacheWrite, u["cache_creation_input_tokens"])
+		keep(&known.CacheHour, asObject(u["cache_creation"])["ephemeral_1h_input_tokens"])
+		known.In, known.HasIn = max(known.In, fresh+known.CacheRead+known.CacheWrite), true
+	}
+	if out, ok := parseCount(asNumber(u["output_tokens"])); ok {
+		known.Out, known.HasOut = max(known.Out, out), true
+	}
+}
+
+func anthropicBody(r Reply) object {
+	content := list{}
+	if r.Text != "" {
+		content = append(content, object{"type": "text", "text": r.Text})
+	}
+	for _, c := range r.Calls {
+		input, err := decodeJSON([]byte(c.Args))
+		if err != nil || asObject(input) == nil {
+			input = object{}
+		}
+		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": input})
+	}
+	u := r.Usage
+	return object{"id": "msg_" + r.ID, "type": "message", "role": "assistant", "model": r.Model,
+		"content": content, "stop_reason": messagesFormat().writeEnd(r.Finish), "stop_sequence": nil, "usage": object{
+			"input_tokens":                max(0, u.In-u.CacheRead-u.CacheWrite),
+			"cache_read_input_tokens":     u.CacheRead,
+			"cache_creation_input_tokens": u.CacheWrite,
+			"output_tokens":               u.Out,
+		}}
+}
+
+func streamAnthropic(r Reply, _ bool, buf *bytes.Buffer) {
+	send := func(kind string, o object) {
+		o["type"] = kind
+		writeEvent(buf, kind, o)
+	}
+	whole, start := anthropicBody(r), anthropicBody(r)
+	start["content"], start["stop_reason"] = list{}, nil
+	asObject(start["usage"])["output_tokens"] = 0
+	send("message_start", object{"message": start})
+	for i, v := range asList(whole["content"]) {
+		block := asObject(v)
+		delta := object{"type": "text_delta", "text": block["text"]}
+		if asString(block["type"]) == "text" {
+			block["text"] = ""
+		} else {
+			delta = object{"type": "input_json_delta", "partial_json": string(writeJSON(block["input"]))}
+			block["input"] = object{}
+		}
+		send("content_block_start", object{"index": i, "content_block": block})
+		send("content_block_delta", object{"index": i, "delta": delta})
+		send("content_block_stop", object{"index": i})
+	}
+	send("message_delta", object{"delta": object{"stop_reason": whole["stop_reason"], "stop_sequence": nil}, "usage": whole["usage"]})
+	send("message_stop", object{})
+}
