@@ -1,12 +1,14 @@
 package debuglog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,9 +27,8 @@ const (
 // 2026-06-04.jsonl, 2026-06-04.2.jsonl, …. It is an io.Writer for whole lines, safe
 // for concurrent use, also by many processes.
 type Files struct {
-	dir     string
-	now     func() time.Time
-	maxFile int64
+	dir string
+	now func() time.Time
 
 	mu      sync.Mutex
 	file    *os.File
@@ -40,7 +41,7 @@ type Files struct {
 // it lies in: while that is not there, lines wait for it, and are lost if it never
 // comes. Who has nothing of uwf's on the machine is not left with a log.
 func OpenFiles(dir string, now func() time.Time) *Files {
-	return &Files{dir: dir, now: now, maxFile: MaxFile}
+	return &Files{dir: dir, now: now}
 }
 
 // maxWaiting is how many bytes of lines wait.
@@ -62,13 +63,10 @@ func (f *Files) Write(line []byte) (int, error) {
 		}
 	}
 	err := f.turnFile()
-	if err == nil && f.waiting != nil {
-		_, err = f.file.Write(f.waiting)
-		f.waiting = nil
-	}
 	if err == nil {
 		// One write in append mode: lines of several processes don't mix.
-		_, err = f.file.Write(line)
+		_, err = f.file.Write(append(f.waiting, line...))
+		f.waiting = nil
 	}
 	if err != nil {
 		f.dead = true
@@ -99,7 +97,7 @@ func (f *Files) turnFile() error {
 	day := f.now().UTC().Format(time.DateOnly)
 	if f.file != nil && f.day == day {
 		info, err := f.file.Stat()
-		if err != nil || info.Size() < f.maxFile {
+		if err != nil || info.Size() < MaxFile {
 			return err
 		}
 	}
@@ -110,32 +108,31 @@ func (f *Files) turnFile() error {
 	return f.openFirst(day)
 }
 
-// openFirst opens the first file of a day that is not full.
+// openFirst opens the first file of a day that is not full. A link in its place is not
+// followed, nor out of the folder: who made it would choose what is written to.
 func (f *Files) openFirst(day string) error {
 	if err := os.Mkdir(f.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for n := 1; ; n++ {
-		file, err := openLog(filepath.Join(f.dir, fileName(day, n)))
-		if err != nil {
-			return err
-		}
-		info, err := file.Stat()
-		switch {
-		case err != nil:
-			return errors.Join(err, file.Close())
-		case !info.Mode().IsRegular():
-			return errors.Join(fmt.Errorf("%s: not a regular file", file.Name()), file.Close())
-		case info.Size() >= f.maxFile:
-			if err := file.Close(); err != nil {
-				return err
-			}
-			continue
-		case info.Size() == 0:
+		name := fileName(day, n)
+		switch info, err := root.Lstat(name); {
+		case errors.Is(err, fs.ErrNotExist):
 			f.pruneFiles()
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%s in %s: not a regular file", name, f.dir)
+		case info.Size() >= MaxFile:
+			continue
 		}
-		f.file = file
-		return nil
+		f.file, err = root.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		return err
 	}
 }
 
@@ -188,26 +185,16 @@ func List(dir string) ([]File, error) {
 			continue
 		}
 		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			continue // deleted meanwhile
 		}
+		n, err := strconv.Atoi(cmp.Or(m[3], "1"))
 		if err != nil {
-			return nil, err
+			continue
 		}
-		x := File{Name: e.Name(), Day: m[1], Size: info.Size(), n: 1}
-		if m[3] != "" {
-			if _, err := fmt.Sscan(m[3], &x.n); err != nil {
-				continue
-			}
-		}
-		out = append(out, x)
+		out = append(out, File{Name: e.Name(), Day: m[1], Size: info.Size(), n: n})
 	}
-	slices.SortFunc(out, func(a, b File) int {
-		if c := strings.Compare(a.Day, b.Day); c != 0 {
-			return c
-		}
-		return a.n - b.n
-	})
+	slices.SortFunc(out, func(a, b File) int { return cmp.Or(strings.Compare(a.Day, b.Day), a.n-b.n) })
 	return out, nil
 }
 

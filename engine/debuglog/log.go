@@ -2,9 +2,9 @@
 // for a mistake later: JSON lines in files of one day each, readable by their owner
 // alone. It is no part of any thread and never leaves the machine.
 //
-// A record is {time, level, tag, msg, pid, …}. The tag is eight characters of
-// Crockford's base32, one for each place in the code that writes records, so that a
-// line leads to its place even when the words change; a test of this package keeps
+// A record is {time, level, msg, pid, tag, …}, as slog writes it. The tag is eight
+// characters of Crockford's base32, one for each place in the code that writes records, so
+// that a line leads to its place even when the words change; a test of this package keeps
 // them unique.
 //
 // Nothing is written that was not searched for secrets, and nothing that goes wrong
@@ -13,15 +13,14 @@ package debuglog
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Redactor takes secrets out of a text.
@@ -40,9 +39,9 @@ type Options struct {
 // Logger writes records. The zero value and nil write none. It is safe for
 // concurrent use.
 type Logger struct {
-	slog   *slog.Logger
-	red    *atomic.Pointer[Redactor]
+	out    slog.Handler
 	now    func() time.Time
+	red    atomic.Pointer[Redactor]
 	thread atomic.Pointer[string]
 }
 
@@ -51,14 +50,24 @@ func New(o Options) *Logger {
 	if o.Out == nil {
 		return nil
 	}
-	red := &atomic.Pointer[Redactor]{}
-	h := &handler{out: o.Out, level: o.Level, red: red, pid: o.PID}
-	return &Logger{slog: slog.New(h), red: red, now: o.Now}
+	h := slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: o.Level, ReplaceAttr: formatAttr})
+	return &Logger{out: h.WithAttrs([]slog.Attr{slog.Int("pid", o.PID)}), now: o.Now}
+}
+
+// formatAttr writes times in UTC, to a millisecond, and levels in small letters.
+func formatAttr(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Any().(type) {
+	case time.Time:
+		a.Value = slog.StringValue(v.UTC().Format("2006-01-02T15:04:05.000Z"))
+	case slog.Level:
+		a.Value = slog.StringValue(strings.ToLower(v.String()))
+	}
+	return a
 }
 
 // Redact gives the Logger what it needs to write texts.
 func (l *Logger) Redact(r Redactor) {
-	if l != nil && l.slog != nil && r != nil {
+	if l != nil && r != nil {
 		l.red.Store(&r)
 	}
 }
@@ -93,18 +102,28 @@ func (l *Logger) Failed(err error, tag, msg string, attrs ...slog.Attr) {
 }
 
 func (l *Logger) writeLine(level slog.Level, tag, msg string, attrs []slog.Attr) {
-	if l == nil || l.slog == nil || !l.slog.Enabled(context.Background(), level) {
+	if l == nil || l.out == nil || !l.out.Enabled(context.Background(), level) {
 		return
 	}
 	r := slog.NewRecord(l.now(), level, msg, 0)
 	r.AddAttrs(slog.String(tagKey, tag))
 	named := slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == threadKey })
 	if thread := l.thread.Load(); thread != nil && !named {
-		r.AddAttrs(slog.Any(threadKey, Own(*thread)))
+		r.AddAttrs(slog.String(threadKey, *thread))
 	}
-	r.AddAttrs(attrs...)
+	dropped := 0
+	for _, a := range attrs {
+		if v, ok := l.cleanValue(a.Value.Resolve()); ok {
+			r.AddAttrs(slog.Attr{Key: a.Key, Value: v})
+		} else {
+			dropped++
+		}
+	}
+	if dropped > 0 {
+		r.AddAttrs(slog.Int("unredacted", dropped))
+	}
 	// What goes wrong with a record must not go on to the command.
-	_ = l.slog.Handler().Handle(context.Background(), r)
+	_ = l.out.Handle(context.Background(), r)
 }
 
 // Own is a text of this program's own: a command's name, a thread's id. It is not
@@ -123,181 +142,45 @@ const (
 
 // The bounds of one record: a line must stay short enough to be written at once.
 const (
-	maxText  = 2 << 10 // bytes of one text
-	maxAttrs = 40
+	maxText = 2 << 10 // bytes of one text
+	maxList = 40      // texts of one list
 )
 
-// handler writes records as JSON lines. It implements slog.Handler.
-type handler struct {
-	out   io.Writer
-	level slog.Level
-	red   *atomic.Pointer[Redactor]
-	pid   int
-	attrs []slog.Attr
-	group string
-}
-
-// Enabled implements slog.Handler.
-func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
-
-// WithAttrs implements slog.Handler.
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	out := *h
-	out.attrs = slices.Clone(h.attrs)
-	for _, a := range attrs {
-		a.Key = h.group + a.Key
-		out.attrs = append(out.attrs, a)
-	}
-	return &out
-}
-
-// WithGroup implements slog.Handler: keys of a group begin with its name.
-func (h *handler) WithGroup(name string) slog.Handler {
-	out := *h
-	if name != "" {
-		out.group += name + "."
-	}
-	return &out
-}
-
-// Handle implements slog.Handler.
-func (h *handler) Handle(_ context.Context, r slog.Record) error {
-	attrs := slices.Clone(h.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		a.Key = h.group + a.Key
-		attrs = append(attrs, a)
-		return len(attrs) < maxAttrs
-	})
-	var red Redactor
-	if p := h.red.Load(); p != nil {
-		red = *p
-	}
-	line := newLine(red)
-	line.addOwn("time", r.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
-	line.addOwn("level", strings.ToLower(r.Level.String()))
-	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == tagKey })
-	if i >= 0 {
-		line.addOwn(tagKey, attrs[i].Value.String())
-		attrs = slices.Delete(attrs, i, i+1)
-	}
-	line.addOwn("msg", r.Message)
-	line.addOwn("pid", h.pid)
-	for _, a := range attrs {
-		line.addAttr(a.Key, a.Value)
-	}
-	b, err := line.wholeLine()
-	if err != nil {
-		return err
-	}
-	_, err = h.out.Write(b)
-	return err
-}
-
-// line is one record in the making.
-type line struct {
-	red     Redactor
-	b       strings.Builder
-	dropped int // texts that could not be searched for secrets
-	err     error
-}
-
-func newLine(red Redactor) *line { return &line{red: red} }
-
-// addOwn writes a value that is this program's own.
-func (l *line) addOwn(key string, v any) {
-	k, kerr := json.Marshal(key)
-	b, err := json.Marshal(v)
-	if err != nil || kerr != nil {
-		l.err = fmt.Errorf("write %s: %w", key, err)
-		return
-	}
-	sep := ","
-	if l.b.Len() == 0 {
-		sep = "{"
-	}
-	l.b.WriteString(sep)
-	l.b.Write(k)
-	l.b.WriteByte(':')
-	l.b.Write(b)
-}
-
-// addAttr writes a value that may come from anywhere: texts only without secrets.
-func (l *line) addAttr(key string, v slog.Value) {
-	v = v.Resolve()
+// cleanValue is a value that may come from anywhere, with texts without secrets; ok is
+// false where that can't be told.
+func (l *Logger) cleanValue(v slog.Value) (clean slog.Value, ok bool) {
 	switch v.Kind() {
-	case slog.KindInt64:
-		l.addOwn(key, v.Int64())
-	case slog.KindUint64:
-		l.addOwn(key, v.Uint64())
-	case slog.KindBool:
-		l.addOwn(key, v.Bool())
-	case slog.KindFloat64:
-		l.addOwn(key, v.Float64())
+	case slog.KindInt64, slog.KindUint64, slog.KindBool, slog.KindFloat64:
+		return v, true
 	case slog.KindDuration:
-		l.addOwn(key, float64(v.Duration().Microseconds())/1000)
-	case slog.KindTime:
-		l.addOwn(key, v.Time().UTC().Format(time.RFC3339Nano))
-	case slog.KindGroup:
-		for _, a := range v.Group() {
-			l.addAttr(key+"."+a.Key, a.Value)
-		}
-	default:
-		l.addText(key, v)
+		return Took(v.Duration()).Value, true
 	}
-}
-
-func (l *line) addText(key string, v slog.Value) {
-	if own, ok := v.Any().(Own); ok {
-		l.addOwn(key, string(own))
-		return
-	}
-	if list, ok := v.Any().([]string); ok {
-		out := []string{}
-		for _, s := range list[:min(len(list), maxAttrs)] {
-			clean, ok := l.cleanText(s)
+	switch x := v.Any().(type) {
+	case Own:
+		return slog.StringValue(string(x)), true
+	case []string:
+		list := []string{}
+		for _, s := range x[:min(len(x), maxList)] {
+			text, ok := l.cleanText(s)
 			if !ok {
-				return
+				return v, false
 			}
-			out = append(out, clean)
+			list = append(list, text)
 		}
-		l.addOwn(key, out)
-		return
+		return slog.AnyValue(list), true
 	}
-	if clean, ok := l.cleanText(v.String()); ok {
-		l.addOwn(key, clean)
-	}
+	s, ok := l.cleanText(v.String())
+	return slog.StringValue(s), ok
 }
 
 // cleanText is a text without secrets, cut to size; ok is false where that can't be
 // told. It is cut afterwards: half a secret would not be found.
-func (l *line) cleanText(s string) (string, bool) {
-	if s == "" {
-		return "", true
+func (l *Logger) cleanText(s string) (clean string, ok bool) {
+	red := l.red.Load()
+	if s == "" || red == nil {
+		return "", s == ""
 	}
-	if l.red == nil {
-		l.dropped++
-		return "", false
-	}
-	v, _, err := l.red.Value(s)
-	out, isText := v.(string)
-	if err != nil || !isText {
-		l.dropped++
-		return "", false
-	}
-	if len(out) > maxText {
-		cut := maxText
-		for cut > 0 && !utf8.RuneStart(out[cut]) {
-			cut--
-		}
-		out = out[:cut] + "…"
-	}
-	return out, true
-}
-
-// wholeLine is the whole line.
-func (l *line) wholeLine() ([]byte, error) {
-	if l.dropped > 0 {
-		l.addOwn("unredacted", l.dropped)
-	}
-	return []byte(l.b.String() + "}\n"), l.err
+	v, _, err := (*red).Value(s)
+	out, ok := v.(string)
+	return text.Cut(out, maxText), ok && err == nil
 }

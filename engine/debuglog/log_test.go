@@ -43,8 +43,8 @@ func TestRecord(t *testing.T) {
 	l := debuglog.New(debuglog.Options{Out: &out, Now: now, PID: 7})
 	l.Redact(redactor(t))
 	l.Info("00000001", "done", slog.String("thread", "T"), slog.Any("list", []string{"a", "b" + secret}), slog.Duration("took", 1500*time.Microsecond),
-		slog.Bool("ok", true), slog.Any("odd", struct{ K string }{secret}), slog.Group("g", slog.Int("n", 3)), slog.String(secret, "x"))
-	want := `{"time":"2026-06-04T12:00:00.000Z","level":"info","tag":"00000001","msg":"done","pid":7,"thread":"T","list":["a","b[redacted:K]"],"took":1.5,"ok":true,"odd":"{[redacted:K]}","g.n":3,"`
+		slog.Bool("ok", true), slog.Any("odd", struct{ K string }{secret}), slog.Group("g", slog.Int("n", 3), slog.String("s", secret)), slog.Time("at", when), slog.String(secret, "x"))
+	want := `{"time":"2026-06-04T12:00:00.000Z","level":"info","msg":"done","pid":7,"tag":"00000001","thread":"T","list":["a","b[redacted:K]"],"took":1.5,"ok":true,"odd":"{[redacted:K]}","g":"[n=3 s=[redacted:K]]","at":"2026-06-04 12:00:00 +0000 UTC","`
 	if got := out.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "}\n") || strings.Contains(got[len(want)+len(secret):], secret) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -52,8 +52,8 @@ func TestRecord(t *testing.T) {
 	l.Debug("00000002", "quiet")
 	l.Failed(nil, "00000003", "fine")
 	l.Failed(errors.New("no: "+secret), "00000004", "bad")
-	if got := out.String(); strings.Contains(got, "quiet") || !strings.Contains(got, `"level":"info","tag":"00000003"`) ||
-		!strings.Contains(got, `"level":"warn","tag":"00000004"`) || !strings.Contains(got, `"error":"no: [redacted:K]"`) {
+	if got := out.String(); strings.Contains(got, "quiet") || !strings.Contains(got, `"level":"info","msg":"fine","pid":7,"tag":"00000003"`) ||
+		!strings.Contains(got, `"level":"warn","msg":"bad","pid":7,"tag":"00000004"`) || !strings.Contains(got, `"error":"no: [redacted:K]"`) {
 		t.Errorf("%s", got)
 	}
 	out.Reset()

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -170,29 +170,17 @@ func parseLine(line []byte) (Record, bool) {
 }
 
 func (r *Record) putField(key string, v any) {
+	texts := map[string]*string{"level": &r.Level, tagKey: &r.Tag, "msg": &r.Msg, threadKey: &r.Thread}
 	s, _ := v.(string)
-	switch key {
-	case "time":
-		if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-			r.Time = t
-		}
-	case "level":
-		r.Level = s
-	case tagKey:
-		r.Tag = s
-	case "msg":
-		r.Msg = s
-	case threadKey:
-		r.Thread = s
-	case "pid":
-		if n, ok := v.(json.Number); ok {
-			if i, err := n.Int64(); err == nil {
-				r.PID = int(i)
-			}
-		}
+	switch {
+	case key == "time":
+		r.Time, _ = time.Parse(time.RFC3339Nano, s) // zero: this is no record
+	case key == "pid":
+		n, _ := v.(json.Number)
+		r.PID, _ = strconv.Atoi(n.String())
+	case texts[key] != nil:
+		*texts[key] = s
 	default:
-		if !slices.ContainsFunc(r.Rest, func(f Field) bool { return f.Key == key }) {
-			r.Rest = append(r.Rest, Field{key, v})
-		}
+		r.Rest = append(r.Rest, Field{key, v})
 	}
 }

@@ -32,10 +32,10 @@ func TestFollow(t *testing.T) {
 	add(2, "\n")
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	pauses, limit := 0, 1
-	o := &DebugOptions{
+	pauses := 0
+	o := &Options{
 		Printer: output.Printer{Out: &out, Format: output.Text}, Notes: output.Printer{Out: &out}.Text(),
-		Dir: func() (string, error) { return dir, nil }, Now: time.Now, Follow: true, Limit: &limit,
+		Dir: func() (string, error) { return dir, nil }, Now: time.Now, Follow: true, Limit: 1,
 		Pause: func(context.Context) error {
 			switch pauses++; pauses {
 			case 1:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
@@ -19,15 +20,30 @@ import (
 // Options are what `uwf log` works with.
 type Options struct {
 	Printer output.Printer
+	Notes   *output.Writer
 	Store   func(context.Context) (*gitcas.Store, error)
-	Thread  string
-	Limit   int
-	Full    bool
+	Dir     func() (string, error) // of the debug log
+	Now     func() time.Time
+	// Pause waits until the folder is looked at again; it ends with the context.
+	Pause func(context.Context) error
+
+	Thread string
+	Limit  int // of commits or records; 0: all
+	Full   bool
+
+	// Debug shows the debug log; what follows chooses its records.
+	Debug   bool
+	Since   string
+	Process int
+	Tag     string
+	Follow  bool
 }
 
 // NewCmdLog makes `uwf log`. A runF that is not nil replaces the run.
 func NewCmdLog(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Store: f.Store}
+	o := &Options{Store: f.Store, Dir: f.LogDir, Now: f.Now, Pause: func(ctx context.Context) error {
+		return f.Outages().WithDefaults().Sleep(ctx, lookAgain)
+	}}
 	cmd := &cobra.Command{
 		Use:   "log THREAD",
 		Short: "Show a thread's commits on the state branch, or the debug log",
@@ -42,49 +58,59 @@ UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
   uwf log --full -n 1 @latest
   uwf log --debug 01JY0000000000000000000000
   uwf log --debug --since 2h -n 50`,
-		Args:              cobra.ExactArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if o.Debug {
+				return cobra.MaximumNArgs(1)(c, args)
+			}
+			return cobra.ExactArgs(1)(c, args)
+		},
 		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, logRun, func(args []string) { o.Thread, o.Printer = args[0], f.Printer() }),
+		PreRunE:           func(c *cobra.Command, args []string) error { return o.checkFlags(c.Flags(), args) },
+		RunE: app.Run(o, runF, logRun, func(args []string) {
+			o.Printer, o.Notes = f.Printer(), f.Notes()
+			if len(args) > 0 {
+				o.Thread = args[0]
+			}
+		}),
 	}
-	cmd.Flags().IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits, or records with --debug; 0 is all")
-	cmd.Flags().BoolVar(&o.Full, "full", false, "show whole messages")
-	withDebug(cmd, f, &o.Limit, nil)
+	fl := cmd.Flags()
+	fl.IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits, or records with --debug; 0 is all")
+	fl.BoolVar(&o.Full, "full", false, "show whole messages")
+	fl.BoolVar(&o.Debug, "debug", false, "show the debug log of this machine instead: what uwf's processes did")
+	fl.StringVar(&o.Since, "since", "", "with --debug: only records after this `TIME`: 2026-06-04, 2026-06-04T12:00:00Z, or 7d or 12h ago")
+	fl.StringVar(&o.Thread, "thread", "", "with --debug: only records of this `THREAD`")
+	fl.IntVar(&o.Process, "process", 0, "with --debug: only records of this process (`PID`)")
+	fl.StringVar(&o.Tag, "tag", "", "with --debug: only records of this `TAG`")
+	fl.BoolVarP(&o.Follow, "follow", "f", false, "with --debug: wait for more records, until interrupted")
 	cmd.AddCommand(NewCmdClean(f, nil))
 	return cmd
 }
 
-// entry is one commit.
-type entry struct {
-	Commit   string    `json:"commit"`
-	When     time.Time `json:"when"`
-	Author   string    `json:"author"`
-	Subject  string    `json:"subject"`
-	Body     string    `json:"body,omitempty"`
-	Trailers []trailer `json:"trailers"`
-}
-
-type trailer struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+// checkFlags refuses flags that don't go together.
+func (o *Options) checkFlags(flags *pflag.FlagSet, args []string) error {
+	for _, name := range []string{"since", "thread", "process", "tag", "follow"} {
+		if !o.Debug && flags.Changed(name) {
+			return app.Usagef("--%s works with --debug only", name)
+		}
+	}
+	switch {
+	case o.Limit < 0:
+		return app.Usagef("--limit is %d: use 0 for all, or a number", o.Limit)
+	case o.Process < 0:
+		return app.Usagef("--process is %d: give the number of a process", o.Process)
+	case o.Debug && o.Full:
+		return app.Usagef("--full shows messages of commits: leave it or --debug out")
+	case len(args) > 0 && o.Thread != "":
+		return app.Usagef("the thread is named twice: %s and --thread %s", args[0], o.Thread)
+	}
+	return nil
 }
 
 func logRun(ctx context.Context, o *Options) error {
-	if o.Limit < 0 {
-		return app.Usagef("--limit is %d: use 0 for all, or a number of commits", o.Limit)
+	if o.Debug {
+		return debugRun(ctx, o)
 	}
-	ref, err := lookup.Parse(o.Thread)
-	if err != nil {
-		return err
-	}
-	store, err := o.Store(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := store.Load(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := ref.Resolve(ctx, store, v)
+	store, v, id, err := o.findThread(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,6 +133,37 @@ func logRun(ctx context.Context, o *Options) error {
 			e.writeText(w, o.Full)
 		}
 	})
+}
+
+// findThread finds the thread that was named, in the store.
+func (o *Options) findThread(ctx context.Context) (store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, err error) {
+	ref, err := lookup.Parse(o.Thread)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if store, err = o.Store(ctx); err != nil {
+		return nil, nil, "", err
+	}
+	if v, err = store.Load(ctx); err != nil {
+		return nil, nil, "", err
+	}
+	id, err = ref.Resolve(ctx, store, v)
+	return store, v, id, err
+}
+
+// entry is one commit.
+type entry struct {
+	Commit   string    `json:"commit"`
+	When     time.Time `json:"when"`
+	Author   string    `json:"author"`
+	Subject  string    `json:"subject"`
+	Body     string    `json:"body,omitempty"`
+	Trailers []trailer `json:"trailers"`
+}
+
+type trailer struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
 }
 
 func newEntry(e gitcas.LogEntry) entry {
