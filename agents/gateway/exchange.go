@@ -85,8 +85,7 @@ func (x *exchange) waitForRetry(client context.Context, err error) (again bool) 
 		x.abandonExchange(err)
 		return false
 	case !errors.As(err, &u): // the request itself can't be sent
-		x.err, x.status = err, http.StatusBadRequest
-		x.g.refuseRequest(x.w, x.request.Dialect, x.status, codeRequest, err.Error())
+		x.refuseAsked(codeRequest, err)
 		return false
 	case x.wrote:
 		x.cutStream(u)
@@ -126,9 +125,8 @@ func (x *exchange) reserveTry(client context.Context) (ok bool) {
 	switch {
 	case err == nil:
 	case errors.As(err, &budget):
-		x.g.keepError(budget)
-		x.err, x.status, x.wrote = budget, http.StatusBadRequest, true
-		x.g.refuseRequest(x.w, x.request.Dialect, x.status, codeBudget, budget.Error())
+		x.g.keepError(codeBudget, err)
+		x.refuseAsked(codeBudget, err)
 		return false
 	default:
 		x.abandonExchange(err)
@@ -139,6 +137,12 @@ func (x *exchange) reserveTry(client context.Context) (ok bool) {
 		x.turn = x.g.o.Record.Begin()
 	}
 	return true
+}
+
+// refuseAsked tells the client that there is no answer, and why.
+func (x *exchange) refuseAsked(code string, err error) {
+	x.status, x.err, x.wrote = http.StatusBadRequest, err, true
+	x.g.refuseRequest(x.w, x.request.Dialect, x.status, code, err.Error())
 }
 
 // abandonExchange ends an exchange whose client is gone, or whose gateway closes.
@@ -159,7 +163,7 @@ func (x *exchange) askOnce(client context.Context) error {
 	x.clearHeaders()
 	ctx, cancel := context.WithCancelCause(x.g.upstream)
 	defer cancel(nil)
-	timer := time.AfterFunc(x.g.o.Timeout, func() { cancel(errTimeout) })
+	timer := time.AfterFunc(answerTime, func() { cancel(errTimeout) })
 	defer timer.Stop()
 
 	body := x.request.Body(x.model.Name, x.askUsage)
@@ -181,29 +185,29 @@ func (x *exchange) askOnce(client context.Context) error {
 		return u
 	}
 	defer resp.Body.Close()
-	return x.receiveAnswer(ctx, resp, &patience{client: client, timer: timer, o: &x.g.o})
+	return x.receiveAnswer(ctx, resp, &patience{client: client, timer: timer, now: x.g.o.Now})
 }
 
 // patience is how long an answer may take, event by event.
 type patience struct {
 	client context.Context
 	timer  *time.Timer
-	o      *Options
+	now    func() time.Time
 	left   time.Time // when the client was seen to be gone
 }
 
 // eventCame gives the next event its time. The rest of a stream that nobody waits
 // for has a time of its own, after which it is given up.
 func (p *patience) eventCame() error {
-	p.timer.Reset(p.o.IdleTimeout)
+	p.timer.Reset(eventTime)
 	if p.client.Err() == nil {
 		return nil
 	}
-	now := p.o.Now()
+	now := p.now()
 	if p.left.IsZero() {
 		p.left = now
 	}
-	if now.Sub(p.left) >= p.o.Timeout {
+	if now.Sub(p.left) >= answerTime {
 		return errTimeout
 	}
 	return nil
@@ -392,10 +396,9 @@ func (x *exchange) recordExchange(status int, raw []byte) (ok bool) {
 	if err == nil {
 		return true
 	}
-	x.g.keepError(err)
+	x.g.keepError(codeRecord, err)
 	if !x.wrote {
-		x.status, x.err, x.wrote = http.StatusBadRequest, err, true
-		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRecord, err.Error())
+		x.refuseAsked(codeRecord, err)
 	}
 	return false
 }
@@ -450,19 +453,17 @@ func (x *exchange) settleTry() {
 	x.try.held = false
 	u := x.chargeOf()
 	tokens := u.In + u.Out
-	var cost float64
+	cost, priced := x.model.costOf(u)
+	priced = priced || tokens == 0
 	var unknown *Model
-	if tokens > 0 {
-		var known bool
-		if cost, known = x.model.costOf(u); !known {
-			unknown = x.model
-		}
+	if !priced && x.g.o.Replay == nil { // where nothing is paid
+		unknown = x.model
 	}
 	x.g.ledger.settleSpent(x.reserved, spending{tokens: tokens, cost: cost}, unknown)
 	x.spent.In, x.spent.Out, x.spent.CostUSD = x.spent.In+u.In, x.spent.Out+u.Out, x.spent.CostUSD+cost
-	x.unpriced = x.unpriced || unknown != nil
+	x.unpriced = x.unpriced || !priced
 	if tokens > 0 {
-		x.g.meterUsage(u.In, u.Out, cost, unknown == nil)
+		x.g.meterUsage(u.In, u.Out, cost, priced)
 	}
 }
 

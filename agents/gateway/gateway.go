@@ -7,9 +7,9 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +41,8 @@ type Provider struct {
 	// (https://api.openai.com/v1), without it for Anthropic
 	// (https://api.anthropic.com).
 	BaseURL string
-	Key     string      // may be empty for a provider that needs none
-	KeyName string      // for messages: the variable that holds it; may be empty
-	Header  http.Header // sent with every request; may be nil
+	Key     string // may be empty for a provider that needs none
+	KeyName string // for messages: the variable that holds it; may be empty
 }
 
 // Price is what a model costs in US dollars for a million tokens; 0 is a price.
@@ -111,17 +110,21 @@ type Options struct {
 	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy, whatever the environment says
 	Transport http.RoundTripper                     // for tests; Proxy is ignored then
 
-	MaxRequest  int64         // bytes of a request's body; 0: 8 MiB
-	MaxAnswer   int64         // bytes of an answer; 0: 64 MiB
-	Timeout     time.Duration // for a plain answer, for the first event of a stream, and for its rest once the client is gone; 0: 10 min
-	IdleTimeout time.Duration // between two events of a stream; 0: 5 min
-	BodyTimeout time.Duration // for a request's body to arrive; 0: 1 min
-	Linger      time.Duration // for answers under way to be read to their end by Close; 0: 10 s
+	MaxRequest int64 // bytes of a request's body; 0: 8 MiB
+	MaxAnswer  int64 // bytes of an answer; 0: 64 MiB
 
 	Outages outage.Policy    // how long a provider that fails is tried again, from its first failure on
 	Now     func() time.Time // nil: time.Now
-	Random  io.Reader        // for the one-time key; nil: crypto/rand
 }
+
+const (
+	// answerTime is for a plain answer, for the first event of a stream, and for its rest
+	// once the client is gone.
+	answerTime = 10 * time.Minute
+	eventTime  = 5 * time.Minute  // between two events of a stream
+	bodyTime   = time.Minute      // for a request's body to arrive
+	lingerTime = 10 * time.Second // for answers under way to be read to their end by Close
+)
 
 // Gateway is a running one. Close ends it.
 type Gateway struct {
@@ -140,9 +143,10 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	closed  bool
-	active  sync.WaitGroup  // handlers
-	serving chan struct{}   // closed when the server has stopped
-	fatal   error           // the first error that stays
+	active  sync.WaitGroup // handlers
+	serving chan struct{}  // closed when the server has stopped
+	fatal   error          // the first error that stays, with its code
+	code    string
 	last    error           // of the provider; cleared by its next good answer
 	told    map[string]bool // names of dropped fields
 }
@@ -150,26 +154,25 @@ type Gateway struct {
 // Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and
 // when ctx ends it answers nothing any more.
 func Start(ctx context.Context, o Options) (*Gateway, error) {
-	if err := o.checkOptions(); err != nil {
-		return nil, fmt.Errorf("start gateway: %w", err)
-	}
-	o.setDefaults()
-	key := make([]byte, 32)
-	if _, err := io.ReadFull(o.Random, key); err != nil {
-		return nil, fmt.Errorf("start gateway: make a key: %w", err)
-	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start gateway: listen on 127.0.0.1: %w", err)
 	}
-	return startOn(ctx, l, o, key), nil
+	return startOn(ctx, l, o), nil
 }
 
-func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gateway {
+func startOn(ctx context.Context, l net.Listener, o Options) *Gateway {
+	o.MaxRequest, o.MaxAnswer = cmp.Or(o.MaxRequest, 8<<20), cmp.Or(o.MaxAnswer, 64<<20)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport(o.Proxy)
+	}
 	g := &Gateway{
 		o: o, url: "http://" + l.Addr().String(),
-		key:       "uwf-" + base64.RawURLEncoding.EncodeToString(key),
+		key:       "uwf-" + rand.Text(),
 		ledger:    newLedger(o.Budget),
 		intake:    newIntake(o.MaxRequest),
 		models:    indexModels(o.Models),
@@ -190,33 +193,10 @@ func startOn(ctx context.Context, l net.Listener, o Options, key []byte) *Gatewa
 	go func() {
 		defer close(g.serving)
 		if err := g.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			g.keepError(fmt.Errorf("gateway: serve %s: %w", g.url, err))
+			g.keepError(codeClosed, fmt.Errorf("gateway: serve %s: %w", g.url, err))
 		}
 	}()
 	return g
-}
-
-func (o *Options) checkOptions() error {
-	if o.Replay != nil {
-		if o.Record != nil {
-			return errors.New("record and replay exclude each other")
-		}
-		return nil
-	}
-	if len(o.Models) == 0 {
-		return errors.New("no model is configured")
-	}
-	aliases := map[string]bool{}
-	for _, m := range o.Models {
-		if err := m.checkModel(); err != nil {
-			return fmt.Errorf("model %q: %w", m.Name, err)
-		}
-		if m.Alias != "" && aliases[m.Alias] {
-			return fmt.Errorf("model %q: the alias %q is taken by another model", m.Name, m.Alias)
-		}
-		aliases[m.Alias] = true
-	}
-	return nil
 }
 
 // indexModels finds models by what clients may call them. An alias goes before a name;
@@ -234,50 +214,6 @@ func indexModels(models []Model) map[string]*Model {
 		}
 	}
 	return out
-}
-
-func (m Model) checkModel() error {
-	if m.Name == "" {
-		return errors.New("it has no name")
-	}
-	if a := m.Provider.API; a != "" && a != OpenAI && a != Anthropic {
-		return fmt.Errorf("provider %s: api is %q or %q, not %q", m.Provider.Name, OpenAI, Anthropic, a)
-	}
-	u, err := url.Parse(m.Provider.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("provider %s: the base URL must be an http(s) URL, as in https://api.openai.com/v1", m.Provider.Name)
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("provider %s: the base URL must not have a user, a query or a fragment", m.Provider.Name)
-	}
-	return nil
-}
-
-// DefaultMaxRequest is how large the body of a request may be, in bytes.
-const DefaultMaxRequest = 8 << 20
-
-func (o *Options) setDefaults() {
-	setDefault(&o.MaxRequest, DefaultMaxRequest)
-	setDefault(&o.MaxAnswer, 64<<20)
-	setDefault(&o.Timeout, 10*time.Minute)
-	setDefault(&o.IdleTimeout, 5*time.Minute)
-	setDefault(&o.BodyTimeout, time.Minute)
-	setDefault(&o.Linger, 10*time.Second)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Random == nil {
-		o.Random = rand.Reader
-	}
-	if o.Transport == nil {
-		o.Transport = newTransport(o.Proxy)
-	}
-}
-
-func setDefault[T int | int64 | time.Duration](v *T, d T) {
-	if *v <= 0 {
-		*v = d
-	}
 }
 
 // URL is the gateway's root, as in "http://127.0.0.1:41213".
@@ -353,7 +289,7 @@ func (g *Gateway) Close() error {
 	g.stop()
 	idle := make(chan struct{})
 	go func() { g.active.Wait(); close(idle) }()
-	linger := time.NewTimer(g.o.Linger)
+	linger := time.NewTimer(lingerTime)
 	select {
 	case <-idle:
 		g.flushAnswers()
@@ -370,7 +306,7 @@ func (g *Gateway) Close() error {
 	}
 	if g.o.Record != nil {
 		if err := g.o.Record.Close(); err != nil {
-			g.keepError(err)
+			g.keepError(codeRecord, err)
 			return err
 		}
 	}
@@ -396,12 +332,12 @@ func (g *Gateway) beginHandler() bool {
 	return true
 }
 
-// keepError keeps the first error that stays.
-func (g *Gateway) keepError(err error) {
+// keepError keeps the first error that stays: all later requests get it.
+func (g *Gateway) keepError(code string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.fatal == nil {
-		g.fatal = err
+		g.fatal, g.code = err, code
 	}
 }
 

@@ -526,34 +526,31 @@ func TestEnv(t *testing.T) {
 		t.Error("the provider's key is in the environment")
 	}
 	other := start(t, Options{Models: []Model{u.model(OpenAI)}})
-	if other.Key() == g.Key() || len(g.Key()) < 40 {
+	if other.Key() == g.Key() || len(g.Key()) < 30 {
 		t.Errorf("keys %q and %q", g.Key(), other.Key())
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
-	model := func(change func(*Model)) []Model {
-		m := Model{Name: "m", Alias: "a", Provider: Provider{Name: "p", BaseURL: "https://example.com/v1"}}
-		change(&m)
-		return []Model{m}
+// A name leads to one model: an alias goes before a name, and of one name the first is meant.
+func TestAliasesGoBeforeNames(t *testing.T) {
+	u := newUpstream(t, answer(200, chatBody))
+	model := func(alias, name string) Model {
+		m := u.model(OpenAI)
+		m.Alias, m.Name = alias, name
+		return m
 	}
-	for says, models := range map[string][]Model{
-		"no model":       nil,
-		"no name":        model(func(m *Model) { m.Name = "" }),
-		"api is":         model(func(m *Model) { m.Provider.API = "grpc" }),
-		"http(s)":        model(func(m *Model) { m.Provider.BaseURL = "example.com" }),
-		"have a user":    model(func(m *Model) { m.Provider.BaseURL = "https://u:p@example.com" }),
-		"alias \"a\" is": append(model(func(*Model) {}), model(func(*Model) {})...),
-	} {
-		if g, err := Start(t.Context(), Options{Models: models}); err == nil || !strings.Contains(err.Error(), says) {
-			if err == nil {
-				_ = g.Close()
-			}
-			t.Errorf("%q: %v", says, err)
+	g := start(t, Options{Models: []Model{model("first", "big"), model("big", "small"), model("last", "twice"), model("", "twice")}})
+	for asked, want := range map[string]string{"big": "small", "first": "big", "small": "small", "last": "twice", "twice": "twice"} {
+		if r := post(t, g, "/v1/chat/completions", `{"model":"`+asked+`"}`); r.status != 200 {
+			t.Fatalf("%s: %+v", asked, r)
+		}
+		all := u.all()
+		if body := all[len(all)-1].body; !strings.Contains(body, `"model":"`+want+`"`) {
+			t.Errorf("%s leads to %s, not to %s", asked, body, want)
 		}
 	}
-	if _, err := Start(t.Context(), Options{Models: model(func(*Model) {}), Random: strings.NewReader("short")}); err == nil {
-		t.Error("a key without randomness")
+	if r := post(t, g, "/v1/chat/completions", `{"model":"other"}`); r.status != 404 || !strings.Contains(r.body, "configured are: big, first, last, small, twice") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -190,8 +190,7 @@ func TestCutAnswersCountWhatWasReserved(t *testing.T) {
 					job, end := context.WithCancel(t.Context())
 					defer end()
 					o := Options{Models: []Model{u.model(s.api)}, Transport: back.client(), Meter: m}
-					o.setDefaults()
-					g := startOn(job, front, o, []byte("key"))
+					g := startOn(job, front, o)
 					ctx, hangUp := context.WithCancel(t.Context())
 					done := make(chan result)
 					go func() { done <- sendBy(t, ctx, front.client(), g, http.MethodPost, s.path, s.request) }()

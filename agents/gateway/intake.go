@@ -92,7 +92,7 @@ func (g *Gateway) refuseUnread(w http.ResponseWriter, r *http.Request, d dialect
 	switch err := g.ledger.whyRefused(); {
 	case g.refuseStopped(w, d):
 	case err != nil:
-		g.keepError(err)
+		g.keepError(codeBudget, err)
 		g.refuseRequest(w, d, http.StatusBadRequest, codeBudget, err.Error())
 	case g.o.Replay == nil && !g.speaksDialect(d):
 		g.refuseRequest(w, d, http.StatusNotFound, codeModel, fmt.Sprintf("no configured model is reached by %s; configured are: %s", d.Path(), g.modelList()))
@@ -113,7 +113,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		body.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
 	conn := http.NewResponseController(w)
-	if err := conn.SetReadDeadline(time.Now().Add(g.o.BodyTimeout)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(bodyTime)); err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
 	}
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, g.intake.most)); err != nil {
@@ -131,7 +131,7 @@ func (g *Gateway) refuseBody(w http.ResponseWriter, d dialect.Dialect, err error
 	case errors.Is(err, dialect.ErrTooLarge):
 		g.refuseRequest(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, err.Error()+": shorten the conversation, or begin a new one")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		g.refuseRequest(w, d, http.StatusRequestTimeout, codeRequest, fmt.Sprintf("the request's body did not come within %s", g.o.BodyTimeout))
+		g.refuseRequest(w, d, http.StatusRequestTimeout, codeRequest, fmt.Sprintf("the request's body did not come within %s", bodyTime))
 	default:
 		g.refuseRequest(w, d, http.StatusBadRequest, codeRequest, err.Error())
 	}

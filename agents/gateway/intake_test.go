@@ -66,7 +66,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 		"tokens are spent":     {"/v1/chat/completions", []string{length}, spend, 400, "the token budget is spent: 1000 of 1000 tokens"},
 		"spent, and too large": {"/v1/chat/completions", []string{"Content-Length: 33000000"}, spend, 400, "the token budget is spent"},
 		"cost is unknown":      {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.ledger.settleSpent(spending{}, spending{}, g.models["main"]) }, 400, "what the model gpt-test costs is unknown"},
-		"recording failed":     {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.keepError(errors.New("disk full")) }, 400, "disk full"},
+		"recording failed":     {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.keepError(codeClosed, errors.New("disk full")) }, 400, "disk full"},
 		"closing":              {"/v1/chat/completions", []string{length}, func(g *Gateway) { g.mu.Lock(); g.closed = true; g.mu.Unlock() }, 503, "the gateway is closing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,10 +154,10 @@ func TestFewBodiesAreReadAtOnce(t *testing.T) {
 			t.Errorf("%d of %d bodies are read at once", reading, many)
 		}
 		mu.Unlock()
-		time.Sleep(b.g.o.BodyTimeout + time.Second) // those don't send theirs: the next ones get their turn
+		time.Sleep(bodyTime + time.Second) // those don't send theirs: the next ones get their turn
 		synctest.Wait()
 		if mu.Lock(); reading != 2*readBodies {
-			t.Errorf("%d bodies were read after %s", reading, b.g.o.BodyTimeout)
+			t.Errorf("%d bodies were read after %s", reading, bodyTime)
 		}
 		mu.Unlock()
 		over()

@@ -12,46 +12,33 @@ import (
 // replayAnswer answers from the cassette. It counts and keeps budgets like a real
 // answer, with the usage that the cassette gives.
 func (x *exchange) replayAnswer(client context.Context) {
-	g, d := x.g, x.request.Dialect
+	if x.model = x.g.models[x.request.Model]; x.model == nil {
+		x.model = &Model{}
+	}
 	if !x.reserveTry(client) {
 		return
 	}
-	a, turn, err := g.o.Replay.Play(x.request)
+	defer x.reportCall(client)
+	x.try.ended = true
+	a, turn, err := x.g.o.Replay.Play(x.request)
 	if err != nil {
-		g.ledger.settleSpent(spending{}, spending{}, nil)
-		g.keepError(err)
-		x.status, x.err = http.StatusBadRequest, err
-		g.refuseRequest(x.w, d, http.StatusBadRequest, codeReplay, err.Error())
-		x.reportCall(client)
+		x.settleTry()
+		x.g.keepError(codeReplay, err)
+		x.refuseAsked(codeReplay, err)
 		return
 	}
-	if a.Status == http.StatusOK {
-		x.spent = completeUsage(a.Usage.Dialect(), x.size, countWritten(a))
-	}
-	m := g.models[x.request.Model]
-	if m == nil {
-		m = &Model{}
-	}
-	var priced bool
-	x.spent.CostUSD, priced = m.costOf(x.spent)
-	u := x.spent
-	x.unpriced = !priced && u.In+u.Out > 0
-	g.ledger.settleSpent(spending{}, spending{tokens: u.In + u.Out, cost: u.CostUSD}, nil) // nothing is paid here
-	if a.Status == http.StatusOK {
-		g.meterUsage(u.In, u.Out, u.CostUSD, !x.unpriced)
-	}
+	x.try.came = a.Status == http.StatusOK
+	x.try.answer = dialect.Answer{Text: a.Text, Calls: a.Calls, Finish: a.Finish, Usage: a.Usage.Dialect(), Bytes: countWritten(a)}
+	x.settleTry()
 	x.status = a.Status
 	x.playAnswer(a, turn)
-	x.reportCall(client)
 }
 
 // playAnswer gives a cassette's answer in the client's dialect.
 func (x *exchange) playAnswer(a cassette.Answer, turn int) {
 	d := x.request.Dialect
-	reply := dialect.Reply{
-		Answer: dialect.Answer{Text: a.Text, Calls: a.Calls, Finish: a.Finish, Usage: x.spent},
-		ID:     fmt.Sprintf("replay-%d", turn), Model: x.request.Model,
-	}
+	reply := dialect.Reply{Answer: x.try.answer, ID: fmt.Sprintf("replay-%d", turn), Model: x.request.Model}
+	reply.Usage = x.chargeOf()
 	switch {
 	case a.Error != "":
 		x.g.refuseRequest(x.w, d, a.Status, codeProvider, a.Error)

@@ -231,8 +231,7 @@ func inBubble(t *testing.T, api API, o Options, run func(*testing.T, bubble), ha
 		front, back := newPipes(t), newPipes(t)
 		b := bubble{u: upstreamOn(t, back, handlers...), client: front.client()}
 		o.Models, o.Transport, o.Outages.Sleep = []Model{b.u.model(api)}, back.client(), func(context.Context, time.Duration) error { return nil }
-		o.setDefaults()
-		b.g = startOn(t.Context(), front, o, []byte("key"))
+		b.g = startOn(t.Context(), front, o)
 		run(t, b)
 		if err := b.g.Close(); err != nil {
 			t.Error(err)

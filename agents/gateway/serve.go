@@ -2,8 +2,8 @@ package gateway
 
 import (
 	"crypto/subtle"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,11 +28,7 @@ const (
 // OwnCode says whether the code of an error is the gateway's: no other request for
 // the same thing gets further.
 func OwnCode(code string) bool {
-	switch code {
-	case codeKey, codeModel, codePath, codeBudget, codeReplay, codeRecord, codeClosed, codeTooLarge:
-		return true
-	}
-	return false
+	return slices.Contains([]string{codeKey, codeModel, codePath, codeBudget, codeReplay, codeRecord, codeClosed, codeTooLarge}, code)
 }
 
 const countPath = "/messages/count_tokens"
@@ -117,14 +113,7 @@ func (g *Gateway) listModels(w http.ResponseWriter, d dialect.Dialect, id string
 	writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(anthropic, list))
 }
 
-func (g *Gateway) modelNames() []string {
-	var names []string
-	for name := range g.models {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (g *Gateway) modelNames() []string { return slices.Sorted(maps.Keys(g.models)) }
 
 func (g *Gateway) modelList() string { return strings.Join(g.modelNames(), ", ") }
 
@@ -154,21 +143,12 @@ func (g *Gateway) findModel(w http.ResponseWriter, req *dialect.Request) (*Model
 // refuseStopped refuses a request after an error that stays.
 func (g *Gateway) refuseStopped(w http.ResponseWriter, d dialect.Dialect) bool {
 	g.mu.Lock()
-	err := g.fatal
+	code, err := g.code, g.fatal
 	g.mu.Unlock()
-	if err == nil {
-		return false
+	if err != nil {
+		g.refuseRequest(w, d, http.StatusBadRequest, code, err.Error())
 	}
-	code := codeRecord
-	var budget *BudgetError
-	if errors.As(err, &budget) {
-		code = codeBudget
-	}
-	if g.o.Replay != nil && code == codeRecord {
-		code = codeReplay
-	}
-	g.refuseRequest(w, d, http.StatusBadRequest, code, err.Error())
-	return true
+	return err != nil
 }
 
 // passRequest passes one request to its model, or to the replay.

@@ -123,9 +123,6 @@ func (m *Model) outgoingHeader(client http.Header, d dialect.Dialect) http.Heade
 	if own && h.Get("Anthropic-Version") == "" {
 		h.Set("Anthropic-Version", "2023-06-01")
 	}
-	for name, v := range p.Header {
-		h[http.CanonicalHeaderKey(name)] = v
-	}
 	switch {
 	case p.Key == "":
 	case own:
