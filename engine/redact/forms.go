@@ -137,7 +137,7 @@ func plainForms(v string) []string {
 		out = append(out, quiet)
 	}
 	query := url.QueryEscape(v)
-	out = append(out, query, url.PathEscape(v), strings.ReplaceAll(v, " ", "+"))
+	out = append(out, query, strings.ReplaceAll(v, " ", "+"))
 	for _, keep := range []string{"\n\r", "\n\r\t"} {
 		if quoted := quotedPrintable(v, keep); quoted != v {
 			out = append(out, quoted)
@@ -145,13 +145,6 @@ func plainForms(v string) []string {
 	}
 	if strings.Contains(v, "'") { // inside single quotes of a shell
 		out = append(out, strings.ReplaceAll(v, "'", `'\''`), strings.ReplaceAll(v, "'", `'"'"'`))
-	}
-	if strings.ContainsAny(v, `&<>"'`) {
-		named := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
-		numbered := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
-		xml := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
-		light := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-		out = append(out, named.Replace(v), numbered.Replace(v), xml.Replace(v), light.Replace(v))
 	}
 	return out
 }

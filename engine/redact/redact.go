@@ -23,7 +23,7 @@ import (
 // a shorter one would be found in ordinary words.
 const DefaultMinLength = 6
 
-// DefaultMaxBytes is the most that one call of Value, Bytes or Find accepts.
+// DefaultMaxBytes is the most that one call of Value or Find accepts.
 const DefaultMaxBytes = 64 << 20
 
 const (
@@ -91,7 +91,6 @@ type Redactor struct {
 	patterns    []compiled
 	names       map[string]bool
 	allow       allowed
-	ignored     []string
 	digits      bool // a known value may appear as a number
 }
 
@@ -160,7 +159,6 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 		if len(s.Value) > maxValue {
 			return nil, fmt.Errorf("%w: the value of %q has %d bytes, the limit is %d", ErrOptions, s.Name, len(s.Value), maxValue)
 		}
-		found := false
 		for _, v := range searchedParts(s.Value) {
 			if isTrivial(v, r.opts.MinLength) || r.allow.isAllowed(v, sumOf([]byte(v))) {
 				continue
@@ -168,7 +166,6 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 			if strings.Contains(v, open) {
 				return nil, fmt.Errorf("%w: the value of %q looks like a placeholder", ErrOptions, s.Name)
 			}
-			found = true
 			if seen[v] {
 				continue
 			}
@@ -179,9 +176,6 @@ func (r *Redactor) addSecrets() ([]Secret, error) {
 				r.index.Add(l)
 			}
 			known = append(known, Secret{Name: cleanName(s.Name, "secret"), Value: v})
-		}
-		if !found && s.Value != "" {
-			r.ignored = append(r.ignored, s.Name)
 		}
 	}
 	return known, nil
@@ -222,28 +216,25 @@ func (r *Redactor) Allowing(entries []string) (*Redactor, error) {
 	return New(o)
 }
 
-// Ignored names the secrets that are not searched for by value, because they are
-// shorter than MinLength or words that stand everywhere ("true", "password").
-func (r *Redactor) Ignored() []string { return slices.Clone(r.ignored) }
-
 // String replaces all secrets in s and says how many there were. Doing it twice
 // changes nothing more.
 func (r *Redactor) String(s string) (string, int) {
-	b, n := r.redactBytes([]byte(s))
+	b, n := []byte(s), 0
+	// It is repeated until nothing is found: what is left of and right of a placeholder may
+	// read differently once the secret between them is gone. Each round turns text into
+	// placeholders, which are never searched, so it ends.
+	for {
+		spans := r.findSpans(b)
+		if len(spans) == 0 {
+			break
+		}
+		n += len(spans)
+		b = replaceSpans(b, spans)
+	}
 	if n == 0 {
 		return s, 0
 	}
 	return string(b), n
-}
-
-// Bytes is String for bytes. The input is not changed; more than MaxBytes is
-// ErrTooLarge.
-func (r *Redactor) Bytes(b []byte) ([]byte, int, error) {
-	if len(b) > r.opts.MaxBytes {
-		return nil, 0, fmt.Errorf("redact %d bytes: %w (limit %d)", len(b), ErrTooLarge, r.opts.MaxBytes)
-	}
-	out, n := r.redactBytes(b)
-	return out, n, nil
 }
 
 // Find names the secrets in b, in the order of their offsets; more than MaxBytes
@@ -272,21 +263,6 @@ func (r *Redactor) Find(b []byte) ([]Finding, error) {
 	s := stream{r: r, sums: true, emit: emit}
 	err := errors.Join(s.writeChunk(b), s.drainSafe(over))
 	return out, err
-}
-
-// redactBytes repeats until nothing is found: what is left of and right of a
-// placeholder may read differently once the secret between them is gone. Each
-// round turns text into placeholders, which are never searched, so it ends.
-func (r *Redactor) redactBytes(b []byte) ([]byte, int) {
-	n := 0
-	for {
-		spans := r.findSpans(b)
-		if len(spans) == 0 {
-			return b, n
-		}
-		n += len(spans)
-		b = replaceSpans(b, spans)
-	}
 }
 
 func replaceSpans(b []byte, spans []span) []byte {

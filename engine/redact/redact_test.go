@@ -248,9 +248,6 @@ func TestIgnoredValues(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{
 		{"A", "true"}, {"B", "abc"}, {"C", "password"}, {"D", "000000000"}, {"E", ""}, {"F", "redacted"}, {"G", "really-secret"},
 	}})
-	if got := strings.Join(r.Ignored(), ""); got != "ABCDF" {
-		t.Errorf("ignored %q", got)
-	}
 	text := "true abc password 000000000 redacted really-secret"
 	if got, _ := r.String(text); got != "true abc password 000000000 redacted [redacted:G]" {
 		t.Error(got)
@@ -308,15 +305,14 @@ func TestValue(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}, {"PIN", "98765432"}}})
 	in := map[string]any{
 		"a": []any{secret, int64(1), 2.5, true, nil, json.Number("98765432")}, secret: "k", "x" + secret: map[string]any{"deep": "b" + secret},
-		"n": int64(98765432), "s": []string{secret}, "m": map[string]string{secret: secret},
+		"n": int64(98765432),
 	}
 	got, n, err := r.Value(in)
 	want := map[string]any{
 		"a": []any{"[redacted:T]", int64(1), 2.5, true, nil, "[redacted:PIN]"}, "[redacted:T]": "k",
 		"x[redacted:T]": map[string]any{"deep": "b[redacted:T]"}, "n": "[redacted:PIN]",
-		"s": []string{"[redacted:T]"}, "m": map[string]string{"[redacted:T]": "[redacted:T]"},
 	}
-	if err != nil || n != 9 || !reflect.DeepEqual(got, want) {
+	if err != nil || n != 6 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%d, %v\n%v\n%v", n, err, got, want)
 	}
 	if _, kept := in[secret]; !kept {
@@ -343,6 +339,7 @@ func TestFailsClosed(t *testing.T) {
 		{map[string]any{strings.Repeat("a", 600): strings.Repeat("a", 600)}, redact.ErrTooLarge},
 		{struct{ A string }{"x"}, redact.ErrType},
 		{map[string]any{"a": []byte("x")}, redact.ErrType},
+		{[]any{[]string{"x"}}, redact.ErrType},
 		{make([]any, 2000), redact.ErrTooLarge},
 	} {
 		if got, _, err := r.Value(c.v); !errors.Is(err, c.want) || got != nil {
@@ -350,9 +347,6 @@ func TestFailsClosed(t *testing.T) {
 		}
 	}
 	big := make([]byte, 1001)
-	if got, _, err := r.Bytes(big); !errors.Is(err, redact.ErrTooLarge) || got != nil {
-		t.Errorf("Bytes: %v", err)
-	}
 	if got, err := r.Find(big); !errors.Is(err, redact.ErrTooLarge) || got != nil {
 		t.Errorf("Find: %v", err)
 	}
@@ -553,7 +547,7 @@ func FuzzNoPlantedValueSurvives(f *testing.F) {
 			t.Skip()
 		}
 		r, err := redact.New(redact.Options{Secrets: []redact.Secret{{Name: "PLANTED", Value: value}}})
-		if err != nil || len(r.Ignored()) > 0 || value == "" {
+		if err != nil || redact.IsIgnored(value) || value == "" {
 			t.Skip()
 		}
 		// An escape that begins before it makes its first characters another text.
@@ -599,7 +593,7 @@ func FuzzOtherText(f *testing.F) {
 			value[i] = byte('!' + rnd.IntN('~'-'!'))
 		}
 		r, err := redact.New(redact.Options{Secrets: []redact.Secret{{Name: "OTHER", Value: string(value)}}, NoShapes: true})
-		if err != nil || len(r.Ignored()) > 0 || strings.Contains(text, string(value)) {
+		if err != nil || redact.IsIgnored(string(value)) || strings.Contains(text, string(value)) {
 			t.Skip()
 		}
 		if got, n := r.String(text); n != 0 || got != text {

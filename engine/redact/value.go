@@ -38,51 +38,14 @@ func (w *walker) redactValue(v any, depth int) (any, error) {
 		return v, nil
 	case string:
 		return w.redactText(v)
-	case json.Number:
-		return w.redactNumber(v, v.String())
-	case int:
-		return w.redactNumber(v, strconv.Itoa(v))
-	case int64:
-		return w.redactNumber(v, strconv.FormatInt(v, 10))
-	case uint64:
-		return w.redactNumber(v, strconv.FormatUint(v, 10))
+	case json.Number, int, int64, uint64:
+		return w.redactNumber(v, fmt.Sprint(v))
 	case float64:
 		return w.redactNumber(v, strconv.FormatFloat(v, 'f', -1, 64))
 	case []any:
 		return w.redactList(v, depth)
 	case map[string]any:
 		return w.redactObject(v, depth)
-	}
-	return w.copyTyped(v)
-}
-
-// copyTyped copies the few other types that settings and payloads are made of.
-func (w *walker) copyTyped(v any) (any, error) {
-	switch v := v.(type) {
-	case []string:
-		out := make([]string, len(v))
-		for i, s := range v {
-			clean, err := w.redactText(s)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = clean
-		}
-		return out, nil
-	case map[string]string:
-		out := make(map[string]string, len(v))
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			clean, err := w.redactText(v[k])
-			if err != nil {
-				return nil, err
-			}
-			name, err := w.redactKey(k, func(name string) bool { _, ok := out[name]; return ok })
-			if err != nil {
-				return nil, err
-			}
-			out[name] = clean
-		}
-		return out, nil
 	}
 	return nil, fmt.Errorf("%w: %T", ErrType, v)
 }
@@ -93,15 +56,15 @@ func (w *walker) redactList(v []any, depth int) (any, error) {
 	}
 	out := make([]any, len(v))
 	for i, e := range v {
-		clean, err := w.redactValue(e, depth+1)
-		if err != nil {
+		var err error
+		if out[i], err = w.redactValue(e, depth+1); err != nil {
 			return nil, err
 		}
-		out[i] = clean
 	}
 	return out, nil
 }
 
+// redactObject redacts keys, too; two that become the same are numbered.
 func (w *walker) redactObject(v map[string]any, depth int) (any, error) {
 	if err := w.spendWork(len(v)); err != nil {
 		return nil, err
@@ -112,26 +75,20 @@ func (w *walker) redactObject(v map[string]any, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, err := w.redactKey(k, func(name string) bool { _, ok := out[name]; return ok })
+		name, err := w.redactText(k)
 		if err != nil {
 			return nil, err
 		}
-		out[name] = clean
+		numbered := name
+		for n := 2; ; n++ {
+			if _, taken := out[numbered]; !taken {
+				break
+			}
+			numbered = fmt.Sprintf("%s#%d", name, n)
+		}
+		out[numbered] = clean
 	}
 	return out, nil
-}
-
-// redactKey redacts a key; two keys that become the same are numbered.
-func (w *walker) redactKey(k string, taken func(string) bool) (string, error) {
-	name, err := w.redactText(k)
-	if err != nil || !taken(name) {
-		return name, err
-	}
-	for n := 2; ; n++ {
-		if numbered := fmt.Sprintf("%s#%d", name, n); !taken(numbered) {
-			return numbered, nil
-		}
-	}
 }
 
 func (w *walker) redactText(s string) (string, error) {
