@@ -45,12 +45,8 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 		if err := needleOK(text); err != nil {
 			return nil, i, err
 		}
-		seen := map[string]bool{}
-		for _, v := range textVariants(text) {
-			if !seen[v] {
-				seen[v] = true
-				secrets = append(secrets, Secret{Name: "purge", Value: v})
-			}
+		for _, v := range textVariants(text) { // New takes each once
+			secrets = append(secrets, Secret{Name: "purge", Value: v})
 		}
 		// Messages are cut once they are quiet, and pages escape what was cut.
 		quiet := commitmsg.Quiet(text)
@@ -103,30 +99,22 @@ func (n *Needle) Replace(s string, with func(found string) string) (string, int)
 	if with == nil {
 		with = func(string) string { return Purged }
 	}
-	count := 0
+	b, count := []byte(s), 0
 	// What stands left and right of a text that is gone may be one itself.
 	for range 8 {
-		b := []byte(s)
 		spans := mergeSpans(append(n.r.findSpans(b), n.findCuts(b)...))
 		if len(spans) == 0 {
 			break
 		}
 		count += len(spans)
-		var out strings.Builder
-		at := 0
-		for _, x := range spans {
-			out.WriteString(s[at:x.from])
-			out.WriteString(with(s[x.from:x.to]))
-			at = x.to
-		}
-		out.WriteString(s[at:])
-		s = out.String()
+		was := b
+		b = replaceSpans(was, spans, func(x span) string { return with(string(was[x.from:x.to])) })
 	}
-	return s, count
+	if count == 0 {
+		return s, 0
+	}
+	return string(b), count
 }
-
-// cutMarks are what those who shorten a text put where they cut it.
-func cutMarks() []string { return []string{"…", "..."} }
 
 // findCuts finds beginnings of texts where b ends or was cut, and ends of them where
 // it begins or goes on after a cut.
@@ -157,7 +145,7 @@ const maxEdges = 1000
 
 func findEdges(b []byte) []edge {
 	out := []edge{{to: len(b), from: len(b)}, {}}
-	for _, mark := range cutMarks() {
+	for _, mark := range []string{"…", "..."} { // of who shortens a text
 		for at := 0; len(out) < maxEdges; {
 			i := bytes.Index(b[at:], []byte(mark))
 			if i < 0 {
@@ -216,10 +204,23 @@ func (p piece) overlapLength(b []byte) int {
 
 // matchBefore returns from where on b is a beginning of the text, white space aside;
 // -1: it doesn't end so.
-func (p piece) matchBefore(b []byte) int {
+func (p piece) matchBefore(b []byte) int { return p.matchEdge(b, len(b)-1, -1) }
+
+// matchAfter returns up to where b is an end of the text, which the piece has
+// backwards; -1: it doesn't begin so.
+func (p piece) matchAfter(b []byte) int {
+	if end := p.matchEdge(b, 0, 1); end >= 0 {
+		return end + 1
+	}
+	return -1
+}
+
+// matchEdge is where the beginning of the text begins that is read from b[i] on in steps of
+// 1 or -1, the last byte first; -1: there is none that is long enough.
+func (p piece) matchEdge(b []byte, i, step int) int {
 	var flat []byte
 	var at []int
-	for i := len(b) - 1; i >= 0 && len(flat) < len(p.text)-1; i-- {
+	for ; i >= 0 && i < len(b) && len(flat) < len(p.text)-1; i += step {
 		if !isSpace(b[i]) {
 			flat, at = append(flat, b[i]), append(at, i)
 		}
@@ -231,31 +232,8 @@ func (p piece) matchBefore(b []byte) int {
 	return -1
 }
 
-// matchAfter returns up to where b is an end of the text, which the piece has
-// backwards; -1: it doesn't begin so.
-func (p piece) matchAfter(b []byte) int {
-	var flat []byte
-	var at []int
-	for i := 0; i < len(b) && len(flat) < len(p.text)-1; i++ {
-		if !isSpace(b[i]) {
-			flat, at = append(flat, b[i]), append(at, i)
-		}
-	}
-	slices.Reverse(flat)
-	if k := p.overlapLength(flat); k >= leastCut {
-		return at[k-1] + 1
-	}
-	return -1
-}
-
 func withoutSpace(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for _, c := range b {
-		if !isSpace(c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(b), isSpace)
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

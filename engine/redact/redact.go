@@ -188,7 +188,7 @@ func (r *Redactor) nameSecrets(known []Secret) error {
 	numbered := 0
 	for _, s := range known {
 		name, done := taken[s.Name]
-		for name = cmp.Or(name, s.Name); !done && len(r.findSpans([]byte(open+name+"]"))) > 0; {
+		for name = cmp.Or(name, s.Name); !done && len(r.findSpans([]byte(span{name: name}.placeholder()))) > 0; {
 			numbered++
 			if numbered > len(known)+100 {
 				return fmt.Errorf("%w: no placeholder is free of the known values", ErrOptions)
@@ -229,7 +229,7 @@ func (r *Redactor) String(s string) (string, int) {
 			break
 		}
 		n += len(spans)
-		b = replaceSpans(b, spans)
+		b = replaceSpans(b, spans, span.placeholder)
 	}
 	if n == 0 {
 		return s, 0
@@ -261,18 +261,20 @@ func (r *Redactor) Find(b []byte) ([]Finding, error) {
 		return out, err
 	}
 	s := stream{r: r, sums: true, emit: emit}
-	err := errors.Join(s.writeChunk(b), s.drainSafe(over))
+	err := errors.Join(s.writeChunk(b), s.emitAll())
 	return out, err
 }
 
-func replaceSpans(b []byte, spans []span) []byte {
+// placeholder stands in the place of a secret.
+func (s span) placeholder() string { return open + s.name + "]" }
+
+// replaceSpans replaces each span by what with gives for it.
+func replaceSpans(b []byte, spans []span, with func(span) string) []byte {
 	out := make([]byte, 0, len(b))
 	at := 0
 	for _, s := range spans {
 		out = append(out, b[at:s.from]...)
-		out = append(out, open...)
-		out = append(out, s.name...)
-		out = append(out, ']')
+		out = append(out, with(s)...)
 		at = s.to
 	}
 	return append(out, b[at:]...)

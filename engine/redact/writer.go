@@ -10,10 +10,8 @@ import (
 
 const (
 	// context is how much of what was written is remembered, so that a secret whose
-	// first characters are out is recognised and the rest kept back; maxContext is
-	// the same for a beginning that Flush let out.
-	context    = 64
-	maxContext = 8 << 10
+	// first characters are out is recognised and the rest kept back.
+	context = 64
 	// lazy is how much is held before every write is no longer searched at once.
 	lazy = 4 << 10
 	// maxHeld is the most that is kept back while a secret may still be going on;
@@ -29,10 +27,9 @@ const (
 // wherever Write calls divide it: the end of what was written is kept back while
 // it may be the beginning of one. It is safe for concurrent use.
 type Writer struct {
-	mu    sync.Mutex
-	s     stream
-	count int
-	err   error
+	mu  sync.Mutex
+	s   stream
+	err error
 }
 
 // ErrClosed is returned by writes to a closed Writer.
@@ -40,15 +37,12 @@ var ErrClosed = errors.New("redacting writer is closed")
 
 // Writer is a redacting writer in front of w. Close it to get the last bytes.
 func (r *Redactor) Writer(w io.Writer) *Writer {
-	out := &Writer{s: stream{r: r}}
-	out.s.emit = func(text []byte, spans []span) error {
-		out.count += len(spans)
-		if _, err := w.Write(replaceSpans(text, spans)); err != nil {
+	return &Writer{s: stream{r: r, emit: func(text []byte, spans []span) error {
+		if _, err := w.Write(replaceSpans(text, spans, span.placeholder)); err != nil {
 			return fmt.Errorf("write redacted output: %w", err)
 		}
 		return nil
-	}
-	return out
+	}}}
 }
 
 // Write takes all of p, or fails with the error of the writer behind; after an
@@ -65,17 +59,6 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what is held back although a secret may have begun in it: for a
-// stream that has gone quiet. What follows is still recognised as its rest.
-func (w *Writer) Flush() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = w.s.drainSafe(quiet)
-	}
-	return w.err
-}
-
 // Close writes what is held back. It doesn't close the writer behind.
 func (w *Writer) Close() error {
 	w.mu.Lock()
@@ -86,16 +69,9 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	err := w.s.drainSafe(over)
+	err := w.s.emitAll()
 	w.err, w.s.buf = ErrClosed, nil
 	return err
-}
-
-// Count is the number of secrets replaced so far.
-func (w *Writer) Count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.count
 }
 
 // stream searches a text that comes in pieces.
@@ -117,28 +93,23 @@ func (s *stream) writeChunk(p []byte) error {
 		if held := len(s.buf) - s.out; held > lazy && len(s.buf)-s.seen < held/8 {
 			continue // searching a long beginning again for each few bytes is quadratic
 		}
-		if err := s.drainSafe(flowing); err != nil {
+		if err := s.emitSafe(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// state is what is known of what follows.
-type state int
-
-const (
-	flowing state = iota
-	quiet         // what is held back is due
-	over          // nothing follows
-)
-
-// drainSafe emits all that can't be part of a secret that goes on; unless the stream is
-// flowing, everything. Nothing may be written after it is over.
-func (s *stream) drainSafe(st state) error {
-	if st == over && len(s.buf) > s.out {
-		return s.emit(s.buf[s.out:], s.spansWithin(s.r.findRaw(s.buf, s.sums, nil), len(s.buf)))
+// emitAll emits what is left. Nothing may be written after it.
+func (s *stream) emitAll() error {
+	if len(s.buf) == s.out {
+		return nil
 	}
+	return s.emit(s.buf[s.out:], s.spansWithin(s.r.findRaw(s.buf, s.sums, nil), len(s.buf)))
+}
+
+// emitSafe emits all that can't be part of a secret that goes on.
+func (s *stream) emitSafe() error {
 	begun := len(s.buf) // where the first secret that may go on begins
 	spans := s.r.findRaw(s.buf, s.sums, func(at int) { begun = min(begun, at) })
 	hold := begun
@@ -147,12 +118,7 @@ func (s *stream) drainSafe(st state) error {
 		hold = min(hold, max(line, len(s.buf)-maxLine))
 	}
 	cut := moveCut(spans, max(hold, s.out))
-	switch {
-	case st == quiet:
-		// An escape may end where nothing follows it.
-		spans = mergeSpans(append(spans, s.r.findRaw(s.buf, s.sums, nil)...))
-		cut = len(s.buf)
-	case len(s.buf)-max(cut, s.out) > maxHeld:
+	if len(s.buf)-max(cut, s.out) > maxHeld {
 		// Too much for one secret: what may be the beginning of another goes with it.
 		if begun = max(begun, s.out); begun < len(s.buf) {
 			spans = mergeSpans(append(spans, span{from: begun, to: len(s.buf), name: unfinished}))
@@ -166,7 +132,7 @@ func (s *stream) drainSafe(st state) error {
 	if err := s.emit(s.buf[s.out:cut], s.spansWithin(spans, cut)); err != nil {
 		return err
 	}
-	keep := max(0, min(cut-context, begun), cut-maxContext)
+	keep := max(0, cut-context)
 	s.buf = append(s.buf[:0], s.buf[keep:]...)
 	s.out, s.seen = cut-keep, len(s.buf)
 	return nil

@@ -84,7 +84,8 @@ func TestWriterIsLive(t *testing.T) {
 	}
 }
 
-func TestWriterFlush(t *testing.T) {
+// What may be the beginning of a secret is held until it is one, or nothing follows.
+func TestWriterHoldsABeginning(t *testing.T) {
 	secret := values()["PLAIN_TOKEN"]
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}}})
 	var out bytes.Buffer
@@ -95,17 +96,14 @@ func TestWriterFlush(t *testing.T) {
 	if out.String() != "prompt: " {
 		t.Errorf("%q", out.String())
 	}
-	if err := w.Flush(); err != nil || out.String() != "prompt: "+secret[:6] {
-		t.Errorf("%q, %v", out.String(), err)
-	}
-	if _, err := w.Write([]byte(secret[6:] + " x")); err != nil {
+	if _, err := w.Write([]byte(secret[6:] + " x " + secret[:6])); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil || strings.Contains(out.String(), secret[6:]) || !strings.HasSuffix(out.String(), "[redacted:T] x") {
-		t.Errorf("%q, %v", out.String(), err)
+	if out.String() != "prompt: [redacted:T] x " {
+		t.Errorf("%q", out.String())
 	}
-	if w.Count() != 1 {
-		t.Errorf("count %d", w.Count())
+	if err := w.Close(); err != nil || out.String() != "prompt: [redacted:T] x "+secret[:6] {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 	if _, err := w.Write([]byte("x")); !errors.Is(err, redact.ErrClosed) {
 		t.Errorf("write after close: %v", err)

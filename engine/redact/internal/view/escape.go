@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"html"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -19,64 +20,67 @@ func undoBackslash(src []byte, final bool) *view {
 	})
 }
 
+// letters are the escapes of one letter, and controls what they stand for.
+const (
+	letters  = "nrtbfva"
+	controls = "\n\r\t\b\f\v\a"
+)
+
 func readBackslash(b []byte) ([]byte, int) {
 	if len(b) < 2 {
 		return nil, -1
 	}
-	switch c := b[1]; c {
-	case 'u':
-		if len(b) > 2 && b[2] == '{' {
-			return bracedEscape(b)
-		}
-		return unicodeEscape(b)
-	case 'U':
-		return wideEscape(b)
-	case 'x':
-		return hexEscape(b, 2)
-	case 'n':
-		return []byte{'\n'}, 2
-	case 'r':
-		return []byte{'\r'}, 2
-	case 't':
-		return []byte{'\t'}, 2
-	case 'b':
-		return []byte{'\b'}, 2
-	case 'f':
-		return []byte{'\f'}, 2
-	case 'v':
-		return []byte{'\v'}, 2
-	case 'a':
-		return []byte{'\a'}, 2
-	case '\n': // a line of a shell goes on
-		return nil, 2
-	case '0', '1', '2', '3':
-		return octalEscape(b)
-	default: // \" \\ \/ and what a shell quotes
-		return []byte{c}, 2
+	c := b[1]
+	if i := strings.IndexByte(letters, c); i >= 0 {
+		return []byte{controls[i]}, 2
 	}
+	switch {
+	case c == 'u' && len(b) > 2 && b[2] == '{':
+		return bracedEscape(b)
+	case c == 'u':
+		return digitsEscape(b, 4)
+	case c == 'U': // as Go and Python have it
+		return digitsEscape(b, 8)
+	case c == 'x':
+		return digitsEscape(b, 2)
+	case c == '\n': // a line of a shell goes on
+		return nil, 2
+	case c >= '0' && c <= '3':
+		return octalEscape(b)
+	}
+	return []byte{c}, 2 // \" \\ \/ and what a shell quotes
 }
 
-func unicodeEscape(b []byte) ([]byte, int) {
-	r, n := hexDigits(b[2:], 4)
-	if n < 4 {
-		return literalBackslash(b, 2+n)
+// digitsEscape is \x41, \u0041 or \U00000041.
+func digitsEscape(b []byte, size int) ([]byte, int) {
+	r, n := hexDigits(b[2:], size)
+	switch {
+	case n < size && 2+n == len(b):
+		return nil, -1
+	case n < size:
+		return []byte{b[1]}, 2
+	case size == 2:
+		return []byte{byte(r)}, 4
+	case size == 4 && utf16.IsSurrogate(r):
+		return surrogateEscape(b, r)
 	}
-	end := 6
-	if utf16.IsSurrogate(r) {
-		if len(b) < 12 && bytes.HasPrefix([]byte(`\u`), b[6:min(8, len(b))]) {
-			return nil, -1
-		}
-		if len(b) >= 8 && b[6] == '\\' && b[7] == 'u' {
-			low, n := hexDigits(b[8:], 4)
-			if n < 4 && 8+n == len(b) {
-				return nil, -1
-			}
-			if both := utf16.DecodeRune(r, low); n == 4 && both != utf8.RuneError {
-				r, end = both, 12
-			}
-		}
+	return utf8.AppendRune(nil, r), 2 + size
+}
+
+// surrogateEscape is \ud83d\ude00: half a character, and the other half where it follows.
+func surrogateEscape(b []byte, high rune) ([]byte, int) {
+	sign, rest := []byte(`\u`), b[6:]
+	low, n := rune(0), 0
+	if bytes.HasPrefix(rest, sign) {
+		low, n = hexDigits(rest[2:], 4)
 	}
-	return utf8.AppendRune(nil, r), end
+	switch both := utf16.DecodeRune(high, low); {
+	case bytes.HasPrefix(sign, rest), n < 4 && bytes.HasPrefix(rest, sign) && 2+n == len(rest):
+		return nil, -1
+	case n == 4 && both != utf8.RuneError:
+		return utf8.AppendRune(nil, both), 12
+	}
+	return utf8.AppendRune(nil, high), 6
 }
 
 // bracedEscape is \u{41}, as JavaScript and Rust have it.
@@ -91,23 +95,6 @@ func bracedEscape(b []byte) ([]byte, int) {
 	return utf8.AppendRune(nil, r), 4 + n
 }
 
-// wideEscape is \U00000041, as Go and Python have it.
-func wideEscape(b []byte) ([]byte, int) {
-	r, n := hexDigits(b[2:], 8)
-	if n < 8 {
-		return literalBackslash(b, 2+n)
-	}
-	return utf8.AppendRune(nil, r), 10
-}
-
-func hexEscape(b []byte, size int) ([]byte, int) {
-	r, n := hexDigits(b[2:], size)
-	if n < size {
-		return literalBackslash(b, 2+n)
-	}
-	return []byte{byte(r)}, 2 + size
-}
-
 func octalEscape(b []byte) ([]byte, int) {
 	value := 0
 	for i := 1; i < 4; i++ {
@@ -120,14 +107,6 @@ func octalEscape(b []byte) ([]byte, int) {
 		value = value*8 + int(b[i]-'0')
 	}
 	return []byte{byte(value)}, 4
-}
-
-// literalBackslash is for an escape that stops after n bytes without being one.
-func literalBackslash(b []byte, n int) ([]byte, int) {
-	if n >= len(b) {
-		return nil, -1
-	}
-	return []byte{b[1]}, 2
 }
 
 // hexDigits reads up to size digits and says how many there were.
