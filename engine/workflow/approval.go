@@ -33,7 +33,7 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
 	switch {
 	case at.Val.Kind == source.KindMap:
 		e.approval, e.Approval = at, &Approval{Not: c.readNot(what, at)}
-	case at.Val.Scalar == true:
+	case at.Val.Scalar == true && c.stored == "":
 		e.approval, e.Approval = at, &Approval{}
 	case at.Val.Scalar == false:
 		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "leave it out", "%s is false", what)
@@ -49,7 +49,7 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	c.unknownKeys(approval.Val, what, "not")
 	at := approval.Val.Get("not")
 	if at == nil {
-		if len(approval.Val.Entries) == 0 && !approval.Val.Broken {
+		if len(approval.Val.Entries) == 0 && !approval.Val.Broken && c.stored == "" {
 			c.problems.Add(approval.Pos, utf8.RuneCountInString(approval.Key), "write `approval: true`, or say who it must not be: {not: [starter]}", "%s is an empty map", what)
 		}
 		return nil
@@ -78,12 +78,9 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	return orderNames(names)
 }
 
-// checker checks what was read of a definition, beyond its shape.
-type checker struct{ *compiler }
-
 // checkApproval refuses approvals where there is nothing that a person could have
 // approved.
-func (c checker) checkApproval(from string, e edgeAt) {
+func (c *compiler) checkApproval(from string, e *edgeAt) {
 	switch {
 	case e.approval == nil:
 	case from == Start:
@@ -114,16 +111,6 @@ func (c checker) asksPerson(e edgeAt) bool {
 	return e.To == Suspend || c.findRole(e.To) == nil && Suggest(e.To, []string{Suspend}) != ""
 }
 
-// hasApprovals reports whether any edge needs an approval.
-func (d *Definition) hasApprovals() bool {
-	for _, edges := range d.Graph {
-		if slices.ContainsFunc(edges, func(e Edge) bool { return e.Approval != nil }) {
-			return true
-		}
-	}
-	return false
-}
-
 // toPayload is the approval as a workflow node has it.
 func (a *Approval) toPayload() map[string]any {
 	out := map[string]any{}
@@ -135,34 +122,4 @@ func (a *Approval) toPayload() map[string]any {
 		out["not"] = not
 	}
 	return out
-}
-
-// readApproval reads an edge's approval, in the one form that it is written in.
-func (p *payloadReader) readApproval(e *Edge, from, what string, edge map[string]any) {
-	v, has := edge["approval"]
-	if !has {
-		return
-	}
-	if from == Start || e.To == Suspend {
-		p.noteError("%s can't need an approval", what)
-	}
-	e.Approval = &Approval{}
-	m := p.readObject(v, what+": approval")
-	for _, key := range sortedKeys(m) {
-		if key != "not" {
-			p.noteError("%s: approval: %s is not known", what, quoteName(key))
-		}
-	}
-	not, has := m["not"]
-	if !has {
-		return
-	}
-	list, _ := not.([]any)
-	for _, item := range list {
-		name, _ := item.(string)
-		e.Approval.Not = append(e.Approval.Not, name)
-	}
-	if len(list) == 0 || !slices.Equal(e.Approval.Not, orderNames(e.Approval.Not)) {
-		p.noteError("%s: approval: not must be a list of %s, %s or both, in this order", what, ApprovalStarter, ApprovalAuthor)
-	}
 }

@@ -17,15 +17,20 @@ import (
 func approvalFlow(schema node.Hash, list bool, from, to string, approval any) map[string]any {
 	edge := map[string]any{"role": to, "prompt": "p", "approval": approval}
 	graph := map[string]any{workflow.Start: map[string]any{"_": map[string]any{"role": "a", "prompt": "p", "location": nil}}}
+	conditions := map[string]any{}
 	if list {
-		edge["condition"] = nil
+		edge["condition"], conditions["c"] = "c", map[string]any{"description": "", "expression": "1"}
 		graph[from] = []any{edge}
 	} else {
 		edge["location"] = nil
 		graph[from] = map[string]any{"yes": edge}
 	}
-	return map[string]any{"dialect": "architecture", "name": "n", "description": "d", "graph": graph,
+	out := map[string]any{"dialect": "architecture", "name": "n", "description": "d", "graph": graph,
 		"roles": map[string]any{"a": map[string]any{"description": "d", "systemPrompt": "s", "outputSchema": schema.String()}}}
+	if list {
+		out["conditions"] = conditions
+	}
+	return out
 }
 
 // An approval is read from a node in the one form that it is written in, and nothing
@@ -37,7 +42,7 @@ func TestApprovalOfNodes(t *testing.T) {
 	}
 	type m = map[string]any
 	type l = []any
-	const names = "approval: not must be a list of starter, author or both, in this order"
+	const form = "it is not in the one form that workflows are stored in"
 	for name, tt := range map[string]struct {
 		typ      node.Hash
 		from, to string
@@ -49,23 +54,27 @@ func TestApprovalOfNodes(t *testing.T) {
 		"not starter":   {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter"}}, "", []string{"starter"}},
 		"not author":    {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"author"}}, "", []string{"author"}},
 		"not both":      {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter", "author"}}, "", []string{"starter", "author"}},
-		"null":          {record.OwnWorkflowSchema, "a", "$END", nil, "approval must be a map", nil},
-		"true":          {record.OwnWorkflowSchema, "a", "$END", true, "approval must be a map", nil},
-		"list":          {record.OwnWorkflowSchema, "a", "$END", l{}, "approval must be a map", nil},
-		"unknown key":   {record.OwnWorkflowSchema, "a", "$END", m{"by": "me"}, `approval: "by" is not known`, nil},
-		"null names":    {record.OwnWorkflowSchema, "a", "$END", m{"not": nil}, names, nil},
-		"text":          {record.OwnWorkflowSchema, "a", "$END", m{"not": "starter"}, names, nil},
-		"no names":      {record.OwnWorkflowSchema, "a", "$END", m{"not": l{}}, names, nil},
-		"other order":   {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"author", "starter"}}, names, nil},
-		"twice":         {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter", "starter"}}, names, nil},
-		"unknown name":  {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter", "owner"}}, names, nil},
-		"number":        {record.OwnWorkflowSchema, "a", "$END", m{"not": l{7}}, names, nil},
+		"null":          {record.OwnWorkflowSchema, "a", "$END", nil, "must be true or a map, this is nothing", nil},
+		"true":          {record.OwnWorkflowSchema, "a", "$END", true, "must be true or a map", nil},
+		"list":          {record.OwnWorkflowSchema, "a", "$END", l{}, "must be true or a map, this is a list", nil},
+		"unknown key":   {record.OwnWorkflowSchema, "a", "$END", m{"by": "me"}, `has an unknown key "by"`, nil},
+		"null names":    {record.OwnWorkflowSchema, "a", "$END", m{"not": nil}, "must be a list, this is nothing", nil},
+		"text":          {record.OwnWorkflowSchema, "a", "$END", m{"not": "starter"}, `must be a list, this is "starter"`, nil},
+		"no names":      {record.OwnWorkflowSchema, "a", "$END", m{"not": l{}}, "is empty", nil},
+		"other order":   {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"author", "starter"}}, form, nil},
+		"twice":         {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter", "starter"}}, `names "starter" twice`, nil},
+		"unknown name":  {record.OwnWorkflowSchema, "a", "$END", m{"not": l{"starter", "owner"}}, `names "owner", which is not known`, nil},
+		"number":        {record.OwnWorkflowSchema, "a", "$END", m{"not": l{7}}, `names "7", which is not known`, nil},
 		"start":         {record.OwnWorkflowSchema, "$START", "a", m{}, "can't need an approval", nil},
 		"question":      {record.OwnWorkflowSchema, "a", "$SUSPEND", m{}, "can't need an approval", nil},
 		"peer's schema": {record.WorkflowSchema, "a", "$END", m{}, "nodes of type 4EAEYQKFHTJ23 have no edges with an approval", nil},
 	} {
-		for _, list := range []bool{false, true} {
-			n, h, err := node.New(tt.typ, approvalFlow(hash, list, tt.from, tt.to, tt.approval), time.UnixMilli(0))
+		for _, list := range []bool{false, tt.typ == record.OwnWorkflowSchema} {
+			payload := approvalFlow(hash, list, tt.from, tt.to, tt.approval)
+			if tt.typ != record.OwnWorkflowSchema {
+				delete(payload, "dialect")
+			}
+			n, h, err := node.New(tt.typ, payload, time.UnixMilli(0))
 			if err != nil {
 				t.Fatal(err)
 			}

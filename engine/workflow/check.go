@@ -14,6 +14,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// checker checks what was read of a definition, beyond its shape.
+type checker struct{ *compiler }
+
 // quoteName shows a name in a message.
 func quoteName(s string) string { return strconv.Quote(s) }
 
@@ -155,7 +158,6 @@ func (c checker) checkFrom(f fromAt) {
 			c.checkPrompt(f.name, e)
 		}
 		c.checkLocation(f.name, e)
-		c.checkApproval(f.name, e)
 	}
 	c.checkAsks(f)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Caps of a definition. They bound the work that a hostile one can cause.
@@ -23,6 +24,8 @@ type compiler struct {
 	warnings *source.Problems // what has no effect, and does no harm
 	opts     Options
 	root     *source.Value
+	stored   node.Hash // the type of the node that it comes from; empty: it is a file
+	missing  error     // what became of a schema that the store doesn't give
 
 	name        string
 	description string
@@ -87,14 +90,25 @@ func (e *edgeAt) labelLength() int {
 // compileAll reads the whole definition and checks it. The result is complete only
 // where nothing was reported.
 func (c *compiler) compileAll() *Definition {
+	if !c.readDefinition("version", "name", "description", "roles", "conditions", "graph", "limits") {
+		return nil
+	}
+	c.checkNames()
+	checker{c}.checkAll()
+	return c.buildDefinition()
+}
+
+// readDefinition reads the parts of a definition, whose keys are given, and reports
+// whether it is one at all.
+func (c *compiler) readDefinition(keys ...string) bool {
 	if c.root.Kind != source.KindMap {
 		if c.root.Kind != source.KindBad {
 			c.problems.Add(c.root.Pos, c.root.Length(), "write a map with name, description, roles and graph",
 				"a definition is a map, this is %s", c.root.KindName())
 		}
-		return nil
+		return false
 	}
-	c.unknownKeys(c.root, "the definition", "version", "name", "description", "roles", "conditions", "graph", "limits")
+	c.unknownKeys(c.root, "the definition", keys...)
 	c.readVersion()
 	c.name = c.requireText(c.root, "name", "the definition", c.root.Pos)
 	c.description = c.requireText(c.root, "description", "the definition", c.root.Pos)
@@ -102,18 +116,12 @@ func (c *compiler) compileAll() *Definition {
 	c.readConditions()
 	c.readGraph()
 	c.readLimits()
-	c.checkNames()
-	checker{c}.checkAll()
-	return c.buildDefinition()
+	c.statusKey = c.definitionKey()
+	return true
 }
 
 // checkAll looks at everything beyond the shape.
 func (c checker) checkAll() {
-	roles := make(map[string]Role, len(c.roles))
-	for _, r := range c.roles {
-		roles[r.Name] = r.Role
-	}
-	c.statusKey = definitionKey(roles)
 	c.checkSchemas()
 	c.checkGraph()
 	c.checkLists()

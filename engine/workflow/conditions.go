@@ -57,7 +57,9 @@ func (c *compiler) readConditions() {
 			at.expression = one.Val
 			at.Expression, _ = c.textOf(one.Val, what)
 		}
-		checker{c}.checkCondition(&at, what)
+		if c.stored == "" {
+			checker{c}.checkCondition(&at, what)
+		}
 		c.conditions = append(c.conditions, at)
 	}
 }

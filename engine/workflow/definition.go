@@ -209,22 +209,19 @@ func statusKey(schema any, fallback string) string {
 	return fallback
 }
 
-// definitionKey is the status field of a whole definition: $status unless only
-// the architecture page's field is declared.
-func definitionKey(roles map[string]Role) string {
-	legacy := false
-	for _, r := range roles {
+// definitionKey is the status field of the whole definition: $status unless only the
+// architecture page's field is declared.
+func (c *compiler) definitionKey() string {
+	key := StatusField
+	for _, r := range c.roles {
 		switch statusKey(r.Schema, "") {
 		case StatusField:
 			return StatusField
 		case LegacyStatusField:
-			legacy = true
+			key = LegacyStatusField
 		}
 	}
-	if legacy {
-		return LegacyStatusField
-	}
-	return StatusField
+	return key
 }
 
 // Guarded are the edges of a role that only a person's approval opens.

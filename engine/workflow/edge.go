@@ -131,6 +131,7 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 		}
 	}
 	c.readApproval(from, e, v)
+	c.checkApproval(from, e)
 	return ok
 }
 

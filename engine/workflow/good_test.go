@@ -211,7 +211,7 @@ func TestFromNodeRefusesOfDialects(t *testing.T) {
 	own := func(change func(p m)) m {
 		p := m{"dialect": "conditions", "name": "n", "description": "d", "roles": m{"a": m{"description": "d", "systemPrompt": "s", "outputSchema": string(hash)}},
 			"conditions": m{"c": m{"description": "", "expression": "1"}}, "limits": m{"maxSteps": 3},
-			"graph": m{"$START": []any{m{"role": "a", "condition": nil}}, "a": []any{m{"role": "$END", "condition": "c"}}}}
+			"graph": m{"$START": m{"_": m{"role": "a", "prompt": "", "location": nil}}, "a": []any{m{"role": "$END", "condition": "c"}}}}
 		change(p)
 		return p
 	}
@@ -222,17 +222,17 @@ func TestFromNodeRefusesOfDialects(t *testing.T) {
 	}{
 		"fine":              {record.OwnWorkflowSchema, own(func(m) {}), ""},
 		"dialect":           {record.OwnWorkflowSchema, own(func(p m) { p["dialect"] = "esperanto" }), "esperanto"},
-		"no dialect":        {record.OwnWorkflowSchema, own(func(p m) { delete(p, "dialect") }), "dialect must be text"},
-		"unknown condition": {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{} }), `no condition "c"`},
-		"conditions":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = []any{} }), "conditions must be a map"},
-		"condition":         {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": "1"} }), `condition "c" must be a map`},
-		"expression":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": m{"description": "", "expression": 1}} }), "expression must be text"},
-		"limits":            {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"maxSteps": -1} }), "maxSteps must be"},
-		"unknown limit":     {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"steps": 1} }), "steps is not known"},
+		"no dialect":        {record.OwnWorkflowSchema, own(func(p m) { delete(p, "dialect") }), "has no `dialect`"},
+		"unknown condition": {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{} }), `"c", which is no condition`},
+		"conditions":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = []any{} }), "it is not in the one form that workflows are stored in"},
+		"condition":         {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": "1"} }), "it is not in the one form that workflows are stored in"},
+		"expression":        {record.OwnWorkflowSchema, own(func(p m) { p["conditions"] = m{"c": m{"description": "", "expression": 1}} }), "`expression` of condition \"c\" must be text"},
+		"limits":            {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"maxSteps": -1} }), "`limits.maxSteps` must be"},
+		"unknown limit":     {record.OwnWorkflowSchema, own(func(p m) { p["limits"] = m{"steps": 1} }), `unknown key "steps"`},
 		"edge":              {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{"b"}} }), "edge a → #1 must be a map"},
-		"prompt":            {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{m{"role": "a", "prompt": 1}}} }), "prompt must be text"},
+		"prompt":            {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{m{"role": "a", "prompt": 1}}} }), "`prompt` of edge a → #1 must be text"},
 		"no schema":         {record.OwnWorkflowSchema, own(func(p m) { p["roles"] = m{"a": m{"description": "d", "systemPrompt": "s"}} }), "outputSchema"},
-		"version":           {record.LiquidWorkflowSchema, m{"version": 2, "name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version 2"},
+		"version":           {record.LiquidWorkflowSchema, m{"version": 2, "name": "n", "description": "d", "roles": m{}, "graph": m{}}, `version "2"`},
 		"no version":        {record.LiquidWorkflowSchema, m{"name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version"},
 	} {
 		n, h, err := node.New(tt.typ, tt.payload, time.UnixMilli(0))

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -106,18 +105,4 @@ func (l *Limits) toPayload() map[string]any {
 		out["wall"] = l.Wall.String()
 	}
 	return out
-}
-
-// limitsOf reads the limits of a workflow node.
-func limitsOf(m map[string]any) (*Limits, error) {
-	var l Limits
-	for key, v := range m {
-		if wrong, _ := l.setLimit(key, v); wrong != "" {
-			return nil, fmt.Errorf("limits: %s %s", key, wrong)
-		}
-	}
-	if l == (Limits{}) {
-		return nil, nil
-	}
-	return &l, nil
 }

@@ -1,11 +1,13 @@
 package workflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -58,7 +60,7 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 // of, so that it has the same hash there; our own where it fits none.
 func (d *Definition) nodeType() node.Hash {
 	switch {
-	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.hasApprovals():
+	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval():
 		return record.OwnWorkflowSchema
 	case d.Dialect == Liquid:
 		return record.LiquidWorkflowSchema
@@ -166,9 +168,9 @@ func listPayload(edges []Edge) []any {
 	return out
 }
 
-// FromNode compiles a stored workflow. It reads the workflow and its roles'
-// schemas and checks their shape, not their sense: that was done by Parse
-// before they were stored.
+// FromNode compiles a stored workflow, which is a definition in the one form that
+// Materialize gives, with hashes in the place of schemas. Its shape is checked, not its
+// sense: that was done by Parse before it was stored.
 func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	n, err := g.Get(h)
 	if err != nil {
@@ -177,211 +179,47 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	if !IsWorkflow(n.Type) {
 		return nil, fmt.Errorf("reading workflow %s: %w: the node is of type %s", h, ErrNoWorkflow, n.Type)
 	}
-	p := &payloadReader{}
-	root := p.readObject(n.Payload, "the payload")
-	d := &Definition{
-		Name: p.readText(root["name"], "name"), Description: p.readText(root["description"], "description"),
-		Roles: map[string]Role{}, Graph: map[string][]Edge{},
+	c := &compiler{problems: &source.Problems{}, opts: Options{Nodes: g}, root: source.Of(n.Payload), stored: n.Type}
+	d := c.compileNode()
+	if c.missing != nil {
+		return nil, fmt.Errorf("reading workflow %s: %w", h, c.missing)
 	}
-	roles := p.readObject(root["roles"], "roles")
-	p.checkMost(len(roles), maxRoles, "roles")
-	for _, name := range sortedKeys(roles) {
-		if p.err == nil {
-			d.Roles[name] = p.readRole(name, roles[name])
-		}
+	if !c.problems.Empty() {
+		return nil, fmt.Errorf("reading workflow %s: %w: %s", h, ErrNoWorkflow, c.problems.First().Message)
 	}
-	if p.err == nil {
-		p.err = d.readSchemas(g)
-	}
-	if p.err == nil {
-		d.StatusKey = definitionKey(d.Roles)
-		p.readGraph(d, n.Type, root)
-	}
-	if p.err != nil {
-		return nil, fmt.Errorf("reading workflow %s: %w", h, p.err)
+	// Other programs write the peers' nodes, and may leave out what is null.
+	if again, _, err := Materialize(d, time.UnixMilli(n.Timestamp)); n.Type == record.OwnWorkflowSchema && again != h {
+		return nil, errors.Join(fmt.Errorf("reading workflow %s: %w: it is not in the one form that workflows are stored in", h, ErrNoWorkflow), err)
 	}
 	return d, nil
 }
 
-// readSchemas finds the roles' schemas.
-func (d *Definition) readSchemas(g node.Getter) error {
-	for _, name := range d.RoleNames() {
-		r := d.Roles[name]
-		s, err := g.Get(r.Frontmatter)
-		if err != nil {
-			return fmt.Errorf("schema of role %q: %w", name, err)
+// compileNode reads a node's payload. The result is complete only where nothing was
+// reported.
+func (c *compiler) compileNode() *Definition {
+	keys := []string{"name", "description", "roles", "graph"}
+	dialect := Dialect("")
+	switch c.stored {
+	case record.LiquidWorkflowSchema:
+		keys = append(keys, "version")
+		if c.root.Get("version") == nil {
+			c.problems.Add(c.root.Pos, 1, "", "the definition has no version")
 		}
-		if s.Type != node.MetaSchema {
-			return fmt.Errorf("%w: %s, named as the schema of role %q, is no schema", ErrNoWorkflow, r.Frontmatter, name)
-		}
-		r.Schema = s.Payload
-		d.Roles[name] = r
-	}
-	return nil
-}
-
-// payloadReader reads a workflow's payload and keeps the first mistake.
-type payloadReader struct{ err error }
-
-func (p *payloadReader) noteError(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf("%w: "+format, append([]any{ErrNoWorkflow}, args...)...)
-	}
-}
-
-// checkMost refuses what no definition holds that was read from a file.
-func (p *payloadReader) checkMost(n, limit int, what string) {
-	if n > limit {
-		p.noteError("it has %d %s; the limit is %d", n, what, limit)
-	}
-}
-
-func (p *payloadReader) readObject(v any, what string) map[string]any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		p.noteError("%s must be a map", what)
-	}
-	return m
-}
-
-func (p *payloadReader) readText(v any, what string) string {
-	s, ok := v.(string)
-	if !ok {
-		p.noteError("%s must be text", what)
-	}
-	return s
-}
-
-func (p *payloadReader) readRole(name string, v any) Role {
-	what := "role " + quoteName(name)
-	m := p.readObject(v, what)
-	r := Role{Name: name, Capabilities: []string{}, Description: p.readText(m["description"], what+": description")}
-	schema := "frontmatter"
-	if _, old := m["systemPrompt"]; old {
-		schema, r.SystemPrompt = "outputSchema", p.readText(m["systemPrompt"], what+": systemPrompt")
-	} else {
-		r.Goal, r.Procedure = p.readText(m["goal"], what+": goal"), p.readText(m["procedure"], what+": procedure")
-		r.Output = p.readText(m["output"], what+": output")
-	}
-	r.Frontmatter = node.Hash(p.readText(m[schema], what+": "+schema))
-	capabilities, _ := m["capabilities"].([]any)
-	for _, c := range capabilities {
-		r.Capabilities = append(r.Capabilities, p.readText(c, what+": a capability"))
-	}
-	if !r.Frontmatter.Valid() {
-		p.noteError("%s: %s is no hash", what, schema)
-	}
-	return r
-}
-
-// readGraph reads edges and conditions, and what dialect they are of.
-func (p *payloadReader) readGraph(d *Definition, typ node.Hash, root map[string]any) {
-	liquid := typ == record.LiquidWorkflowSchema
-	if v := root["version"]; liquid && v != int64(1) {
-		p.noteError("version %v of the format is not known", v)
-	}
-	if typ == record.OwnWorkflowSchema {
-		liquid = root["dialect"] == string(Liquid)
-		p.readOwn(d, root)
-	}
-	d.AgentSuspends = liquid
-	graph := p.readObject(root["graph"], "graph")
-	edges := len(graph)
-	for _, v := range graph {
-		list, _ := v.([]any)
-		targets, _ := v.(map[string]any)
-		edges += len(list) + len(targets)
-	}
-	if p.checkMost(edges, maxEdges, "edges"); p.err != nil {
-		return
-	}
-	for _, from := range sortedKeys(graph) {
-		if list, ok := graph[from].([]any); ok {
-			d.setEdges(from, p.readEdgeList(d, from, list), true)
-			continue
-		}
-		d.setEdges(from, p.readEdges(d, from, graph[from]), false)
-	}
-	if typ != record.OwnWorkflowSchema && d.hasApprovals() {
-		p.noteError("nodes of type %s have no edges with an approval", typ)
-	}
-	if d.Dialect = d.findDialect(liquid); typ == record.OwnWorkflowSchema {
-		d.Dialect = Dialect(p.readText(root["dialect"], "dialect"))
-		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, d.Dialect) {
-			p.noteError("dialect %q is not known", d.Dialect)
+	case record.OwnWorkflowSchema:
+		keys = append(keys, "dialect", "conditions", "limits")
+		dialect = Dialect(c.requireText(c.root, "dialect", "the definition", c.root.Pos))
+		c.liquid, c.suspends = dialect == Liquid, dialect == Liquid
+		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, dialect) {
+			c.problems.Add(c.root.Pos, 1, "", "dialect %q is not known", dialect)
 		}
 	}
-}
-
-// readOwn reads what only our schema has.
-func (p *payloadReader) readOwn(d *Definition, root map[string]any) {
-	if v, has := root["conditions"]; has {
-		d.Conditions = map[string]Condition{}
-		conditions := p.readObject(v, "conditions")
-		p.checkMost(len(conditions), maxConditions, "conditions")
-		for name, c := range conditions {
-			m := p.readObject(c, "condition "+quoteName(name))
-			d.Conditions[name] = Condition{
-				Description: p.readText(m["description"], "condition "+quoteName(name)+": description"),
-				Expression:  p.readText(m["expression"], "condition "+quoteName(name)+": expression"),
-			}
-		}
+	if !c.readDefinition(keys...) {
+		return nil
 	}
-	if v, has := root["limits"]; has {
-		var err error
-		if d.Limits, err = limitsOf(p.readObject(v, "limits")); err != nil {
-			p.noteError("%v", err)
-		}
+	d := c.buildDefinition()
+	if c.stored != record.OwnWorkflowSchema && d.NeedsApproval() {
+		c.problems.Add(c.root.Pos, 1, "", "nodes of type %s have no edges with an approval", c.stored)
 	}
-}
-
-func (p *payloadReader) readEdgeList(d *Definition, from string, list []any) []Edge {
-	out := make([]Edge, 0, len(list))
-	for i, v := range list {
-		what := fmt.Sprintf("edge %s → #%d", from, i+1)
-		m := p.readObject(v, what)
-		e := Edge{To: p.readText(m["role"], what+": role")}
-		if v, has := m["condition"]; has && v != nil {
-			e.When = When{Kind: OnCondition, Value: p.readText(v, what+": condition")}
-			if _, known := d.Conditions[e.When.Value]; !known {
-				p.noteError("%s: no condition %q", what, e.When.Value)
-			}
-		}
-		if v, has := m["prompt"]; has {
-			e.Prompt = p.readText(v, what+": prompt")
-		}
-		if v, has := m["location"]; has {
-			e.Location = p.readText(v, what+": location")
-		}
-		p.readApproval(&e, from, what, m)
-		out = append(out, e)
-	}
-	return out
-}
-
-func (p *payloadReader) readEdges(d *Definition, from string, v any) []Edge {
-	m := p.readObject(v, "graph "+quoteName(from))
-	out := make([]Edge, 0, len(m))
-	for _, status := range sortedKeys(m) {
-		what := "edge " + from + " → " + status
-		t := p.readObject(m[status], what)
-		e := Edge{When: When{Kind: OnStatus, Value: status}, To: p.readText(t["role"], what+": role"), Prompt: p.readText(t["prompt"], what+": prompt")}
-		if l, ok := t["location"]; ok && l != nil {
-			e.Location = p.readText(l, what+": location")
-		}
-		p.readApproval(&e, from, what, t)
-		switch start := from == Start; {
-		case start && status == keyResume:
-			e.When = When{Kind: Always}
-			d.Resume = &e
-			continue
-		case start && status == keyNew:
-			d.AgentSuspends = true
-			e.When = When{Kind: Always}
-		case status == Unit:
-			e.When = When{Kind: Always}
-		}
-		out = append(out, e)
-	}
-	return out
+	d.Dialect = cmp.Or(dialect, d.Dialect)
+	return d
 }

@@ -139,15 +139,15 @@ func TestFromNodeRefusesWhatIsNoWorkflow(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"no map":         {`[]`, workflow.ErrNoWorkflow, "the payload must be a map"},
-		"no name":        {`{"description":"d","roles":{},"graph":{}}`, workflow.ErrNoWorkflow, "name must be text"},
-		"no roles":       {`{"name":"n","description":"d","graph":{}}`, workflow.ErrNoWorkflow, "roles must be a map"},
+		"no map":         {`[]`, workflow.ErrNoWorkflow, "a definition is a map, this is a list"},
+		"no name":        {`{"description":"d","roles":{},"graph":{}}`, workflow.ErrNoWorkflow, "has no `name`"},
+		"no roles":       {`{"name":"n","description":"d","graph":{}}`, workflow.ErrNoWorkflow, "has no `roles`"},
 		"role no map":    {`{"name":"n","description":"d","roles":{"a":1},"graph":{}}`, workflow.ErrNoWorkflow, `role "a" must be a map`},
-		"no hash":        {`{"name":"n","description":"d","roles":{"a":` + role("x") + `},"graph":{}}`, workflow.ErrNoWorkflow, `role "a": frontmatter is no hash`},
+		"no hash":        {`{"name":"n","description":"d","roles":{"a":` + role("x") + `},"graph":{}}`, workflow.ErrNoWorkflow, "`frontmatter` of role \"a\" must be a JSON schema, this is text"},
 		"missing schema": {`{"name":"n","description":"d","roles":{"a":` + role("0000000000000") + `},"graph":{}}`, node.ErrNotFound, `schema of role "a"`},
-		"no schema":      {`{"name":"n","description":"d","roles":{"a":` + role(textHash.String()) + `},"graph":{}}`, workflow.ErrNoWorkflow, `named as the schema of role "a", is no schema`},
+		"no schema":      {`{"name":"n","description":"d","roles":{"a":` + role(textHash.String()) + `},"graph":{}}`, workflow.ErrNoWorkflow, `role "a": ` + textHash.String() + " is no schema"},
 		"edge no map":    {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":null}}}`, workflow.ErrNoWorkflow, "edge a → _ must be a map"},
-		"location":       {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":{"role":"a","prompt":"","location":5}}}}`, workflow.ErrNoWorkflow, "edge a → _: location must be text"},
+		"location":       {`{"name":"n","description":"d","roles":{"a":` + role(schemaHash.String()) + `},"graph":{"a":{"_":{"role":"a","prompt":"","location":5}}}}`, workflow.ErrNoWorkflow, "`location` of edge a → _ must be text"},
 	} {
 		var payload any
 		if err := json.Unmarshal([]byte(tt.payload), &payload); err != nil {
@@ -187,18 +187,19 @@ func TestFromNodeRefusesWhatIsTooLarge(t *testing.T) {
 		return map[string]any{"description": "d", "systemPrompt": "s", "outputSchema": schemaHash.String()}
 	}
 	edge := map[string]any{"role": "$END", "condition": nil}
-	for want, change := range map[string]func(payload map[string]any){
+	for name, change := range map[string]func(payload map[string]any){
 		"201 roles": func(p map[string]any) { p["roles"] = many(201, role) },
 		"501 conditions": func(p map[string]any) {
 			p["conditions"] = many(501, func(string) any { return map[string]any{"description": "", "expression": "x"} })
 		},
-		"3001 edges": func(p map[string]any) { p["graph"] = map[string]any{"a": slices.Repeat([]any{edge}, 3000)} },
-		"2001 edges": func(p map[string]any) {
+		"more than 2000 edges, in a list": func(p map[string]any) { p["graph"] = map[string]any{"a": slices.Repeat([]any{edge}, 3000)} },
+		"more than 2000 edges": func(p map[string]any) {
 			p["graph"] = map[string]any{"a": many(2000, func(string) any { return map[string]any{"role": "$END", "prompt": "p", "location": nil} })}
 		},
 		"": func(map[string]any) {},
 	} {
-		payload := map[string]any{"dialect": "conditions", "name": "n", "description": "d", "roles": map[string]any{"a": role("")}, "graph": map[string]any{"a": []any{edge}}}
+		want, _, _ := strings.Cut(name, ",")
+		payload := map[string]any{"dialect": "conditions", "name": "n", "description": "d", "roles": map[string]any{"a": role("")}, "graph": map[string]any{"a": map[string]any{"_": map[string]any{"role": "$END", "prompt": "", "location": nil}}}}
 		change(payload)
 		n, h, err := node.New(record.OwnWorkflowSchema, payload, time.UnixMilli(0))
 		if err != nil {
@@ -206,7 +207,7 @@ func TestFromNodeRefusesWhatIsTooLarge(t *testing.T) {
 		}
 		_, err = workflow.FromNode(storeOf(t, []node.Node{n, schema}), h)
 		if (err != nil) != (want != "") || err != nil && (!errors.Is(err, workflow.ErrNoWorkflow) || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

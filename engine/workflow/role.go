@@ -1,6 +1,8 @@
 package workflow
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -191,7 +193,7 @@ func (c *compiler) readSchema(role *roleAt, e source.Entry) {
 		return
 	}
 	switch {
-	case schema.Val.Kind == source.KindMap:
+	case schema.Val.Kind == source.KindMap && c.stored == "":
 		role.schema = schema.Val
 		plain, err := node.Normalize(schema.Val.Plain())
 		if err != nil {
@@ -215,6 +217,7 @@ func (c *compiler) schemaByHash(role *roleAt, v *source.Value) {
 	}
 	n, err := c.opts.Nodes.Get(h)
 	if err != nil {
+		c.missing = cmp.Or(c.missing, fmt.Errorf("schema of role %q: %w", role.Name, err))
 		c.problems.Add(v.Pos, v.Length(), "store the schema first, or write it here", "role %q: schema %s can't be read: %v", role.Name, h, err)
 		return
 	}

@@ -224,6 +224,9 @@ func (ps *Problems) Full() bool { return len(ps.list) >= 2*MaxProblems }
 // Empty reports that there are none.
 func (ps *Problems) Empty() bool { return len(ps.list) == 0 }
 
+// First is the problem that was reported first.
+func (ps *Problems) First() Problem { return ps.list[0] }
+
 // List returns the problems, each once, in the order of the files: first those of
 // the file called name, then those of what it includes. At most MaxProblems.
 func (ps *Problems) List(name string) []Problem {

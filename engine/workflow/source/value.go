@@ -1,6 +1,9 @@
 package source
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -88,6 +91,27 @@ func (v *Value) Plain() any {
 	default:
 		return v.Scalar
 	}
+}
+
+// Of is the value that plain is, of the types that Plain gives. It stands nowhere.
+func Of(plain any) *Value {
+	v := &Value{Kind: KindScalar, Pos: Pos{src: &file{}}, Scalar: plain}
+	switch p := plain.(type) {
+	case map[string]any:
+		v.Kind, v.Scalar = KindMap, nil
+		for _, key := range slices.Sorted(maps.Keys(p)) {
+			v.Entries = append(v.Entries, Entry{Key: key, Pos: v.Pos, Val: Of(p[key])})
+		}
+	case []any:
+		v.Kind, v.Scalar = KindList, nil
+		for _, item := range p {
+			v.Items = append(v.Items, Of(item))
+		}
+	case nil:
+	default:
+		v.Text = fmt.Sprint(p)
+	}
+	return v
 }
 
 // KindName is what a person would call the value.
