@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // maxBlocks is how many parts of an answer are tried; the frontmatter is at its
@@ -16,7 +16,7 @@ const maxBlocks = 500
 
 // block is the frontmatter of an answer.
 type block struct {
-	fields        *tree.Item
+	fields        *strictyaml.Node
 	line          int // of the answer, where the fields begin
 	before, after string
 }
@@ -102,9 +102,9 @@ func (d *document) refuseDraft(b *block, later []candidate) (*block, error) {
 }
 
 // statusOf is the status of a mapping as it was written.
-func (d *document) statusOf(it *tree.Item) string {
-	if i := slices.Index(it.Keys, d.schema.statusKey()); i >= 0 && it.Kids[i].Kind == tree.Scalar {
-		return bareWord(it.Kids[i].Text)
+func (d *document) statusOf(it *strictyaml.Node) string {
+	if e := it.Get(d.schema.statusKey()); e != nil && e.Val.Kind == strictyaml.Scalar {
+		return bareWord(e.Val.Text)
 	}
 	return ""
 }
@@ -269,18 +269,14 @@ func (d *document) parseCandidate(c candidate) (*block, error) {
 	if len(text) > MaxBlock {
 		return fail(ErrTooLarge, c.open+1, fmt.Sprintf("the frontmatter has %d bytes, the limit is %d: put long text under it", len(text), MaxBlock))
 	}
-	it, err := tree.Parse(text)
-	if err != nil {
-		it, err = d.schema.repairLines(lines, err)
+	it, fault := parseFields(text, from)
+	if fault != nil && !fault.Final {
+		it, fault = d.schema.repairLines(lines, fault)
 	}
-	if err != nil {
-		e := (*tree.SyntaxError)(nil)
-		if !errors.As(err, &e) {
-			e = &tree.SyntaxError{Detail: err.Error()}
-		}
-		return fail(ErrSyntax, from+max(e.Line, 1), e.Detail+hintFor(e.Detail, lines))
+	if fault != nil {
+		return fail(ErrSyntax, fault.At.Line, fault.Error())
 	}
-	if it == nil || it.Kind != tree.Mapping {
+	if it.Kind != strictyaml.Map {
 		return fail(ErrMissing, c.open+1, "what stands between the lines --- is no list of fields (name: value)")
 	}
 	if !d.schema.anyField(it) {
@@ -289,7 +285,7 @@ func (d *document) parseCandidate(c candidate) (*block, error) {
 	return d.newBlock(c, it, from+1), nil
 }
 
-func (d *document) newBlock(c candidate, it *tree.Item, line int) *block {
+func (d *document) newBlock(c candidate, it *strictyaml.Node, line int) *block {
 	before, after := d.lines[d.first:c.open], d.lines[min(c.close+1, len(d.lines)):]
 	if c.wrapped {
 		before = before[:len(before)-1]
@@ -321,13 +317,8 @@ func (s *outputSchema) isMentioned(text string) bool {
 	return len(s.fields) == 0 || s.loose || slices.ContainsFunc(s.fields, func(name string) bool { return strings.Contains(text, name) })
 }
 
-func (s *outputSchema) anyField(it *tree.Item) bool {
-	for _, k := range it.Keys {
-		if s.hasField(k) {
-			return true
-		}
-	}
-	return false
+func (s *outputSchema) anyField(it *strictyaml.Node) bool {
+	return slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool { return s.hasField(e.Key) })
 }
 
 // dedentLines takes the indentation of the opening line off every line; straight is
@@ -421,12 +412,14 @@ func (d *document) findCoded() (*block, error) {
 
 // isComplete says whether a mapping has the field that makes it an output: the
 // status, or, without one in the schema, any.
-func (d *document) isComplete(it *tree.Item) bool {
+func (d *document) isComplete(it *strictyaml.Node) bool {
 	key := d.schema.statusKey()
 	if key == "" {
 		return len(d.schema.fields) > 0
 	}
-	return slices.ContainsFunc(it.Keys, func(k string) bool { return k == key || d.schema.loose && foldName(k) == foldName(key) })
+	return slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool {
+		return e.Key == key || d.schema.loose && foldName(e.Key) == foldName(key)
+	})
 }
 
 // codeFences are the code fences whose language may be that of fields.

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxProblems is how many of the schema's complaints one message lists.
@@ -58,30 +59,30 @@ func reasonOf(err error) string {
 	}
 	e := (*Error)(nil)
 	if !errors.As(err, &e) {
-		return strings.TrimSuffix(tree.Clip(err.Error(), 400), ".")
+		return strings.TrimSuffix(text.Cut(err.Error(), 400), ".")
 	}
-	text := e.Reason.Error()
+	reason := e.Reason.Error()
 	if e.Line > 0 {
-		text += fmt.Sprintf(" (line %d)", e.Line)
+		reason += fmt.Sprintf(" (line %d)", e.Line)
 	}
 	if e.Detail != "" {
-		text += ": " + tree.Clip(e.Detail, 400)
+		reason += ": " + text.Cut(e.Detail, 400)
 	}
-	return text
+	return reason
 }
 
 // problemText is one complaint, with the field's name in place of a pointer.
 func problemText(p node.Problem) string {
 	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(strings.TrimPrefix(p.Path, "/"))
 	if name == "" {
-		return tree.Clip(p.Message, 200)
+		return text.Cut(p.Message, 200)
 	}
-	return tree.Clip(name, 80) + ": " + tree.Clip(p.Message, 200)
+	return text.Cut(name, 80) + ": " + text.Cut(p.Message, 200)
 }
 
 // exampleAnswer is a small answer that fits the schema, with the first allowed status.
 func (s *outputSchema) exampleAnswer(allowed []string) string {
-	of := &tree.Item{Kind: tree.Mapping}
+	of := &strictyaml.Node{Kind: strictyaml.Map}
 	var lines []string
 	if key := s.statusKey(); key != "" {
 		status := ""
@@ -90,11 +91,11 @@ func (s *outputSchema) exampleAnswer(allowed []string) string {
 		} else if p, ok := partSchema(s.root, nil, pickProperty(key)); ok {
 			status, _ = sampleValue(p, key, 0).(string)
 		}
-		of.Keys, of.Kids = []string{key}, []*tree.Item{{Text: status}}
+		of.Entries = []strictyaml.Entry{{Key: key, Val: &strictyaml.Node{Kind: strictyaml.Scalar, Text: status}}}
 		lines = append(lines, exampleLine(key, status))
 	}
 	for _, name := range s.fields {
-		if slices.Contains(of.Keys, name) || !isRequired(s.root, of, name) {
+		if of.Get(name) != nil || !isRequired(s.root, of, name) {
 			continue
 		}
 		p, ok := partSchema(s.root, of, pickProperty(name))
@@ -119,9 +120,8 @@ func exampleLine(name string, value any) string {
 
 // plainText says whether a text may stand in YAML without quotes.
 func plainText(text string) bool {
-	it, err := tree.ParseYAML("k: " + text)
-	return err == nil && it != nil && len(it.Kids) == 1 && it.Kids[0].Kind == tree.Scalar &&
-		it.Kids[0].Text == text && it.Kids[0].Natural() == any(text)
+	it, fault := parseYAML("k: "+text, 0)
+	return fault == nil && len(it.Entries) == 1 && it.Entries[0].Val.Scalar == any(text)
 }
 
 // sampleValue is a value that fits a schema, as far as its type and its list of values

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Limits of what is read. Larger input is refused, never cut.
@@ -152,7 +152,7 @@ func CheckStatus(status string, allowed []string) error {
 	if slices.Contains(allowed, status) {
 		return nil
 	}
-	detail := fmt.Sprintf("%q has no edge in the workflow", tree.Clip(status, 80))
+	detail := fmt.Sprintf("%q has no edge in the workflow", text.Cut(status, 80))
 	if status == "" {
 		detail = "there is none"
 	}

@@ -3,25 +3,24 @@ package extract
 import (
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // fitObject turns a mapping into the output that a schema describes: only its
 // properties, each fitted to its own schema.
-func (s *outputSchema) fitObject(it *tree.Item, schema map[string]any) any {
-	out := make(map[string]any, len(it.Keys))
+func (s *outputSchema) fitObject(it *strictyaml.Node, schema map[string]any) any {
+	out := make(map[string]any, len(it.Entries))
 	open := !declaresFields(schema)
-	for i, k := range it.Keys {
-		p, ok := partSchema(schema, it, pickProperty(k))
+	for _, e := range it.Entries {
+		p, ok := partSchema(schema, it, pickProperty(e.Key))
 		switch {
 		case open:
 			p = map[string]any{}
 		case !ok:
 			continue
 		}
-		v, keep := s.fitValue(it.Kids[i], p, isRequired(schema, it, k))
-		if keep {
-			out[k] = v
+		if v, keep := s.fitValue(e.Val, p, isRequired(schema, it, e.Key)); keep {
+			out[e.Key] = v
 		}
 	}
 	return out
@@ -30,18 +29,18 @@ func (s *outputSchema) fitObject(it *tree.Item, schema map[string]any) any {
 // fitValue turns one value into what its schema leaves as the only reading, or into
 // what it means by itself. keep is false where it stands for "nothing" in a field
 // that need not be there.
-func (s *outputSchema) fitValue(it *tree.Item, schema map[string]any, needed bool) (v any, keep bool) {
+func (s *outputSchema) fitValue(it *strictyaml.Node, schema map[string]any, needed bool) (v any, keep bool) {
 	fits := allowedKinds(schema)
 	switch it.Kind {
-	case tree.Mapping:
+	case strictyaml.Map:
 		if text, ok := brokenText(it, fits); ok {
 			return text, true
 		}
 		return s.fitObject(it, schema), true
-	case tree.List:
+	case strictyaml.List:
 		return s.fitList(it, schema), true
 	}
-	v = it.Natural()
+	v = it.Scalar
 	if v == nil && fits&kindNull == 0 {
 		return fitNothing(it, schema, needed)
 	}
@@ -65,21 +64,22 @@ func (s *outputSchema) fitValue(it *tree.Item, schema map[string]any, needed boo
 
 // brokenText puts a text together again that YAML took for a mapping because of
 // its colon: "- a.go: the parser", where only text fits.
-func brokenText(it *tree.Item, fits kinds) (string, bool) {
-	if fits&^kindNull != kindString || len(it.Kids) != 1 || it.Kids[0].Kind != tree.Scalar || !it.Kids[0].Plain || it.Kids[0].Line != it.Line {
+func brokenText(it *strictyaml.Node, fits kinds) (string, bool) {
+	if fits&^kindNull != kindString || len(it.Entries) != 1 {
 		return "", false
 	}
-	return strings.TrimSpace(it.Keys[0] + ": " + it.Kids[0].Text), true
+	v := it.Entries[0].Val
+	return strings.TrimSpace(it.Entries[0].Key + ": " + v.Text), v.Kind == strictyaml.Scalar && !v.Quoted && v.Pos.Line == it.Pos.Line
 }
 
-func (s *outputSchema) fitList(it *tree.Item, schema map[string]any) any {
+func (s *outputSchema) fitList(it *strictyaml.Node, schema map[string]any) any {
 	p, ok := partSchema(schema, it, pickItems)
 	if !ok {
 		p = map[string]any{}
 	}
-	out := make([]any, 0, len(it.Kids))
-	for _, kid := range it.Kids {
-		v, _ := s.fitValue(kid, p, true)
+	out := make([]any, 0, len(it.Items))
+	for _, item := range it.Items {
+		v, _ := s.fitValue(item, p, true)
 		out = append(out, v)
 	}
 	return out
@@ -87,8 +87,8 @@ func (s *outputSchema) fitList(it *tree.Item, schema map[string]any) any {
 
 // exactText keeps the text of a number that no float64 holds, such as a long id,
 // wherever text fits as well.
-func exactText(it *tree.Item, v any, fits kinds) any {
-	if _, float := v.(float64); float && fits&kindString != 0 && tree.IsInteger(it.Text) {
+func exactText(it *strictyaml.Node, v any, fits kinds) any {
+	if _, float := v.(float64); float && fits&kindString != 0 && strictyaml.IsWhole(it.Text) {
 		return it.Text
 	}
 	return v
@@ -96,7 +96,7 @@ func exactText(it *tree.Item, v any, fits kinds) any {
 
 // fitNothing reads an empty value, null or ~ where the schema has no null: a field
 // that need not be there is not there; text that must be there is empty.
-func fitNothing(it *tree.Item, schema map[string]any, needed bool) (any, bool) {
+func fitNothing(it *strictyaml.Node, schema map[string]any, needed bool) (any, bool) {
 	if !needed {
 		return nil, false
 	}
@@ -154,10 +154,10 @@ func bareWord(s string) string {
 
 // unpackText reads a text as the list or mapping that the schema demands: JSON in
 // quotes, or a single name where a list of names is wanted.
-func (s *outputSchema) unpackText(it *tree.Item, fits kinds, schema map[string]any) (any, bool) {
+func (s *outputSchema) unpackText(it *strictyaml.Node, fits kinds, schema map[string]any) (any, bool) {
 	switch fits &^ kindNull {
 	case kindArray:
-		if inner, ok := tree.ParseText(it.Text, '['); ok {
+		if inner, ok := parseText(it.Text, strictyaml.List); ok {
 			return s.fitList(inner, schema), true
 		}
 		p, ok := partSchema(schema, it, pickItems)
@@ -167,7 +167,7 @@ func (s *outputSchema) unpackText(it *tree.Item, fits kinds, schema map[string]a
 		v, _ := s.fitValue(it, p, true)
 		return []any{v}, true
 	case kindObject:
-		if inner, ok := tree.ParseText(it.Text, '{'); ok {
+		if inner, ok := parseText(it.Text, strictyaml.Map); ok {
 			return s.fitObject(inner, schema), true
 		}
 	}
@@ -181,7 +181,7 @@ func onlyReading(text string, fits kinds) (any, bool) {
 	if fits&kindString != 0 {
 		readings = append(readings, text)
 	}
-	if n, ok := tree.Number(trimmed); ok && kindOf(n)&fits != 0 {
+	if n, ok := strictyaml.Number(trimmed); ok && kindOf(n)&fits != 0 {
 		readings = append(readings, n)
 	}
 	if b, ok := parseBool(trimmed); ok && fits&kindBoolean != 0 {

@@ -1,11 +1,10 @@
 package extract
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // bareJSON reads an answer that begins with a JSON object.
@@ -16,16 +15,12 @@ func (d *document) bareJSON() (*block, error) {
 		return nil, nil
 	}
 	line := d.first + 1 + strings.Count(text[:start], "\n")
-	it, rest, err := parseObject(text[start:])
-	if err != nil {
-		e := (*tree.SyntaxError)(nil)
-		if !errors.As(err, &e) {
-			e = &tree.SyntaxError{Detail: err.Error()}
-		}
-		if !d.looksOurs(d.lines[d.first:]) && !e.Final {
+	it, rest, fault := parseObject(text[start:], line-1)
+	if fault != nil {
+		if !d.looksOurs(d.lines[d.first:]) && !fault.Final {
 			return nil, nil // braces in prose
 		}
-		return nil, &Error{Reason: ErrSyntax, Line: line + max(e.Line-1, 0), Detail: e.Detail}
+		return nil, &Error{Reason: ErrSyntax, Line: fault.At.Line, Detail: fault.Error()}
 	}
 	if !d.schema.anyField(it) {
 		return nil, nil
@@ -39,10 +34,10 @@ func (d *document) bareJSON() (*block, error) {
 // parseObject reads an object at the beginning of text, as JSON, or as YAML where
 // it ends with its line, or with a line that is } alone: commas too many, names
 // without quotes.
-func parseObject(text string) (it *tree.Item, rest string, err error) {
-	it, rest, err = tree.ParseJSON(text)
-	if e := (*tree.SyntaxError)(nil); err == nil || errors.As(err, &e) && e.Final {
-		return it, rest, err
+func parseObject(text string, above int) (it *strictyaml.Node, rest string, fault *strictyaml.Fault) {
+	it, rest, fault = parseJSON(text, above)
+	if fault == nil || fault.Final {
+		return it, rest, fault
 	}
 	end := -1
 	if first, _, _ := strings.Cut(text, "\n"); strings.HasSuffix(strings.TrimSpace(first), "}") {
@@ -51,11 +46,11 @@ func parseObject(text string) (it *tree.Item, rest string, err error) {
 		end = at + 2
 	}
 	if end < 0 || end > MaxBlock {
-		return nil, "", err
+		return nil, "", fault
 	}
-	lenient, yamlErr := tree.ParseYAML(text[:end]) // a mapping: it begins with a brace
-	if yamlErr != nil {
-		return nil, "", err
+	lenient, yamlFault := parseYAML(text[:end], above) // a mapping: it begins with a brace
+	if yamlFault != nil {
+		return nil, "", fault
 	}
 	return lenient, text[end:], nil
 }
@@ -77,8 +72,8 @@ func (d *document) proseJSON() (*block, error) {
 			continue // inside of the one before
 		}
 		tries++
-		it, rest, err := tree.ParseJSON(text[start:])
-		if err != nil || !d.isComplete(it) || len(text)-start-len(rest) > MaxBlock {
+		it, rest, fault := parseJSON(text[start:], i)
+		if fault != nil || !d.isComplete(it) || len(text)-start-len(rest) > MaxBlock {
 			continue
 		}
 		object := text[start : len(text)-len(rest)]

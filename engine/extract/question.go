@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ErrUnsaid: the report does not say what the fields need. Only Reply gives it.
@@ -152,7 +153,7 @@ func (q Question) Reply(text string) (Result, error) {
 
 // replyObject is the one JSON object of a reply, in a code fence or after a few
 // words if need be.
-func replyObject(text string) (*tree.Item, error) {
+func replyObject(text string) (*strictyaml.Node, error) {
 	if len(text) > MaxText {
 		return nil, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("the reply has %d bytes, the limit is %d", len(text), MaxText)}
 	}
@@ -162,47 +163,40 @@ func replyObject(text string) (*tree.Item, error) {
 	if start < 0 {
 		return nil, &Error{Reason: ErrMissing, Detail: "the reply holds no JSON object"}
 	}
-	it, rest, err := tree.ParseJSON(text[start:])
-	if err == nil && strings.Contains(rest, "{") {
-		err = errors.New("the reply holds more than one JSON object")
-	}
-	if err != nil {
-		return nil, &Error{Reason: ErrSyntax, Detail: err.Error()}
+	it, rest, fault := parseJSON(text[start:], 0)
+	switch {
+	case fault != nil:
+		return nil, &Error{Reason: ErrSyntax, Detail: fault.Error()}
+	case strings.Contains(rest, "{"):
+		return nil, &Error{Reason: ErrSyntax, Detail: "the reply holds more than one JSON object"}
 	}
 	return it, nil
 }
 
 // unwrapFields takes the fields out of {"fields", "problem"}. Models that leave the
 // wrapping away are understood as well.
-func unwrapFields(it *tree.Item) (*tree.Item, error) {
-	at := slices.Index(it.Keys, "fields")
-	for _, k := range it.Keys {
-		if k != "fields" && k != "problem" {
-			return it, nil
-		}
+func unwrapFields(it *strictyaml.Node) (*strictyaml.Node, error) {
+	fields, problem := it.Get("fields"), it.Get("problem")
+	if slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool { return e.Key != "fields" && e.Key != "problem" }) {
+		return it, nil
 	}
-	if at >= 0 && it.Kids[at].Kind == tree.Mapping {
-		return it.Kids[at], nil
+	if fields != nil && fields.Val.Kind == strictyaml.Map {
+		return fields.Val, nil
 	}
 	detail := "the model names no fields"
-	if i := slices.Index(it.Keys, "problem"); i >= 0 && it.Kids[i].Kind == tree.Scalar && strings.TrimSpace(it.Kids[i].Text) != "" {
-		detail = tree.Clip(it.Kids[i].Text, 400)
+	if problem != nil && strings.TrimSpace(problem.Val.Text) != "" {
+		detail = text.Cut(problem.Val.Text, 400)
 	}
 	return nil, &Error{Reason: ErrUnsaid, Detail: detail}
 }
 
 // suspendReason is the reason of fields that ask for a person.
-func suspendReason(fields *tree.Item) (reason string, asks bool) {
-	for i, k := range fields.Keys {
-		switch {
-		case fields.Kids[i].Kind != tree.Scalar:
-		case k == "$status":
-			asks = fields.Kids[i].Text == suspendStatus
-		case k == "reason":
-			reason = fields.Kids[i].Text
-		}
+func suspendReason(fields *strictyaml.Node) (reason string, asks bool) {
+	status, why := fields.Get("$status"), fields.Get("reason")
+	if status == nil || why == nil || status.Val.Text != suspendStatus {
+		return "", false
 	}
-	return reason, asks && strings.TrimSpace(reason) != ""
+	return why.Val.Text, strings.TrimSpace(why.Val.Text) != ""
 }
 
 // ReplyComplaint asks the model once more.

@@ -91,7 +91,7 @@ func TestReply(t *testing.T) {
 		{name: "prose", reply: `It was approved.`, err: extract.ErrMissing},
 		{name: "two objects", reply: `{"$status": "approved"} {"$status": "rejected"}`, err: extract.ErrSyntax, in: "more than one"},
 		{name: "cut off", reply: `{"fields": {"$status": "appr`, err: extract.ErrSyntax, in: "cut off"},
-		{name: "a key twice", reply: `{"fields": {"$status": "approved", "$status": "rejected"}}`, err: extract.ErrSyntax, in: "twice"},
+		{name: "a key twice", reply: `{"fields": {"$status": "approved", "$status": "rejected"}}`, err: extract.ErrSyntax, in: "duplicate key"},
 		{name: "deep", reply: `{"fields": ` + strings.Repeat("[", 100), err: extract.ErrSyntax},
 		{name: "too large", reply: strings.Repeat("{", extract.MaxText+1), err: extract.ErrTooLarge},
 		{name: "a schema with a field called fields", schema: `{"type":"object","properties":{"$status":{"type":"string"},"fields":{"type":"string"}}}`,

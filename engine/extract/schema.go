@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -8,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // kinds is a set of JSON types.
@@ -144,21 +145,19 @@ const maxFieldName = 200
 
 // renameKeys gives the keys of an answer the names of the fields that they stand for,
 // unless that field is there as well, or two keys stand for it.
-func (s *outputSchema) renameKeys(it *tree.Item) {
+func (s *outputSchema) renameKeys(it *strictyaml.Node) {
 	taken := map[string]int{}
-	to := make([]string, len(it.Keys))
-	for i, k := range it.Keys {
-		to[i] = k
-		if _, known := partSchema(s.root, it, pickProperty(k)); !known {
-			if f := s.fieldMeant(k); f != "" {
-				to[i] = f
-			}
+	to := make([]string, len(it.Entries))
+	for i, e := range it.Entries {
+		to[i] = e.Key
+		if _, known := partSchema(s.root, it, pickProperty(e.Key)); !known {
+			to[i] = cmp.Or(s.fieldMeant(e.Key), e.Key)
 		}
 		taken[to[i]]++
 	}
 	for i, f := range to {
 		if taken[f] == 1 {
-			it.Keys[i] = f
+			it.Entries[i].Key = f
 		}
 	}
 }
@@ -311,7 +310,7 @@ type picker func(s map[string]any) (map[string]any, bool)
 // partSchema is everything that a schema says about a part of the mapping it describes,
 // as one schema. Alternatives that the mapping rules out by a constant (its
 // status) don't count.
-func partSchema(s map[string]any, of *tree.Item, pick picker) (map[string]any, bool) {
+func partSchema(s map[string]any, of *strictyaml.Node, pick picker) (map[string]any, bool) {
 	var all []any
 	if p, ok := pick(s); ok {
 		all = append(all, p)
@@ -353,8 +352,8 @@ func partSchema(s map[string]any, of *tree.Item, pick picker) (map[string]any, b
 
 // compatibleBranches drops the alternatives that a mapping can't be: those with another
 // constant for one of its fields. When none is left, the schema says so later.
-func compatibleBranches(bs []map[string]any, of *tree.Item) []map[string]any {
-	if of == nil || of.Kind != tree.Mapping {
+func compatibleBranches(bs []map[string]any, of *strictyaml.Node) []map[string]any {
+	if of == nil || of.Kind != strictyaml.Map {
 		return bs
 	}
 	var out []map[string]any
@@ -369,18 +368,18 @@ func compatibleBranches(bs []map[string]any, of *tree.Item) []map[string]any {
 	return out
 }
 
-func couldBe(s map[string]any, of *tree.Item) bool {
+func couldBe(s map[string]any, of *strictyaml.Node) bool {
 	if allowedKinds(s)&kindObject == 0 {
 		return false
 	}
 	props, _ := s["properties"].(map[string]any)
-	for i, k := range of.Keys {
-		p, ok := props[k].(map[string]any)
-		if !ok || of.Kids[i].Kind != tree.Scalar {
+	for _, e := range of.Entries {
+		p, ok := props[e.Key].(map[string]any)
+		if !ok || e.Val.Kind != strictyaml.Scalar {
 			continue
 		}
 		if list, ok := enumValues(p); ok && !slices.ContainsFunc(list, func(v any) bool {
-			return bareWord(of.Kids[i].Text) == bareWord(textOf(v))
+			return bareWord(e.Val.Text) == bareWord(textOf(v))
 		}) {
 			return false
 		}
@@ -439,7 +438,7 @@ func declaresFields(s map[string]any) bool {
 }
 
 // isRequired says whether a field must be there, as far as that is certain.
-func isRequired(s map[string]any, of *tree.Item, name string) bool {
+func isRequired(s map[string]any, of *strictyaml.Node, name string) bool {
 	if list, ok := s["required"].([]any); ok && slices.Contains(list, any(name)) {
 		return true
 	}

@@ -3,7 +3,7 @@ package extract
 import (
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // suspendStatus is the status by which any role may hand its thread to a person.
@@ -16,13 +16,13 @@ const maxReason = 4 << 10
 // reason. asks is false where the answer says something else, or can't be read. A
 // reason that is missing is taken from the text under the frontmatter; without
 // that too, the error says so. The Result's Output is {$status, reason}.
-func Suspension(text string) (r Result, asks bool, err error) {
-	if r, asks = readSuspension(text); !asks {
+func Suspension(answer string) (r Result, asks bool, err error) {
+	if r, asks = readSuspension(answer); !asks {
 		return Result{}, false, nil
 	}
 	reason, _ := r.Output["reason"].(string)
 	if strings.TrimSpace(reason) == "" {
-		reason = tree.Clip(r.Body, maxReason)
+		reason = text.Cut(r.Body, maxReason)
 	}
 	if strings.TrimSpace(reason) == "" {
 		return Result{}, true, &Error{

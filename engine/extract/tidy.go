@@ -1,12 +1,11 @@
 package extract
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/extract/tree"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 var (
@@ -84,22 +83,6 @@ func (s *outputSchema) anyText(field string) bool {
 	return !limited
 }
 
-// hintFor says what to do about the usual causes of a syntax error.
-func hintFor(detail string, lines []string) string {
-	switch {
-	case strings.Contains(detail, "unknown escape"):
-		return "; text with backslashes stands in single quotes"
-	case strings.Contains(detail, "could not find expected ':'"), strings.Contains(detail, "did not find expected key"):
-		return "; text of several lines is written as `name: |`, with each of its lines below and indented by two spaces"
-	}
-	for _, l := range lines {
-		if strings.HasPrefix(strings.TrimLeft(l, " "), "\t") {
-			return "; indent with spaces, not with tabs"
-		}
-	}
-	return ""
-}
-
 // almostFence is a line that is meant as --- and is not.
 var almostFence = lazyregexp.New(`^\s*(?:--|-{4,}|\*{3,}|={3,}|\.{3}|[—–]{1,3}|\+{3}|---\s*[A-Za-z]+)\s*$`)
 
@@ -139,11 +122,8 @@ var fieldLine = lazyregexp.New(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
 
 // repairLines quotes the values that break YAML although they have only one reading:
 // on one line, of a field that can only be text (`summary: Fixed: the lock`,
-// "note: *very* slow"). It returns the error it was given where that doesn't help.
-func (s *outputSchema) repairLines(lines []string, cause error) (*tree.Item, error) {
-	if e := (*tree.SyntaxError)(nil); errors.As(cause, &e) && e.Final {
-		return nil, cause
-	}
+// "note: *very* slow"). It returns the fault it was given where that doesn't help.
+func (s *outputSchema) repairLines(lines []string, cause *strictyaml.Fault) (*strictyaml.Node, *strictyaml.Fault) {
 	out := append([]string(nil), lines...)
 	changed := false
 	for i, l := range lines {
@@ -156,14 +136,14 @@ func (s *outputSchema) repairLines(lines []string, cause error) (*tree.Item, err
 		if !ok || allowedKinds(p)&^kindNull != kindString || !isLoose(value) {
 			continue
 		}
-		if _, err := tree.ParseYAML(l); err == nil {
+		if _, fault := parseYAML(l, 0); fault == nil {
 			continue
 		}
 		out[i] = m[1] + m[2] + m[3] + ": " + quoteScalar(value)
 		changed = true
 	}
 	if changed {
-		if it, err := tree.ParseYAML(strings.Join(out, "\n")); err == nil {
+		if it, fault := parseYAML(strings.Join(out, "\n"), 0); fault == nil {
 			return it, nil
 		}
 	}

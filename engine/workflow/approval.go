@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // approvalNames are who `not` of an approval may name, in the order in which they
@@ -24,14 +24,14 @@ func orderNames(names []string) []string {
 }
 
 // readApproval reads whether a person must approve before an edge is taken.
-func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
+func (c *compiler) readApproval(from string, e *edgeAt, v *strictyaml.Node) {
 	at := v.Get("approval")
-	if at == nil || at.Val.Kind == source.KindBad {
+	if at == nil || at.Val.Kind == strictyaml.Bad {
 		return
 	}
 	what := "`approval` of " + e.describeEdge(from)
 	switch {
-	case at.Val.Kind == source.KindMap:
+	case at.Val.Kind == strictyaml.Map:
 		e.approval, e.Approval = at, &Approval{Not: c.readNot(what, at)}
 	case at.Val.Scalar == true && c.stored == "":
 		e.approval, e.Approval = at, &Approval{}
@@ -45,7 +45,7 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *source.Value) {
 }
 
 // readNot reads who the person must not be.
-func (c *compiler) readNot(what string, approval *source.Entry) []string {
+func (c *compiler) readNot(what string, approval *strictyaml.Entry) []string {
 	c.unknownKeys(approval.Val, what, "not")
 	at := approval.Val.Get("not")
 	if at == nil {
@@ -56,8 +56,8 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	}
 	what = "`not` of " + what
 	switch {
-	case at.Val.Kind == source.KindBad:
-	case at.Val.Kind != source.KindList:
+	case at.Val.Kind == strictyaml.Bad:
+	case at.Val.Kind != strictyaml.List:
 		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, showScalar(at.Val))
 	case len(at.Val.Items) == 0:
 		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or say who it must not be: [starter]", "%s is empty", what)
@@ -66,7 +66,7 @@ func (c *compiler) readNot(what string, approval *source.Entry) []string {
 	for _, item := range at.Val.Items {
 		name, _ := item.Scalar.(string)
 		switch {
-		case item.Kind == source.KindBad:
+		case item.Kind == strictyaml.Bad:
 		case !slices.Contains(approvalNames(), name):
 			c.problems.Add(item.Pos, item.Length(), suggestName(name, approvalNames()), "%s names %s, which is not known", what, showScalar(item))
 		case slices.Contains(names, name):

@@ -10,8 +10,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
-	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // checker checks what was read of a definition, beyond its shape.
@@ -27,7 +27,7 @@ func (c *compiler) checkNames() {
 		if wrong := CheckName(c.name); wrong != "" {
 			c.problems.Add(e.Val.Pos, e.Val.Length(), fix, "the workflow's name %q %s", c.name, wrong)
 		}
-	} else if e != nil && e.Val.Scalar == "" && e.Val.Kind == source.KindScalar {
+	} else if e != nil && e.Val.Scalar == "" && e.Val.Kind == strictyaml.Scalar {
 		c.problems.Add(e.Val.Pos, 1, fix, "the workflow's name is empty")
 	}
 	for _, r := range c.roles {
@@ -195,7 +195,7 @@ func (c checker) checkTarget(from string, e edgeAt) {
 }
 
 func (c checker) checkPrompt(from string, e edgeAt) {
-	if e.prompt == nil || e.prompt.Kind != source.KindScalar || from == Start || e.To == End {
+	if e.prompt == nil || e.prompt.Kind != strictyaml.Scalar || from == Start || e.To == End {
 		return
 	}
 	if s, ok := e.prompt.Scalar.(string); ok && strings.TrimSpace(s) == "" {
@@ -418,8 +418,8 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 
 // checkStatusTypes reports statuses that are no text.
 func (c checker) checkStatusTypes(r *roleAt, key string) {
-	walkStatus(r.schema, key, 0, func(v *source.Value) {
-		if _, text := v.Scalar.(string); v.Kind == source.KindScalar && !text {
+	walkStatus(r.schema, key, 0, func(v *strictyaml.Node) {
+		if _, text := v.Scalar.(string); v.Kind == strictyaml.Scalar && !text {
 			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
 		}
 	})
@@ -441,7 +441,7 @@ func nearField(schema any, key string) string {
 }
 
 // walkStatus visits every const and enum value of the field key in a schema.
-func walkStatus(schema *source.Value, key string, depth int, visit func(*source.Value)) {
+func walkStatus(schema *strictyaml.Node, key string, depth int, visit func(*strictyaml.Node)) {
 	if schema == nil || depth > shape.MaxDepth {
 		return
 	}

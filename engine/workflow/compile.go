@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // Caps of a definition. They bound the work that a hostile one can cause.
@@ -23,7 +24,7 @@ type compiler struct {
 	problems *source.Problems
 	warnings *source.Problems // what has no effect, and does no harm
 	opts     Options
-	root     *source.Value
+	root     *strictyaml.Node
 	stored   node.Hash // the type of the node that it comes from; empty: it is a file
 	missing  error     // what became of a schema that the store doesn't give
 
@@ -32,8 +33,8 @@ type compiler struct {
 	roles       []roleAt
 	conditions  []conditionAt
 	graph       []fromAt
-	graphPos    source.Pos // zero: there is none that could be checked
-	rolesLost   bool       // which roles there are can't be told
+	graphPos    strictyaml.Pos // zero: there is none that could be checked
+	rolesLost   bool           // which roles there are can't be told
 	limits      *Limits
 	statusKey   string
 	liquid      bool // templates are Liquid: version 1
@@ -44,15 +45,15 @@ type compiler struct {
 // not be read, so that nothing can be said about its statuses.
 type roleAt struct {
 	Role
-	at     source.Pos
-	schema *source.Value
+	at     strictyaml.Pos
+	schema *strictyaml.Node
 	known  bool
 }
 
 // fromAt is what leaves a role, and where that stands.
 type fromAt struct {
 	name  string
-	at    source.Pos
+	at    strictyaml.Pos
 	edges []edgeAt
 	// list says that the first edge that matches is taken.
 	list bool
@@ -65,15 +66,15 @@ type fromAt struct {
 // edgeAt is an edge and where its parts stand.
 type edgeAt struct {
 	Edge
-	label     string        // what the file calls it
-	at        source.Pos    // of the status, or the list's item
-	item      bool          // of a list
-	resume    bool          // of $START, for threads that have ended
-	to        *source.Value // nil: not given
-	prompt    *source.Value
-	location  *source.Value
-	condition *source.Value
-	approval  *source.Entry
+	label     string           // what the file calls it
+	at        strictyaml.Pos   // of the status, or the list's item
+	item      bool             // of a list
+	resume    bool             // of $START, for threads that have ended
+	to        *strictyaml.Node // nil: not given
+	prompt    *strictyaml.Node
+	location  *strictyaml.Node
+	condition *strictyaml.Node
+	approval  *strictyaml.Entry
 }
 
 // describeEdge names the edge in messages.
@@ -101,8 +102,8 @@ func (c *compiler) compileAll() *Definition {
 // readDefinition reads the parts of a definition, whose keys are given, and reports
 // whether it is one at all.
 func (c *compiler) readDefinition(keys ...string) bool {
-	if c.root.Kind != source.KindMap {
-		if c.root.Kind != source.KindBad {
+	if c.root.Kind != strictyaml.Map {
+		if c.root.Kind != strictyaml.Bad {
 			c.problems.Add(c.root.Pos, c.root.Length(), "write a map with name, description, roles and graph",
 				"a definition is a map, this is %s", c.root.KindName())
 		}
@@ -161,7 +162,7 @@ const noteKey = "x-"
 
 // unknownKeys reports the keys of a map that nobody reads, but for the author's own. One
 // that most likely means a key that is missing counts as that from then on.
-func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
+func (c *compiler) unknownKeys(v *strictyaml.Node, what string, known ...string) {
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		if slices.Contains(known, e.Key) || strings.HasPrefix(e.Key, noteKey) {
@@ -183,7 +184,7 @@ func (c *compiler) unknownKeys(v *source.Value, what string, known ...string) {
 }
 
 // requireText reads a required text field of a map.
-func (c *compiler) requireText(v *source.Value, key, what string, missing source.Pos) string {
+func (c *compiler) requireText(v *strictyaml.Node, key, what string, missing strictyaml.Pos) string {
 	e := v.Get(key)
 	if e == nil {
 		if !v.Broken {
@@ -196,14 +197,14 @@ func (c *compiler) requireText(v *source.Value, key, what string, missing source
 }
 
 // textOf reads a value as text.
-func (c *compiler) textOf(v *source.Value, what string) (string, bool) {
+func (c *compiler) textOf(v *strictyaml.Node, what string) (string, bool) {
 	switch s := v.Scalar.(type) {
 	case string:
-		if v.Kind == source.KindScalar {
+		if v.Kind == strictyaml.Scalar {
 			return s, true
 		}
 	case nil:
-		if v.Kind == source.KindScalar {
+		if v.Kind == strictyaml.Scalar {
 			fix := "write text, or \"\" for none"
 			if v.Commented() {
 				fix = "put text that begins with # in quotes: it is a comment"
@@ -212,12 +213,12 @@ func (c *compiler) textOf(v *source.Value, what string) (string, bool) {
 			return "", false
 		}
 	}
-	if v.Kind != source.KindBad && !v.Broken {
+	if v.Kind != strictyaml.Bad && !v.Broken {
 		fix := "write text"
 		switch v.Kind {
-		case source.KindScalar:
+		case strictyaml.Scalar:
 			fix = "put it in quotes"
-		case source.KindMap:
+		case strictyaml.Map:
 			fix = "put text that holds {{ }} or \": \" in quotes"
 		}
 		c.problems.Add(v.Pos, v.Length(), fix, "%s must be text, this is %s", what, v.KindName())

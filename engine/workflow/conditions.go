@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/workflow/condition"
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // conditionAt is a named condition and where it stands.
 type conditionAt struct {
 	Condition
 	name       string
-	at         source.Pos
-	expression *source.Value
+	at         strictyaml.Pos
+	expression *strictyaml.Node
 	used       bool
 }
 
@@ -24,12 +24,12 @@ type conditionAt struct {
 // expression}.
 func (c *compiler) readConditions() {
 	e := c.root.Get("conditions")
-	if e == nil || e.Val.Kind == source.KindBad || e.Val.IsNull() {
+	if e == nil || e.Val.Kind == strictyaml.Bad || e.Val.IsNull() {
 		return
 	}
 	const fix = "write a map from a name to a JSONata expression"
-	if e.Val.Kind != source.KindMap {
-		if e.Val.Kind != source.KindList || len(e.Val.Items) > 0 {
+	if e.Val.Kind != strictyaml.Map {
+		if e.Val.Kind != strictyaml.List || len(e.Val.Items) > 0 {
 			c.problems.Add(e.Pos, len(e.Key), fix, "`conditions` must be a map, this is %s", e.Val.KindName())
 		}
 		return
@@ -44,7 +44,7 @@ func (c *compiler) readConditions() {
 		}
 		at := conditionAt{name: one.Key, at: one.Pos}
 		what := "condition " + quoteName(one.Key)
-		if one.Val.Kind == source.KindMap {
+		if one.Val.Kind == strictyaml.Map {
 			c.unknownKeys(one.Val, what, "description", "expression")
 			if d := one.Val.Get("description"); d != nil && !d.Val.IsNull() {
 				at.Description, _ = c.textOf(d.Val, "`description` of "+what)
@@ -67,7 +67,7 @@ func (c *compiler) readConditions() {
 // checkCondition compiles an expression.
 func (c checker) checkCondition(at *conditionAt, what string) {
 	v := at.expression
-	if v == nil || v.Kind != source.KindScalar {
+	if v == nil || v.Kind != strictyaml.Scalar {
 		return
 	}
 	if _, ok := v.Scalar.(string); !ok {
@@ -101,7 +101,7 @@ func (c checker) checkCondition(at *conditionAt, what string) {
 }
 
 // readCondition reads what chooses an edge, where that is a condition.
-func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
+func (c *compiler) readCondition(from string, e *edgeAt, v *strictyaml.Node) bool {
 	if e.item {
 		e.When = When{Kind: Always}
 	}
@@ -111,7 +111,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
 	}
 	if !e.item {
 		c.problems.Add(at.Pos, len(at.Key), "keep the status, or write the edges of "+from+" as a list of {role, condition}",
-			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.describeEdge(from), e.at.Line(), at.Pos.Line())
+			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.describeEdge(from), e.at.Line, at.Pos.Line)
 		return false
 	}
 	name, ok := c.textOf(at.Val, "`condition` of "+e.describeEdge(from))
@@ -125,7 +125,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *source.Value) bool {
 			return true
 		}
 	}
-	if at := c.root.Get("conditions"); at != nil && at.Val.Kind != source.KindMap && !at.Val.IsNull() {
+	if at := c.root.Get("conditions"); at != nil && at.Val.Kind != strictyaml.Map && !at.Val.IsNull() {
 		return true // reported: which conditions there are can't be told
 	}
 	names := make([]string, len(c.conditions))

@@ -3,7 +3,7 @@ package workflow
 import (
 	"slices"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // readVersion reads the mark of the generation with Liquid templates.
@@ -14,15 +14,15 @@ func (c *compiler) readVersion() {
 	}
 	// Whatever it says: what has a version has Liquid templates.
 	c.liquid, c.suspends = true, true
-	if e.Val.Scalar != int64(1) && e.Val.Kind != source.KindBad {
+	if e.Val.Scalar != int64(1) && e.Val.Kind != strictyaml.Bad {
 		c.problems.Add(e.Val.Pos, e.Val.Length(), "write `version: 1` for Liquid templates, or no version for mustache",
 			"version %s of the format is not known", showScalar(e.Val))
 	}
 }
 
 // showScalar is a scalar as the file has it, for a message.
-func showScalar(v *source.Value) string {
-	if v.Kind == source.KindScalar && v.Text != "" {
+func showScalar(v *strictyaml.Node) string {
+	if v.Kind == strictyaml.Scalar && v.Text != "" {
 		return quoteName(v.Text)
 	}
 	return v.KindName()

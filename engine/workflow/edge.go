@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 func (c *compiler) readGraph() {
@@ -15,11 +15,11 @@ func (c *compiler) readGraph() {
 		return
 	}
 	c.graphPos = e.Pos
-	if e.Val.Kind != source.KindMap {
-		if e.Val.Kind != source.KindBad {
+	if e.Val.Kind != strictyaml.Map {
+		if e.Val.Kind != strictyaml.Bad {
 			c.problems.Add(e.Pos, len(e.Key), "write a map from $START and each role to its edges", "`graph` must be a map, this is %s", e.Val.KindName())
 		}
-		c.graphPos = source.Pos{} // nothing more can be said about it
+		c.graphPos = strictyaml.Pos{} // nothing more can be said about it
 		return
 	}
 	edges := len(e.Val.Entries)
@@ -35,8 +35,8 @@ func (c *compiler) readGraph() {
 	}
 }
 
-func (c *compiler) readEdges(f source.Entry) fromAt {
-	out := fromAt{name: f.Key, at: f.Pos, broken: f.Val.Broken || f.Val.Kind == source.KindBad, list: f.Val.Kind == source.KindList}
+func (c *compiler) readEdges(f strictyaml.Entry) fromAt {
+	out := fromAt{name: f.Key, at: f.Pos, broken: f.Val.Broken || f.Val.Kind == strictyaml.Bad, list: f.Val.Kind == strictyaml.List}
 	add := func(edge edgeAt, ok bool) {
 		if !ok {
 			out.broken = true
@@ -45,7 +45,7 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 		out.edges = append(out.edges, edge)
 	}
 	switch f.Val.Kind {
-	case source.KindMap:
+	case strictyaml.Map:
 		if f.Key == Start {
 			c.startKeys(f)
 		}
@@ -57,12 +57,12 @@ func (c *compiler) readEdges(f source.Entry) fromAt {
 			}
 			add(edge, c.readEdge(f.Key, &edge, e.Val))
 		}
-	case source.KindList:
+	case strictyaml.List:
 		for i, item := range f.Val.Items {
 			edge := edgeAt{label: fmt.Sprintf("#%d", i+1), at: item.Pos, item: true}
 			add(edge, c.readEdge(f.Key, &edge, item))
 		}
-	case source.KindScalar:
+	case strictyaml.Scalar:
 		out.broken = true
 		fix := "write a map from status to {role, prompt}"
 		if to := c.targetName(f.Val); to != "" {
@@ -80,7 +80,7 @@ const (
 )
 
 // startKeys looks at which generation $START is of.
-func (c *compiler) startKeys(f source.Entry) {
+func (c *compiler) startKeys(f strictyaml.Entry) {
 	first, fresh := f.Val.Get(Unit), f.Val.Get(keyNew)
 	if first != nil && fresh != nil {
 		c.reportAmbiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
@@ -91,17 +91,17 @@ func (c *compiler) startKeys(f source.Entry) {
 }
 
 // readEdge reads one edge into e, and reports whether it could.
-func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
+func (c *compiler) readEdge(from string, e *edgeAt, v *strictyaml.Node) bool {
 	what := e.describeEdge(from)
-	if v.Kind != source.KindMap {
+	if v.Kind != strictyaml.Map {
 		fix := "write {role: …, prompt: …}"
 		switch to := c.targetName(v); {
 		case to != "":
 			fix = "write {role: " + to + ", prompt: …}"
-		case v.Kind == source.KindList:
+		case v.Kind == strictyaml.List:
 			fix = "write one edge, {role: …, prompt: …}: one role works at a time"
 		}
-		if v.Kind != source.KindBad {
+		if v.Kind != strictyaml.Bad {
 			c.problems.Add(e.at, e.labelLength(), fix, "%s must be a map, this is %s", what, showScalar(v))
 		}
 		return false
@@ -114,7 +114,7 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 	ok := c.readCondition(from, e, v)
 	if at := v.Get("role"); at != nil {
 		e.to = at.Val
-		if at.Val.Kind == source.KindList || at.Val.Kind == source.KindMap {
+		if at.Val.Kind == strictyaml.List || at.Val.Kind == strictyaml.Map {
 			c.problems.Add(at.Val.Pos, 1, "name one role: one works at a time", "`role` of %s must be a name, this is %s", what, at.Val.KindName())
 			return false
 		}
@@ -139,16 +139,16 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *source.Value) bool {
 func edgeKeys() []string { return []string{"role", "prompt", "location", "condition", "approval"} }
 
 // targetName is the name that a value would be as `role` of an edge; empty: it is none.
-func (c *compiler) targetName(v *source.Value) string {
+func (c *compiler) targetName(v *strictyaml.Node) string {
 	s, _ := v.Scalar.(string)
-	if v.Kind == source.KindScalar && (c.findRole(s) != nil || s == End || s == Suspend) {
+	if v.Kind == strictyaml.Scalar && (c.findRole(s) != nil || s == End || s == Suspend) {
 		return s
 	}
 	return ""
 }
 
 // readPrompt reads an edge's prompt. Lists are of generations without prompts.
-func (c *compiler) readPrompt(from string, e *edgeAt, v *source.Value) {
+func (c *compiler) readPrompt(from string, e *edgeAt, v *strictyaml.Node) {
 	what, at := e.describeEdge(from), v.Get("prompt")
 	switch {
 	case at != nil && e.item && at.Val.IsNull():

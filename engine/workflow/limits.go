@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // maxLimit is where limits end: every larger one is as good as none.
@@ -19,17 +19,17 @@ func limitKeys() []string {
 // readLimits reads how far a thread may go.
 func (c *compiler) readLimits() {
 	e := c.root.Get("limits")
-	if e == nil || e.Val.Kind == source.KindBad || e.Val.IsNull() {
+	if e == nil || e.Val.Kind == strictyaml.Bad || e.Val.IsNull() {
 		return
 	}
-	if e.Val.Kind != source.KindMap {
+	if e.Val.Kind != strictyaml.Map {
 		c.problems.Add(e.Pos, len(e.Key), "write a map, such as limits: {maxSteps: 20}", "`limits` must be a map, this is %s", e.Val.KindName())
 		return
 	}
 	c.unknownKeys(e.Val, "`limits`", limitKeys()...)
 	var l Limits
 	for _, key := range limitKeys() {
-		if at := e.Val.Get(key); at != nil && at.Val.Kind != source.KindBad {
+		if at := e.Val.Get(key); at != nil && at.Val.Kind != strictyaml.Bad {
 			if wrong, fix := l.setLimit(key, at.Val.Plain()); wrong != "" {
 				c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "`limits.%s` %s, this is %s", key, wrong, showScalar(at.Val))
 			}

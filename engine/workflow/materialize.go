@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // IsWorkflow reports whether a node of this type is a workflow.
@@ -179,7 +180,7 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	if !IsWorkflow(n.Type) {
 		return nil, fmt.Errorf("reading workflow %s: %w: the node is of type %s", h, ErrNoWorkflow, n.Type)
 	}
-	c := &compiler{problems: &source.Problems{}, opts: Options{Nodes: g}, root: source.Of(n.Payload), stored: n.Type}
+	c := &compiler{problems: &source.Problems{}, opts: Options{Nodes: g}, root: strictyaml.Of(n.Payload), stored: n.Type}
 	d := c.compileNode()
 	if c.missing != nil {
 		return nil, fmt.Errorf("reading workflow %s: %w", h, c.missing)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 func (c *compiler) readRoles() {
@@ -17,8 +17,8 @@ func (c *compiler) readRoles() {
 		c.problems.Add(c.root.Pos, 1, "add `roles:` with at least one role", "the definition has no `roles`")
 		return
 	}
-	if e.Val.Kind != source.KindMap || len(e.Val.Entries) == 0 {
-		if e.Val.Kind != source.KindBad {
+	if e.Val.Kind != strictyaml.Map || len(e.Val.Entries) == 0 {
+		if e.Val.Kind != strictyaml.Bad {
 			c.problems.Add(e.Pos, len(e.Key), "write a map from a role's name to its description, goal, …",
 				"`roles` must be a map with at least one role, this is %s", emptyOr(e.Val))
 		}
@@ -38,7 +38,7 @@ func (c *compiler) readRoles() {
 
 // checkOutdented reports a role whose fields stand beside it instead of below it: once,
 // not for each of them.
-func (c *compiler) checkOutdented(role source.Entry, after []source.Entry) bool {
+func (c *compiler) checkOutdented(role strictyaml.Entry, after []strictyaml.Entry) bool {
 	if !role.Val.IsNull() || len(after) < 2 {
 		return false
 	}
@@ -58,18 +58,18 @@ func (c *compiler) checkOutdented(role source.Entry, after []source.Entry) bool 
 	return true
 }
 
-func emptyOr(v *source.Value) string {
-	if v.Kind == source.KindMap {
+func emptyOr(v *strictyaml.Node) string {
+	if v.Kind == strictyaml.Map {
 		return "empty"
 	}
 	return v.KindName()
 }
 
-func (c *compiler) readRole(e source.Entry) {
+func (c *compiler) readRole(e strictyaml.Entry) {
 	what := "role " + quoteName(e.Key)
 	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, at: e.Pos}
-	if e.Val.Kind != source.KindMap {
-		if e.Val.Kind != source.KindBad {
+	if e.Val.Kind != strictyaml.Map {
+		if e.Val.Kind != strictyaml.Bad {
 			c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), "give it description, goal, capabilities, procedure, output and frontmatter",
 				"%s must be a map, this is %s", what, e.Val.KindName())
 		}
@@ -87,7 +87,7 @@ func (c *compiler) readRole(e source.Entry) {
 	c.roles = append(c.roles, role)
 }
 
-func (c *compiler) readCapabilities(role source.Entry, what string) []string {
+func (c *compiler) readCapabilities(role strictyaml.Entry, what string) []string {
 	out := []string{}
 	e := role.Val.Get("capabilities")
 	if e == nil {
@@ -96,8 +96,8 @@ func (c *compiler) readCapabilities(role source.Entry, what string) []string {
 		}
 		return out
 	}
-	if e.Val.Kind != source.KindList {
-		if e.Val.Kind != source.KindBad {
+	if e.Val.Kind != strictyaml.List {
+		if e.Val.Kind != strictyaml.Bad {
 			c.problems.Add(e.Pos, len(e.Key), "write a list, [] for none", "`capabilities` of %s must be a list of texts, this is %s", what, e.Val.KindName())
 		}
 		return out
@@ -120,8 +120,8 @@ func instructionStyles() [][]string {
 }
 
 // readInstructions reads what the role is to do, in the words of one generation.
-func (c *compiler) readInstructions(role *roleAt, e source.Entry, what string) {
-	var found []*source.Entry
+func (c *compiler) readInstructions(role *roleAt, e strictyaml.Entry, what string) {
+	var found []*strictyaml.Entry
 	style := 0
 	for i, keys := range instructionStyles() {
 		for _, key := range keys {
@@ -153,25 +153,25 @@ func (c *compiler) readInstructions(role *roleAt, e source.Entry, what string) {
 }
 
 // reportAmbiguous reports two constructs that say the same, or contradict each other.
-func (c *compiler) reportAmbiguous(what string, a, b *source.Entry, fix string) {
+func (c *compiler) reportAmbiguous(what string, a, b *strictyaml.Entry, fix string) {
 	c.reportTwice(what, a, b, ", which are of different generations", fix)
 }
 
-func (c *compiler) reportTwice(what string, a, b *source.Entry, why, fix string) {
-	if b.Pos.Line() < a.Pos.Line() {
+func (c *compiler) reportTwice(what string, a, b *strictyaml.Entry, why, fix string) {
+	if b.Pos.Line < a.Pos.Line {
 		a, b = b, a
 	}
 	c.problems.Add(b.Pos, utf8.RuneCountInString(b.Key), fix,
-		"%s has both `%s` (line %d) and `%s` (line %d)%s", what, a.Key, a.Pos.Line(), b.Key, b.Pos.Line(), why)
+		"%s has both `%s` (line %d) and `%s` (line %d)%s", what, a.Key, a.Pos.Line, b.Key, b.Pos.Line, why)
 }
 
 // schemaKeys are what the generations call the schema of a role's output.
 func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchema"} }
 
 // readSchema reads a role's schema, or the hash of one.
-func (c *compiler) readSchema(role *roleAt, e source.Entry) {
+func (c *compiler) readSchema(role *roleAt, e strictyaml.Entry) {
 	what := "role " + quoteName(e.Key)
-	var schema *source.Entry
+	var schema *strictyaml.Entry
 	for _, key := range schemaKeys() {
 		at := e.Val.Get(key)
 		if at != nil && schema != nil {
@@ -193,7 +193,7 @@ func (c *compiler) readSchema(role *roleAt, e source.Entry) {
 		return
 	}
 	switch {
-	case schema.Val.Kind == source.KindMap && c.stored == "":
+	case schema.Val.Kind == strictyaml.Map && c.stored == "":
 		role.schema = schema.Val
 		plain, err := node.Normalize(schema.Val.Plain())
 		if err != nil {
@@ -201,15 +201,15 @@ func (c *compiler) readSchema(role *roleAt, e source.Entry) {
 			return
 		}
 		role.Schema, role.known = plain, true
-	case schema.Val.Kind == source.KindScalar && node.Hash(schema.Val.Text).Valid():
+	case schema.Val.Kind == strictyaml.Scalar && node.Hash(schema.Val.Text).Valid():
 		c.schemaByHash(role, schema.Val)
-	case schema.Val.Kind != source.KindBad:
+	case schema.Val.Kind != strictyaml.Bad:
 		c.problems.Add(schema.Pos, utf8.RuneCountInString(schema.Key), "write a JSON schema with `type: object`",
 			"`%s` of %s must be a JSON schema, this is %s", schema.Key, what, schema.Val.KindName())
 	}
 }
 
-func (c *compiler) schemaByHash(role *roleAt, v *source.Value) {
+func (c *compiler) schemaByHash(role *roleAt, v *strictyaml.Node) {
 	h := node.Hash(v.Text)
 	if c.opts.Nodes == nil {
 		c.problems.Add(v.Pos, v.Length(), "write the schema itself here", "role %q names a schema by hash, and there is no store to find it in", role.Name)

@@ -1,8 +1,8 @@
 package workflow
 
 import (
-	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/engine/workflow/variables"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // checkTemplates parses every prompt and location, and looks the names that they
@@ -32,8 +32,8 @@ func (c checker) checkTemplates() {
 	}
 }
 
-func (c checker) checkText(check func(variables.Template), t variables.Template, what string, v *source.Value) {
-	if v == nil || v.Kind != source.KindScalar {
+func (c checker) checkText(check func(variables.Template), t variables.Template, what string, v *strictyaml.Node) {
+	if v == nil || v.Kind != strictyaml.Scalar {
 		return
 	}
 	if _, ok := v.Scalar.(string); ok { // else: reported

@@ -38,6 +38,9 @@ func Find(text string, err error) (line int, message string) {
 	return max(d.findLine(f)-1, 1), f.message
 }
 
+// Lines are the lines of a text as the library counts them, without their ends.
+func Lines(text string) []string { return strings.Split(normalizeText(text), "\n") }
+
 // normalizeText is a text with one kind of line break, and without a mark of its byte order.
 func normalizeText(text string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))

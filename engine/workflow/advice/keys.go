@@ -3,7 +3,7 @@ package advice
 import (
 	"slices"
 
-	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // otherWords are what other workflow languages call the keys of a definition.
@@ -52,7 +52,7 @@ func Elsewhere(key string) string { return misplacedKeys()[key] }
 
 // Adopt lets a mistyped key, which was reported, count as the one that it means, so
 // that it isn't also reported as missing.
-func Adopt(v *source.Value, e *source.Entry, key string) {
+func Adopt(v *strictyaml.Node, e *strictyaml.Entry, key string) {
 	// A condition under another name could be a status as well.
 	if key != "" && key != "condition" && v.Get(key) == nil {
 		e.Key = key

@@ -1,5 +1,4 @@
-// Package source reads YAML and JSON files to values that know their place, and
-// reports problems there. It reads scalars by YAML 1.2, and refuses what makes a
-// file read differently from how it looks: anchors, aliases, merge keys, tags,
-// duplicate keys. It never opens a file itself and knows nothing of workflows.
+// Package source reads the files that a definition consists of, and shows what is wrong in
+// them: file, line and column, the line with a caret below it, and a fix. It never opens a
+// file itself and knows nothing of workflows.
 package source

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // MaxProblems is how many problems List returns: more help nobody.
@@ -138,81 +139,26 @@ func cutSnippet(line string, col int) (string, int) {
 		return line, 0
 	}
 	const side = maxSnippet / 8 // characters of up to four bytes, on each side
-	at := byteOffset(line, col)
-	from, to, n := at, at, 0
-	for ; n < side && from > 0; n++ {
-		_, size := utf8.DecodeLastRuneInString(line[:from])
-		from -= size
-	}
-	for range side {
-		_, size := utf8.DecodeRuneInString(line[to:])
-		to += size
-	}
-	return line[from:to], max(col-1-n, 0)
+	runes := []rune(line)
+	at := min(col-1, len(runes))
+	from := max(at-side, 0)
+	return string(runes[from:min(at+side, len(runes))]), from
 }
-
-// file is one file that a definition consists of.
-type file struct {
-	name  string
-	lines []string
-}
-
-func newFile(name string, data []byte) *file {
-	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
-	f := &file{name: name}
-	for {
-		i := strings.IndexFunc(text, isBreak)
-		if i < 0 {
-			f.lines = append(f.lines, text)
-			return f
-		}
-		f.lines = append(f.lines, text[:i])
-		_, size := utf8.DecodeRuneInString(text[i:])
-		text = text[i+size:]
-	}
-}
-
-// isBreak reports what the YAML library counts as the end of a line.
-func isBreak(r rune) bool {
-	return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
-}
-
-func (s *file) lineText(n int) string {
-	if n < 1 || n > len(s.lines) {
-		return ""
-	}
-	return s.lines[n-1]
-}
-
-// Pos is a place in a file. The zero value is no place.
-type Pos struct {
-	src       *file
-	line, col int
-}
-
-// Line is the line, from 1; 0 for no place.
-func (p Pos) Line() int { return p.line }
-
-// IsZero reports a Pos that is no place.
-func (p Pos) IsZero() bool { return p.src == nil }
 
 // Problems collects what is wrong with a file and what it includes.
 type Problems struct{ list []Problem }
 
 // Add reports a problem at a place, meaning length characters there. The message
 // is formatted with args; fix says what to do about it.
-func (ps *Problems) Add(at Pos, length int, fix, format string, args ...any) {
+func (ps *Problems) Add(at strictyaml.Pos, length int, fix, format string, args ...any) {
 	if ps.Full() {
 		return
 	}
-	if at.src == nil {
-		at.src = &file{name: "?"}
-	}
 	p := Problem{
-		File: at.src.name, Line: max(at.line, 1), Col: max(at.col, 1), Len: max(length, 1),
+		File: at.File.Name, Line: max(at.Line, 1), Col: max(at.Col, 1), Len: max(length, 1),
 		Message: fmt.Sprintf(format, args...), Fix: fix,
 	}
-	p.Snippet, p.before = cutSnippet(at.src.lineText(at.line), p.Col)
+	p.Snippet, p.before = cutSnippet(at.LineText(), p.Col)
 	if !slices.Contains(ps.list, p) {
 		ps.list = append(ps.list, p)
 	}
@@ -231,25 +177,17 @@ func (ps *Problems) First() Problem { return ps.list[0] }
 // the file called name, then those of what it includes. At most MaxProblems.
 func (ps *Problems) List(name string) []Problem {
 	list := slices.Clone(ps.list)
-	slices.SortStableFunc(list, func(a, b Problem) int {
-		if a.File != b.File {
-			// The definition itself goes before what it includes.
-			return cmp.Or(boolOrder(a.File == name, b.File == name), strings.Compare(a.File, b.File))
+	rank := func(p Problem) int { // the definition itself goes before what it includes
+		if p.File == name {
+			return 0
 		}
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	if len(list) > MaxProblems {
 		list = list[:MaxProblems]
 	}
 	return list
-}
-
-func boolOrder(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
 }

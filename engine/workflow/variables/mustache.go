@@ -3,11 +3,13 @@ package variables
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/template"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // Mustache checks one template, whose language is mustache.
@@ -21,7 +23,7 @@ func Mustache(in Template) {
 		if !errors.As(err, &bad) {
 			bad = &template.SyntaxError{Line: 1, Message: err.Error()}
 		}
-		at, length := in.Text.LineAt(bad.Line)
+		at, length := in.lineAt(bad.Line)
 		in.Problems.Add(at, length, bad.Fix, "%s: %s", in.What, bad.Message)
 		return
 	}
@@ -34,6 +36,30 @@ func Mustache(in Template) {
 	}
 	s.findInverted(t.Tags())
 	s.checkTags(t.Tags())
+}
+
+// lineAt is the place of a line (from 1) of the template.
+func (t *Template) lineAt(n int) (strictyaml.Pos, int) {
+	text, offset := t.plainText(), 0
+	for ; n > 1; n-- {
+		offset += strings.IndexByte(text[offset:], '\n') + 1
+	}
+	line, _, _ := strings.Cut(text[offset:], "\n")
+	trimmed := strings.TrimLeft(line, " ")
+	return t.Text.Within(offset+len(line)-len(trimmed), len(trimmed))
+}
+
+// tagAt is the place of the n-th tag (from 1) with a name.
+func (t *Template) tagAt(name string, n int) (strictyaml.Pos, int) {
+	re, err := regexp.Compile(`\{\{[{&#^]?\s*` + regexp.QuoteMeta(name) + `\s*\}\}\}?`)
+	if err != nil {
+		return t.Text.Pos, 1
+	}
+	found := re.FindAllStringIndex(t.plainText(), n)
+	if len(found) < n {
+		return t.Text.Pos, t.Text.Length()
+	}
+	return t.Text.Within(found[n-1][0], found[n-1][1]-found[n-1][0])
 }
 
 // level is one set of names that a template may use at a place.
@@ -139,7 +165,7 @@ func (s *scope) warnLacking(name, lacks string) {
 		return
 	}
 	s.warned[lacks] = true
-	at, length := s.Text.TagAt(name, s.seen[name])
+	at, length := s.tagAt(name, s.seen[name])
 	s.warnOptional(at, length, name, lacks, "{{#"+lacks+"}}…{{/"+lacks+"}}")
 }
 
@@ -171,7 +197,7 @@ func (s *scope) useVariable(t template.Tag) use {
 	s.seen[name]++
 	report := func(fix, format string, args ...any) use {
 		s.wrong++
-		at, length := s.Text.TagAt(name, s.seen[name])
+		at, length := s.tagAt(name, s.seen[name])
 		s.Problems.Add(at, length, fix, "%s: "+format, append([]any{s.What}, args...)...)
 		return use{}
 	}
@@ -237,7 +263,7 @@ func (s *scope) isAsked(field string) bool {
 // warnSeenUnfilled warns of the name that was just seen.
 func (s *scope) warnSeenUnfilled(name string) {
 	s.wrong++
-	at, length := s.Text.TagAt(name, s.seen[name])
+	at, length := s.tagAt(name, s.seen[name])
 	s.warnUnfilled(at, length, name)
 }
 

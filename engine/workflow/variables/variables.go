@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // Body is the name of the markdown under an output's frontmatter.
@@ -20,8 +21,8 @@ const Body = "_body"
 // with it.
 type Template struct {
 	Problems *source.Problems
-	What     string        // the template, for messages: "prompt of edge a → done"
-	Text     *source.Value // a text
+	What     string           // the template, for messages: "prompt of edge a → done"
+	Text     *strictyaml.Node // a text
 	// Output is what fills the template in; nil: nothing does, as on the edges of $START.
 	Output *Output
 	// Warnings takes the names that come out empty, since nothing fills them in, and those
@@ -45,13 +46,13 @@ type Output struct {
 }
 
 // warnUnfilled warns of a name in a template that nothing fills.
-func (t *Template) warnUnfilled(at source.Pos, length int, name string) {
+func (t *Template) warnUnfilled(at strictyaml.Pos, length int, name string) {
 	t.Warnings.Add(at, length, "leave it out; the thread's own prompt is given to every role", "%s: {{%s}} comes out empty: nothing has run that could fill it in", t.What, name)
 }
 
 // warnOptional warns of a name that an output may lack. Path is the field that is meant, or
 // the one around it; around is what asks whether a field is there.
-func (t *Template) warnOptional(at source.Pos, length int, name, path, around string) {
+func (t *Template) warnOptional(at strictyaml.Pos, length int, name, path, around string) {
 	of := fmt.Sprintf("the output of %s", t.Output.Role)
 	if t.Output.Status != "" {
 		of += fmt.Sprintf(" with status %q", t.Output.Status)
