@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -176,7 +178,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 		return fmt.Errorf("opening the workspace: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	for _, name := range sortedKeys(a.entry.Write) {
+	for _, name := range slices.Sorted(maps.Keys(a.entry.Write)) {
 		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 			return err
 		}
 	}
-	for _, name := range sortedKeys(a.entry.Stage) {
+	for _, name := range slices.Sorted(maps.Keys(a.entry.Stage)) {
 		file := path.Join(s.Getenv(agents.EnvStage), path.Base(name))
 		if err := os.WriteFile(file, []byte(a.entry.Stage[name]), 0o600); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 func TestParse(t *testing.T) {
@@ -59,41 +60,41 @@ steps:
 
 func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 	tests := []struct{ text, want string }{
-		{"", "s.yaml:1:1: the script is empty"},
-		{"[]", "s.yaml:1:1: must be a mapping"},
+		{"", "s.yaml:1:1: no steps"},
+		{"[]", "s.yaml:1:1: must be a map"},
 		{"steps: []", "no steps"},
-		{"steps: {}", "s.yaml:1:8: must be a list"},
-		{"steps:\n  - outptu: x", `s.yaml:2:5: unknown key "outptu"; there are: as, attempt`},
-		{"steps:\n  - {}", "s.yaml:2:5: an entry needs an output"},
-		{"steps:\n  - just text", "s.yaml:2:5: must be a mapping"},
-		{"steps:\n  - output: 12", "s.yaml:2:13: must be text; put it in quotes"},
-		{"steps:\n  - output: [a, {b: c}]", "s.yaml:2:17: must be text"},
+		{"steps: {}", "s.yaml:1:8: steps: must be a list"},
+		{"steps:\n  - outptu: x", `s.yaml:2:5: steps[0].outptu: unknown key; did you mean "output"?`},
+		{"steps:\n  - {}", "s.yaml:2:5: steps[0]: an entry needs an output"},
+		{"steps:\n  - just text", "s.yaml:2:5: steps[0]: must be a map"},
+		{"steps:\n  - output: {a: b}", "s.yaml:2:13: steps[0].output: must be text, this is a map"},
+		{"steps:\n  - output: [a, {b: c}]", "s.yaml:2:17: steps[0].output[1]: must be text"},
 		{"steps:\n  - {output: x, step: 0}", "must be a whole number from 1"},
 		{"steps:\n  - {output: x, step: one}", "must be a whole number"},
-		{"steps:\n  - {output: x, step: 99999999999999999999}", "s.yaml:2:23: must be a whole number"},
-		{"steps:\n  - {exit: 18446744073709551615}", "s.yaml:2:12: must be a whole number from 0"},
-		{"steps:\n  - {output: x, delay: 3}", "s.yaml:2:24: must be a duration such as 250ms"},
-		{"steps:\n  - {output: x, delay: -1s}", "must be a duration"},
-		{"steps:\n  - {output: x, delay: [1s]}", "s.yaml:2:24: must be a duration"},
+		{"steps:\n  - {output: x, step: 99999999999999999999}", "s.yaml:2:23: steps[0].step: must be a whole number"},
+		{"steps:\n  - {exit: 18446744073709551615}", "s.yaml:2:12: steps[0].exit: must be a whole number from 0 to 255"},
+		{"steps:\n  - {output: x, delay: 3}", "s.yaml:2:24: steps[0].delay: must be a time such as 90s"},
+		{"steps:\n  - {output: x, delay: -1s}", "must be a time"},
+		{"steps:\n  - {output: x, delay: [1s]}", "s.yaml:2:24: steps[0].delay: must be a time"},
 		{"steps:\n  - {output: x, hang: maybe}", "must be true or false"},
-		{"steps:\n  - {exit: 256}", "the highest is 255"},
+		{"steps:\n  - {exit: 256}", "must be a whole number from 0 to 255"},
 		{"steps:\n  - {exit: -1}", "must be a whole number from 0"},
-		{"steps:\n  - {output: x, write: [a]}", "must be a mapping of file names"},
-		{"steps:\n  - {output: x, write: {a: x, a: y}}", `key "a" is there twice`},
-		{"steps:\n  - {output: x, output: y}", `key "output" is there twice`},
+		{"steps:\n  - {output: x, write: [a]}", "steps[0].write: must be a map (name: value), this is a list"},
+		{"steps:\n  - {output: x, write: {a: x, a: y}}", `duplicate key "a"`},
+		{"steps:\n  - {output: x, output: y}", `duplicate key "output"`},
 		{"steps:\n  - {output: x, as: {start: abc}}", "must be a node's hash"},
-		{"steps:\n  - {output: x, as: {start: [C700MP4XFW7FA]}}", "s.yaml:2:29: must be a node's hash"},
-		{"steps:\n  - {output: x, usage: {costUsd: much}}", `"much" is no amount`},
-		{"steps:\n  - {output: x, usage: {costUsd: 1e9}}", `"1e9" is no amount`},
-		{"steps:\n  - {output: x, usage: {costUsd: .nan}}", "no amount"},
-		{"steps:\n  - {output: x, usage: {costUsd: -1}}", "no amount"},
-		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:2:5: anchors and aliases are not allowed"},
-		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:3:5: anchors and aliases are not allowed"},
-		{"steps:\n  - {output: !!binary eA==}", "tags such as !!binary"},
-		{"steps: [{output: x}]\n---\nsteps: []", "more than one document"},
+		{"steps:\n  - {output: x, as: {start: [C700MP4XFW7FA]}}", "s.yaml:2:29: steps[0].as.start: must be text, this is a list"},
+		{"steps:\n  - {output: x, usage: {costUsd: much}}", "steps[0].usage.costUsd: must be a number, 0 or more"},
+		{"steps:\n  - {output: x, usage: {costUsd: 1e13}}", "must be a number, 0 or more"},
+		{"steps:\n  - {output: x, usage: {costUsd: .nan}}", "must be a number, 0 or more"},
+		{"steps:\n  - {output: x, usage: {costUsd: -1}}", "must be a number, 0 or more"},
+		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:2:5: the anchor &a is not read here"},
+		{"steps:\n  - &a {output: x}\n  - *a", "s.yaml:3:5: the alias *a is not read here"},
+		{"steps:\n  - {output: !!binary eA==}", "the tag !!binary is not allowed"},
+		{"steps: [{output: x}]\n---\nsteps: []", "more than one YAML document"},
 		{"steps: [", "s.yaml:1:1: not valid YAML"},
-		{"steps: [{hang: true, exit: 999, wat: 1}]", `unknown key "wat"`},
-		{strings.Repeat(" ", maxScript+1), "larger than"},
+		{"steps: [{hang: true, exit: 999, wat: 1}]", "steps[0].wat: unknown key"},
+		{strings.Repeat(" ", strictyaml.MaxFile+1), "the limit is"},
 	}
 	for _, tt := range tests {
 		_, err := Parse("s.yaml", []byte(tt.text))

@@ -1,24 +1,15 @@
 package mock
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
-	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
+	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
-	"github.com/united-workforce/uwf/internal/yamlline"
 )
-
-// maxScript bounds a script, in bytes.
-const maxScript = 4 << 20
 
 // Script is what the mock agent plays.
 type Script struct {
@@ -114,280 +105,103 @@ func comesInOrder(entries []Entry) bool {
 func matchesIndex(want, have int) bool { return want == 0 || want == have }
 
 // ScriptError lists everything that is wrong with a script, each with its place.
-type ScriptError struct{ Problems []string }
+type ScriptError struct{ Problems []table.Problem }
 
-func (e *ScriptError) Error() string { return "mock script: " + strings.Join(e.Problems, "\n") }
+func (e *ScriptError) Error() string { return "mock script: " + table.Lines(e.Problems) }
 
 // Parse reads a script. Name is used in errors, which are a *ScriptError.
 func Parse(name string, b []byte) (Script, error) {
-	p := &parser{name: name}
+	r := &table.Reader{File: name}
 	var s Script
-	if root := p.parseDocument(b); root != nil {
-		p.parseMapping(root, map[string]func(*yaml.Node){
-			"steps": func(n *yaml.Node) {
-				p.parseList(n, func(n *yaml.Node) { s.Entries = append(s.Entries, p.parseEntry(n)) })
-			},
-		})
-		if len(p.problems) == 0 && len(s.Entries) == 0 {
-			p.addProblem(root, "no steps; a script is a mapping with the list \"steps\"")
+	steps := table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
+		if n.Kind != strictyaml.List {
+			r.Problem(n, path, "", "must be a list, this is %s", n.KindName())
 		}
+		for i, item := range n.Items {
+			e := &Entry{Line: item.Pos.Line}
+			e.settings().Read(r, item, fmt.Sprintf("%s[%d]", path, i))
+			s.Entries = append(s.Entries, *e)
+		}
+	}}
+	r.Read(b, table.Object("A script of the mock agent.", table.Field{Name: "steps", Setting: steps}))
+	if len(r.Problems) == 0 && len(s.Entries) == 0 {
+		r.Problems = append(r.Problems, table.Problem{File: name, Line: 1, Col: 1, Message: "no steps", Fix: "a script is a map with the list \"steps\""})
 	}
-	if len(p.problems) > 0 {
-		return Script{}, &ScriptError{Problems: p.problems}
+	if len(r.Problems) > 0 {
+		return Script{}, &ScriptError{Problems: r.Problems}
 	}
 	s.InOrder = comesInOrder(s.Entries)
 	return s, nil
 }
 
-// parser reads YAML through its nodes, so that every complaint has a place.
-type parser struct {
-	name     string
-	problems []string
-}
-
-func (p *parser) addProblem(n *yaml.Node, format string, args ...any) {
-	p.problems = append(p.problems, fmt.Sprintf("%s:%d:%d: %s", p.name, n.Line, n.Column, fmt.Sprintf(format, args...)))
-}
-
-// parseDocument returns the root of the one document that b must hold.
-func (p *parser) parseDocument(b []byte) *yaml.Node {
-	whole := &yaml.Node{Line: 1, Column: 1}
-	if len(b) > maxScript {
-		p.addProblem(whole, "larger than %d bytes", maxScript)
-		return nil
+// settings are what may stand in an entry.
+func (e *Entry) settings() table.Setting {
+	output, exit, handle, cost := "", 0, "", (*float64)(nil)
+	outputs := table.List("", &e.Outputs)
+	field := func(name string, s table.Setting) table.Field { return table.Field{Name: name, Setting: s} }
+	do := func(fn func()) func(*table.Reader, *strictyaml.Node, string) {
+		return func(*table.Reader, *strictyaml.Node, string) { fn() }
 	}
-	d := yaml.NewDecoder(bytes.NewReader(b))
-	var doc, more yaml.Node
-	switch err := d.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		p.addProblem(whole, "the script is empty")
-		return nil
-	case err != nil:
-		return p.addSyntaxError(b, err)
-	}
-	switch err := d.Decode(&more); {
-	case err == nil:
-		p.addProblem(&more, "more than one document")
-		return nil
-	case !errors.Is(err, io.EOF):
-		return p.addSyntaxError(b, err)
-	}
-	if len(doc.Content) != 1 || !p.checkSimple(doc.Content[0]) {
-		return nil
-	}
-	return doc.Content[0]
-}
-
-// addSyntaxError says where the YAML can't be read.
-func (p *parser) addSyntaxError(b []byte, err error) *yaml.Node {
-	line, message := yamlline.Find(string(b), err)
-	p.addProblem(&yaml.Node{Line: max(line, 1), Column: 1}, "not valid YAML: %s", message)
-	return nil
-}
-
-// checkSimple refuses anchors, aliases and tags in the whole tree, before anything
-// follows them.
-func (p *parser) checkSimple(n *yaml.Node) bool {
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		p.addProblem(n, "anchors and aliases are not allowed")
-		return false
-	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		p.addProblem(n, "tags such as %s are not allowed", n.Tag)
-		return false
-	}
-	ok := true
-	for _, c := range n.Content {
-		ok = p.checkSimple(c) && ok
-	}
-	return ok
-}
-
-func (p *parser) parseMapping(n *yaml.Node, fields map[string]func(*yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		p.addProblem(n, "must be a mapping")
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		set, ok := fields[key.Value]
-		switch {
-		case !ok:
-			p.addProblem(key, "unknown key %q; there are: %s", key.Value, strings.Join(sortedKeys(fields), ", "))
-		case seen[key.Value]:
-			p.addProblem(key, "key %q is there twice", key.Value)
-		default:
-			set(value)
-		}
-		seen[key.Value] = true
-	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func (p *parser) parseList(n *yaml.Node, item func(*yaml.Node)) {
-	if n.Kind != yaml.SequenceNode {
-		p.addProblem(n, "must be a list")
-		return
-	}
-	for _, c := range n.Content {
-		item(c)
-	}
-}
-
-func (p *parser) parseEntry(n *yaml.Node) Entry {
-	e := Entry{Line: n.Line}
-	p.parseMapping(n, map[string]func(*yaml.Node){
-		"role":     p.textInto(&e.Role),
-		"step":     p.numberInto(&e.Step, 1),
-		"visit":    p.numberInto(&e.Visit, 1),
-		"attempt":  p.numberInto(&e.Attempt, 1),
-		"output":   func(n *yaml.Node) { e.Outputs = p.parseTexts(n, true) },
-		"delay":    p.durationInto(&e.Delay),
-		"write":    p.textMap(&e.Write),
-		"delete":   func(n *yaml.Node) { e.Delete = p.parseTexts(n, false) },
-		"commands": func(n *yaml.Node) { e.Commands = p.parseTexts(n, false) },
-		"usage":    func(n *yaml.Node) { e.Usage = p.parseUsage(n) },
-		"stderr":   p.textInto(&e.Stderr),
-		"stdout":   p.textInto(&e.Stdout),
-		"size":     p.numberInto(&e.Size, 1),
-		"flood":    p.numberInto(&e.Flood, 1),
-		"daemon":   p.flagInto(&e.Daemon),
-		"stage":    p.textMap(&e.Stage),
-		"hang":     p.flagInto(&e.Hang),
-		"extract":  p.flagInto(&e.Extract),
-		"exit":     func(n *yaml.Node) { e.Exit = new(int); p.numberInto(e.Exit, 0)(n) },
-		"kill":     p.flagInto(&e.Kill),
-		"handle":   func(n *yaml.Node) { e.Handle = new(string); p.textInto(e.Handle)(n) },
-		"as": func(n *yaml.Node) {
-			p.parseMapping(n, map[string]func(*yaml.Node){
-				"role": p.textInto(&e.As.Role), "agent": p.textInto(&e.As.Agent),
-				"start": p.hashInto(&e.As.Start), "prev": p.hashInto(&e.As.Prev),
-			})
-		},
-	})
-	e.plain = len(n.Content) == 4 && e.Role != "" && len(e.Outputs) == 1
-	if e.Exit != nil && *e.Exit > 255 {
-		p.addProblem(n, "exit code %d; the highest is 255", *e.Exit)
-	}
-	if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill && n.Kind == yaml.MappingNode {
-		p.addProblem(n, "an entry needs an output, or one of exit, hang, kill")
-	}
-	return e
-}
-
-func (p *parser) parseUsage(n *yaml.Node) (u record.Usage) {
-	var turns, in, out int
-	priced := false
-	p.parseMapping(n, map[string]func(*yaml.Node){
-		"turns": p.numberInto(&turns, 0), "inputTokens": p.numberInto(&in, 0), "outputTokens": p.numberInto(&out, 0),
-		"costUsd": func(n *yaml.Node) {
-			priced = true
-			if err := n.Decode(&u.CostUSD); err != nil || !(u.CostUSD >= 0 && u.CostUSD < 1e9) {
-				p.addProblem(n, "%q is no amount in US dollars", n.Value)
+	return table.Object("What happens in a step.",
+		field("role", table.Text("", &e.Role)),
+		field("step", table.Whole("", &e.Step, 1, maxNumber)),
+		field("visit", table.Whole("", &e.Visit, 1, maxNumber)),
+		field("attempt", table.Whole("", &e.Attempt, 1, maxNumber)),
+		field("output", table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
+			if n.Kind == strictyaml.List {
+				outputs.Read(r, n, path)
+				return
 			}
-		},
+			table.Text("", &output).Read(r, n, path)
+			e.Outputs = []string{output}
+		}}),
+		field("delay", table.Span("", &e.Delay)),
+		field("write", table.Texts("", "", &e.Write)),
+		field("delete", table.List("", &e.Delete)),
+		field("commands", table.List("", &e.Commands)),
+		field("usage", table.Object("",
+			field("turns", table.Whole("", &e.Usage.Turns, 0, maxNumber)),
+			field("inputTokens", table.Whole("", &e.Usage.InputTokens, 0, maxNumber)),
+			field("outputTokens", table.Whole("", &e.Usage.OutputTokens, 0, maxNumber)),
+			field("costUsd", table.Amount("", &cost).Then(do(func() {
+				if cost != nil {
+					e.Usage.CostUSD = *cost
+				}
+			}))),
+		).Then(do(func() { e.Usage.Unpriced = cost == nil && e.Usage.InputTokens+e.Usage.OutputTokens > 0 }))),
+		field("stderr", table.Text("", &e.Stderr)),
+		field("stdout", table.Text("", &e.Stdout)),
+		field("size", table.Whole("", &e.Size, 1, maxNumber)),
+		field("flood", table.Whole("", &e.Flood, 1, maxNumber)),
+		field("daemon", table.Flag("", &e.Daemon)),
+		field("stage", table.Texts("", "", &e.Stage)),
+		field("hang", table.Flag("", &e.Hang)),
+		field("extract", table.Flag("", &e.Extract)),
+		field("exit", table.Whole("", &exit, 0, 255).Then(do(func() { e.Exit = &exit }))),
+		field("kill", table.Flag("", &e.Kill)),
+		field("handle", table.Text("", &handle).Then(do(func() { e.Handle = &handle }))),
+		field("as", table.Object("",
+			field("role", table.Text("", &e.As.Role)),
+			field("agent", table.Text("", &e.As.Agent)),
+			field("start", hashSetting(&e.As.Start)),
+			field("prev", hashSetting(&e.As.Prev)),
+		)),
+	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+		e.plain = len(n.Entries) == 2 && e.Role != "" && len(e.Outputs) == 1
+		if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill {
+			r.Problem(n, path, "", "an entry needs an output, or one of exit, hang, kill")
+		}
 	})
-	u.Turns, u.InputTokens, u.OutputTokens, u.Unpriced = turns, int64(in), int64(out), !priced && in+out > 0
-	return u
 }
 
-func (p *parser) checkScalar(n *yaml.Node, tag, what string) bool {
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
-		return true
-	}
-	p.addProblem(n, "must be %s", what)
-	return false
-}
+// maxNumber is the largest number of a script.
+const maxNumber = 1<<31 - 1
 
-func (p *parser) textInto(to *string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if p.checkScalar(n, "!!str", "text; put it in quotes") {
-			*to = n.Value
+// hashSetting is a node's hash.
+func hashSetting(into *node.Hash) table.Setting {
+	return table.Text("", into).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+		if !into.Valid() {
+			r.Problem(n, path, "", "must be a node's hash, 13 characters")
 		}
-	}
-}
-
-func (p *parser) flagInto(to *bool) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if p.checkScalar(n, "!!bool", "true or false") {
-			if err := n.Decode(to); err != nil {
-				p.addProblem(n, "%v", err)
-			}
-		}
-	}
-}
-
-func (p *parser) numberInto(to *int, least int) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if !p.checkScalar(n, "!!int", "a whole number") {
-			return
-		}
-		if err := n.Decode(to); err != nil || *to < least {
-			p.addProblem(n, "must be a whole number from %d", least)
-		}
-	}
-}
-
-func (p *parser) durationInto(to *time.Duration) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		d, err := time.ParseDuration(n.Value) // lists and mappings have no value
-		if err != nil || d < 0 {
-			p.addProblem(n, "must be a duration such as 250ms or 2s")
-			return
-		}
-		*to = d
-	}
-}
-
-func (p *parser) hashInto(to *node.Hash) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		h, err := node.ParseHash(n.Value) // lists and mappings have no value
-		if err != nil {
-			p.addProblem(n, "must be a node's hash, 13 characters")
-			return
-		}
-		*to = h
-	}
-}
-
-func (p *parser) parseTexts(n *yaml.Node, single bool) (out []string) {
-	if single && n.Kind == yaml.ScalarNode {
-		var s string
-		p.textInto(&s)(n)
-		return []string{s}
-	}
-	p.parseList(n, func(n *yaml.Node) {
-		var s string
-		p.textInto(&s)(n)
-		out = append(out, s)
 	})
-	return out
-}
-
-func (p *parser) textMap(to *map[string]string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if n.Kind != yaml.MappingNode {
-			p.addProblem(n, "must be a mapping of file names to text")
-			return
-		}
-		*to = map[string]string{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i].Value
-			if _, ok := (*to)[key]; ok {
-				p.addProblem(n.Content[i], "key %q is there twice", key)
-			}
-			var s string
-			p.textInto(&s)(n.Content[i+1])
-			(*to)[key] = s
-		}
-	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
 )
@@ -19,13 +18,7 @@ var ErrInvalid = errors.New("configuration is invalid")
 // InvalidError lists everything that is wrong. It wraps ErrInvalid.
 type InvalidError struct{ Problems []Problem }
 
-func (e *InvalidError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return "read the configuration: " + strings.Join(lines, "\n")
-}
+func (e *InvalidError) Error() string { return "read the configuration: " + table.Lines(e.Problems) }
 
 // Unwrap gives ErrInvalid.
 func (e *InvalidError) Unwrap() error { return ErrInvalid }

@@ -9,21 +9,19 @@ import (
 	"strings"
 
 	"github.com/google/shlex"
-	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // readFile reads one file's settings into a Config of its own.
 func readFile(name string, data []byte) (*Config, []Problem) {
-	r := &table.Reader{File: name, Origins: map[string]string{}}
-	c := &Config{Origins: r.Origins}
-	if root := r.Document(data); root != nil {
-		allSettings(c).Read(r, root, "")
-	}
+	r, c := &table.Reader{File: name}, &Config{}
+	r.Read(data, allSettings(c))
+	c.Origins = r.Origins
 	return c, r.Problems
 }
 
@@ -67,7 +65,7 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 		table.Field{Name: "apiKeyEnv", Setting: table.Text("The variable that holds its key.", &p.APIKeyEnv)},
 		table.Field{Name: "apiKey", Setting: secret},
 		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
-	).Then(func(r *table.Reader, n *yaml.Node, path string) {
+	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if p.APIKeyEnv != "" && p.APIKey != "" {
 			r.Problem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
 		}
@@ -92,11 +90,9 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 
 // valueOf is the node of a mapping's value, for messages; the mapping itself where
 // there is none.
-func valueOf(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
-		}
+func valueOf(n *strictyaml.Node, key string) *strictyaml.Node {
+	if e := n.Get(key); e != nil {
+		return e.Val
 	}
 	return n
 }
@@ -148,7 +144,7 @@ func modelSettings(name string, m *Model, keep func()) table.Setting {
 			table.Field{Name: "cachedInput", Setting: table.Amount("Of input that the provider reads from its prompt cache; as other input, where it is left out.", &m.Price.CachedInput)},
 			table.Field{Name: "output", Setting: table.Amount("Of output.", &m.Price.Output)},
 		)},
-	).Then(func(r *table.Reader, n *yaml.Node, path string) {
+	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if m.Provider == "" {
 			r.Problem(n, path, "say which of providers runs it", "provider is missing")
 		}
@@ -170,7 +166,7 @@ func agentSettings(_ string, a *Agent, keep func()) table.Setting {
 	).Instead(map[string]string{
 		"host":    "there is no broker here: write command and args",
 		"gateway": "there is no broker here: write command and args",
-	}).Then(func(r *table.Reader, n *yaml.Node, path string) {
+	}).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		// A whole command line in command is taken apart as a shell would.
 		if len(a.Args) == 0 && strings.ContainsAny(a.Command, " \t") {
 			words, err := shlex.Split(a.Command)
@@ -200,9 +196,9 @@ func modelOverrides(c *Config) table.Setting {
 			return e
 		}
 		read := e.Read
-		e.Read = func(r *table.Reader, n *yaml.Node, path string) {
-			if n.Kind == yaml.ScalarNode {
-				c.ExtractModel = n.Value
+		e.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
+			if n.Kind == strictyaml.Scalar {
+				c.ExtractModel = n.Text
 				return
 			}
 			read(r, n, path)
@@ -210,9 +206,9 @@ func modelOverrides(c *Config) table.Setting {
 		e.Get = func() (any, bool) { return c.ExtractModel, c.ExtractModel != "" }
 		return e
 	}
-	s.Read = func(r *table.Reader, n *yaml.Node, path string) {
+	s.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
 		c.ModelOverrides = map[string]map[string]string{}
-		r.Named(n, path, func(name string, v *yaml.Node, path string) { s.Entry(name).Read(r, v, path) })
+		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
 	}
 	s.Names = func() []string {
 		all := names()
@@ -241,7 +237,7 @@ func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 
 func confineSettings(x *Confine) table.Setting {
 	absolute := func(s table.Setting, list *[]string) table.Setting {
-		return s.Then(func(r *table.Reader, n *yaml.Node, path string) {
+		return s.Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, place := range *list {
 				if !strings.HasPrefix(place, "/") {
 					r.Problem(n, path, "write where it begins: /opt/tool", "%q is no absolute path", place)
@@ -261,14 +257,14 @@ func redactSettings(x *Redact) table.Setting {
 	patterns := table.Texts("Regular expressions (RE2) of what is secret, by name.", "An expression; only its group named secret is replaced, where it has one.", &x.Patterns)
 	return table.Object("What is redacted besides known keys and the usual shapes of secrets.",
 		table.Field{Name: "env", Setting: table.List("Variables that hold secrets.", &x.Env)},
-		table.Field{Name: "patterns", Setting: patterns.Then(func(r *table.Reader, n *yaml.Node, path string) {
+		table.Field{Name: "patterns", Setting: patterns.Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, name := range sortedKeys(x.Patterns) {
 				if _, err := regexp.Compile(x.Patterns[name]); err != nil {
 					r.Problem(valueOf(n, name), table.Join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
 				}
 			}
 		})},
-		table.Field{Name: "allow", Setting: table.List("What is no secret although it looks like one: a text, sha256: and its SHA-256, or path: and a pattern (as in .gitignore) of files that agents may write such texts into, and that may be large binary ones.", &x.Allow).Then(func(r *table.Reader, n *yaml.Node, path string) {
+		table.Field{Name: "allow", Setting: table.List("What is no secret although it looks like one: a text, sha256: and its SHA-256, or path: and a pattern (as in .gitignore) of files that agents may write such texts into, and that may be large binary ones.", &x.Allow).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, entry := range x.Allow {
 				if err := redact.CheckAllow(entry); err != nil {
 					r.Problem(n, path, "write a text, sha256:DIGITS or path:PATTERN", "%v", err)
@@ -289,9 +285,9 @@ func overrideSettings(doc string, into *map[string]map[string]string) table.Sett
 		roles := (*into)[workflow]
 		of := table.Texts("", "An alias.", &roles)
 		e.Entry, e.Names = of.Entry, of.Names
-		e.Read = func(r *table.Reader, n *yaml.Node, path string) {
-			if n.Kind == yaml.ScalarNode && !table.Nothing(n) {
-				roles = map[string]string{everyRole: n.Value}
+		e.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
+			if n.Kind == strictyaml.Scalar && !n.IsNull() {
+				roles = map[string]string{everyRole: n.Text}
 			} else {
 				of.Read(r, n, path)
 			}
@@ -300,9 +296,9 @@ func overrideSettings(doc string, into *map[string]map[string]string) table.Sett
 		return e
 	}
 	s.Names = func() []string { return slices.Sorted(maps.Keys(*into)) }
-	s.Read = func(r *table.Reader, n *yaml.Node, path string) {
+	s.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
 		*into = map[string]map[string]string{}
-		r.Named(n, path, func(name string, v *yaml.Node, path string) { s.Entry(name).Read(r, v, path) })
+		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
 	}
 	return s
 }

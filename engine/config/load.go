@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -159,7 +160,7 @@ func (l *loader) loadEnvironment() {
 
 // ParseEnv reads the text of a .env file. Its errors repeat nothing of the text.
 func ParseEnv(data []byte) (vars map[string]string, err error) {
-	if len(data) > table.MaxFile {
+	if len(data) > strictyaml.MaxFile {
 		return nil, ErrInvalid
 	}
 	defer func() {

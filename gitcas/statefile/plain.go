@@ -3,6 +3,8 @@ package statefile
 import (
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // parsePlain reads the narrow YAML that this package writes: block mappings and
@@ -49,7 +51,7 @@ func (p *plain) nextLine() bool {
 
 // readBlock reads the mapping or sequence whose lines stand at indent.
 func (p *plain) readBlock(indent, depth int) (value, bool) {
-	if depth > maxYAMLDepth {
+	if depth > strictyaml.MaxDepth {
 		return value{}, false
 	}
 	if strings.HasPrefix(p.rest, "- ") {

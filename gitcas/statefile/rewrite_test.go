@@ -62,7 +62,7 @@ func TestMapThreads(t *testing.T) {
 		want string
 	}{
 		"no hash":                    {func(_ ThreadID, e Entry) Entry { e.Head = "no hash"; return e }, swap, "not storable: head: "},
-		"keys that are no more YAML": {keep, strings.NewReplacer("unknown", "\"unknown"), "not storable: malformed: line 1: yaml: "},
+		"keys that are no more YAML": {keep, strings.NewReplacer("unknown", "\"unknown"), "not storable: malformed: line 8: not valid YAML: "},
 		"keys that are known":        {keep, strings.NewReplacer("unknown", "pause"), `not storable: malformed: line 10: pause: unknown key "deep"`},
 	} {
 		if _, err := threads.Map(tc.edit, tc.text.Replace); !errors.Is(err, ErrUnstorable) || !strings.Contains(err.Error(), tc.want) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // Kinds of failure. Every error of this package matches one of them with
@@ -173,67 +173,30 @@ func parseChunk(text string, line int) (chunk, error) {
 	return chunk{key: v.pairs[0].key, text: text, val: v.pairs[0].val}, nil
 }
 
-// parseYAML reads text with yaml.v3. Anchors, aliases, tags and merge keys are
-// refused: nothing that uwf or a person has a reason to write.
+// parseYAML reads what people wrote. It has no anchors, aliases, merge keys and unknown
+// tags: nothing that uwf or a person has a reason to write.
 func parseYAML(text string, line int) (value, error) {
-	var doc yaml.Node
-	dec := yaml.NewDecoder(strings.NewReader(text))
-	if err := dec.Decode(&doc); err != nil {
-		return value{}, newMalformedError(line, "%v (lines counted from here)", err)
+	r := &strictyaml.Reader{Above: line - 1}
+	n := r.ReadYAML("", text)
+	if len(r.Faults) > 0 {
+		return value{}, newMalformedError(r.Faults[0].At.Line, "%s", r.Faults[0].Error())
 	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return value{}, newMalformedError(line, "not one document")
-	}
-	return convertNode(doc.Content[0], line-1, 0)
+	return convertNode(n, line-1), nil
 }
 
-// maxYAMLDepth bounds how deep values nest.
-const maxYAMLDepth = 32
-
-func convertNode(n *yaml.Node, base, depth int) (value, error) {
-	line := base + n.Line
-	switch {
-	case depth > maxYAMLDepth:
-		return value{}, newMalformedError(line, "nested deeper than %d", maxYAMLDepth)
-	case n.Anchor != "" || n.Kind == yaml.AliasNode:
-		return value{}, newMalformedError(line, "anchors and aliases are not allowed")
-	case n.Style&yaml.TaggedStyle != 0:
-		return value{}, newMalformedError(line, "the tag %s is not allowed", n.Tag)
-	}
-	v := value{line: line}
+func convertNode(n *strictyaml.Node, above int) value {
+	v := value{line: above + n.Pos.Line, text: n.Text, str: n.Quoted || strings.ContainsAny(n.Text, "\n\r")}
 	switch n.Kind {
-	case yaml.ScalarNode:
-		quoted := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
-		v.text, v.str = n.Value, quoted || strings.ContainsAny(n.Value, "\n\r")
-	case yaml.MappingNode:
+	case strictyaml.Map:
 		v.kind = mapping
-		seen := map[string]bool{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			k := n.Content[i]
-			if k.Kind != yaml.ScalarNode || k.Anchor != "" || k.Style&yaml.TaggedStyle != 0 || k.Tag == "!!merge" {
-				return value{}, newMalformedError(base+k.Line, "a key that is no plain text")
-			}
-			if seen[k.Value] {
-				return value{}, newMalformedError(base+k.Line, "%q is there twice", k.Value)
-			}
-			seen[k.Value] = true
-			item, err := convertNode(n.Content[i+1], base, depth+1)
-			if err != nil {
-				return value{}, err
-			}
-			v.pairs = append(v.pairs, pair{k.Value, item})
+		for _, e := range n.Entries {
+			v.pairs = append(v.pairs, pair{e.Key, convertNode(e.Val, above)})
 		}
-	case yaml.SequenceNode:
+	case strictyaml.List:
 		v.kind = sequence
-		for _, c := range n.Content {
-			item, err := convertNode(c, base, depth+1)
-			if err != nil {
-				return value{}, err
-			}
-			v.items = append(v.items, item)
+		for _, item := range n.Items {
+			v.items = append(v.items, convertNode(item, above))
 		}
-	default:
-		return value{}, newMalformedError(line, "unexpected YAML")
 	}
-	return v, nil
+	return v
 }

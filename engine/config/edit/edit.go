@@ -10,13 +10,12 @@ package edit
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/united-workforce/uwf/internal/yamlline"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // Change is one value to set, or to remove.
@@ -63,9 +62,12 @@ func applyChange(text string, c Change) (string, error) {
 		return "", ErrNotYAML
 	}
 	plain := strings.ReplaceAll(text, "\r\n", "\n")
-	doc, err := parseDocument(plain)
-	if err != nil {
-		return "", err
+	doc, err := strictyaml.ParseDocument(plain)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
+	case doc != nil && doc.Content[0].Kind != yaml.MappingNode && !isEmpty(doc.Content[0]):
+		return "", ErrNotYAML
 	}
 	root := mappingOf(doc)
 	want, err := changedCopy(root, c)
@@ -85,35 +87,9 @@ func applyChange(text string, c Change) (string, error) {
 	return out, err
 }
 
-// parseDocument parses a text that holds one mapping, or nothing: then it is nil.
-func parseDocument(text string) (doc *yaml.Node, err error) {
-	defer func() {
-		if r := recover(); r != nil { // the library reports through panics
-			doc, err = nil, fmt.Errorf("%w: %v", ErrNotYAML, r)
-		}
-	}()
-	dec := yaml.NewDecoder(strings.NewReader(text))
-	var more yaml.Node
-	doc = &yaml.Node{}
-	switch err := dec.Decode(doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		line, message := yamlline.Find(text, err)
-		return nil, fmt.Errorf("%w: line %d: %s", ErrNotYAML, max(line, 1), message)
-	}
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: there is more than one document in it", ErrNotYAML)
-	}
-	if len(doc.Content) > 0 && doc.Content[0].Kind != yaml.MappingNode && !isEmpty(doc.Content[0]) {
-		return nil, ErrNotYAML
-	}
-	return doc, nil
-}
-
 // mappingOf is what a document holds; nil: nothing.
 func mappingOf(doc *yaml.Node) *yaml.Node {
-	if doc == nil || len(doc.Content) == 0 || isEmpty(doc.Content[0]) {
+	if doc == nil || isEmpty(doc.Content[0]) {
 		return nil
 	}
 	return doc.Content[0]
@@ -266,7 +242,7 @@ func rewriteDocument(doc, want *yaml.Node) (string, error) {
 	if err := errors.Join(enc.Encode(&out), enc.Close()); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
 	}
-	if got, _ := parseDocument(b.String()); !sameMeaning(mappingOf(got), want) {
+	if got, _ := strictyaml.ParseDocument(b.String()); !sameMeaning(mappingOf(got), want) {
 		return "", fmt.Errorf("%w that can be written: edit the file by hand", ErrNotYAML)
 	}
 	return b.String(), nil

@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		{"no mapping", "- a\n", "a", str("v"), edit.ErrNotYAML, ""},
 		{"text", "a\n", "a", str("v"), edit.ErrNotYAML, ""},
 		{"not YAML", "a: [\n", "a", str("v"), edit.ErrNotYAML, "did not find expected node content"},
-		{"documents", "a: 1\n---\nb: 1\n", "a", str("v"), edit.ErrNotYAML, "more than one document"},
+		{"documents", "a: 1\n---\nb: 1\n", "a", str("v"), edit.ErrNotYAML, "more than one YAML document"},
 		{"huge", "# " + strings.Repeat("x", 1<<20), "a", str("v"), edit.ErrNotYAML, ""},
 		{"no path", "a: 1\n", "", str("v"), edit.ErrNotYAML, ""},
 		{"below a text", "a: 1\n", "a/b", str("v"), edit.ErrNoMapping, ""},

@@ -34,6 +34,15 @@ func (p Problem) String() string {
 	return b.String()
 }
 
+// Lines are problems, each on a line.
+func Lines(problems []Problem) string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Suggest is the known name that is nearest to a wrong one; empty: none is near.
 func Suggest(name string, known []string) string {
 	plain := func(s string) string {

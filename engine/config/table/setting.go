@@ -4,11 +4,14 @@
 package table
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 // ValueKind is what a setting's value is.
@@ -45,8 +48,10 @@ type Setting struct {
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
 	Names    func() []string           // of a named mapping: the entries that there are
 
-	Read func(r *Reader, n *yaml.Node, path string)
+	Read func(r *Reader, n *strictyaml.Node, path string)
 	Get  func() (v any, set bool)
+	// Wrong says what is wrong with a value of one line; empty: nothing.
+	Wrong func(n *strictyaml.Node) string
 }
 
 // Field is a setting of an object, by its key.
@@ -58,14 +63,14 @@ type Field struct {
 // Object is a mapping with known keys.
 func Object(doc string, fields ...Field) Setting {
 	s := Setting{Kind: ObjectValue, Doc: doc, Fields: fields}
-	s.Read = func(r *Reader, n *yaml.Node, path string) { r.readObject(n, path, s) }
+	s.Read = func(r *Reader, n *strictyaml.Node, path string) { r.readObject(n, path, s) }
 	return s
 }
 
 // Then calls fn after the object was read.
-func (s Setting) Then(fn func(r *Reader, n *yaml.Node, path string)) Setting {
+func (s Setting) Then(fn func(r *Reader, n *strictyaml.Node, path string)) Setting {
 	read := s.Read
-	s.Read = func(r *Reader, n *yaml.Node, path string) {
+	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
 		read(r, n, path)
 		fn(r, n, path)
 	}
@@ -76,7 +81,7 @@ func (s Setting) Then(fn func(r *Reader, n *yaml.Node, path string)) Setting {
 func (s Setting) Instead(retired map[string]string) Setting {
 	s.Retired = retired
 	if s.Kind == ObjectValue {
-		s.Read = func(r *Reader, n *yaml.Node, path string) { r.readObject(n, path, s) }
+		s.Read = func(r *Reader, n *strictyaml.Node, path string) { r.readObject(n, path, s) }
 	}
 	return s
 }
@@ -97,98 +102,126 @@ func Named[V any](doc string, into *map[string]V, bind func(name string, v *V, k
 		return bind(name, &v, func() { (*into)[name] = v })
 	}
 	s.Names = func() []string { return slices.Sorted(maps.Keys(*into)) }
-	s.Read = func(r *Reader, n *yaml.Node, path string) {
+	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
 		*into = map[string]V{}
-		r.Named(n, path, func(name string, v *yaml.Node, path string) { s.Entry(name).Read(r, v, path) })
+		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
+	}
+	return s
+}
+
+// leaf is a setting whose value parse reads, or says what is wrong with it.
+func leaf[V any](s Setting, into *V, parse func(n *strictyaml.Node) (V, string)) Setting {
+	s.Wrong = func(n *strictyaml.Node) string {
+		_, wrong := parse(n)
+		return wrong
+	}
+	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
+		v, wrong := parse(n)
+		if wrong != "" {
+			r.Problem(n, path, "", "%s", wrong)
+			return
+		}
+		*into = v
 	}
 	return s
 }
 
 // Text is a scalar as it is written; one of the choices, where there are any.
 func Text[S ~string](doc string, into *S, choices ...string) Setting {
-	return Setting{Kind: TextValue, Doc: doc, Choices: choices,
-		Read: func(r *Reader, n *yaml.Node, path string) {
-			var s string
-			if len(choices) > 0 {
-				r.oneOf(&s, choices...)(n, path)
-			} else {
-				r.textInto(&s)(n, path)
-			}
-			*into = S(s)
-		},
-		Get: func() (any, bool) { return string(*into), *into != "" },
-	}
+	s := Setting{Kind: TextValue, Doc: doc, Choices: choices, Get: func() (any, bool) { return string(*into), *into != "" }}
+	return leaf(s, into, func(n *strictyaml.Node) (S, string) {
+		switch {
+		case choices != nil && !slices.Contains(choices, n.Text): // a list has no text
+			return "", "must be one of " + strings.Join(choices, ", ")
+		case n.Kind != strictyaml.Scalar:
+			return "", "must be text, this is " + n.KindName()
+		}
+		return S(n.Text), ""
+	})
 }
 
 // Flag is true or false.
 func Flag(doc string, into *bool) Setting {
-	return Setting{Kind: FlagValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.boolInto(into)(n, path) },
-		Get:  func() (any, bool) { return *into, *into },
-	}
+	s := Setting{Kind: FlagValue, Doc: doc, Get: func() (any, bool) { return *into, *into }}
+	return leaf(s, into, func(n *strictyaml.Node) (bool, string) {
+		if v := strings.ToLower(n.Text); v == "true" || v == "false" {
+			return v == "true", ""
+		}
+		return false, "must be true or false"
+	})
 }
 
 // Whole is a whole number between two others.
 func Whole[N int | int64](doc string, into *N, least, most int64) Setting {
-	return Setting{Kind: WholeValue, Doc: doc, Least: least, Most: most,
-		Read: func(r *Reader, n *yaml.Node, path string) {
-			var v int64
-			r.intInto(&v, least, most)(n, path)
-			*into = N(v)
-		},
-		Get: func() (any, bool) { return int64(*into), *into != 0 },
-	}
+	s := Setting{Kind: WholeValue, Doc: doc, Least: least, Most: most, Get: func() (any, bool) { return int64(*into), *into != 0 }}
+	return leaf(s, into, func(n *strictyaml.Node) (N, string) {
+		v, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, 64)
+		if err != nil || v < least || v > most {
+			return 0, fmt.Sprintf("must be a whole number from %d to %d", least, most)
+		}
+		return N(v), ""
+	})
 }
 
 // Number is a number from 0 on.
 func Number(doc string, into *float64) Setting {
-	return Setting{Kind: NumberValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.numberInto(into)(n, path) },
-		Get:  func() (any, bool) { return *into, *into != 0 },
+	return leaf(Setting{Kind: NumberValue, Doc: doc, Get: func() (any, bool) { return *into, *into != 0 }}, into, parseNumber)
+}
+
+func parseNumber(n *strictyaml.Node) (float64, string) {
+	v, err := strconv.ParseFloat(n.Text, 64)
+	if err != nil || !(v >= 0 && v <= 1e12) {
+		return 0, "must be a number, 0 or more"
 	}
+	return v, ""
 }
 
 // Amount is a number from 0 on, of which 0 is another thing than nothing.
 func Amount(doc string, into **float64) Setting {
-	return Setting{Kind: NumberValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) {
-			var v float64
-			told := len(r.Problems)
-			if r.numberInto(&v)(n, path); len(r.Problems) == told {
-				*into = &v
-			}
-		},
-		Get: func() (any, bool) {
-			if *into == nil {
-				return nil, false
-			}
-			return **into, true
-		},
+	get := func() (any, bool) {
+		if *into == nil {
+			return nil, false
+		}
+		return **into, true
 	}
+	return leaf(Setting{Kind: NumberValue, Doc: doc, Get: get}, into, func(n *strictyaml.Node) (*float64, string) {
+		v, wrong := parseNumber(n)
+		return &v, wrong
+	})
 }
 
 // Span is a time such as 90s or 6h.
 func Span(doc string, into *time.Duration) Setting {
-	return Setting{Kind: TimeValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) { r.durationInto(into)(n, path) },
-		Get:  func() (any, bool) { return plainDuration(*into), *into != 0 },
-	}
+	s := Setting{Kind: TimeValue, Doc: doc, Get: func() (any, bool) { return plainDuration(*into), *into != 0 }}
+	return leaf(s, into, func(n *strictyaml.Node) (time.Duration, string) {
+		v, _ := time.ParseDuration(n.Text) // 0 where it is none
+		if v <= 0 {
+			return 0, "must be a time such as 90s, 30m or 6h"
+		}
+		return v, ""
+	})
 }
 
 // List is a list of texts.
 func List(doc string, into *[]string) Setting {
-	return Setting{Kind: ListValue, Doc: doc,
-		Read: func(r *Reader, n *yaml.Node, path string) {
+	return Setting{Kind: ListValue, Doc: doc, Get: func() (any, bool) { return *into, *into != nil },
+		Read: func(r *Reader, n *strictyaml.Node, path string) {
+			if n.Kind != strictyaml.List {
+				r.Problem(n, path, "", "must be a list, this is %s", n.KindName())
+			}
 			*into = nil
-			r.textsInto(into)(n, path)
+			for i, item := range n.Items {
+				var text string
+				Text("", &text).Read(r, item, fmt.Sprintf("%s[%d]", path, i))
+				*into = append(*into, text)
+			}
 		},
-		Get: func() (any, bool) { return *into, *into != nil },
 	}
 }
 
 // Texts is a mapping from names to texts.
 func Texts(doc, each string, into *map[string]string) Setting {
 	return Named(doc, into, func(_ string, v *string, keep func()) Setting {
-		return Text(each, v).Then(func(*Reader, *yaml.Node, string) { keep() })
+		return Text(each, v).Then(func(*Reader, *strictyaml.Node, string) { keep() })
 	})
 }
