@@ -1,7 +1,7 @@
 package extract
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,16 +19,18 @@ type block struct {
 	fields        *strictyaml.Node
 	line          int // of the answer, where the fields begin
 	before, after string
+	text          string // the fields as they are written
 }
 
 // document is an answer by lines.
 type document struct {
 	lines  []string
 	schema *outputSchema
-	first  int    // index of the first line that is part of the answer
-	begin  int    // index of the first of these that is not blank
-	inCode []bool // by line: inside a code fence, or one of its two fences
-	hidden []bool // by line: inside of what a model thought aloud
+	first  int         // index of the first line of the answer: not blank, and no thought
+	inCode []bool      // by line: inside a code fence, or one of its two fences
+	hidden []bool      // by line: inside of what a model thought aloud
+	fences []candidate // the code fences whose language may be that of fields
+	missed *Error      // what to say where there is no block
 }
 
 // candidate is a part of the document that may be the frontmatter.
@@ -42,41 +44,39 @@ type candidate struct {
 
 // findBlock looks for the frontmatter in the order of how certain it is: "---"
 // outside of code, a JSON object that begins the answer, what stands in code.
-func findBlock(text string, s *outputSchema) (*block, error) {
+func findBlock(text string, s *outputSchema) (*block, *Error) {
 	d := newDocument(text, s)
-	found := d.dashedBlocks()
-	var missed error
-	for _, outside := range []bool{true, false} {
-		for i, c := range found {
-			if outside == (d.inCode[c.open] && !d.isLeading(c)) {
-				continue
-			}
-			b, err := d.parseCandidate(c)
-			if b != nil {
-				return d.refuseDraft(b, found[i+1:])
-			}
-			if errors.Is(err, errOurs) {
-				return nil, unwrapOurs(err)
-			}
-			if missed == nil {
-				missed = err
-			}
-		}
-		if outside {
-			if b, err := d.bareJSON(); b != nil || err != nil {
-				return b, err
-			}
-		}
-	}
-	for _, look := range []func() (*block, error){d.findCoded, d.proseJSON} {
+	dashed := d.dashedBlocks()
+	for _, look := range []func() (*block, *Error){
+		func() (*block, *Error) { return d.firstBlock(dashed, false) },
+		d.bareJSON,
+		func() (*block, *Error) { return d.firstBlock(dashed, true) },
+		d.findCoded, d.proseJSON,
+	} {
 		if b, err := look(); b != nil || err != nil {
 			return b, err
 		}
 	}
-	if missed == nil {
-		missed = d.explainMissing()
+	return nil, cmp.Or(d.missed, d.explainMissing())
+}
+
+// firstBlock is the first block that can be read, of those inside or outside of code. One
+// that is certainly meant and can't be read is an error.
+func (d *document) firstBlock(found []candidate, inCode bool) (*block, *Error) {
+	for i, c := range found {
+		if inCode != (d.inCode[c.open] && !d.isLeading(c)) {
+			continue
+		}
+		b, err := d.parseCandidate(c)
+		if b != nil {
+			return d.refuseDraft(b, found[i+1:])
+		}
+		if err.ours {
+			return nil, err
+		}
+		d.missed = cmp.Or(d.missed, err)
 	}
-	return nil, missed
+	return nil, nil
 }
 
 // maxLater is how many further blocks are held against the first.
@@ -85,7 +85,7 @@ const maxLater = 20
 // refuseDraft refuses a frontmatter that stands after prose when a later one has another
 // status: a draft and its correction look like that. At the beginning of an answer
 // the first one counts, whatever the report quotes.
-func (d *document) refuseDraft(b *block, later []candidate) (*block, error) {
+func (d *document) refuseDraft(b *block, later []candidate) (*block, *Error) {
 	status := d.statusOf(b.fields)
 	if status == "" || strings.TrimSpace(b.before) == "" {
 		return b, nil
@@ -124,26 +124,25 @@ func isCodeFence(line string) bool { return codeFence(line) != nil }
 
 func newDocument(text string, s *outputSchema) *document {
 	d := &document{lines: strings.Split(text, "\n"), schema: s}
-	d.first = skipThought(d.lines)
-	for d.begin = d.first; d.begin < len(d.lines) && strings.TrimSpace(d.lines[d.begin]) == ""; d.begin++ {
+	d.hidden, d.inCode = hideThoughts(d.lines), make([]bool, len(d.lines))
+	for d.first < len(d.lines) && (d.hidden[d.first] || strings.TrimSpace(d.lines[d.first]) == "") {
+		d.first++
 	}
-	d.inCode = make([]bool, len(d.lines))
-	d.hidden = hideThoughts(d.lines, d.first)
-	mark := ""
 	for i := d.first; i < len(d.lines); i++ {
-		if d.hidden[i] {
+		begin := codeFence(d.lines[i])
+		if d.hidden[i] || begin == nil {
 			continue
 		}
-		m := codeFence(d.lines[i])
-		switch {
-		case m != nil && mark == "":
-			mark = m[1]
-			d.inCode[i] = true
-		case m != nil && m[2] == "" && strings.HasPrefix(m[1], mark):
-			mark = ""
-			d.inCode[i] = true
-		default:
-			d.inCode[i] = mark != ""
+		c := candidate{open: i, from: i + 1, to: i + 1, fence: true}
+		for d.inCode[i] = true; c.to < len(d.lines); c.to++ {
+			d.inCode[c.to] = !d.hidden[c.to]
+			if end := codeFence(d.lines[c.to]); end != nil && end[2] == "" && strings.HasPrefix(end[1], begin[1]) && !d.hidden[c.to] {
+				break
+			}
+		}
+		c.close, i = c.to, c.to
+		if slices.Contains([]string{"", "yaml", "yml", "json", "frontmatter"}, strings.ToLower(begin[2])) && len(d.fences) < maxBlocks {
+			d.fences = append(d.fences, c)
 		}
 	}
 	return d
@@ -154,7 +153,7 @@ func (d *document) dashedBlocks() []candidate {
 	var out []candidate
 	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
 		indent, ok := d.dashLine(i)
-		if !ok || indent > d.maxIndent() && i != d.begin {
+		if !ok || indent > d.maxIndent() && i != d.first {
 			continue
 		}
 		c := candidate{open: i, from: i + 1, close: len(d.lines), indent: min(indent, d.indentBelow(i))}
@@ -220,25 +219,9 @@ func (d *document) isLeading(c candidate) bool {
 	return strings.TrimSpace(strings.Join(d.lines[d.first:c.open-1], "")) == ""
 }
 
-// errOurs marks an error of a block that is certainly meant as the frontmatter.
-var errOurs = errors.New("this block")
-
-type oursError struct{ err error }
-
-func (e *oursError) Error() string        { return e.err.Error() }
-func (e *oursError) Is(target error) bool { return target == errOurs }
-func (e *oursError) Unwrap() error        { return e.err }
-
-func unwrapOurs(err error) error {
-	if o := (*oursError)(nil); errors.As(err, &o) {
-		return o.err
-	}
-	return err
-}
-
 // parseCandidate parses a candidate. The error of one that is not certainly the frontmatter
 // is only what to say when there is no other.
-func (d *document) parseCandidate(c candidate) (*block, error) {
+func (d *document) parseCandidate(c candidate) (*block, *Error) {
 	from, to := c.from, c.to
 	if !c.fence {
 		from, to = stripCode(d.lines, from, to)
@@ -246,12 +229,8 @@ func (d *document) parseCandidate(c candidate) (*block, error) {
 	lines, straight := dedentLines(d.lines[from:to], c.indent)
 	lines = d.schema.tidyLines(lines)
 	ours := straight && d.looksOurs(lines)
-	fail := func(reason error, line int, detail string) (*block, error) {
-		e := &Error{Reason: reason, Line: line, Detail: detail}
-		if ours {
-			return nil, &oursError{e}
-		}
-		return nil, e
+	fail := func(reason error, line int, detail string) (*block, *Error) {
+		return nil, &Error{Reason: reason, Line: line, Detail: detail, ours: ours}
 	}
 	if c.close == len(d.lines) {
 		if almost := d.explainMissing(); !ours && almost.Line > 0 && almost.Line <= c.open {
@@ -382,32 +361,37 @@ func closeCode(lines []string) []string {
 	return lines
 }
 
-// findCoded reads a code fence that holds nothing but the fields. Two that say
-// different things are an error: one of them may be an example.
-func (d *document) findCoded() (*block, error) {
-	var found *block
-	var source string
-	for _, c := range d.codeFences() {
+// findCoded reads a code fence that holds nothing but the fields.
+func (d *document) findCoded() (*block, *Error) {
+	var found []*block
+	for _, c := range d.fences {
 		b, err := d.parseCandidate(c)
-		if errors.Is(err, errOurs) {
-			return nil, unwrapOurs(err)
-		}
-		if err != nil || !d.isComplete(b.fields) {
-			continue
-		}
-		text := strings.TrimSpace(strings.Join(d.lines[c.from:c.to], "\n"))
-		if found == nil {
-			found, source = b, text
-			if strings.TrimSpace(b.before) == "" {
-				return found, nil
-			}
-			continue
-		}
-		if text != source {
-			return nil, &Error{Reason: ErrSyntax, Line: b.line, Detail: "two code blocks hold fields, and they differ: write them once, between lines that are ---"}
+		switch {
+		case err != nil && err.ours:
+			return nil, err
+		case err != nil || !d.isComplete(b.fields):
+		case len(found) == 0 && strings.TrimSpace(b.before) == "":
+			return b, nil
+		default:
+			b.text = strings.TrimSpace(strings.Join(d.lines[c.from:c.to], "\n"))
+			found = append(found, b)
 		}
 	}
-	return found, nil
+	return agreeingBlocks(found, "code blocks")
+}
+
+// agreeingBlocks is the first of several blocks. Two that say different things are an error:
+// one of them may be an example.
+func agreeingBlocks(found []*block, what string) (*block, *Error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	for _, b := range found {
+		if b.text != found[0].text {
+			return nil, &Error{Reason: ErrSyntax, Line: b.line, Detail: "two " + what + " hold fields, and they differ: write the fields once, between lines that are ---"}
+		}
+	}
+	return found[0], nil
 }
 
 // isComplete says whether a mapping has the field that makes it an output: the
@@ -420,29 +404,4 @@ func (d *document) isComplete(it *strictyaml.Node) bool {
 	return slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool {
 		return e.Key == key || d.schema.loose && foldName(e.Key) == foldName(key)
 	})
-}
-
-// codeFences are the code fences whose language may be that of fields.
-func (d *document) codeFences() []candidate {
-	var out []candidate
-	for i := d.first; i < len(d.lines) && len(out) < maxBlocks; i++ {
-		m := codeFence(d.lines[i])
-		if m == nil {
-			continue
-		}
-		c := candidate{open: i, from: i + 1, close: len(d.lines), fence: true}
-		for j := i + 1; j < len(d.lines); j++ {
-			if e := codeFence(d.lines[j]); e != nil && e[2] == "" && strings.HasPrefix(e[1], m[1]) {
-				c.close = j
-				break
-			}
-		}
-		c.to = c.close
-		switch strings.ToLower(m[2]) {
-		case "", "yaml", "yml", "json", "frontmatter":
-			out = append(out, c)
-		}
-		i = c.close
-	}
-	return out
 }

@@ -84,25 +84,21 @@ func problemText(p node.Problem) string {
 func (s *outputSchema) exampleAnswer(allowed []string) string {
 	of := &strictyaml.Node{Kind: strictyaml.Map}
 	var lines []string
-	if key := s.statusKey(); key != "" {
-		status := ""
-		if len(allowed) > 0 {
-			status = allowed[0]
-		} else if p, ok := partSchema(s.root, nil, pickProperty(key)); ok {
-			status, _ = sampleValue(p, key, 0).(string)
-		}
-		of.Entries = []strictyaml.Entry{{Key: key, Val: &strictyaml.Node{Kind: strictyaml.Scalar, Text: status}}}
-		lines = append(lines, exampleLine(key, status))
-	}
-	for _, name := range s.fields {
-		if of.Get(name) != nil || !isRequired(s.root, of, name) {
+	key := s.statusKey()
+	for _, name := range append([]string{key}, s.fields...) {
+		if name == "" || of.Get(name) != nil || name != key && !isRequired(s.root, of, name) {
 			continue
 		}
-		p, ok := partSchema(s.root, of, pickProperty(name))
-		if !ok {
-			p = map[string]any{}
+		p, _ := partSchema(s.root, of, pickProperty(name))
+		value := sampleValue(p, name, 0)
+		if name == key {
+			if len(allowed) > 0 {
+				value = allowed[0]
+			}
+			status, _ := value.(string)
+			of.Entries = []strictyaml.Entry{{Key: key, Val: &strictyaml.Node{Kind: strictyaml.Scalar, Text: status}}}
 		}
-		lines = append(lines, exampleLine(name, sampleValue(p, name, 0)))
+		lines = append(lines, exampleLine(name, value))
 	}
 	return "---\n" + strings.Join(lines, "\n") + "\n---\nYour report in Markdown.\n"
 }

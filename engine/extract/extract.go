@@ -60,6 +60,7 @@ type Error struct {
 	Line     int            // line of the answer, from 1; 0: the answer as a whole
 	Detail   string         // what is wrong there, for a person or a model
 	Problems []node.Problem // the schema's complaints, where Reason is ErrInvalid
+	ours     bool           // the block is certainly meant as the frontmatter
 }
 
 func (e *Error) Error() string {
@@ -113,9 +114,9 @@ func Frontmatter(text string, schema any) (Result, error) {
 	if len(text) > MaxText {
 		return Result{}, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("it has %d bytes, the limit is %d", len(text), MaxText)}
 	}
-	b, err := s.findBlock(cleanText(text))
-	if err != nil {
-		return Result{}, err
+	b, fault := s.findEither(cleanText(text))
+	if fault != nil {
+		return Result{}, fault
 	}
 	s.renameKeys(b.fields)
 	output, _ := s.fitObject(b.fields, s.root).(map[string]any)
@@ -129,21 +130,16 @@ func Frontmatter(text string, schema any) (Result, error) {
 	return Result{Output: output, Body: body, Status: s.statusOf(output)}, nil
 }
 
-// findBlock looks for the frontmatter by the exact names of fields, and where there is
+// findEither looks for the frontmatter by the exact names of fields, and where there is
 // none, by names that differ in case and signs ("status" for "$status").
-func (s *outputSchema) findBlock(text string) (*block, error) {
+func (s *outputSchema) findEither(text string) (*block, *Error) {
 	b, err := findBlock(text, s)
-	if !errors.Is(err, ErrMissing) {
+	if err == nil || !errors.Is(err, ErrMissing) {
 		return b, err
 	}
 	loose := *s
 	loose.loose = true
-	if b, looseErr := findBlock(text, &loose); looseErr == nil {
-		return b, nil
-	} else if !errors.Is(looseErr, ErrMissing) {
-		return nil, looseErr
-	}
-	return nil, err
+	return findBlock(text, &loose)
 }
 
 // CheckStatus is ErrStatus when a status is none of those that the workflow has an

@@ -8,27 +8,24 @@ import (
 )
 
 // bareJSON reads an answer that begins with a JSON object.
-func (d *document) bareJSON() (*block, error) {
-	text := strings.Join(d.lines[d.first:], "\n")
-	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-	if !strings.HasPrefix(text[start:], "{") {
+func (d *document) bareJSON() (*block, *Error) {
+	text := strings.TrimLeft(strings.Join(d.lines[d.first:], "\n"), " \t")
+	if !strings.HasPrefix(text, "{") {
 		return nil, nil
 	}
-	line := d.first + 1 + strings.Count(text[:start], "\n")
-	it, rest, fault := parseObject(text[start:], line-1)
-	if fault != nil {
-		if !d.looksOurs(d.lines[d.first:]) && !fault.Final {
-			return nil, nil // braces in prose
-		}
+	it, rest, fault := parseObject(text, d.first)
+	size := len(text) - len(rest)
+	switch {
+	case fault != nil && !d.looksOurs(d.lines[d.first:]) && !fault.Final:
+		return nil, nil // braces in prose
+	case fault != nil:
 		return nil, &Error{Reason: ErrSyntax, Line: fault.At.Line, Detail: fault.Error()}
-	}
-	if !d.schema.anyField(it) {
+	case !d.schema.anyField(it):
 		return nil, nil
+	case size > MaxBlock:
+		return nil, &Error{Reason: ErrTooLarge, Line: d.first + 1, Detail: fmt.Sprintf("the JSON object has %d bytes, the limit is %d: put long text under it", size, MaxBlock)}
 	}
-	if size := len(text) - start - len(rest); size > MaxBlock {
-		return nil, &Error{Reason: ErrTooLarge, Line: line, Detail: fmt.Sprintf("the JSON object has %d bytes, the limit is %d: put long text under it", size, MaxBlock)}
-	}
-	return &block{fields: it, line: line, after: rest}, nil
+	return &block{fields: it, line: d.first + 1, after: rest}, nil
 }
 
 // parseObject reads an object at the beginning of text, as JSON, or as YAML where
@@ -56,33 +53,24 @@ func parseObject(text string, above int) (it *strictyaml.Node, rest string, faul
 }
 
 // proseJSON reads the one JSON object in a text that begins a line outside of
-// code and has the status. Two that differ are an error.
-func (d *document) proseJSON() (*block, error) {
-	var found *block
-	var source string
+// code and has the status.
+func (d *document) proseJSON() (*block, *Error) {
+	var found []*block
 	text := strings.Join(d.lines, "\n")
-	tries, at := 0, 0
+	tries, at, end := 0, 0, 0
 	for i, l := range d.lines {
 		start := at
 		at += len(l) + 1
-		if i < d.first || d.inCode[i] || d.hidden[i] || !strings.HasPrefix(l, "{") || tries == maxBlocks {
-			continue
-		}
-		if found != nil && start < len(text)-len(found.after) {
-			continue // inside of the one before
+		if i < d.first || d.inCode[i] || d.hidden[i] || !strings.HasPrefix(l, "{") || tries == maxBlocks || start < end {
+			continue // the last: inside of the one before
 		}
 		tries++
 		it, rest, fault := parseJSON(text[start:], i)
 		if fault != nil || !d.isComplete(it) || len(text)-start-len(rest) > MaxBlock {
 			continue
 		}
-		object := text[start : len(text)-len(rest)]
-		if found != nil && object != source {
-			return nil, &Error{Reason: ErrSyntax, Line: i + 1, Detail: "two JSON objects hold fields, and they differ: write the fields once, between lines that are ---"}
-		}
-		if found == nil {
-			found, source = &block{fields: it, line: i + 1, before: strings.Join(d.visibleLines(d.lines[d.first:i]), "\n"), after: rest}, object
-		}
+		end = len(text) - len(rest)
+		found = append(found, &block{fields: it, line: i + 1, before: strings.Join(d.visibleLines(d.lines[d.first:i]), "\n"), after: rest, text: text[start:end]})
 	}
-	return found, nil
+	return agreeingBlocks(found, "JSON objects")
 }

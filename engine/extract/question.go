@@ -157,8 +157,8 @@ func replyObject(text string) (*strictyaml.Node, error) {
 	if len(text) > MaxText {
 		return nil, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("the reply has %d bytes, the limit is %d", len(text), MaxText)}
 	}
-	lines := strings.Split(cleanText(text), "\n")
-	text = strings.Join(lines[skipThought(lines):], "\n")
+	d := newDocument(cleanText(text), nil)
+	text = strings.Join(d.lines[min(d.first, len(d.lines)):], "\n")
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
 		return nil, &Error{Reason: ErrMissing, Detail: "the reply holds no JSON object"}

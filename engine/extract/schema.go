@@ -227,23 +227,10 @@ func allowedKinds(s map[string]any) kinds {
 }
 
 func kindsOf(name string) kinds {
-	switch name {
-	case "string":
-		return kindString
-	case "integer":
-		return kindInteger
-	case "number":
-		return kindInteger | kindNumber
-	case "boolean":
-		return kindBoolean
-	case "null":
-		return kindNull
-	case "array":
-		return kindArray
-	case "object":
-		return kindObject
-	}
-	return 0
+	return map[string]kinds{
+		"string": kindString, "integer": kindInteger, "number": kindInteger | kindNumber, "boolean": kindBoolean,
+		"null": kindNull, "array": kindArray, "object": kindObject,
+	}[name]
 }
 
 func kindOf(v any) kinds {

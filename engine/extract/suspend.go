@@ -17,7 +17,13 @@ const maxReason = 4 << 10
 // reason that is missing is taken from the text under the frontmatter; without
 // that too, the error says so. The Result's Output is {$status, reason}.
 func Suspension(answer string) (r Result, asks bool, err error) {
-	if r, asks = readSuspension(answer); !asks {
+	field := map[string]any{"type": "string"}
+	r, unread := Frontmatter(answer, map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"$status": field, "status": field, "reason": field},
+	})
+	asks = unread == nil && (r.Status == suspendStatus || r.Output["status"] == suspendStatus)
+	if !asks { // nor is an answer that can't be read a question
 		return Result{}, false, nil
 	}
 	reason, _ := r.Output["reason"].(string)
@@ -31,15 +37,4 @@ func Suspension(answer string) (r Result, asks bool, err error) {
 	}
 	r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
 	return r, true, nil
-}
-
-// readSuspension reads an answer's status and reason; an answer that can't be read is
-// no question.
-func readSuspension(text string) (Result, bool) {
-	field := map[string]any{"type": "string"}
-	r, err := Frontmatter(text, map[string]any{
-		"type":       "object",
-		"properties": map[string]any{"$status": field, "status": field, "reason": field},
-	})
-	return r, err == nil && (r.Status == suspendStatus || r.Output["status"] == suspendStatus)
 }

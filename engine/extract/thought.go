@@ -9,49 +9,22 @@ import (
 // thoughtTag begins what a model thinks aloud, as many of them print it.
 var thoughtTag = lazyregexp.New(`^\s*<(think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)>`)
 
-// skipThought is the index of the first line after a leading thought: what a
-// model tries out there is not its answer.
-func skipThought(lines []string) int {
-	start := 0
-	for start < len(lines) && strings.TrimSpace(lines[start]) == "" {
-		start++
-	}
-	if start == len(lines) {
-		return 0
-	}
-	m := thoughtTag.FindStringSubmatch(lines[start])
-	if m == nil {
-		return 0
-	}
-	for i := start; i < len(lines); i++ {
-		_, rest, ok := strings.Cut(lines[i], "</"+m[1]+">")
-		if !ok {
-			continue
-		}
-		if rest = strings.TrimSpace(rest); rest == "" {
-			return i + 1
-		}
-		lines[i] = rest // the answer begins behind the tag
-		return i
-	}
-	return 0
-}
-
-// hideThoughts marks the lines of thoughts further down. One that is never closed
-// is none.
-func hideThoughts(lines []string, first int) []bool {
+// hideThoughts marks the lines of what a model tries out: it is not its answer. A thought
+// that is never closed is none; where the answer goes on behind the closing tag, the line
+// becomes that.
+func hideThoughts(lines []string) []bool {
 	hidden := make([]bool, len(lines))
 	lastEnd := map[string]int{}
-	for i := first; i < len(lines); i++ {
-		if !strings.Contains(lines[i], "</") { // spares the rest
+	for i, line := range lines {
+		if !strings.Contains(line, "</") { // spares the rest
 			continue
 		}
-		for tag := range strings.SplitSeq(lines[i], "</") {
+		for tag := range strings.SplitSeq(line, "</") {
 			name, _, _ := strings.Cut(tag, ">")
 			lastEnd[name] = i
 		}
 	}
-	for i := first; i < len(lines); i++ {
+	for i := 0; i < len(lines); i++ {
 		if !strings.Contains(lines[i], "<") {
 			continue
 		}
@@ -70,6 +43,7 @@ func hideThoughts(lines []string, first int) []bool {
 			}
 			if rest = strings.TrimSpace(rest); rest != "" {
 				lines[i], hidden[i] = rest, false
+				i-- // it may begin with another one
 			}
 			break
 		}

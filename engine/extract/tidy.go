@@ -50,37 +50,35 @@ func (s *outputSchema) tidyLines(lines []string) []string {
 				set(i, l)
 			}
 		}
-		if strings.Contains(l, "#") && (i+1 == len(lines) || !isContinued(lines[i+1])) {
-			if quoted, ok := s.quoteIssue(l); ok {
-				set(i, quoted)
-			}
+		if !strings.Contains(l, "#") { // spares the rest
+			continue
+		}
+		// A number of an issue would be a comment.
+		if m, limited := s.textField(out, i); m != nil && !limited && issueNumber.MatchString(m[4]) && !strings.ContainsRune("\"'[{&*!|>", rune(m[4][0])) {
+			set(i, quoteField(m))
 		}
 	}
 	return out
 }
 
-// quoteIssue quotes a value in which "#12" is a number and no comment: that of a
-// field for any text.
-func (s *outputSchema) quoteIssue(line string) (string, bool) {
-	m := fieldLine.FindStringSubmatch(line)
-	if m == nil || m[1] != m[3] || !issueNumber.MatchString(m[4]) {
-		return "", false
+// textField takes a line apart that is the whole of a field for text and nothing else; nil:
+// it is none. limited: only listed texts fit.
+func (s *outputSchema) textField(lines []string, i int) (m []string, limited bool) {
+	m = fieldLine.FindStringSubmatch(lines[i])
+	if m == nil || m[1] != m[3] || i+1 < len(lines) && isContinued(lines[i+1]) {
+		return nil, false
 	}
-	value := strings.TrimSpace(m[4])
-	if strings.ContainsRune("\"'[{&*!|>", rune(value[0])) || !s.anyText(m[2]) {
-		return "", false
+	p, ok := partSchema(s.root, nil, pickProperty(m[2]))
+	if !ok || allowedKinds(p)&^kindNull != kindString {
+		return nil, false
 	}
-	return m[1] + m[2] + m[3] + ": " + quoteScalar(value), true
+	_, limited = enumValues(p)
+	return m, limited
 }
 
-// anyText says whether a field takes every text and nothing else.
-func (s *outputSchema) anyText(field string) bool {
-	p, ok := partSchema(s.root, nil, pickProperty(field))
-	if !ok || allowedKinds(p)&^kindNull != kindString {
-		return false
-	}
-	_, limited := enumValues(p)
-	return !limited
+// quoteField is a line that was taken apart, with its value in quotes.
+func quoteField(m []string) string {
+	return m[1] + m[2] + m[3] + ": " + quoteScalar(strings.TrimSpace(m[4]))
 }
 
 // almostFence is a line that is meant as --- and is not.
@@ -127,20 +125,13 @@ func (s *outputSchema) repairLines(lines []string, cause *strictyaml.Fault) (*st
 	out := append([]string(nil), lines...)
 	changed := false
 	for i, l := range lines {
-		m := fieldLine.FindStringSubmatch(l)
-		if m == nil || m[1] != m[3] || i+1 < len(lines) && isContinued(lines[i+1]) {
+		m, _ := s.textField(lines, i)
+		if m == nil || !isLoose(strings.TrimSpace(m[4])) {
 			continue
 		}
-		value := strings.TrimSpace(m[4])
-		p, ok := partSchema(s.root, nil, pickProperty(m[2]))
-		if !ok || allowedKinds(p)&^kindNull != kindString || !isLoose(value) {
-			continue
+		if _, fault := parseYAML(l, 0); fault != nil {
+			out[i], changed = quoteField(m), true
 		}
-		if _, fault := parseYAML(l, 0); fault == nil {
-			continue
-		}
-		out[i] = m[1] + m[2] + m[3] + ": " + quoteScalar(value)
-		changed = true
 	}
 	if changed {
 		if it, fault := parseYAML(strings.Join(out, "\n"), 0); fault == nil {
