@@ -110,17 +110,11 @@ func (d *drawing) edgesFrom(from, below int) []bundle {
 			out[i].labels = append(out[i].labels, label)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b bundle) int {
-		return boolOrder(a.to == below) - boolOrder(b.to == below)
-	})
-	return out
-}
-
-func boolOrder(b bool) int {
-	if b {
-		return 1
+	if i := slices.IndexFunc(out, func(b bundle) bool { return b.to == below }); i >= 0 {
+		straight := out[i]
+		out = append(slices.Delete(out, i, i+1), straight)
 	}
-	return 0
+	return out
 }
 
 // span is a line past boxes: the boxes that it touches, as places in the column.
@@ -131,25 +125,19 @@ type span struct {
 
 // lineTargets lists the targets that lines lead to, the shortest line first.
 func (d *drawing) lineTargets() []span {
-	spans := map[int]*span{}
-	var order []int
+	var out []span
 	for at, from := range d.column {
 		for _, b := range d.edgesFrom(from, d.nodeBelow(at)) {
 			to := slices.Index(d.column, b.to)
 			if b.to == d.nodeBelow(at) || to < 0 || d.g.Nodes[b.to].Kind != Role {
 				continue
 			}
-			s := spans[b.to]
-			if s == nil {
-				s = &span{to: b.to, from: to, up: to}
-				spans[b.to], order = s, append(order, b.to)
+			i := slices.IndexFunc(out, func(s span) bool { return s.to == b.to })
+			if i < 0 {
+				i, out = len(out), append(out, span{to: b.to, from: to, up: to})
 			}
-			s.from, s.up = min(s.from, at), max(s.up, at)
+			out[i].from, out[i].up = min(out[i].from, at), max(out[i].up, at)
 		}
-	}
-	out := make([]span, len(order))
-	for i, to := range order {
-		out[i] = *spans[to]
 	}
 	slices.SortStableFunc(out, func(a, b span) int { return (a.up - a.from) - (b.up - b.from) })
 	return out

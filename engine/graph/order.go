@@ -6,98 +6,33 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
-// orderRoles lists the roles so that work flows down. Of several walks through the
-// graph the one is taken that is easiest to follow; then each role moves to where
-// it is easier still. Roles that nothing leads to, which only a damaged definition
-// has, come last.
+// orderRoles lists the roles so that work flows down: each as it is first met on a walk that
+// goes as deep as it can, and from there to where it is easier to follow. Roles that nothing
+// leads to, which only a damaged definition has, come last.
 func orderRoles(d *workflow.Definition) []string {
-	list := walkRoles(d, false)
-	arcs := listArcs(d, list)
-	best := placesIn(list, list)
-	for _, other := range [][]string{walkRoles(d, true), flowOrder(d)} {
-		if o := placesIn(list, other); effortOf(o, arcs) < effortOf(best, arcs) {
-			best = o
+	var list []string
+	var walk func(from string)
+	walk = func(from string) {
+		for _, e := range edgesOf(d, from) {
+			if _, role := d.Roles[e.To]; role && !slices.Contains(list, e.To) {
+				list = append(list, e.To)
+				walk(e.To)
+			}
 		}
 	}
+	walk(workflow.Start)
 	if len(list) <= maxSifted {
-		best = siftRoles(best, arcs)
-	}
-	out := make([]string, 0, len(d.Roles))
-	for _, i := range best {
-		out = append(out, list[i])
+		list = siftRoles(list, listArcs(d, list))
 	}
 	for _, name := range d.RoleNames() {
 		if !slices.Contains(list, name) {
-			out = append(out, name)
+			list = append(list, name)
 		}
 	}
-	return out
+	return list
 }
 
-// placesIn says where in a list the names of another stand.
-func placesIn(list, other []string) []int {
-	at := make(map[string]int, len(list))
-	for i, name := range list {
-		at[name] = i
-	}
-	out := make([]int, len(other))
-	for i, name := range other {
-		out[i] = at[name]
-	}
-	return out
-}
-
-// walkRoles lists the roles that can be reached, each when it is first met on a walk
-// that goes as deep as it can, by the first edge or by the last.
-func walkRoles(d *workflow.Definition, last bool) []string {
-	var out []string
-	depthFirst(d, !last, func(name string) { out = append(out, name) }, func(string) {})
-	return out[1:] // without $START
-}
-
-// flowOrder lists each role before those that it leads to, as far as loops allow.
-func flowOrder(d *workflow.Definition) []string {
-	var out []string
-	depthFirst(d, false, func(string) {}, func(name string) { out = append(out, name) })
-	slices.Reverse(out)
-	return out[1:]
-}
-
-// depthFirst goes through the roles that can be reached.
-func depthFirst(d *workflow.Definition, firstEdge bool, enter, leave func(string)) {
-	type frame struct {
-		name string
-		next []string
-	}
-	seen := map[string]bool{}
-	open := func(name string) frame {
-		seen[name] = true
-		enter(name)
-		var next []string // taken from the end
-		for _, e := range edgesOf(d, name) {
-			next = append(next, e.To)
-		}
-		if firstEdge {
-			slices.Reverse(next)
-		}
-		return frame{name, next}
-	}
-	for stack := []frame{open(workflow.Start)}; len(stack) > 0; {
-		top := &stack[len(stack)-1]
-		if len(top.next) == 0 {
-			leave(top.name)
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		to := top.next[len(top.next)-1]
-		top.next = top.next[:len(top.next)-1]
-		if _, role := d.Roles[to]; role && !seen[to] {
-			stack = append(stack, open(to))
-		}
-	}
-}
-
-// maxSifted bounds the work of sift.
+// maxSifted bounds the work of siftRoles.
 const maxSifted = 40
 
 // arc is an edge between places of a list.
@@ -121,12 +56,15 @@ func listArcs(d *workflow.Definition, list []string) []arc {
 	return out
 }
 
-// siftRoles moves each role to its best place, until none moves. Order holds places in a
-// list, top to bottom.
-func siftRoles(order []int, arcs []arc) []int {
+// siftRoles moves each role of a list to its best place, until none moves.
+func siftRoles(list []string, arcs []arc) []string {
+	order := make([]int, len(list)) // places in the list, top to bottom
+	for i := range order {
+		order[i] = i
+	}
 	best := effortOf(order, arcs)
-	for range 4 {
-		moved := false
+	for moved, rounds := true, 0; moved && rounds < 4; rounds++ {
+		moved = false
 		for _, item := range slices.Clone(order) {
 			without := slices.DeleteFunc(slices.Clone(order), func(o int) bool { return o == item })
 			for at := range len(order) {
@@ -136,11 +74,12 @@ func siftRoles(order []int, arcs []arc) []int {
 				}
 			}
 		}
-		if !moved {
-			break
-		}
 	}
-	return order
+	out := make([]string, len(list))
+	for i, o := range order {
+		out[i] = list[o]
+	}
+	return out
 }
 
 // effortOf is how hard an order is to follow: an edge to the next role is easy, one
