@@ -60,8 +60,7 @@ func Parse(text string) (t *Template, err error) {
 // Items are the tags that use names or set them, in order.
 func (t *Template) Items() []Item { return t.items }
 
-// Render fills the template in. Data holds nil, booleans, numbers, text, []any and
-// map[string]any. A name without a value is written as nothing, a map as JSON.
+// Render fills the template in with data as template.NormalData takes it. A name without a value is written as nothing, a map as JSON.
 func (t *Template) Render(data map[string]any) (out string, err error) {
 	b := newBudget(t.now)
 	w := &limited{budget: b}
@@ -73,10 +72,11 @@ func (t *Template) Render(data map[string]any) (out string, err error) {
 			out, err = "", fmt.Errorf("rendering a template: %w", b.err)
 		}
 	}()
-	vars, err := normaliseData(data)
+	normal, err := template.NormalData(data)
 	if err != nil {
-		return "", fmt.Errorf("rendering a template: %w", err)
+		return "", err
 	}
+	vars, _ := liquidForm(normal).(object)
 	cfg := newConfig(b)
 	root, bad := cfg.Compile(t.source, parser.SourceLoc{LineNo: 1})
 	if bad != nil {

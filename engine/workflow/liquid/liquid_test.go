@@ -82,22 +82,24 @@ func TestRender(t *testing.T) {
 
 func TestRenderFails(t *testing.T) {
 	data := output()
-	data["parts"] = []any{slices.Repeat([]any{strings.Repeat("x", 1<<20)}, 33)}
+	data["parts"] = []any{slices.Repeat([]any{strings.Repeat("x", 1<<20)}, 7)}
+	data["quotes"] = strings.Repeat(`"`, 900_000)
 	for text, want := range map[string]string{
-		"line\n{{ plan | plus: 1 }}":                          "line 2",
-		"{{ plan | plus: 1 }}":                                "convert",
-		"{{ n | divided_by: 0 }}":                             "division by zero",
-		"{{ n | slice: 5 }}":                                  "",
-		"{{ plan | slice: 99 }}":                              "",
-		"{% for x in list limit: plan %}{% endfor %}":         "the limit of a loop must be a whole number",
-		"{% for x in list offset: plan %}{% endfor %}":        "the offset of a loop must be a whole number",
-		"{% for x in plan | plus: 1 %}{% endfor %}":           "convert",
-		"{% for x in list %}{{ plan | plus: 1 }}{% endfor %}": "convert",
-		"{% if plan | plus: 1 %}{% endif %}":                  "convert",
-		"{% capture x %}{{ plan | plus: 1 }}{% endcapture %}": "convert",
-		"{{ parts | json }}":                                  "the result is too long",
-		"{{ parts[0] | join }}":                               "the result is too long",
-		"{% assign x = parts | uniq %}":                       "the result is too long",
+		"{% capture x %}" + strings.Repeat("{{ quotes }}", 22) + "{% endcapture %}{% assign y = x | split: ',' | uniq %}": "the result is too long",
+		"line\n{{ plan | plus: 1 }}":                                                                  "line 2",
+		"{{ plan | plus: 1 }}":                                                                        "convert",
+		"{{ n | divided_by: 0 }}":                                                                     "division by zero",
+		"{{ n | slice: 5 }}":                                                                          "",
+		"{{ plan | slice: 99 }}":                                                                      "",
+		"{% for x in list limit: plan %}{% endfor %}":                                                 "the limit of a loop must be a whole number",
+		"{% for x in list offset: plan %}{% endfor %}":                                                "the offset of a loop must be a whole number",
+		"{% for x in plan | plus: 1 %}{% endfor %}":                                                   "convert",
+		"{% for x in list %}{{ plan | plus: 1 }}{% endfor %}":                                         "convert",
+		"{% if plan | plus: 1 %}{% endif %}":                                                          "convert",
+		"{% capture x %}{{ plan | plus: 1 }}{% endcapture %}":                                         "convert",
+		"{% assign p = parts[0] | concat: parts[0] %}{{ p | concat: p | concat: p | json }}":          "the result is too long",
+		"{% assign p = parts[0] | concat: parts[0] %}{{ p | concat: p | concat: p | join }}":          "the result is too long",
+		"{% assign p = parts | concat: parts | concat: parts %}{% assign x = p | concat: p | json %}": "the result is too long",
 	} {
 		tmpl, err := liquid.Parse(text)
 		if err != nil {
@@ -196,13 +198,13 @@ func TestRenderRefusesWhatIsNoData(t *testing.T) {
 		v    any
 		want string
 	}{
-		"func":     {func() {}, "a value of type func() can't be rendered"},
-		"deep":     {deep, "nests deeper than 100 levels"},
-		"infinite": {math.Inf(-1), "infinite or not a number"},
-		"nan":      {math.NaN(), "infinite or not a number"},
-		"number":   {json.Number("1e999"), `number "1e999": strconv.ParseFloat`},
-		"in list":  {[]any{func() {}}, "a value of type func()"},
-		"in map":   {map[string]any{"y": func() {}}, "a value of type func()"},
+		"func":     {func() {}, "a Go func()"},
+		"deep":     {deep, "nested deeper than 100 levels"},
+		"infinite": {math.Inf(-1), "the number -Inf"},
+		"nan":      {math.NaN(), "the number NaN"},
+		"number":   {json.Number("1e999"), "number 1e999 is beyond the range of a double"},
+		"in list":  {[]any{func() {}}, "a Go func()"},
+		"in map":   {map[string]any{"y": func() {}}, "a Go func()"},
 	} {
 		if got, err := tmpl.Render(map[string]any{"x": tt.v}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: rendered %q, %v; want %s", name, got, err, tt.want)

