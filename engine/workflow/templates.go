@@ -15,7 +15,7 @@ func (c checker) checkTemplates() {
 	for _, f := range c.graph {
 		role := c.findRole(f.name)
 		for _, e := range f.edges {
-			t := variables.Template{Problems: c.problems, Warnings: c.warnings, Suggest: Suggest}
+			t := variables.Template{Problems: c.problems, Warnings: c.warnings}
 			switch {
 			case f.name == Start: // nothing has run
 			case role == nil || !role.known:

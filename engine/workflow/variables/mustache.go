@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/template"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -30,12 +30,49 @@ func Mustache(in Template) {
 	if in.Unknown {
 		return
 	}
-	s := &scope{Template: in, seen: map[string]int{}, inverted: map[string]bool{}, warned: map[string]bool{}}
+	s := &sections{names: names{Template: in, warned: map[string]bool{}, stepInto: stepIntoList}, seen: map[string]int{}}
 	if in.Output != nil {
 		s.levels = []level{rootLevel(*in.Output)}
 	}
 	s.findInverted(t.Tags())
 	s.checkTags(t.Tags())
+}
+
+// Tags of languages that look like mustache: Handlebars' blocks, and what stands in
+// them; Liquid's and Jinja's tags.
+var (
+	handlebars      = lazyregexp.New(`\{\{~?\s*#(if|unless|each|with)\s+[^{}]+\}\}`)
+	handlebarsInner = lazyregexp.New(`\{\{~?\s*(else|this|@index|@key)\b[^{}]*\}\}`)
+	liquidTag       = lazyregexp.New(`\{%-?\s*(if|unless|for|case|assign|capture|set)\s[^{}%]+%\}`)
+)
+
+// reportForeign reports such tags, and whether there were any: then nothing else can be
+// said about the template.
+func reportForeign(in Template) bool {
+	const sections = "write {{#field}}…{{/field}} for what is there or for each item of a list, {{^field}}…{{/field}} for what isn't"
+	text := in.plainText()
+	blocks, tags := handlebars.FindAllStringSubmatchIndex(text, maxWrong), liquidTag.FindAllStringSubmatchIndex(text, maxWrong)
+	if len(blocks) > 0 {
+		blocks = append(blocks, handlebarsInner.FindAllStringSubmatchIndex(text, maxWrong)...)
+	}
+	report := func(m []int, wrong, fix string) {
+		at, length := in.Text.Within(m[0], m[1]-m[0])
+		in.Problems.Add(at, length, fix, "%s: %s: %s", in.What, text[m[0]:m[1]], wrong)
+	}
+	for _, m := range blocks {
+		word, fix := text[m[2]:m[3]], sections
+		switch {
+		case word == "this":
+			fix = "write {{.}} for the item of a section"
+		case strings.HasPrefix(word, "@"):
+			fix = "leave it out"
+		}
+		report(m, "mustache has no "+word, fix)
+	}
+	for _, m := range tags {
+		report(m, "this is Liquid, and templates are mustache", "add `version: 1` at the top, which makes all templates Liquid; or "+sections)
+	}
+	return len(blocks)+len(tags) > 0
 }
 
 // lineAt is the place of a line (from 1) of the template.
@@ -49,99 +86,41 @@ func (t *Template) lineAt(n int) (strictyaml.Pos, int) {
 	return t.Text.Within(offset+len(line)-len(trimmed), len(trimmed))
 }
 
-// tagAt is the place of the n-th tag (from 1) with a name.
-func (t *Template) tagAt(name string, n int) (strictyaml.Pos, int) {
-	re, err := regexp.Compile(`\{\{[{&#^]?\s*` + regexp.QuoteMeta(name) + `\s*\}\}\}?`)
-	if err != nil {
-		return t.Text.Pos, 1
-	}
-	found := re.FindAllStringIndex(t.plainText(), n)
-	if len(found) < n {
-		return t.Text.Pos, t.Text.Length()
-	}
-	return t.Text.Within(found[n-1][0], found[n-1][1]-found[n-1][0])
+// sections checks the tags of one template. Without levels it is $START's.
+type sections struct {
+	names
+	levels []level        // innermost last
+	seen   map[string]int // how often each name was used so far
 }
 
-// level is one set of names that a template may use at a place.
-type level struct {
-	fields map[string]any // name → schema
-	open   bool           // any name may be there
-	self   any            // what {{.}} is
-	// lacks says of a field whether what has these fields fits without it.
-	lacks func(name string) bool
-}
-
-func rootLevel(o Output) level {
-	l := level{fields: map[string]any{Body: map[string]any{"type": "string"}}}
-	for _, f := range shape.FieldsFor(o.Schema, o.Key, o.Status) {
-		l.fields[f.Name] = f.Schema
-	}
-	m, _ := o.Schema.(map[string]any)
-	l.open = isOpen(m, len(l.fields) == 1)
-	known := map[string]bool{Body: false}
-	l.lacks = func(name string) bool {
-		lacks, ok := known[name]
-		if !ok {
-			certain := name == o.Key && o.Status != "" || o.Conditional
-			lacks = !certain && shape.Optional(o.Schema, o.Key, o.Status, name)
-			known[name] = lacks // a template may name it as often as it likes
+// tagAt is the place of the tag with a name that was seen last.
+func (s *sections) tagAt(name string) place {
+	return func() (strictyaml.Pos, int) {
+		re, err := regexp.Compile(`\{\{[{&#^]?\s*` + regexp.QuoteMeta(name) + `\s*\}\}\}?`)
+		if err != nil {
+			return s.Text.Pos, 1
 		}
-		return lacks
+		found := re.FindAllStringIndex(s.plainText(), s.seen[name])
+		if len(found) < s.seen[name] {
+			return s.Text.Pos, s.Text.Length()
+		}
+		last := found[len(found)-1]
+		return s.Text.Within(last[0], last[1]-last[0])
 	}
-	return l
 }
 
-// isOpen reports whether an object's schema lets names in that it doesn't list.
-// An output has only the fields that its schema lists (nothing else is taken from
-// an agent's answer), unless the schema says otherwise or lists none.
-func isOpen(m map[string]any, empty bool) bool {
-	switch extra := m["additionalProperties"].(type) {
-	case bool:
-		return extra
-	case map[string]any:
-		return true
-	}
-	return empty || m["patternProperties"] != nil
-}
-
-// scope checks the tags of one template. Without levels it is $START's.
-type scope struct {
-	Template
-	levels   []level         // innermost last
-	asked    []string        // the fields that the sections around ask for, as use.field has them
-	inverted map[string]bool // the names that a section asks the contrary of
-	warned   map[string]bool // the fields that were warned of
-	seen     map[string]int  // how often each name was used so far
-	wrong    int             // names reported
-}
-
-// use is what a name stands for. Known is false where nothing can be said about its schema.
-type use struct {
-	schema any
-	known  bool
-	field  string // which field of which level; empty: not known
-	lacks  string // the first field on the way there that may not be there; empty: none
-}
-
-// maxWrong is how many wrong names are reported of one template.
-const maxWrong = 20
-
-func (s *scope) checkTags(tags []template.Tag) {
+func (s *sections) checkTags(tags []template.Tag) {
 	for _, t := range tags {
-		if s.wrong >= maxWrong || s.Problems.Full() {
+		if s.isFull() {
 			return
 		}
-		u := s.useVariable(t)
+		u := s.useVariable(t.Name)
 		if t.Kind == template.Variable {
-			s.warnLacking(t.Name, u.lacks)
-		}
-		if t.Kind != template.Section {
-			s.checkTags(t.Tags)
-			continue
+			s.warnLacking(s.tagAt(t.Name), t.Name, u.lacks, "{{#"+u.lacks+"}}…{{/"+u.lacks+"}}")
 		}
 		levels, asked := s.levels, s.asked
-		if levels != nil { // nothing of a section is left that nothing fills
-			s.levels, s.asked = append(slices.Clone(levels), sectionLevel(u.schema, u.known)), append(slices.Clone(asked), u.field)
+		if levels != nil && t.Kind == template.Section { // nothing of a section is left that nothing fills
+			s.levels, s.asked = append(slices.Clone(levels), innerLevel(u.schema)), append(slices.Clone(asked), u.field())
 		}
 		s.checkTags(t.Tags)
 		s.levels, s.asked = levels, asked
@@ -150,132 +129,61 @@ func (s *scope) checkTags(tags []template.Tag) {
 
 // findInverted collects the names of sections for what is not there: whoever writes one
 // knows that it may not be.
-func (s *scope) findInverted(tags []template.Tag) {
+func (s *sections) findInverted(tags []template.Tag) {
 	for _, t := range tags {
 		if t.Kind == template.Inverted {
-			s.inverted[t.Name] = true
+			s.warned[t.Name] = true
 		}
 		s.findInverted(t.Tags)
 	}
 }
 
-// warnLacking warns of the name that was just seen, once for each field.
-func (s *scope) warnLacking(name, lacks string) {
-	if lacks == "" || s.inverted[lacks] || s.warned[lacks] || len(s.warned) >= maxWrong {
-		return
-	}
-	s.warned[lacks] = true
-	at, length := s.tagAt(name, s.seen[name])
-	s.warnOptional(at, length, name, lacks, "{{#"+lacks+"}}…{{/"+lacks+"}}")
-}
-
-// sectionLevel is what a section over a value of that schema adds.
-func sectionLevel(schema any, known bool) level {
-	m, ok := schema.(map[string]any)
-	if !known || !ok {
-		return level{open: true}
-	}
-	if items, has := m["items"]; has || m["type"] == "array" {
-		schema = items
-		if m, ok = items.(map[string]any); !ok {
-			return level{open: true}
-		}
-	}
-	fields := map[string]any{}
-	for _, f := range shape.FieldsFor(schema, "", "") {
-		fields[f.Name] = f.Schema
-	}
-	scalar := slices.Contains([]any{"string", "number", "integer", "boolean", "null"}, m["type"])
-	return level{fields: fields, open: !scalar && isOpen(m, len(fields) == 0), self: schema, lacks: func(name string) bool {
-		return shape.Optional(schema, "", "", name)
-	}}
-}
-
 // useVariable looks one name up and reports what is wrong with it.
-func (s *scope) useVariable(t template.Tag) use {
-	name := t.Name
+func (s *sections) useVariable(name string) use {
 	s.seen[name]++
-	report := func(fix, format string, args ...any) use {
-		s.wrong++
-		at, length := s.tagAt(name, s.seen[name])
-		s.Problems.Add(at, length, fix, "%s: "+format, append([]any{s.What}, args...)...)
+	wrong, fix := wrongName(name)
+	switch {
+	case name == "." && s.levels == nil:
+		wrong, fix = "$START has no output to fill it with", "write the text itself"
+	case name == ".":
+		return use{schema: s.levels[len(s.levels)-1].self}
+	case wrong != "":
+	case s.levels == nil:
+		s.warnUnfilled(s.tagAt(name), name)
 		return use{}
-	}
-	if name == "." {
-		if s.levels == nil {
-			return report("write the text itself", "{{.}}: $START has no output to fill it with")
+	default:
+		parts := strings.Split(name, ".")
+		u, found := s.lookupName(parts[0])
+		if found {
+			u, wrong, fix = s.followName(u, parts[1:])
+		} else {
+			var known []string
+			for _, l := range s.levels {
+				known = append(known, levelNames(l)...)
+			}
+			wrong, fix = s.unknownField(parts[0], known)
 		}
-		self := s.levels[len(s.levels)-1].self
-		return use{schema: self, known: self != nil}
+		if wrong == "" {
+			return u
+		}
 	}
-	if wrong, fix := wrongName(name); wrong != "" {
-		return report(fix, "{{%s}}: %s", name, wrong)
-	}
-	if s.levels == nil {
-		s.warnSeenUnfilled(name)
-		return use{}
-	}
-	first, _, _ := strings.Cut(name, ".")
-	u, found := s.lookupName(first)
-	if !found {
-		wrong, fix := s.unknownField(first, s.levels)
-		return report(fix, "{{%s}}: %s", name, wrong)
-	}
-	u, wrong, fix := s.followName(u, name)
-	if wrong != "" {
-		return report(fix, "{{%s}}: %s", name, wrong)
-	}
-	return u
+	s.report(s.tagAt(name), fix, "{{%s}}: %s", name, wrong)
+	return use{}
 }
 
-// followName goes from the first part of a dotted name to what the whole name stands for.
-func (s *scope) followName(u use, name string) (to use, wrong, fix string) {
-	first, rest, dotted := strings.Cut(name, ".")
-	for dotted && u.known {
-		var part string
-		part, rest, dotted = strings.Cut(rest, ".")
-		if m, ok := u.schema.(map[string]any); ok && (m["type"] == "array" || m["items"] != nil) {
-			return use{}, first + " is a list", "use a section: {{#" + first + "}}{{" + part + "}}{{/" + first + "}}"
-		}
-		l := sectionLevel(u.schema, true)
-		next, has := l.fields[part]
-		switch {
-		case has:
-			u.schema, u.field = next, u.field+"."+part
-		case l.open:
-			return use{}, "", ""
-		default:
-			return use{}, fmt.Sprintf("%s has no field %q", first, part), s.suggestField(part, levelNames(l))
-		}
-		first += "." + part
-		if u.lacks == "" && l.lacks(part) && !s.isAsked(u.field) {
-			u.lacks = first
-		}
+// stepIntoList says that mustache goes through lists by sections alone.
+func stepIntoList(m map[string]any, path, part string) (next any, wrong, fix string, known bool) {
+	if m["type"] == "array" || m["items"] != nil {
+		return nil, path + " is a list", "use a section: {{#" + path + "}}{{" + part + "}}{{/" + path + "}}", true
 	}
-	return u, "", ""
-}
-
-// isAsked reports a field that a section around asks for, or for something in it.
-func (s *scope) isAsked(field string) bool {
-	return slices.ContainsFunc(s.asked, func(asked string) bool { return asked == field || strings.HasPrefix(asked, field+".") })
-}
-
-// warnSeenUnfilled warns of the name that was just seen.
-func (s *scope) warnSeenUnfilled(name string) {
-	s.wrong++
-	at, length := s.tagAt(name, s.seen[name])
-	s.warnUnfilled(at, length, name)
+	return nil, "", "", false
 }
 
 // lookupName finds a name in the innermost level that has it.
-func (s *scope) lookupName(name string) (u use, found bool) {
+func (s *sections) lookupName(name string) (u use, found bool) {
 	for i, l := range slices.Backward(s.levels) {
-		if schema, ok := l.fields[name]; ok {
-			u = use{schema: schema, known: true, field: fmt.Sprintf("%d %s", i, name)}
-			if l.lacks(name) && !s.isAsked(u.field) {
-				u.lacks = name
-			}
-			return u, true
+		if _, ok := l.fields[name]; ok {
+			return s.beginName(l, fmt.Sprintf("%d ", i), name), true
 		}
 		if l.open {
 			return use{}, true
@@ -288,6 +196,8 @@ func (s *scope) lookupName(name string) (u use, found bool) {
 // empty parts.
 func wrongName(name string) (wrong, fix string) {
 	switch {
+	case name == ".":
+		return "", ""
 	case strings.Contains(name, "|"):
 		return "mustache has no filters", "write {{" + strings.TrimSpace(strings.SplitN(name, "|", 2)[0]) + "}}"
 	case strings.ContainsAny(name, " \t\n"):

@@ -37,7 +37,7 @@ func wrong(t *testing.T, check func(variables.Template), text string, start bool
 		t.Skip() // no text of a definition
 	}
 	warned := &source.Problems{}
-	in := variables.Template{Problems: ps, Warnings: warned, What: "it", Text: root.Get("t").Val, Suggest: func(string, []string) string { return "" }}
+	in := variables.Template{Problems: ps, Warnings: warned, What: "it", Text: root.Get("t").Val}
 	if !start {
 		in.Output = &variables.Output{Role: "a", Schema: schema(), Key: "$status", Status: "done"}
 	}
@@ -154,6 +154,7 @@ func TestMustacheSays(t *testing.T) {
 	}{
 		{"{{#if title}}{{this}}{{/if}}", false, "it: {{this}}: mustache has no this (write {{.}} for the item"},
 		{"{{#each files}}{{@index}}{{/each}}", false, "it: {{@index}}: mustache has no @index (leave it out)"},
+		{"a\n {{#x}}", false, "it: section {{#x}} is never closed (close it with {{/x}})"},
 		{"{{.}}", true, "it: {{.}}: $START has no output to fill it with"},
 		{"{{#files}}{{path}}{{/files}}", true, "it: {{files}} comes out empty"},
 		{"{{title | upcase}}", true, "it: {{title | upcase}}: mustache has no filters"},
