@@ -44,10 +44,10 @@ func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
 		return nil
 	}
 	edit := dirEdit{}
-	drop := make([]ThreadID, 0, len(lines))
+	gone := map[ThreadID]*Entry{}
 	b.cur.folders = maps.Clone(b.cur.folders)
 	for _, e := range lines {
-		drop = append(drop, e.Thread)
+		gone[e.Thread] = nil
 		edit.removeEntry(string(e.Thread))
 		delete(b.cur.folders, e.Thread)
 	}
@@ -55,7 +55,7 @@ func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
 		return err
 	}
 	root.setFolder(threadsDir, b.cur.threadDirs)
-	if b.cur.threads, err = b.cur.threads.With(nil, drop...); err != nil {
+	if b.cur.threads, err = b.cur.threads.With(gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return b.rootFile(root, threadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)

@@ -192,7 +192,7 @@ func (f *fsck) checkThreads() error {
 			f.addProblem(threadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
 	}
-	for _, id := range f.v.threads.IDs() {
+	for _, id := range f.v.threads.Keys() {
 		f.report.Threads++
 		if err := f.checkThread(f.v, id); err != nil {
 			return err

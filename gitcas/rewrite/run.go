@@ -287,7 +287,7 @@ func (r *run) aliveThreads() ([]Thread, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: threads.yaml: %w", ErrUnreadable, err)
 		}
-		for _, id := range t.IDs() {
+		for _, id := range t.Keys() {
 			e, _ := t.Get(id)
 			if to := r.nodes.recordNow(string(id), e.Head); to != e.Head {
 				out = append(out, Thread{ID: id, Old: e.Head, New: to})

@@ -69,7 +69,7 @@ func TestRegistry(t *testing.T) {
 		"control":              {"\"a\\nb\": " + h1 + "\n", `line 1: "a\nb" is no name`},
 		"no hash":              {"a: {timestamp: 1}\n", "line 1: no hash"},
 		"bad hash":             {"a: x\n", `line 1: hash: "x" is no hash`},
-		"list":                 {"a: [" + h1 + "]\n", "line 1: the entry is no mapping"},
+		"list":                 {"a: [" + h1 + "]\n", "line 1: an entry is a hash or a mapping"},
 		"unknown key":          {"a: {hash: " + h1 + ", x: 1}\n", `line 1: the entry: unknown key "x"`},
 		"timestamp":            {"a: {hash: " + h1 + ", timestamp: -1}\n", `line 1: timestamp: "-1" is no whole number`},
 		"history is text":      {"a: {hash: " + h1 + ", history: x}\n", "line 1: history is no list of at most 10000 versions"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -105,7 +106,7 @@ func (e *Ended) checkEnded() error {
 		return fmt.Errorf("key or note: too long")
 	case !textOK(e.Title, maxTitleText) || !textOK(e.Result, maxKeyText):
 		return fmt.Errorf("title or result: too long")
-	case !areStorable(e.By, e.ClosedBy):
+	case e.By != nil && e.By.Check() != nil, e.ClosedBy != nil && e.ClosedBy.Check() != nil:
 		return fmt.Errorf("by or closedBy: nobody who can have done it")
 	case e.Used != nil && (e.Used.Steps < 0 || e.Used.Tokens < 0 || e.Used.DurationMs < 0 || !amountOK(e.Used.CostUSD)):
 		return fmt.Errorf("used: out of range")
@@ -124,3 +125,10 @@ func (e *Ended) checkEnded() error {
 
 // maxMillis is the end of year 9999: later dates have no folder.
 const maxMillis = 253402300799999
+
+func textOK(s string, maxLen int) bool { return len(s) <= maxLen && utf8.ValidString(s) }
+
+func amountOK(n float64) bool { return n >= 0 && n <= maxAmount }
+
+// maxAmount is more than anyone has, in US dollars.
+const maxAmount = 1e15

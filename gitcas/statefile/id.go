@@ -28,15 +28,7 @@ func ParseThreadID(s string) (ThreadID, error) {
 
 // Valid reports whether the id has the form of one.
 func (t ThreadID) Valid() bool {
-	if len(t) != 26 || t[0] > '7' {
-		return false
-	}
-	for i := range len(t) {
-		if strings.IndexByte(idAlphabet, t[i]) < 0 {
-			return false
-		}
-	}
-	return true
+	return len(t) == 26 && t[0] <= '7' && strings.Trim(string(t), idAlphabet) == ""
 }
 
 // Short is the end of an id, which is random: by it people tell threads apart.

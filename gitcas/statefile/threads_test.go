@@ -250,8 +250,8 @@ func TestBranchNames(t *testing.T) {
 	}
 }
 
-// TestEntriesUnstorable: what could not be read back as it is, is not written. The
-// message is of the entry, not of the line that would be malformed.
+// TestEntriesUnstorable: what could not be read back as it is, is not written. It is no
+// error about the file.
 func TestEntriesUnstorable(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	change := func(f func(*Entry)) *Entry {
@@ -263,47 +263,46 @@ func TestEntriesUnstorable(t *testing.T) {
 		entry *Entry
 		want  string
 	}{
-		"no entry":            {nil, "no id or no entry"},
-		"head":                {change(func(e *Entry) { e.Head = "x" }), "head: "},
-		"status":              {change(func(e *Entry) { e.Status = "paused" }), "status: "},
-		"workflow":            {change(func(e *Entry) { e.Workflow = "x" }), "workflow: "},
-		"long key":            {change(func(e *Entry) { e.Key = long(maxKeyText + 1) }), "key: "},
-		"key not UTF-8":       {change(func(e *Entry) { e.Key = "\xff" }), "key: "},
+		"head":                {change(func(e *Entry) { e.Head = "x" }), "head: \"x\" is no hash"},
+		"status":              {change(func(e *Entry) { e.Status = "paused" }), "status: \"paused\" is none of"},
+		"workflow":            {change(func(e *Entry) { e.Workflow = "x" }), "workflow: \"x\""},
+		"long key":            {change(func(e *Entry) { e.Key = long(maxKeyText + 1) }), "key: 1001 bytes"},
+		"key not UTF-8":       {change(func(e *Entry) { e.Key = "\xff" }), "Key would be read back as something else"},
 		"branch":              {change(func(e *Entry) { e.Work.Branch = "../x" }), "work.branch: "},
 		"commit":              {change(func(e *Entry) { e.Work.Commit = "HEAD" }), "work.commit: "},
-		"steps below 0":       {change(func(e *Entry) { e.Used.Steps = -1 }), "used: "},
-		"too many steps":      {change(func(e *Entry) { e.Used.Steps = math.MaxInt32 + 1 }), "used: "},
-		"tokens":              {change(func(e *Entry) { e.Used.Tokens = -1 }), "used: "},
-		"time":                {change(func(e *Entry) { e.Used.DurationMs = -1 }), "used: "},
-		"cost below 0":        {change(func(e *Entry) { e.Used.CostUSD = -1 }), "used: "},
-		"endless cost":        {change(func(e *Entry) { e.Used.CostUSD = math.Inf(1) }), "used: "},
-		"comment":             {change(func(e *Entry) { e.Comment = -1 }), "comment or pr: "},
-		"pr below 0":          {change(func(e *Entry) { e.PR = -1 }), "comment or pr: "},
-		"large pr":            {change(func(e *Entry) { e.PR = math.MaxInt32 + 1 }), "comment or pr: "},
-		"a role and deliver":  {change(func(e *Entry) { e.Deliver = true }), "next: \"both"},
-		"since":               {change(func(e *Entry) { e.Since = -1 }), "since: "},
-		"long role":           {change(func(e *Entry) { e.Next.Role = long(maxRoleText + 1) }), "next: "},
-		"next since":          {change(func(e *Entry) { e.Next.Since = -1 }), "next: "},
-		"forgiven below 0":    {change(func(e *Entry) { e.Next.Forgiven = -1 }), "next: "},
-		"many forgiven":       {change(func(e *Entry) { e.Next.Forgiven = math.MaxInt32 + 1 }), "next: "},
-		"answer":              {change(func(e *Entry) { e.Next.Answer = "x" }), "next: "},
-		"poked":               {change(func(e *Entry) { e.Next.Poked = "x" }), "next: "},
-		"role that suspends":  {change(func(e *Entry) { e.Suspended.Role = long(maxRoleText + 1) }), "suspended: "},
-		"reason to suspend":   {change(func(e *Entry) { e.Suspended.Reason = long(maxReasonText + 1) }), "suspended: "},
-		"reason to pause":     {change(func(e *Entry) { e.Pause.Reason = long(maxReasonText + 1) }), "pause: "},
-		"many attempts":       {change(func(e *Entry) { e.Attempts = slices.Repeat(e.Attempts, maxAttempts+1) }), "attempts: "},
+		"steps below 0":       {change(func(e *Entry) { e.Used.Steps = -1 }), "used.steps: "},
+		"too many steps":      {change(func(e *Entry) { e.Used.Steps = math.MaxInt32 + 1 }), "used.steps: "},
+		"tokens":              {change(func(e *Entry) { e.Used.Tokens = -1 }), "used.tokens: "},
+		"time":                {change(func(e *Entry) { e.Used.DurationMs = -1 }), "used.durationMs: "},
+		"cost below 0":        {change(func(e *Entry) { e.Used.CostUSD = -1 }), "used.costUsd: "},
+		"endless cost":        {change(func(e *Entry) { e.Used.CostUSD = math.Inf(1) }), "used.costUsd: "},
+		"comment":             {change(func(e *Entry) { e.Comment = -1 }), "comment: "},
+		"pr below 0":          {change(func(e *Entry) { e.PR = -1 }), "pr: "},
+		"large pr":            {change(func(e *Entry) { e.PR = math.MaxInt32 + 1 }), "pr: "},
+		"a role and deliver":  {change(func(e *Entry) { e.Deliver = true }), "Next would be read back"},
+		"since":               {change(func(e *Entry) { e.Next, e.Deliver, e.Since = nil, true, -1 }), "since: "},
+		"long role":           {change(func(e *Entry) { e.Next.Role = long(maxRoleText + 1) }), "next.role: 201 bytes"},
+		"next since":          {change(func(e *Entry) { e.Next.Since = -1 }), "next.since: "},
+		"forgiven below 0":    {change(func(e *Entry) { e.Next.Forgiven = -1 }), "next.forgiven: "},
+		"many forgiven":       {change(func(e *Entry) { e.Next.Forgiven = math.MaxInt32 + 1 }), "next.forgiven: "},
+		"answer":              {change(func(e *Entry) { e.Next.Answer = "x" }), "next.answer: "},
+		"poked":               {change(func(e *Entry) { e.Next.Poked = "x" }), "next.poked: "},
+		"role that suspends":  {change(func(e *Entry) { e.Suspended.Role = long(maxRoleText + 1) }), "suspended.role: "},
+		"reason to suspend":   {change(func(e *Entry) { e.Suspended.Reason = long(maxReasonText + 1) }), "suspended.reason: "},
+		"reason to pause":     {change(func(e *Entry) { e.Pause.Reason = long(maxReasonText + 1) }), "pause.reason: "},
+		"many attempts":       {change(func(e *Entry) { e.Attempts = slices.Repeat(e.Attempts, maxAttempts+1) }), "attempts is no list of at most 1000"},
 		"attempt elsewhere":   {change(func(e *Entry) { e.Attempts = []string{"refs/heads/main"} }), "attempts: "},
 		"attempt up":          {change(func(e *Entry) { e.Attempts = []string{attemptRefs + "../x"} }), "attempts: "},
 		"long title":          {change(func(e *Entry) { e.Title = long(maxTitleText + 1) }), "title: "},
-		"title not UTF-8":     {change(func(e *Entry) { e.Title = "\xff" }), "title: "},
-		"by":                  {change(func(e *Entry) { e.By = &By{} }), "by: "},
-		"by of next":          {change(func(e *Entry) { e.Next.By = &By{} }), "by: "},
-		"by of suspended":     {change(func(e *Entry) { e.Suspended.By = &By{} }), "by: "},
-		"by of pause":         {change(func(e *Entry) { e.Pause.By = &By{} }), "by: "},
-		"name of a limit":     {change(func(e *Entry) { e.Limits["\xff"] = 1 }), "limits: "},
-		"limit not a number":  {change(func(e *Entry) { e.Limits["steps"] = math.NaN() }), "limits: "},
-		"endless limit":       {change(func(e *Entry) { e.Limits["steps"] = math.Inf(1) }), "limits: "},
-		"more limits than 50": {change(func(e *Entry) { e.Limits = manyLimits() }), "limits: "},
+		"title not UTF-8":     {change(func(e *Entry) { e.Title = "\xff" }), "Title would be read back"},
+		"by":                  {change(func(e *Entry) { e.By = &By{} }), "By would be read back"},
+		"by of next":          {change(func(e *Entry) { e.Next.By = &By{} }), "Next would be read back"},
+		"by of suspended":     {change(func(e *Entry) { e.Suspended.By = &By{} }), "Suspended would be read back"},
+		"by of pause":         {change(func(e *Entry) { e.Pause.By = &By{} }), "Pause would be read back"},
+		"name of a limit":     {change(func(e *Entry) { e.Limits["\xff"] = 1 }), "Limits would be read back"},
+		"limit not a number":  {change(func(e *Entry) { e.Limits["steps"] = math.NaN() }), "limits: \"steps\": \"NaN\" is no number"},
+		"endless limit":       {change(func(e *Entry) { e.Limits["steps"] = math.Inf(1) }), "limits: \"steps\": \"+Inf\" is no number"},
+		"more limits than 50": {change(func(e *Entry) { e.Limits = manyLimits() }), "limits is no mapping of at most 50"},
 	} {
 		_, err := NewThreads().With(map[ThreadID]*Entry{idA: tc.entry})
 		if !errors.Is(err, ErrUnstorable) || errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {
@@ -393,10 +392,10 @@ func TestUntouchedBytes(t *testing.T) {
 	if want := "# top\n" + mine + idB + ": \"" + h2 + "\"\n"; string(file.Encode()) != want {
 		t.Errorf("got\n%s\nwant\n%s", file.Encode(), want)
 	}
-	if file, err = file.With(nil, idA, idB); err != nil || string(file.Encode()) != "# top\n{}\n" {
+	if file, err = file.With(map[ThreadID]*Entry{idA: nil, idB: nil}); err != nil || string(file.Encode()) != "# top\n{}\n" {
 		t.Errorf("without entries: %q, %v", file.Encode(), err)
 	}
-	if file, err = ParseThreads(file.Encode()); err != nil || file.Len() != 0 {
+	if file, err = ParseThreads(file.Encode()); err != nil || len(file.Keys()) != 0 {
 		t.Errorf("the empty file: %v", err)
 	}
 }

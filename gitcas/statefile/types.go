@@ -1,6 +1,12 @@
 package statefile
 
-import "github.com/united-workforce/uwf/gitcas/node"
+import (
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+)
+
+// By says who did something, see record.By.
+type By = record.By
 
 // Status of a thread's entry in threads.yaml.
 type Status string
@@ -32,12 +38,24 @@ type Entry struct {
 	Title     string // what it is about, on one line
 	By        *By    // who started it, or forked it; nil: nobody, or nobody knows
 	Used      Used
-
-	// extra holds the lines of keys that this version doesn't know, as they are
-	// written: they are carried along, so that an older uwf loses nothing that a
-	// newer one wrote.
-	extra string
 }
+
+// Used is what a thread's steps took, up to the head that it names. It is there so
+// that a list of threads need not read their chains; the chain is what counts. In
+// an entry with another head it says nothing: whoever moved the head does not know
+// of it.
+type Used struct {
+	Head       node.Hash
+	Steps      int
+	Tokens     int64 // in and out
+	CostUSD    float64
+	Unpriced   bool // it cost more: of some tokens nobody knows the price
+	DurationMs int64
+}
+
+// Known is what the entry says of the thread's steps; false where it says nothing
+// that holds for its head.
+func (e Entry) Known() (Used, bool) { return e.Used, e.Head != "" && e.Used.Head == e.Head }
 
 // Work is where the agents' edits are: a branch and the commit recorded for it.
 // An empty Commit means that the thread began without a repository.

@@ -99,8 +99,8 @@ func ParseVersion(data []byte) (Version, error) {
 		return Version{}, fmt.Errorf("%w: atomic: %.40q is neither true nor false", ErrMalformed, a)
 	}
 	if text, ok := keys[refsKey]; ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > maxRefs || text != strconv.Itoa(n) {
+		n, _ := strconv.Atoi(text) // what is no number is written in another way than n
+		if n < 0 || n > maxRefs || text != strconv.Itoa(n) {
 			return Version{}, fmt.Errorf("%w: %s: %.40q is no number from 0 to %d", ErrMalformed, refsKey, text, maxRefs)
 		}
 		v.Refs = n

@@ -269,7 +269,7 @@ func (h header) buildStep() (Step, error) {
 		return s, badStep("entry: %v", err)
 	}
 	var ok bool
-	if s.Entry, ok = list.Get(s.Thread); !ok || list.Len() != 1 {
+	if s.Entry, ok = list.Get(s.Thread); !ok || len(list.Keys()) != 1 {
 		return s, badStep("entry: it is not of thread %s alone", s.Thread)
 	}
 	from, ok := parseID(h.Work.From)

@@ -52,7 +52,7 @@ func TestMapThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := back.Get("01KN0000000000000000000002"); e.Key != "a thing" || e.Suspended.Reason != "thing" || !strings.Contains(e.extra, "thing") || !strings.Contains(e.extra, "7") {
+	if e, _ := back.Get("01KN0000000000000000000002"); e.Key != "a thing" || e.Suspended.Reason != "thing" || !strings.Contains(back.lines[1].extra, "thing") || !strings.Contains(back.lines[1].extra, "7") {
 		t.Errorf("entry %+v", e)
 	}
 	keep := func(_ ThreadID, e Entry) Entry { return e }
@@ -61,9 +61,9 @@ func TestMapThreads(t *testing.T) {
 		text *strings.Replacer
 		want string
 	}{
-		"no hash":                    {func(_ ThreadID, e Entry) Entry { e.Head = "no hash"; return e }, swap, "not storable: head: "},
-		"keys that are no more YAML": {keep, strings.NewReplacer("unknown", "\"unknown"), "not storable: malformed: line 8: not valid YAML: "},
-		"keys that are known":        {keep, strings.NewReplacer("unknown", "pause"), `not storable: malformed: line 10: pause: unknown key "deep"`},
+		"no hash":                    {func(_ ThreadID, e Entry) Entry { e.Head = "no hash"; return e }, swap, `not storable: the entry "01KN0000000000000000000001": it could not be read back: malformed: line 1: head: "no hash"`},
+		"keys that are no more YAML": {keep, strings.NewReplacer("unknown", "\"unknown"), "it could not be read back: malformed: line 8: not valid YAML: "},
+		"keys that are known":        {keep, strings.NewReplacer("unknown", "pause"), `it could not be read back: malformed: line 10: pause: unknown key "deep"`},
 	} {
 		if _, err := threads.Map(tc.edit, tc.text.Replace); !errors.Is(err, ErrUnstorable) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
