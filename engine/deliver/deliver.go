@@ -61,7 +61,7 @@ type delivery struct {
 // after MaxAttempts failed deliveries, or where the work branch can't be brought up,
 // it is suspended until a person resumes or retries it.
 func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, error) {
-	r := &delivery{Session: thread.NewSession(e, req.Thread, req.ExpectHead), do: req.Do}
+	r := &delivery{Session: thread.NewSession(e, life.Deliver, req.Thread, req.ExpectHead), do: req.Do}
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.claimAndDeliver(ctx)
@@ -80,7 +80,7 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
-	v, h, err := r.Engine.Claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.ForDelivery, Work: lease.DeliveryTime})
+	v, h, err := r.Engine.Claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime})
 	if err != nil {
 		return r.describeLast(), err
 	}
@@ -90,7 +90,7 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 	r.Engine.Reached("deliver-claimed")
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
-		return r.suspendThread(ctx, tooManyDeliveries(r.ID, n))
+		return r.suspendThread(ctx, tooManyDeliveries(n))
 	}
 	return r.tryDelivery(ctx)
 }
@@ -100,12 +100,10 @@ func (r *delivery) suspendThread(ctx context.Context, reason string) (thread.Res
 	if err := r.Suspend(ctx, "", reason, nil, nil); err != nil { // all roles are done
 		return r.Result(), err
 	}
-	return r.Result(), &life.SuspendedError{Thread: r.ID, Reason: reason}
+	return r.Result(), life.Waiting(r.ID, r.Entry)
 }
 
-func tooManyDeliveries(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("it has ended, but %d deliveries failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
-}
+func tooManyDeliveries(n int) string { return fmt.Sprintf("it has ended, but %d deliveries failed", n) }
 
 // checkUnclaimed settles what needs no claim.
 func (r *delivery) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) {
@@ -115,13 +113,11 @@ func (r *delivery) checkUnclaimed(ctx context.Context) (bool, thread.Result, err
 	if err := r.ReadChain(ctx, r.View); err != nil {
 		return false, r.Result(), err
 	}
-	switch expect := r.Expect.Hash; {
-	case expect != "" && r.Entry.Head != expect:
-		return false, r.describeLast(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect)}
-	case r.Entry.Status == gitcas.StatusSuspended:
-		return false, r.describeLast(), r.SuspendedError()
-	case r.Entry.Status != gitcas.StatusEnded:
-		return false, r.describeLast(), &life.NotYoursError{Thread: r.ID, Reason: "it has not ended"}
+	if expect := r.Expect.Hash; expect != "" && r.Entry.Head != expect {
+		return false, r.describeLast(), r.Refuse(fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect))
+	}
+	if err := r.Judge(); err != nil {
+		return false, r.describeLast(), err
 	}
 	return false, thread.Result{}, r.CheckHead()
 }
@@ -140,13 +136,12 @@ func (r *delivery) describeLast() thread.Result {
 func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 	tip, err := r.bringBranchUp(ctx)
 	var div *workbranch.DivergedError
-	var lost *life.UsageError
-	switch {
+	switch kind := life.KindOf(err); {
 	case errors.As(err, &div):
 		return r.suspendThread(ctx, div.Error())
-	case errors.As(err, &lost):
-		return r.suspendThread(ctx, lost.Msg)
-	case errors.As(err, new(*life.NotYoursError)):
+	case kind == life.KindUsage:
+		return r.suspendThread(ctx, err.Error())
+	case kind == life.KindNotYours:
 		return r.describeLast(), err
 	case err != nil:
 		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("bring its work branch up: %w", err))
@@ -155,7 +150,7 @@ func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 	if _, _, ours := r.IsOurs(r.View); !ours {
 		return r.describeLast(), r.explainLost(ctx, r.View)
 	}
-	r.line = r.EndLine(r.Entry, r.Entry.Head)
+	r.line = r.EndLine(r.Entry)
 	if err := r.callDo(ctx, tip); err != nil {
 		return r.describeLast(), err
 	}
@@ -173,7 +168,7 @@ func (r *delivery) callDo(ctx context.Context, tip wire.ID) error {
 	r.made = made
 	switch {
 	case errors.Is(context.Cause(doCtx), lease.ErrLost):
-		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over, resumed or cancelled while it was delivered"}
+		return r.Refuse("it was taken over, resumed or cancelled while it was delivered")
 	case err != nil && ctx.Err() != nil:
 		return r.noteFailure(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
@@ -221,8 +216,7 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 		if !ours {
 			return nil, nil // somebody else has it: nothing to note
 		}
-		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
-		c := &gitcas.Change{Subject: story.Subject(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{release}}
+		c := &gitcas.Change{Subject: story.Subject(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{lease.Drop(r.ID, held)}}
 		a := gitcas.Attempt{Thread: r.ID, Run: r.Engine.Who.Run, Attempt: r.Engine.Who.Attempt, Error: reason, At: r.Lease.ServerTime()}
 		if err := r.Attempt.AddTo(c, v, "delivery", a, nil); err != nil {
 			return nil, err
@@ -231,8 +225,7 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 		r.made.AddTo(&entry, r.Entry)
 		entry.Since = v.Time().UnixMilli()
 		if n := life.CountAttempts(entry, r.ID, nil); n >= life.MaxAttempts {
-			entry.Status = gitcas.StatusSuspended
-			entry.Suspended = &gitcas.Suspended{Reason: text.Cut(tooManyDeliveries(r.ID, n)+"\n"+reason, life.MaxReason)}
+			life.MakeWait(&entry, "", tooManyDeliveries(n)+"\n"+reason, nil)
 		}
 		c.Trailers = story.EntryTrailers(r.ID, entry)
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
@@ -253,9 +246,8 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 
 // cleanReason is an error without secrets, as it is kept.
 func (r *delivery) cleanReason(cause error) string {
-	clean, _, err := r.Engine.Redact.Value(cause.Error())
-	reason, ok := clean.(string)
-	if err != nil || !ok {
+	reason, err := r.Engine.CleanText("error", cause.Error())
+	if err != nil {
 		reason = "the error message could not be checked for secrets and was left out"
 	}
 	return text.Cut(reason, attempt.MaxErrorText)
@@ -273,12 +265,11 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 		if !ours {
 			return nil, r.explainLost(push, v)
 		}
-		return r.archiveChange(v, entry, held), nil
+		return r.archiveChange(entry, held), nil
 	}
 	v, err := r.Engine.Update(push, r.View, build, r.ID)
-	var moved *life.NotYoursError
 	switch {
-	case errors.As(err, &moved):
+	case life.KindOf(err) == life.KindNotYours:
 		return r.describeLast(), err
 	case err != nil:
 		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
@@ -292,16 +283,15 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	return res, nil
 }
 
-func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
+func (r *delivery) archiveChange(entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
 	was := entry
 	r.made.AddTo(&entry, r.Entry)
 	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
-	release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 	c := &gitcas.Change{
 		Subject:  story.Subject(r.Title(), r.ID, "delivered"),
 		Trailers: append(story.EntryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}),
 		Archive:  []gitcas.Ended{r.line},
-		Refs:     []wire.RefUpdate{release},
+		Refs:     []wire.RefUpdate{lease.Drop(r.ID, held)},
 	}
 	if entry.Comment != was.Comment || entry.PR != was.PR {
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
@@ -312,7 +302,8 @@ func (r *delivery) archiveChange(v *gitcas.View, entry gitcas.Entry, held gitcas
 // explainLost says what became of a thread that this job delivered for nothing.
 func (r *delivery) explainLost(ctx context.Context, v *gitcas.View) error {
 	if _, alive := v.Entry(r.ID); alive {
-		return &life.NotYoursError{Thread: r.ID, Reason: "it was taken over or resumed before its delivery could be noted"}
+		return r.Refuse("it was taken over or resumed before its delivery could be noted")
 	}
-	return r.Engine.ExplainAbsence(ctx, v, r.ID)
+	_, err := r.Engine.Judge(ctx, v, r.ID, life.Deliver)
+	return err
 }

@@ -82,8 +82,11 @@ func (k *Keeper) Win(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t 
 	case errors.Is(err, gitcas.ErrUnsure):
 		l.releaseUnknown(ctx)
 	}
-	if errors.Is(err, wire.ErrLostRace) {
-		return nil, nil, &life.NotYoursError{Thread: id, Reason: "others claim it again and again"}
+	switch {
+	case life.KindOf(err) == life.KindNotYours:
+		return nil, nil, err
+	case errors.Is(err, wire.ErrLostRace):
+		return nil, nil, life.Refuse(t.deed(), id, othersClaim)
 	}
 	return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
 }

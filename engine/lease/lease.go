@@ -90,7 +90,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 	for range listings {
 		entry, ok := v.Entry(l.id)
 		if !ok || entry.Head != l.Entry.Head {
-			return nil, &life.NotYoursError{Thread: l.id, Reason: "it moved on while we were claiming it"}
+			return nil, life.Refuse(l.terms.deed(), l.id, "it moved on while we were claiming it")
 		}
 		old, claimed := v.Claim(l.id)
 		switch {
@@ -107,7 +107,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 		case old.ID == seen && old.Head != entry.Head:
 			return v, nil
 		case old.Head == entry.Head:
-			return nil, &life.NotYoursError{Thread: l.id, Reason: (&life.ClaimedError{Claim: old.Claim}).Error(), Cause: &life.ClaimedError{Claim: old.Claim}}
+			return nil, life.RefuseClaimed(l.terms.deed(), l.id, old.Claim)
 		}
 		seen = old.ID
 		var err error
@@ -115,7 +115,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 			return nil, err
 		}
 	}
-	return nil, &life.NotYoursError{Thread: l.id, Reason: "others claim it again and again"}
+	return nil, life.Refuse(l.terms.deed(), l.id, othersClaim)
 }
 
 // awaitStandstill waits for as long as a claim must stand unchanged that is dead by a clock which
@@ -135,7 +135,10 @@ func (l *Lease) awaitStandstill(ctx context.Context, old gitcas.Held) error {
 }
 
 // listings bounds how often a claim is looked at that is another one each time.
-const listings = 5
+const (
+	listings    = 5
+	othersClaim = "others claim it again and again"
+)
 
 // releaseUnknown looks for the claim, whose reply was lost, and deletes it.
 func (l *Lease) releaseUnknown(ctx context.Context) {
@@ -174,7 +177,7 @@ func (l *Lease) buildClaim(ctx context.Context, v *gitcas.View) (*gitcas.Change,
 	if claimed {
 		prev = &old
 		if old.Head == c.Head {
-			change.Refs, c.Died = RecordDeadClaim(v, l.id, old, c.For)
+			change.Refs, c.Died = RecordDeadClaim(v, l.id, old, l.terms.Purpose)
 		}
 	}
 	upd, objs := gitcas.ClaimUpdate(l.id, prev, &c, v.Time())
@@ -188,7 +191,7 @@ func (l *Lease) newClaim(v *gitcas.View, head node.Hash) gitcas.Claim {
 	w, t := l.who, l.terms
 	c := gitcas.Claim{
 		Nonce: l.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
-		Head: head, For: t.Purpose, Since: v.Time().UnixMilli(), Until: t.endsAt(v.Time()).UnixMilli(),
+		Head: head, For: string(t.Purpose), Since: v.Time().UnixMilli(), Until: t.endsAt(v.Time()).UnixMilli(),
 	}
 	c.Renewed = c.Since
 	c.Tokens, c.CostUSD = t.Budget.Charge(0, 0)
@@ -203,8 +206,8 @@ func (l *Lease) newClaim(v *gitcas.View, head node.Hash) gitcas.Claim {
 // the claim's commit is kept as the attempt's ref, for the record. died names all
 // jobs that died on this head, oldest first: while they stepped, or where the new
 // claim is for that, while they delivered.
-func RecordDeadClaim(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpose string) (keep []wire.RefUpdate, died []string) {
-	if (old.For == life.ForDelivery) != (purpose == life.ForDelivery) {
+func RecordDeadClaim(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpose life.Deed) (keep []wire.RefUpdate, died []string) {
+	if (old.For == life.ForDelivery) != (purpose == life.Deliver) {
 		return nil, nil
 	}
 	died = slices.DeleteFunc(slices.Clone(old.Died), func(name string) bool { return !diedPattern.MatchString(name) })
@@ -219,6 +222,11 @@ func RecordDeadClaim(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpos
 	return keep, append(died, strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
 }
 
+// Drop deletes a thread's claim.
+func Drop(id gitcas.ThreadID, held gitcas.Held) wire.RefUpdate {
+	return wire.RefUpdate{Name: gitcas.ClaimRef(id), Old: held.ID}
+}
+
 // Recheck lists the refs once more after the claim was won: only a thread that
 // is still as it was loaded may be worked on.
 func (l *Lease) Recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, error) {
@@ -230,12 +238,12 @@ func (l *Lease) Recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, erro
 	}
 	l.Adopt(fresh)
 	if _, ok := l.Current(); !ok {
-		return nil, &life.NotYoursError{Thread: l.id, Reason: "another run took it over"}
+		return nil, life.Refuse(l.terms.deed(), l.id, "another run took it over")
 	}
 	entry, ok := fresh.Entry(l.id)
 	if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(l.Entry)) {
 		l.Release(ctx)
-		return nil, &life.NotYoursError{Thread: l.id, Reason: "it changed while we were claiming it"}
+		return nil, life.Refuse(l.terms.deed(), l.id, "it changed while we were claiming it")
 	}
 	l.Latest = fresh
 	return fresh, nil
@@ -377,8 +385,7 @@ func (l *Lease) Release(ctx context.Context) {
 		if !ok {
 			return
 		}
-		upd, _ := gitcas.ClaimUpdate(l.id, &held, nil, l.ServerTime())
-		err := l.k.Store.PushRef(ctx, upd, nil)
+		err := l.k.Store.PushRef(ctx, Drop(l.id, held), nil)
 		if err == nil {
 			l.Set(held, true)
 			return
@@ -425,8 +432,7 @@ func (l *Lease) TakeUp(v *gitcas.View, entry gitcas.Entry, budget task.Budget) b
 // or, where next is not nil, to that of the next step on the new head.
 func ExchangeClaim(next *Lease, v *gitcas.View, id gitcas.ThreadID, held gitcas.Held, head node.Hash) (wire.RefUpdate, []wire.PackObject, gitcas.Held) {
 	if next == nil {
-		upd, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
-		return upd, nil, gitcas.Held{}
+		return Drop(id, held), nil, gitcas.Held{}
 	}
 	c := next.newClaim(v, head)
 	upd, objs := gitcas.ClaimUpdate(id, &held, &c, v.Time())

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
@@ -34,7 +35,7 @@ const (
 
 // Terms are what a thread is claimed for.
 type Terms struct {
-	Purpose string        // what the claim is for; empty: a step
+	Purpose life.Deed     // what the claim is for; empty: a step
 	Work    time.Duration // how long its agent, or whoever else works, may take; 0: as long as a claim may live
 	Budget  task.Budget   // what its agent may use
 	Ahead   bool          // it is for jobs that are yet to be started
@@ -57,3 +58,6 @@ func (t Terms) endsAt(since time.Time) time.Time {
 
 // Took reports whether a claim was taken from somebody else.
 func (t Terms) Took() bool { return t.Take != nil && !t.Take.ID.IsZero() }
+
+// deed is what the claim is for.
+func (t Terms) deed() life.Deed { return cmp.Or(t.Purpose, life.Step) }

@@ -26,6 +26,20 @@ const (
 // of a command by which a person changes the thread.
 func ClaimedByJob(c gitcas.Claim) bool { return c.For == "" || c.For == ForDelivery }
 
+// CountingClaim is the claim on a thread that keeps others out, as far as claims tell of
+// themselves; false: none does.
+func CountingClaim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
+	c, ok := v.Claim(id)
+	return c, ok && c.Head == e.Head && ClaimAlive(c.Claim, v.Time())
+}
+
+// WorkingClaim is that of the job which works on the next step; false: none does. A person
+// who pokes the thread, say, is none.
+func WorkingClaim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
+	c, counts := CountingClaim(v, id, e)
+	return c, counts && c.For == ""
+}
+
 // ClaimAlive reports whether a claim's job is to be taken for running, as far as the
 // claim itself says: until RenewedLife after its last renewal, and until the time that it
 // names where it was never renewed. It is read as hostile: one that was made in the future,
@@ -78,8 +92,9 @@ func (e *ClaimedError) Error() string {
 		text.OneLine(e.Run), e.Attempt, text.OneLine(e.Host), text.Time(time.UnixMilli(e.Renewed)))
 }
 
-// ForDelivery is the purpose of a claim whose job delivers the thread.
-const ForDelivery = "deliver"
+// ForDelivery is the purpose of a claim whose job delivers the thread. Those of people are
+// for their deed.
+const ForDelivery = string(Deliver)
 
 // maxExact is the largest whole number that every JSON reader keeps.
 const maxExact = 1<<53 - 1
@@ -106,6 +121,3 @@ func DescribeDeath(c gitcas.Claim) string {
 func ClaimUsage(c gitcas.Claim) *record.Usage {
 	return &record.Usage{InputTokens: c.Tokens, CostUSD: c.CostUSD, Unpriced: c.Unpriced, DurationMs: max(c.Renewed-c.Since, 0)}
 }
-
-// ForRetry is the purpose of a claim under which a person lets something be tried again.
-const ForRetry = "retry"

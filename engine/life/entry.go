@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // PhaseStopped is the phase of an attempt that a person stopped: it did not fail.
@@ -72,7 +74,10 @@ func SameThread(a, b gitcas.Entry) bool {
 
 // DescribeEnd says what became of a thread that is no longer on the tip.
 func DescribeEnd(e gitcas.Ended) string {
-	if e.Reason == gitcas.ReasonEnded {
+	switch e.Reason {
+	case "":
+		return "it is gone from the store"
+	case gitcas.ReasonEnded:
 		return "it has ended"
 	}
 	return "it was " + e.Reason
@@ -106,11 +111,41 @@ func WithoutEffects(e gitcas.Entry) gitcas.Entry {
 // MaxAttempts is how many failed attempts on one head suspend a thread.
 const MaxAttempts = 3
 
+// MakeWait suspends a thread before a role.
+func MakeWait(entry *gitcas.Entry, role, reason string, by *record.By) {
+	entry.Status, entry.Pause = gitcas.StatusSuspended, nil
+	entry.Suspended = &gitcas.Suspended{Role: role, Reason: text.Cut(reason, MaxReason), By: by}
+}
+
 // TakePause lets a pause take effect: the thread waits.
 func TakePause(entry *gitcas.Entry, role string) {
-	entry.Status = gitcas.StatusSuspended
-	entry.Suspended = &gitcas.Suspended{Role: role, Reason: entry.Pause.Reason, By: entry.Pause.By}
-	entry.Pause = nil
+	MakeWait(entry, role, entry.Pause.Reason, entry.Pause.By)
+}
+
+// LetGoOn has a role work next, on somebody's word: failed attempts no longer count. What
+// was said to it, and which step it does again, stays.
+func LetGoOn(entry *gitcas.Entry, role string, since int64, by *record.By) {
+	var next gitcas.Next
+	if entry.Next != nil {
+		next = *entry.Next
+	}
+	next.Role, next.Since, next.Forgiven, next.By = role, since, len(entry.Attempts), by
+	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
+}
+
+// ReopenEnded has a role work next in a thread that had ended.
+func ReopenEnded(entry *gitcas.Entry, role string, since int64, by *record.By) {
+	UndoDelivery(entry)
+	entry.Next, entry.Attempts = nil, nil
+	LetGoOn(entry, role, since, by)
+}
+
+// EndThread ends a thread; at is when, where it is to be delivered.
+func EndThread(entry *gitcas.Entry, deliver bool, at int64) {
+	entry.Status, entry.Next, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusEnded, nil, nil, nil, nil
+	if deliver {
+		entry.Deliver, entry.Since = true, at
+	}
 }
 
 // NextTime is the time of a change to an entry. The entry must differ from what it

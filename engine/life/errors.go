@@ -1,16 +1,95 @@
 package life
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
+
+// Error is why a deed is not done, or not to its end.
+type Error struct {
+	Kind   Kind
+	Thread gitcas.ThreadID
+	Deed   Deed
+	Role   string // that waits; empty: all are done
+	Reason string
+	Next   []Verb
+	Kept   string // the attempt ref that keeps what a job had done of it, if it had any
+	Show   string // the command that shows it
+	Err    error
+}
+
+func (e *Error) Error() string {
+	kept, who := "", ""
+	if e.Kept != "" {
+		kept = "\nthis job's work was kept: " + e.Show
+	}
+	if e.Role != "" {
+		who = " (role " + e.Role + ")"
+	}
+	switch e.Kind {
+	case KindNotYours:
+		return fmt.Sprintf("can't %s thread %s: %s%s", e.Deed, e.Thread, e.Reason, kept)
+	case KindSuspended:
+		return fmt.Sprintf("thread %s waits for a person%s: %s", e.Thread, who, e.Reason)
+	case KindLimit:
+		return fmt.Sprintf("thread %s: %s", e.Thread, e.Reason)
+	}
+	return e.Reason
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Verbs is what can be done about it.
+func (e *Error) Verbs() []Verb { return e.Next }
+
+// Refuse says that a thread is not as it would have to be for a deed. Nothing was changed.
+func Refuse(d Deed, id gitcas.ThreadID, reason string, next ...Verb) *Error {
+	return &Error{Kind: KindNotYours, Thread: id, Deed: d, Reason: reason, Next: next}
+}
+
+// RefuseClaimed says that somebody else works on the thread.
+func RefuseClaimed(d Deed, id gitcas.ThreadID, c gitcas.Claim) *Error {
+	cause := &ClaimedError{c}
+	return &Error{Kind: KindNotYours, Thread: id, Deed: d, Reason: cause.Error(), Err: cause}
+}
+
+// Usagef says that a request can't be right, whatever the store holds.
+func Usagef(format string, args ...any) *Error {
+	return &Error{Kind: KindUsage, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Waiting says that a thread waits for a person, as its entry tells.
+func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *Error {
+	err := &Error{Kind: KindSuspended, Thread: id, Reason: WaitReason(entry), Next: WaysOn(id, entry)}
+	if entry.Suspended != nil {
+		err.Role = entry.Suspended.Role
+	}
+	return err
+}
+
+// Limited says that a limit was reached before anything was paid.
+func Limited(id gitcas.ThreadID, reached error) *Error {
+	return &Error{Kind: KindLimit, Thread: id, Reason: reached.Error(), Err: reached, Next: []Verb{RaiseLimit(id, reached)}}
+}
+
+// Stuck says that a workflow can't say what follows a thread's steps, or not with what they
+// put out. No agent ran.
+func Stuck(id gitcas.ThreadID, steps int, cause error) *Error {
+	err := &Error{Kind: KindUsage, Thread: id, Reason: fmt.Sprintf("thread %s can't go on: %v", id, cause), Err: cause}
+	if steps == 0 {
+		err.Next = []Verb{{For: "correct the definition, store it, start another thread, and cancel this one", Do: Cancel, Thread: id}}
+		return err
+	}
+	err.Next = []Verb{
+		{For: "have its last step done again", Do: Poke, Thread: id, Needs: NeedsText},
+		{For: "or begin another thread before it", Do: Fork, Thread: id, Steps: steps - 1},
+	}
+	return err
+}
 
 // FailedError: the step failed. The thread's head has not moved, unless Unsure;
 // Attempt is the ref that keeps what the agent produced, empty when nothing could
@@ -25,35 +104,37 @@ type FailedError struct {
 	Err  error
 	// Unsure: nobody could be asked whether the step was committed after all.
 	Unsure bool
-	// Stopped: a person stopped it, see ErrStopped.
-	Stopped bool
 	// Tries is how many attempts at the step have failed that count, as far as known.
 	Tries int
-	// Show is the command that shows Attempt; empty: git show.
-	Show string
+	Show  string // the command that shows Attempt
 }
 
 func (e *FailedError) Error() string {
 	msg := fmt.Sprintf("step of thread %s failed (role %s, %s): %v", e.Thread, e.Role, e.Phase, e.Err)
-	if e.Stopped {
+	if e.Phase == PhaseStopped {
 		msg = fmt.Sprintf("step of thread %s was stopped (role %s): %v", e.Thread, e.Role, e.Err)
 	}
-	if e.Unsure {
-		return msg + "\nwhether the thread has moved is not known; look with: uwf thread show " + string(e.Thread)
+	if e.Attempt != "" && !e.Unsure {
+		msg += "\nthe thread has not moved; what there is was kept: " + e.Show
 	}
-	if e.Attempt != "" {
-		msg += "\nthe thread has not moved; what there is was kept: " + cmp.Or(e.Show, "git show "+e.Attempt)
-	}
-	switch {
-	case e.Stopped:
-		return fmt.Sprintf("%s\nit counts as no failed attempt; go on with: uwf thread step %s", msg, e.Thread)
-	case e.Tries >= MaxAttempts:
-		return fmt.Sprintf("%s\nit has failed %d times, and waits for your word: %s", msg, e.Tries, RetryCommand(e.Thread))
-	}
-	return fmt.Sprintf("%s\ntry again with: uwf thread step %s", msg, e.Thread)
+	return msg
 }
 
 func (e *FailedError) Unwrap() error { return e.Err }
+
+// Verbs is what can be done about it.
+func (e *FailedError) Verbs() []Verb {
+	v := Verb{For: "try again", Do: Step, Thread: e.Thread}
+	switch {
+	case e.Unsure:
+		v.For, v.Do = "whether the thread has moved is not known; look", Show
+	case e.Phase == PhaseStopped:
+		v.For = "it counts as no failed attempt; go on"
+	case e.Tries >= MaxAttempts:
+		v.For, v.Do = fmt.Sprintf("it has failed %d times, and waits for your word", e.Tries), Retry
+	}
+	return []Verb{v}
+}
 
 // DeliverError: the thread has ended, and its end could not be made known. It stays
 // to be delivered, by the next job; or it waits for a person, who lets it be tried
@@ -65,121 +146,22 @@ type DeliverError struct {
 }
 
 func (e *DeliverError) Error() string {
+	next := "its work is safe, and the next job tries again"
 	if e.Waits {
-		return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\nnobody tries again by itself; let it be tried with: uwf thread retry %s", e.Thread, e.Err, e.Thread)
+		next = "nobody tries again by itself"
 	}
-	return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\nits work is safe, and the next job tries again", e.Thread, e.Err)
+	return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\n%s", e.Thread, e.Err, next)
 }
 
 func (e *DeliverError) Unwrap() error { return e.Err }
 
-// UsageError: the request can't be right, whatever the store holds.
-type UsageError struct{ Msg string }
-
-func (e *UsageError) Error() string { return e.Msg }
-
-// SuspendedError: the thread waits for a person.
-type SuspendedError struct {
-	Thread gitcas.ThreadID
-	Role   string // empty: all roles are done
-	Reason string
-	// Way is what the person does, with its command; empty: see WayOn.
-	Way string
-}
-
-func (e *SuspendedError) Error() string {
-	who, way := " (role "+e.Role+")", e.Way
-	name, command := WayOn(e.Thread, e.Reason)
-	if e.Role == "" {
-		who = ""
+// Verbs is what can be done about it.
+func (e *DeliverError) Verbs() []Verb {
+	if !e.Waits {
+		return nil
 	}
-	if e.Role == "" && name == "answer" { // whom?
-		name, command = "let it go on", "uwf thread resume "+string(e.Thread)
-	}
-	return fmt.Sprintf("thread %s waits for a person%s: %s\n%s", e.Thread, who, e.Reason, cmp.Or(way, name+" with: "+command))
+	return []Verb{{For: "let it be tried", Do: Retry, Thread: e.Thread}}
 }
-
-// NotYoursError: the thread is not this job's to step. Nothing was lost and
-// nothing needs to be done.
-type NotYoursError struct {
-	Thread gitcas.ThreadID
-	Reason string
-	Kept   string // the attempt ref that keeps this job's work, if it had any
-	Show   string // the command that shows it; empty: git show
-	Cause  error
-}
-
-func (e *NotYoursError) Error() string {
-	msg := fmt.Sprintf("thread %s is not ours to step: %s", e.Thread, e.Reason)
-	if e.Kept != "" {
-		msg += "\nthis job's work was kept: " + cmp.Or(e.Show, "git show "+e.Kept)
-	}
-	return msg
-}
-
-func (e *NotYoursError) Unwrap() error { return e.Cause }
-
-// RefusedError: what somebody asked for does not fit the thread as it is. Nothing
-// was changed.
-type RefusedError struct {
-	Thread gitcas.ThreadID
-	Do     string // what was asked for: "fork", "poke"
-	Reason string
-	Advice string // what to do instead; may be empty
-	Cause  error
-}
-
-func (e *RefusedError) Error() string {
-	msg := fmt.Sprintf("can't %s thread %s: %s", e.Do, e.Thread, e.Reason)
-	if e.Advice != "" {
-		msg += "\n" + e.Advice
-	}
-	return msg
-}
-
-func (e *RefusedError) Unwrap() error { return e.Cause }
-
-// LimitError: a limit was reached before anything was paid; the thread was
-// suspended.
-type LimitError struct {
-	Thread gitcas.ThreadID
-	Err    error
-	// Ahead: the thread does not wait yet. Its next step will find the limit.
-	Ahead bool
-}
-
-func (e *LimitError) Error() string {
-	msg := fmt.Sprintf("thread %s: %v", e.Thread, e.Err)
-	var reached *moderator.LimitError
-	if !errors.As(e.Err, &reached) {
-		return msg
-	}
-	first := ""
-	if e.Ahead {
-		first = AdviseWait(e.Thread)
-	}
-	return msg + "\n" + first + AdviseRaise(e.Thread, reached)
-}
-
-func (e *LimitError) Unwrap() error { return e.Err }
-
-// StuckError: the workflow can't say what follows the thread's steps, or not with
-// what they put out. No agent ran.
-type StuckError struct {
-	Thread gitcas.ThreadID
-	Steps  int // that the thread has
-	Err    error
-}
-
-func (e *StuckError) Error() string {
-	msg := fmt.Sprintf("thread %s can't go on: %v", e.Thread, e.Err)
-	if e.Steps == 0 {
-		return fmt.Sprintf("%s\ncorrect the definition (uwf workflow validate), store it, and start another thread; cancel this one: uwf thread cancel %s", msg, e.Thread)
-	}
-	return fmt.Sprintf("%s\nhave its last step done again: uwf thread poke %s -p \"…\"\nor begin another thread before it: uwf thread fork %s:%d", msg, e.Thread, e.Thread, e.Steps-1)
-}
-
-func (e *StuckError) Unwrap() error { return e.Err }
 
 // UnknownThreadError: no thread of that id, neither alive nor ended.
 type UnknownThreadError struct {
@@ -188,7 +170,7 @@ type UnknownThreadError struct {
 }
 
 func (e *UnknownThreadError) Error() string {
-	return fmt.Sprintf("no thread %s in this store (see: uwf thread list --all)", e.Thread)
+	return fmt.Sprintf("no thread %s in this store", e.Thread)
 }
 
 // NewUnknownThreadError says that a view has no thread of that id, and which it has.

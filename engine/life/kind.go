@@ -6,6 +6,7 @@ package life
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -30,40 +31,27 @@ const (
 
 // KindOf says of which kind an error is: of this package, of the Store or of a definition.
 func KindOf(err error) Kind {
-	var (
-		failed    *FailedError
-		deliver   *DeliverError
-		usage     *UsageError
-		suspended *SuspendedError
-		notYours  *NotYoursError
-		refused   *RefusedError
-		limit     *LimitError
-		stuck     *StuckError
-		unknown   *UnknownThreadError
-		invalid   *workflow.InvalidError
-		wireErr   *wire.Error
-	)
+	var own *Error
+	isAny := func(kinds ...error) bool {
+		return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
+	}
 	switch {
 	case err == nil:
 		return KindDone
-	case errors.Is(err, gitcas.ErrDamaged): // first: trying again does not help
+	case isAny(gitcas.ErrDamaged): // first: trying again does not help
 		return KindDamaged
-	case errors.As(err, &failed), errors.As(err, &deliver):
+	case errors.As(err, new(*FailedError)), errors.As(err, new(*DeliverError)):
 		return KindFailed
-	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &stuck), errors.As(err, &invalid), errors.Is(err, workflow.ErrNoWorkflow),
-		errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread), errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):
+	case errors.As(err, &own):
+		return own.Kind
+	case errors.As(err, new(*UnknownThreadError)), errors.As(err, new(*workflow.InvalidError)),
+		isAny(workflow.ErrNoWorkflow, gitcas.ErrNoStore, gitcas.ErrUnknownThread, gitcas.ErrInvalid, gitcas.ErrLocalDiffers):
 		return KindUsage
-	case errors.As(err, &suspended):
-		return KindSuspended
-	case errors.As(err, &notYours), errors.As(err, &refused):
-		return KindNotYours
-	case errors.As(err, &limit):
-		return KindLimit
-	case errors.Is(err, context.Canceled), errors.Is(err, wire.ErrLostRace):
+	case isAny(context.Canceled, wire.ErrLostRace):
 		// Interrupted, or others were faster until the time was up: nothing is
 		// wrong with the store.
 		return KindFailed
-	case errors.Is(err, node.ErrNotFound), errors.Is(err, record.ErrNotRecord), errors.As(err, &wireErr):
+	case isAny(node.ErrNotFound, record.ErrNotRecord), errors.As(err, new(*wire.Error)):
 		return KindDamaged
 	}
 	return KindFailed

@@ -2,7 +2,6 @@ package life
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -75,10 +74,10 @@ func CheckLimits(own map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		n := own[name]
 		if !slices.Contains(limitNames(), name) {
-			return &UsageError{Msg: fmt.Sprintf("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))}
+			return Usagef("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))
 		}
 		if !(n > 0) || n > maxOwnLimit {
-			return &UsageError{Msg: fmt.Sprintf("limit %s can't be %v: it is more than 0 and at most %d", name, n, maxOwnLimit)}
+			return Usagef("limit %s can't be %v: it is more than 0 and at most %d", name, n, maxOwnLimit)
 		}
 	}
 	return nil
@@ -95,7 +94,7 @@ func RaiseLimits(own, to map[string]float64) (map[string]float64, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(to)) {
 		if was := own[name]; was > to[name] {
-			return nil, &UsageError{Msg: fmt.Sprintf("limit %s of the thread is %v; resuming can only raise it, not lower it to %v", name, was, to[name])}
+			return nil, Usagef("limit %s of the thread is %v; resuming can only raise it, not lower it to %v", name, was, to[name])
 		}
 		out[name] = to[name]
 	}

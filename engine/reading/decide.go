@@ -53,7 +53,7 @@ func (r *Thread) DecideNext() (moderator.Decision, error) {
 // stored, so that asking it again doesn't help.
 func (r *Thread) markStuck(d moderator.Decision, err error) (moderator.Decision, error) {
 	if err != nil {
-		err = &life.StuckError{Thread: r.ID, Steps: len(r.Chain.Steps), Err: err}
+		err = life.Stuck(r.ID, len(r.Chain.Steps), err)
 	}
 	return d, err
 }
@@ -105,11 +105,9 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 // oddlyPoked is the error for an entry that names another step to be done again than
 // poke can have written there.
 func (r *Thread) oddlyPoked(why string) error {
-	return &gitcas.DamagedError{
-		What: "threads.yaml", Kind: gitcas.ErrContent,
-		Why:     fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.ID, r.Entry.Next.Poked, why),
-		Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s:%d", r.ID, len(r.Chain.Steps)),
-	}
+	return adviseFork(r.ID, len(r.Chain.Steps), &gitcas.DamagedError{
+		What: "threads.yaml", Kind: gitcas.ErrContent, Why: fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.ID, r.Entry.Next.Poked, why),
+	})
 }
 
 // AskModerator asks the moderator what follows the steps, whatever anybody has said.

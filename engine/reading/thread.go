@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -203,21 +204,46 @@ func Past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*workflow.De
 	return r.Def, t, err
 }
 
-// FindPast is the view in which a thread that is not alive was last, and its newest
-// history line.
-func FindPast(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+// FindEnded is the newest history line of a thread that is not alive.
+func FindEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, error) {
 	ended, ok, err := store.FindEnded(ctx, v, id)
 	switch {
 	case err != nil:
-		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
+		return ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 	case !ok:
-		return nil, ended, life.NewUnknownThreadError(v, id)
+		return ended, life.NewUnknownThreadError(v, id)
+	}
+	return ended, nil
+}
+
+// FindPast is the view in which a thread that is not alive was last, and its newest
+// history line.
+func FindPast(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+	ended, err := FindEnded(ctx, store, v, id)
+	if err != nil {
+		return nil, ended, err
 	}
 	past, err := store.LoadEnded(ctx, v, ended)
 	if err != nil {
 		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
 	}
 	return past, ended, nil
+}
+
+// EndLine is the line that history gets of a thread that ends with an entry, which may have
+// a step more than was read.
+func (r *Thread) EndLine(entry gitcas.Entry, reason string, at time.Time) gitcas.Ended {
+	steps := make([]node.Hash, 0, len(r.Chain.Steps)+1)
+	for _, s := range r.Chain.Steps {
+		steps = append(steps, s.Hash)
+	}
+	if entry.Head != r.Entry.Head {
+		steps = append(steps, entry.Head)
+	}
+	return gitcas.Ended{
+		Thread: r.ID, Workflow: r.Chain.Start.Workflow, Head: entry.Head, CompletedAt: at.UnixMilli(), Reason: reason,
+		Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work, Title: entry.Title, By: entry.By,
+	}
 }
 
 // Title is what the thread is about, on one line.

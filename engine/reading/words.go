@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -28,13 +29,16 @@ func ReadAnswer(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, of, h nod
 		err = fmt.Errorf("it has more than %d bytes", MaxPrompt)
 	}
 	if err != nil {
-		return nil, &gitcas.DamagedError{
-			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err,
-			Why:     fmt.Sprintf("thread %s: node %s is no answer of people: %v", id, h, err),
-			Restore: fmt.Sprintf("cancel this thread, and begin another from its steps: uwf thread fork %s", id),
-		}
+		return nil, adviseFork(id, -1, &gitcas.DamagedError{
+			What: "threads.yaml", Kind: gitcas.ErrContent, Err: err, Why: fmt.Sprintf("thread %s: node %s is no answer of people: %v", id, h, err),
+		})
 	}
 	return a.Words, nil
+}
+
+// adviseFork says what is done about a thread whose entry can't be right.
+func adviseFork(id gitcas.ThreadID, steps int, err error) error {
+	return life.Advise(err, life.Verb{For: "cancel this thread, and begin another from its steps", Do: life.Fork, Thread: id, Steps: steps})
 }
 
 // TextSize is the size of what was said, in bytes.

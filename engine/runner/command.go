@@ -139,7 +139,7 @@ func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found,
 		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
 		return j.takeThreadOn(ctx, f)
 	}
-	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && countFailures(e) > 0 {
+	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && life.CountAttempts(e, "", nil) > 0 {
 		// Nothing goes on by itself, but it does not wait either.
 		if _, err := j.Engine.SuspendAt(ctx, f.id, e.Head, "its step failed, and a person lets it go on"); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (j *commands) retryThread(ctx context.Context, c *event.Command, f *found) 
 	switch _, held := f.v.Claim(f.id); {
 	case c.Has("take") && held && j.Job.Attempt <= 1: // what a re-run finds was claimed since
 		err = j.Engine.Take(ctx, f.id)
-	case countFailures(e) > 0:
+	case life.CountAttempts(e, "", nil) > 0:
 		err = j.Engine.Retry(ctx, f.id)
 	case e.Status == gitcas.StatusSuspended && f.p.Asks():
 		return j.finder.refuseCommand(ctx, f.id, verbRetry, "It asks something: answer with `/uwf resume` and the answer on the lines below it.")
@@ -328,7 +328,7 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {
-	var refused *life.RefusedError
+	var refused *life.Error
 	if errors.As(err, &refused) {
 		return effects.MakeSentence(refused.Reason)
 	}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,7 +150,7 @@ func TestBrokenJob(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
-	w.use = &life.UsageError{Msg: "the configuration names no agent"}
+	w.use = life.Usagef("the configuration names no agent")
 	d, _ := w.forge.take()
 	_, err = w.hop(d)
 	if codeOf(err) != 2 {
@@ -456,8 +455,7 @@ func TestConfiguredLimit(t *testing.T) {
 	w := newWorld(t)
 	w.limits = moderator.Limits{MaxSteps: 1}
 	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
-	var limit *life.LimitError
-	if !errors.As(err, &limit) {
+	if life.KindOf(err) != life.KindLimit {
 		t.Errorf("the job ended with %v", err)
 	}
 }

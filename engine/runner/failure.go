@@ -30,7 +30,7 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 	}
 	if p := j.LoadThreadOrLast(ctx, res.Thread); p != nil && p.Entry.Status == gitcas.StatusSuspended {
 		t, label := j.DescribeThread(p, report.Waiting), effects.LabelWaiting
-		if countFailures(p.Entry) >= life.MaxAttempts {
+		if life.CountAttempts(p.Entry, "", nil) >= life.MaxAttempts {
 			t, label = j.finder.describeFailed(p), effects.LabelFailed
 		}
 		j.TellState(ctx, p, t, label)
@@ -38,25 +38,16 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
 }
 
-// countFailures are the attempts at the thread's next step that count.
-func countFailures(e gitcas.Entry) int {
-	n := len(e.Attempts)
-	if e.Next != nil {
-		n -= e.Next.Forgiven
-	}
-	return max(n, 0)
-}
-
 // endAfterError ends a job whose step gave an error, green or red.
 func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
-	var limit *life.LimitError
+	var own *life.Error
+	errors.As(err, &own)
 	switch life.KindOf(err) {
 	case life.KindNotYours:
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
 			return j.deliverThread(ctx, res.Thread, res.Pin())
 		}
-		var moved *life.NotYoursError
-		if j.Inputs.Command == ci.CommandCommit || errors.As(err, &moved) && moved.Kept != "" { // an agent was at work
+		if j.Inputs.Command == ci.CommandCommit || own != nil && own.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
 		}
 		return j.EndGreen(err.Error())
@@ -67,8 +58,8 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		j.Outcome.Status = string(gitcas.StatusSuspended)
 		return j.EndGreen(err.Error())
 	case life.KindLimit:
-		if errors.As(err, &limit) {
-			j.tellLimit(ctx, res, limit)
+		if own != nil {
+			j.tellLimit(ctx, res, own)
 		}
 		return err
 	case life.KindDamaged:
@@ -87,16 +78,16 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 }
 
 // tellLimit tells that the thread may go no further.
-func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.LimitError) {
+func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.Error) {
 	j.Outcome.Status = string(gitcas.StatusSuspended)
 	p := j.LoadThreadOrLast(ctx, res.Thread)
 	if p == nil {
 		return
 	}
 	t := j.DescribeThread(p, report.Limited)
-	t.Question = err.Err.Error()
+	t.Question = err.Reason
 	var reached *moderator.LimitError
-	if errors.As(err.Err, &reached) {
+	if errors.As(err, &reached) {
 		t.Limit = reached.Limit
 	}
 	j.TellState(ctx, p, t, effects.LabelWaiting)
@@ -146,7 +137,7 @@ func (j *steps) describeError(p *threadview.Thread, err error) report.Failure {
 // countTries makes a failure with the tries that there were.
 func countTries(e gitcas.Entry) report.Failure {
 	n := len(e.Attempts)
-	return report.Failure{Tries: n, Forgiven: n - countFailures(e), MaxTries: life.MaxAttempts}
+	return report.Failure{Tries: n, Forgiven: n - life.CountAttempts(e, "", nil), MaxTries: life.MaxAttempts}
 }
 
 // byForge reports whether an error's words are what the forge answered.

@@ -183,7 +183,7 @@ func (j *finder) describeNow(f *found) report.Thread {
 		return j.describeEnded(f)
 	}
 	switch e := p.Entry; {
-	case countFailures(e) > 0:
+	case life.CountAttempts(e, "", nil) > 0:
 		return j.describeFailed(p)
 	case e.Status == gitcas.StatusSuspended:
 		return j.DescribeThread(p, report.Waiting)
@@ -212,8 +212,8 @@ func (j *finder) describeFailed(p *threadview.Thread) report.Thread {
 
 // isClaimed reports whether a job works on the thread.
 func (f *found) isClaimed() bool {
-	held, ok := f.v.Claim(f.id)
-	return ok && held.Head == f.p.Entry.Head && life.ClaimAlive(held.Claim, f.v.Time())
+	_, counts := life.CountingClaim(f.v, f.id, f.p.Entry)
+	return counts
 }
 
 // describeEnded is a thread that is over, for people.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -101,7 +100,7 @@ func (j *job) mergeInputs() error {
 			j.Inputs.Head, err = node.ParsePin(given["head"])
 		}
 		if !j.Inputs.Thread.Valid() || err != nil {
-			return &life.UsageError{Msg: fmt.Sprintf("the event names thread %.40q at head %.100q: the one is no thread's id, or the other no hash", j.Inputs.Thread, given["head"])}
+			return life.Usagef("the event names thread %.40q at head %.100q: the one is no thread's id, or the other no hash", j.Inputs.Thread, given["head"])
 		}
 	}
 	if j.Inputs.Workflow == "" {
@@ -118,7 +117,7 @@ func (j *job) mergeInputs() error {
 	for name, to := range map[string]*ci.Wanted{"comment": &j.Inputs.Comment, "pull-request": &j.Inputs.PullRequest} {
 		w, err := ci.ParseWanted(given[name])
 		if err != nil {
-			return &life.UsageError{Msg: fmt.Sprintf("the event's %s is %.40q: %v", name, given[name], err)}
+			return life.Usagef("the event's %s is %.40q: %v", name, given[name], err)
 		}
 		if *to == (ci.Wanted{}) {
 			*to = w

@@ -42,7 +42,7 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 	j.Engine.Who.Ahead = j.Inputs.Claim
 	switch {
 	case len(j.Inputs.Needs) == 0:
-		return &life.UsageError{Msg: fmt.Sprintf("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.Inputs.Command)}
+		return life.Usagef("the input needs is empty, so that the command %s has no jobs to look after: write needs: ${{ toJSON(needs) }}", j.Inputs.Command)
 	case j.Inputs.Command == ci.CommandStopped:
 		return j.runCancelled(ctx)
 	}

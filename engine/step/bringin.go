@@ -300,7 +300,7 @@ func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, erro
 	switch {
 	case err == nil:
 		return res, true, nil
-	case r.onDisk || errors.As(err, new(*life.SuspendedError)):
+	case r.onDisk || life.KindOf(err) == life.KindSuspended:
 		return res, false, err
 	}
 	r.emitNotice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt: %v", text.OneLine(r.stepMaker().ID), err))

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -190,7 +191,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 		Objects: append(claimObjs, objs...),
 	}
 	if next.end && !r.req.Deliver {
-		line := r.EndLine(after, head)
+		line := r.EndLine(after)
 		line.Result = text.OneLine(next.status)
 		c.Archive = []gitcas.Ended{line}
 	}
@@ -222,10 +223,8 @@ func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry,
 	}
 	switch {
 	case !alive:
-		ended, ok, err := r.e.Store.FindEnded(ctx, v, r.ID)
-		if err == nil && !ok {
-			err = &movedError{"it is gone from the store"}
-		} else if err == nil {
+		ended, err := reading.FindEnded(ctx, r.e.Store, v, r.ID)
+		if err == nil || errors.As(err, new(*life.UnknownThreadError)) {
 			err = &movedError{life.DescribeEnd(ended)}
 		}
 		return entry, held, err
@@ -296,24 +295,19 @@ func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, ne
 // nextEntry is the thread's entry after the step.
 func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, next verdict) gitcas.Entry {
 	entry.Head, entry.Work = head, work
-	entry.Attempts, entry.Suspended, entry.Next = nil, nil, nil
+	at := r.Lease.ServerTime().UnixMilli()
 	switch {
 	case next.end:
-		entry.Status = gitcas.StatusEnded
-		if r.req.Deliver {
-			entry.Deliver, entry.Since = true, r.Lease.ServerTime().UnixMilli()
-		}
+		life.EndThread(&entry, r.req.Deliver, at)
 	case next.suspend != "":
-		entry.Status = gitcas.StatusSuspended
-		entry.Suspended = &gitcas.Suspended{Role: r.task.Role, Reason: text.Cut(next.suspend, life.MaxReason)}
+		life.MakeWait(&entry, r.task.Role, next.suspend, nil)
+		entry.Next, entry.Attempts = nil, nil
 	default:
-		entry.Status = gitcas.StatusActive
-		entry.Next = &gitcas.Next{Role: next.role, Since: r.Lease.ServerTime().UnixMilli()}
+		entry.Status, entry.Suspended, entry.Attempts, entry.Next = gitcas.StatusActive, nil, nil, &gitcas.Next{Role: next.role, Since: at}
 		if entry.Pause != nil {
 			life.TakePause(&entry, next.role)
 		}
 	}
-	entry.Pause = nil // who waits or has ended need not be paused
 	return entry
 }
 

@@ -3,7 +3,6 @@ package step
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/united-workforce/uwf/engine/lease"
@@ -48,16 +47,13 @@ func (r *turn) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) 
 		if r.SteppedBy(r.e.Who.Run) {
 			return true, r.Report(r.describeThread()), nil
 		}
-		return false, r.describeThread(), &life.NotYoursError{Thread: r.ID, Reason: fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash)}
+		return false, r.describeThread(), r.Refuse(fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash))
 	}
 	if err := r.CheckHead(); err != nil {
 		return false, r.describeThread(), err
 	}
-	switch entry.Status {
-	case gitcas.StatusSuspended:
-		return false, r.describeThread(), r.SuspendedError()
-	case gitcas.StatusEnded:
-		return false, r.describeThread(), &life.NotYoursError{Thread: r.ID, Reason: "it has ended"}
+	if err := r.Judge(); err != nil {
+		return false, r.describeThread(), err
 	}
 	return false, thread.Result{}, nil
 }
@@ -70,12 +66,8 @@ func (r *turn) decideRole(ctx context.Context) error {
 		return nil
 	}
 	d, err := r.DecideNext()
-	var stuck *life.StuckError
-	switch {
-	case errors.As(err, &stuck):
+	if err != nil {
 		return err
-	case err != nil:
-		return fmt.Errorf("thread %s: %w", r.ID, err)
 	}
 	r.plan = planOf(d)
 	if r.plan.role != "" {
@@ -84,7 +76,7 @@ func (r *turn) decideRole(ctx context.Context) error {
 		}
 		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def.Name, r.plan.role, r.req.Agent)
 		if err != nil {
-			return &life.UsageError{Msg: fmt.Sprintf("thread %s, role %s: %v", r.ID, r.plan.role, err)}
+			return life.Usagef("thread %s, role %s: %v", r.ID, r.plan.role, err)
 		}
 		if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
 			return err

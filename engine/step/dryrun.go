@@ -2,8 +2,6 @@ package step
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
@@ -50,8 +48,8 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 		return err
 	}
 	if _, alive := r.View.Entry(r.ID); !alive {
-		err := r.e.ExplainAbsence(ctx, r.View, r.ID)
-		r.plan.end = errors.As(err, new(*life.NotYoursError))
+		_, err := r.e.Judge(ctx, r.View, r.ID, life.Step)
+		r.plan.end = life.KindOf(err) == life.KindNotYours
 		return err
 	}
 	done, _, err := r.checkUnclaimed(ctx)
@@ -63,8 +61,7 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 	}
 	held, claimed := r.View.Claim(r.ID)
 	if claimed && r.e.Leases().Counts(r.View, held.Claim, r.Entry) {
-		cause := &life.ClaimedError{Claim: held.Claim}
-		return &life.NotYoursError{Thread: r.ID, Reason: cause.Error(), Cause: cause}
+		return life.RefuseClaimed(life.Step, r.ID, held.Claim)
 	}
 	r.Lease = r.e.Leases().Observe(r.View, r.ID, r.Entry)
 	return r.dryRunClaimed(ctx, held, claimed)
@@ -81,28 +78,24 @@ func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed 
 	}
 	switch n := life.CountAttempts(r.Entry, r.ID, died); {
 	case r.plan.limit != nil:
-		return &life.LimitError{Thread: r.ID, Err: r.plan.limit, Ahead: true}
+		return life.Limited(r.ID, r.plan.limit)
 	case r.plan.end:
 		return nil
 	case r.plan.suspend == "" && n >= life.MaxAttempts:
-		r.plan.suspend = describeTooMany(r.ID, n)
+		r.plan.suspend = describeTooMany(n)
 	}
 	if r.plan.suspend != "" {
-		return &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: r.plan.suspend, Way: r.wayAhead()}
+		entry := r.Entry
+		life.LinkAttempts(&entry, r.ID, died)
+		life.MakeWait(&entry, r.waitingRole(), r.plan.suspend, nil)
+		if r.Entry.Pause != nil { // it is taken back before it holds
+			entry.Suspended.Reason = life.PausedByPerson
+		}
+		err := life.Waiting(r.ID, entry)
+		err.Reason = r.plan.suspend
+		return err
 	}
 	return r.prepareTask()
-}
-
-// wayAhead is what a person does about a thread whose next step would only make it wait.
-func (r *turn) wayAhead() string {
-	name, command := life.WayOn(r.ID, r.plan.suspend)
-	switch {
-	case r.Entry.Pause != nil: // taken back before it holds
-		return "let it go on with: uwf thread resume " + string(r.ID)
-	case strings.HasSuffix(command, life.RetryCommand(r.ID)):
-		return ""
-	}
-	return life.AdviseWait(r.ID) + name + " with: " + command
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.

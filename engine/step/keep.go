@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/engine/story"
@@ -23,9 +24,8 @@ import (
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
 func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause error) error {
-	stopped := deadline.StoppedByPerson(ctx)
 	switch {
-	case stopped:
+	case deadline.StoppedByPerson(ctx):
 		phase = life.PhaseStopped
 	case deadline.WasInterrupted(ctx):
 		phase = life.PhaseInterrupted
@@ -34,7 +34,7 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
-	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Stopped: stopped, Tries: r.tries, Show: r.e.ShowAttempt(ref)}
+	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.ShowAttempt(ref)}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.describeNotKept(), err))
 	}
@@ -53,7 +53,9 @@ func (r *keeper) loseThread(ctx context.Context, phase string, d task.Draft, rea
 		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase,
 			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.describeNotKept(), err)}
 	}
-	return &life.NotYoursError{Thread: r.ID, Reason: reason, Kept: ref, Show: r.e.ShowAttempt(ref)}
+	moved := r.Refuse(reason)
+	moved.Kept, moved.Show = ref, r.e.ShowAttempt(ref)
+	return moved
 }
 
 // describeNotKept says of what a job produced what could not be done with it.
@@ -168,8 +170,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 	held, claimed := v.Claim(r.ID)
 	mine := claimed && r.Lease.Owns(held.Claim)
 	if mine {
-		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
-		c.Refs = append(c.Refs, release)
+		c.Refs = append(c.Refs, lease.Drop(r.ID, held))
 	}
 	if link && alive && mine && entry.Head == r.Entry.Head && entry.Status == gitcas.StatusActive {
 		life.LinkAttempts(&entry, r.ID, held.Died)

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +26,7 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, _, ours := r.IsOurs(v)
 		if !ours {
-			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before its failed attempts could be linked"}
+			return nil, r.Refuse("it changed before its failed attempts could be linked")
 		}
 		life.LinkAttempts(&entry, r.ID, nil, refs...)
 		if stopped > 0 {
@@ -43,7 +42,7 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 	}
 	v, err := r.e.Update(ctx, r.View, build, r.ID)
 	switch {
-	case errors.As(err, new(*life.NotYoursError)):
+	case life.KindOf(err) == life.KindNotYours:
 		return err
 	case err != nil:
 		return &life.FailedError{Thread: r.ID, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf(

@@ -12,7 +12,6 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
@@ -32,7 +31,7 @@ type turn struct {
 }
 
 func newTurn(e *Stepper, req Request) turn {
-	s := thread.NewSession(e.Engine, req.Thread, req.ExpectHead)
+	s := thread.NewSession(e.Engine, life.Step, req.Thread, req.ExpectHead)
 	s.Effects = req.Effects
 	return turn{Session: s, e: e, req: req, tried: attempt.NewLedger(e.Store, &s.Thread, "")}
 }
@@ -113,7 +112,7 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 		if err := r.Suspend(ctx, r.waitingRole(), r.plan.limit.Error(), nil, nil); err != nil {
 			return r.describeThread(), err
 		}
-		return r.describeThread(), &life.LimitError{Thread: r.ID, Err: r.plan.limit}
+		return r.describeThread(), life.Limited(r.ID, r.plan.limit)
 	case r.plan.end:
 		return r.endThread(ctx)
 	case r.plan.suspend != "":
@@ -121,15 +120,13 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 	}
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
-		return r.suspendThread(ctx, describeTooMany(r.ID, n))
+		return r.suspendThread(ctx, describeTooMany(n))
 	}
 	return r.workAndCommit(ctx)
 }
 
 // describeTooMany is why a thread waits whose step failed again and again.
-func describeTooMany(id gitcas.ThreadID, n int) string {
-	return fmt.Sprintf("%d attempts at this step failed: see uwf thread show %s; try again with: %s", n, id, life.RetryCommand(id))
-}
+func describeTooMany(n int) string { return fmt.Sprintf("%d attempts at this step failed", n) }
 
 // workAndCommit runs the agent and commits what it did.
 func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
@@ -140,7 +137,7 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	switch err := r.restoreFolder(ctx); {
 	case errors.As(err, &div):
 		return r.suspendThread(ctx, div.Error())
-	case errors.As(err, new(*life.NotYoursError)):
+	case life.KindOf(err) == life.KindNotYours:
 		return r.describeThread(), err
 	case err != nil:
 		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)

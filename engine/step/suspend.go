@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
@@ -18,7 +19,7 @@ func (r *run) suspendThread(ctx context.Context, reason string) (thread.Result, 
 	if err := r.Suspend(ctx, r.waitingRole(), reason, nil, nil); err != nil {
 		return r.describeThread(), err
 	}
-	return r.describeThread(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: reason}
+	return r.describeThread(), life.Waiting(r.ID, r.Entry)
 }
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
@@ -29,16 +30,16 @@ func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.D
 		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: r.workParents(),
 		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
 	}, r.workObjects())
-	var moved *life.NotYoursError
+	var moved *life.Error
 	switch {
-	case errors.As(err, &moved):
+	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
 		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.Reason))
 	case err != nil:
 		// The work is done: whatever keeps the thread from being suspended, it is kept.
 		return r.endUncommitted(r.failStep(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
-	return r.describeThread(), &life.SuspendedError{Thread: r.ID, Role: r.waitingRole(), Reason: cause.Error()}
+	return r.describeThread(), life.Waiting(r.ID, r.Entry)
 }
 
 // endThread ends a thread whose moderator says so without a step: one whose last
@@ -48,28 +49,24 @@ func (r *run) endThread(ctx context.Context) (thread.Result, error) {
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(r.ID)
 		if !alive {
-			return nil, r.e.ExplainAbsence(ctx, v, r.ID)
+			_, err := r.e.Judge(ctx, v, r.ID, life.Step)
+			return nil, err
 		}
 		held, claimed := v.Claim(r.ID)
 		if !life.SameThread(entry, r.Entry) || !claimed || !r.Lease.Owns(held.Claim) {
-			return nil, &life.NotYoursError{Thread: r.ID, Reason: "it changed before it could be ended"}
+			return nil, r.Refuse("it changed before it could be ended")
 		}
-		release, _ := gitcas.ClaimUpdate(r.ID, &held, nil, v.Time())
 		r.AddEffects(&entry)
-		entry.Status = gitcas.StatusEnded
-		entry.Next, entry.Pause, entry.Attempts = nil, nil, nil
-		if r.req.Deliver {
-			entry.Deliver, entry.Since = true, v.Time().UnixMilli()
-		}
+		life.EndThread(&entry, r.req.Deliver, v.Time().UnixMilli())
 		c := &gitcas.Change{
 			Subject:  story.Subject(r.Title(), r.ID, "ended"),
 			Trailers: story.EntryTrailers(r.ID, entry),
 			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
-			Refs:     []wire.RefUpdate{release},
+			Refs:     []wire.RefUpdate{lease.Drop(r.ID, held)},
 			Landed:   func(*gitcas.View) { after = entry },
 		}
 		if !r.req.Deliver {
-			c.Archive = []gitcas.Ended{r.EndLine(entry, entry.Head)}
+			c.Archive = []gitcas.Ended{r.EndLine(entry)}
 		}
 		return c, nil
 	}

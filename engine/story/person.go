@@ -44,6 +44,14 @@ func Sign(c *gitcas.Change, p *Person) *gitcas.Change {
 	return c
 }
 
+// SetEntry gives a thread another entry by a change, which says what became of it, and
+// whose deed that was.
+func SetEntry(c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry, what, body string, by *Person) *gitcas.Change {
+	c.Subject, c.Body, c.Trailers = Subject(entry.Title, id, what), body, EntryTrailers(id, entry)
+	c.Threads = map[gitcas.ThreadID]*gitcas.Entry{id: &entry}
+	return Sign(c, by)
+}
+
 // authorText is text as it can stand in a commit's author.
 func authorText(s string) string {
 	return strings.Trim(strings.NewReplacer("<", "", ">", "").Replace(text.OneLine(s)), " .,:;\"'")

@@ -385,7 +385,7 @@ func TestExchangedHead(t *testing.T) {
 				f.ok(err) // SECURITY.md says so
 				return
 			}
-			f.says(f.code(err, life.KindDamaged), path, "exchanged it", "uwf fsck --history")
+			f.says(f.code(err, life.KindDamaged), path, "exchanged it", "fsck")
 			f.paid(0)
 			r, err := f.store().Fsck(f.Context(), true)
 			f.ok(err)

@@ -8,8 +8,6 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Cancel ends a thread for good: it never runs again. A job that works on it
@@ -24,11 +22,14 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	}
 	var line gitcas.Ended
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		c, l, err := cancelling{e}.cancelChange(ctx, v, id, reason)
-		if c != nil {
-			c.Landed = func(*gitcas.View) { line = l }
-		} else {
-			line = l
+		s, err := e.Judge(ctx, v, id, life.Cancel)
+		if err != nil || !s.Alive { // cancelled is cancelled, whoever did it
+			line = s.Ended
+			return nil, err
+		}
+		c, err := e.cancelChange(ctx, v, id, reason)
+		if err == nil {
+			c.Landed = func(*gitcas.View) { line = c.Archive[0] }
 		}
 		return c, err
 	}
@@ -39,64 +40,28 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	return line, nil
 }
 
-// cancelling ends a thread on a word.
-type cancelling struct{ *Engine }
-
-func (e cancelling) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, gitcas.Ended, error) {
-	entry, alive := v.Entry(id)
-	if !alive {
-		ended, ok, err := e.Store.FindEnded(ctx, v, id)
-		switch {
-		case err != nil:
-			return nil, ended, err
-		case !ok:
-			return nil, ended, life.NewUnknownThreadError(v, id)
-		case ended.Reason == gitcas.ReasonCancelled:
-			return nil, ended, nil // cancelled is cancelled, whoever did it
-		}
-		return nil, ended, &life.NotYoursError{Thread: id, Reason: life.DescribeEnd(ended)}
+func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, error) {
+	t, used, err := attempt.CountWithChain(ctx, e.Store, v, id)
+	if t == nil {
+		return nil, err
 	}
-	chain, err := v.Chain(ctx, id)
-	if err != nil {
-		return nil, gitcas.Ended{}, err
+	note, rerr := e.cleanReason(note)
+	if rerr != nil {
+		return nil, rerr
 	}
-	steps := make([]node.Hash, 0, len(chain.Steps))
-	for _, s := range chain.Steps {
-		steps = append(steps, s.Hash)
-	}
-	clean, _, err := e.Redact.Value(note)
-	if err != nil {
-		return nil, gitcas.Ended{}, fmt.Errorf("check the reason for secrets: %w", err)
-	}
-	note, _ = clean.(string)
-	note = text.Cut(note, life.MaxReason)
-	line := gitcas.Ended{
-		Thread: id, Workflow: chain.Start.Workflow, Head: entry.Head, CompletedAt: v.Time().UnixMilli(),
-		Reason: gitcas.ReasonCancelled, Note: note, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
-		Title: entry.Title, By: entry.By, ClosedBy: e.By.OnRecord(), Used: e.costOf(ctx, v, id),
-		Commit: v.Tip().String(),
+	line := t.EndLine(t.Entry, gitcas.ReasonCancelled, v.Time())
+	line.Note, line.ClosedBy, line.Commit = note, e.By.OnRecord(), v.Tip().String()
+	if err == nil { // else nobody knows what it took
+		cost := story.CostOf(used)
+		cost.Steps = len(line.Steps)
+		line.Used = &cost
 	}
 	c := &gitcas.Change{
-		Subject:  story.Subject(entry.Title, id, fmt.Sprintf("cancelled · step %d", len(steps))),
+		Subject:  story.Subject(t.Entry.Title, id, fmt.Sprintf("cancelled · step %d", len(line.Steps))),
 		Body:     note,
-		Trailers: story.EntryTrailers(id, entry),
+		Trailers: story.EntryTrailers(id, t.Entry),
 		Archive:  []gitcas.Ended{line},
 	}
-	if held, claimed := v.Claim(id); claimed {
-		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
-		c.Refs = append(c.Refs, release)
-	}
-	return story.Sign(c, e.By), line, nil
-}
-
-// costOf is what a thread took so far, with the attempts at its next step that failed;
-// nil where that can't be read.
-func (e cancelling) costOf(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *gitcas.Cost {
-	r, t, err := attempt.CountWithChain(ctx, e.Store, v, id)
-	if err != nil {
-		return nil
-	}
-	cost := story.CostOf(t)
-	cost.Steps = len(r.Chain.Steps)
-	return &cost
+	dropClaim(c, v, id)
+	return story.Sign(c, e.By), nil
 }

@@ -670,7 +670,7 @@ func TestRenewalStops(t *testing.T) {
 					})
 					_, err := f.step("r1")
 					f.code(err, life.KindNotYours)
-					var notYours *life.NotYoursError
+					var notYours *life.Error
 					if !errors.As(err, &notYours) || notYours.Kept == "" {
 						f.Errorf("nothing was kept: %v", err)
 					}
@@ -868,7 +868,7 @@ func TestStoppedByAPerson(t *testing.T) {
 			return err
 		}
 		for i := range 4 {
-			f.says(f.code(stop(fmt.Sprint("s", i), deadline.ErrStopped), life.KindFailed), "was stopped (role a)", "uwf thread step")
+			f.says(f.code(stop(fmt.Sprint("s", i), deadline.ErrStopped), life.KindFailed), "was stopped (role a)", ": step ")
 			f.unclaimed()
 		}
 		if e := f.entry(); e.Status != gitcas.StatusActive || len(e.Attempts) != 4 || life.CountAttempts(e, testThread, nil) != 0 || e.Next.Role != "a" {

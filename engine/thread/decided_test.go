@@ -298,7 +298,7 @@ func TestSilence(t *testing.T) {
 		f.steps("r1")
 		for _, silence := range []string{"", " \n"} {
 			err := f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: silence, Limits: map[string]float64{"maxSteps": 50}})
-			f.says(f.code(err, life.KindNotYours), "role a asks something, and this is no answer: what now?", "uwf thread resume", "-p")
+			f.says(f.code(err, life.KindNotYours), "role a asks something, and this is no answer: what now?", "resume ", life.NeedsText)
 		}
 		if e := f.entry(); e.Status != gitcas.StatusSuspended || len(e.Limits) > 0 {
 			t.Errorf("the entry changed: %+v", e)
@@ -406,7 +406,7 @@ func TestApprovals(t *testing.T) {
 				f.ok(f.as(bob).Poke(f.Context(), testThread, ""))
 			}
 			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "once more"), life.KindDone))
-			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "and more"), life.KindNotYours), "100 things", "uwf thread fork")
+			f.says(f.code(f.as(bob).Poke(f.Context(), testThread, "and more"), life.KindNotYours), "100 things", "fork ")
 		}, "than who started the thread: alice"},
 		"a word before a poke": {func(f *fixture) {
 			answered(bob)(f)

@@ -171,7 +171,7 @@ graph:
 		f.steps("r1")
 		before := f.mem.Refs()
 		_, err = f.step("r2")
-		f.says(f.code(err, life.KindUsage), "it was hard", "uwf thread poke "+string(testThread), "uwf thread fork "+string(testThread)+":0")
+		f.says(f.code(err, life.KindUsage), "it was hard", "poke "+string(testThread), "fork "+string(testThread)+":0")
 		_, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
 		f.code(err, life.KindUsage)
 		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 1})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (f *fixture) ok(err error) {
 	}
 }
 
-// code checks an error's exit code and returns its text.
+// code checks an error's exit code and returns its text, with what can be done next.
 func (f *fixture) code(err error, want life.Kind) string {
 	f.Helper()
 	if got := life.KindOf(err); got != want {
@@ -131,7 +132,15 @@ func (f *fixture) code(err error, want life.Kind) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	said := err.Error()
+	for _, v := range life.NextOf(err) {
+		at := ""
+		if v.Do == life.Fork {
+			at = fmt.Sprintf(":%d", v.Steps)
+		}
+		said += fmt.Sprintf("\n%s: %s %s%s %s", v.For, v.Do, v.Thread, at, v.Needs)
+	}
+	return said
 }
 
 func (f *fixture) says(text string, want ...string) {

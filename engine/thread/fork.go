@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ForkRequest describes a thread that begins with the steps of another one.
@@ -55,10 +54,6 @@ type forking struct {
 	asked bool
 }
 
-func (f *forking) refuseFork(reason, advice string) error {
-	return &life.RefusedError{Thread: f.req.From, Do: "fork", Reason: reason, Advice: advice}
-}
-
 // buildChange is the push that makes the fork, as v allows it.
 func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	if done, err := f.isThere(ctx, v); done || err != nil {
@@ -71,7 +66,7 @@ func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Chan
 	steps := f.req.Steps
 	switch n := len(t.Chain.Steps); {
 	case steps < -1 || steps > n:
-		return nil, &life.UsageError{Msg: fmt.Sprintf("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)}
+		return nil, life.Usagef("thread %s has %d steps: a fork shares 0 to %d of them, not %d", f.req.From, n, n, steps)
 	case steps == -1:
 		steps = n
 	}
@@ -82,32 +77,32 @@ func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Chan
 	d, err := t.AskModerator()
 	switch {
 	case err != nil:
-		msg := fmt.Sprintf("fork thread %s at step %d: the workflow can't say what follows: %v", f.req.From, steps, err)
+		refused := life.Usagef("fork thread %s at step %d: the workflow can't say what follows: %v", f.req.From, steps, err)
 		if steps > 0 {
-			msg += "\n" + f.adviseEarlierStep(steps)
+			refused.Next = []life.Verb{f.forkEarlier(steps)}
 		}
-		return nil, &life.UsageError{Msg: msg}
+		return nil, refused
 	case d.Kind == moderator.End:
-		advice := f.adviseEarlierStep(steps)
+		refused := life.Refuse(life.Fork, f.req.From, fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), f.forkEarlier(steps))
 		if t.Def.Resume != nil && t.Entry.Status == gitcas.StatusEnded {
-			advice += fmt.Sprintf("\nor let it go on after its end: uwf thread resume %s -p \"…\"", f.req.From)
+			refused.Next = append(refused.Next, life.Verb{For: "or let it go on after its end", Do: life.Resume, Thread: f.req.From, Needs: life.NeedsText})
 		}
-		return nil, f.refuseFork(fmt.Sprintf("step %d of it leads to the end: nothing would be left to do", steps), advice)
+		return nil, refused
 	}
 	return f.buildFork(ctx, v, t, d)
 }
 
-// adviseEarlierStep advises to share fewer steps.
-func (f *forking) adviseEarlierStep(steps int) string {
-	return fmt.Sprintf("fork an earlier step: uwf thread fork %s:%d", f.req.From, max(steps-1, 0))
+// forkEarlier is to share fewer steps.
+func (f *forking) forkEarlier(steps int) life.Verb {
+	return life.Verb{For: "fork an earlier step", Do: life.Fork, Thread: f.req.From, Steps: max(steps-1, 0)}
 }
 
 // isThere reports whether the new thread is there already, under the same key.
 func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err error) {
 	if _, ok := v.Entry(f.req.ID); ok {
-		return true, &life.NotYoursError{Thread: f.req.ID, Reason: "a thread of that id is there already"}
+		return true, life.Refuse(life.Fork, f.req.ID, "a thread of that id is there already")
 	}
-	if id, taken := threadWithKey(v, f.req.Key); taken {
+	if id, taken := Find(v, f.req.Key); taken {
 		f.out, err = describeExisting(ctx, v, id)
 		return true, err
 	}
@@ -117,7 +112,7 @@ func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err e
 	if err != nil || !found {
 		return err != nil, err
 	}
-	return true, &life.NotYoursError{Thread: f.req.ID, Reason: life.DescribeEnd(ended)}
+	return true, life.Refuse(life.Fork, f.req.ID, life.DescribeEnd(ended))
 }
 
 // readSource reads the thread to fork.
@@ -129,8 +124,8 @@ func (f *forking) readSource(ctx context.Context, v *gitcas.View) (*reading.Thre
 	if err != nil {
 		return nil, err
 	}
-	if ended.Reason == gitcas.ReasonRemoved {
-		return nil, f.refuseFork(life.DescribeEnd(ended), "")
+	if err := (life.Standing{Thread: f.req.From, Ended: ended}).Judge(life.Fork); err != nil {
+		return nil, err
 	}
 	return reading.Read(ctx, past, f.req.From)
 }
@@ -152,9 +147,9 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {
-		entry.Status, entry.Next = gitcas.StatusSuspended, nil
-		entry.Suspended = &gitcas.Suspended{Role: d.Role, Reason: text.Cut(d.Reason, life.MaxReason)}
-		out.Suspended = &SuspendedInfo{Role: d.Role, Reason: d.Reason}
+		life.MakeWait(&entry, d.Role, d.Reason, nil)
+		entry.Next = nil
+		out.Suspended = newSuspendedInfo(f.req.ID, entry)
 	}
 	refs, err := f.e.Branches().RestoreRef(ctx, v, work)
 	if err != nil {

@@ -1,8 +1,6 @@
 package thread
 
 import (
-	"fmt"
-
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
@@ -32,7 +30,7 @@ func (e *Engine) CheckPrice(workflow, role, agent string, limit float64) error {
 		return nil
 	}
 	if err := e.Settings.CheckPrices(workflow, role, agent); err != nil {
-		return &life.UsageError{Msg: fmt.Sprintf("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)}
+		return life.Usagef("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)
 	}
 	return nil
 }

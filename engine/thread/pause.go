@@ -3,7 +3,6 @@ package thread
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -26,29 +25,18 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 	if err != nil {
 		return err
 	}
-	pause := gitcas.Pause{Reason: text.Cut(reason, life.MaxReason), By: e.By.OnRecord()}
-	if pause.Reason == "" {
-		pause.Reason = life.PausedByPerson
-	}
+	pause := gitcas.Pause{Reason: cmp.Or(text.Cut(reason, life.MaxReason), life.PausedByPerson), By: e.By.OnRecord()}
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return fmt.Errorf("pause thread %s: %w", id, err)
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, err := e.readAlive(ctx, v, id, "pause")
-		switch {
-		case err != nil:
+		s, err := e.Judge(ctx, v, id, life.Pause)
+		if err != nil || s.Entry.Pause != nil && reflect.DeepEqual(*s.Entry.Pause, pause) {
 			return nil, err
-		case entry.Pause != nil && reflect.DeepEqual(*entry.Pause, pause):
-			return nil, nil
-		case entry.Status == gitcas.StatusSuspended:
-			return nil, &life.RefusedError{Thread: id, Do: "pause", Reason: "it waits already (" + waitReason(entry) + ")"}
 		}
-		entry.Pause = &pause
-		return story.Sign(&gitcas.Change{
-			Subject: story.Subject(entry.Title, id, "to be paused"), Body: pause.Reason, Trailers: story.EntryTrailers(id, entry),
-			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
-		}, e.By), nil
+		s.Entry.Pause = &pause
+		return story.SetEntry(&gitcas.Change{}, id, s.Entry, "to be paused", pause.Reason, e.By), nil
 	}
 	if v, err = e.Update(ctx, v, build, id); err != nil {
 		return err
@@ -71,25 +59,20 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 		return nil // whoever holds it sees to it
 	}
 	e.Branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))
-	err = e.withClaim(ctx, v, id, "pause", func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	err = e.withClaim(ctx, v, id, forDeed(life.Pause), func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		if entry.Pause == nil {
 			return nil, nil
 		}
-		reason := entry.Pause.Reason
-		life.TakePause(entry, life.WaitingRole(*entry))
-		c := &gitcas.Change{Subject: story.Subject(entry.Title, id, "suspended before "+text.OneLine(life.WaitingRole(*entry))), Body: reason, Trailers: story.EntryTrailers(id, *entry)}
-		if reflect.DeepEqual(entry.Suspended.By, e.By.OnRecord()) { // else somebody paused it at the same time
-			story.Sign(c, e.By)
+		pause, role := *entry.Pause, life.WaitingRole(*entry)
+		life.TakePause(entry, role)
+		var by *story.Person
+		if reflect.DeepEqual(pause.By, e.By.OnRecord()) { // else somebody paused it at the same time
+			by = e.By
 		}
-		return c, nil
+		return story.SetEntry(&gitcas.Change{}, id, *entry, "suspended before "+text.OneLine(role), pause.Reason, by), nil
 	})
-	var refused *life.RefusedError
-	if errors.As(err, &refused) {
+	if life.KindOf(err) == life.KindNotYours {
 		return nil // somebody works on it after all: the same holds
 	}
 	return err
-}
-
-func waitReason(entry gitcas.Entry) string {
-	return cmp.Or(text.OneLine(life.WaitReason(entry)), "no reason is given")
 }

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -61,4 +62,12 @@ func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
 
 // Find looks for the thread that has a key, whatever its status. Of several it is
 // the oldest. One that is over has given its key back.
-func Find(v *gitcas.View, key string) (gitcas.ThreadID, bool) { return threadWithKey(v, key) }
+func Find(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
+	threads := v.Threads()
+	for _, id := range slices.Sorted(maps.Keys(threads)) {
+		if key != "" && threads[id].Key == key {
+			return id, true
+		}
+	}
+	return "", false
+}

@@ -34,11 +34,11 @@ func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) erro
 	if err != nil {
 		return fmt.Errorf("poke thread %s: %w", id, err)
 	}
-	if _, err := e.readAlive(ctx, v, id, "poke"); err != nil {
+	if _, err := e.Judge(ctx, v, id, life.Poke); err != nil {
 		return err
 	}
 	p := &poking{e: e, id: id, text: text, by: identifying{e}.identifySpeaker(ctx, v, id)}
-	return e.withClaim(ctx, v, id, "poke", func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+	return e.withClaim(ctx, v, id, forDeed(life.Poke), func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		return p.buildChange(ctx, v, entry)
 	})
 }
@@ -51,67 +51,65 @@ type poking struct {
 	by   *story.Person
 }
 
-func (p *poking) refusePoke(reason, advice string) error {
-	return &life.RefusedError{Thread: p.id, Do: "poke", Reason: reason, Advice: advice}
-}
+func (p *poking) refusePoke(reason string) error { return life.Refuse(life.Poke, p.id, reason) }
 
 // buildChange completes the entry and makes the push, as v allows it.
 func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
-	c := &gitcas.Change{Body: p.text}
+	c := &gitcas.Change{}
 	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
 	if err != nil {
 		return nil, err
 	}
-	var next gitcas.Next
+	since := life.NextTime(v, *entry)
+	var subject string
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
-		next = *entry.Next // it has not worked since
-		c.Subject = story.Subject(entry.Title, p.id, "poked again: "+text.OneLine(next.Role))
-	} else if next, before, err = p.takeBack(ctx, v, c, entry); err != nil {
+		subject = "poked again: " + text.OneLine(entry.Next.Role) // it has not worked since
+	} else if subject, before, err = p.takeBack(ctx, v, c, entry); err != nil {
 		return nil, err
 	}
-	if words, err = appendWord(p.id, "poke", append(before, words...), record.Word{
-		Do: record.DoPoke, Role: next.Role, Text: p.text, By: p.by.OnRecord(), AtMs: life.NextTime(v, *entry),
+	life.LetGoOn(entry, entry.Next.Role, since, p.by.OnRecord())
+	if words, err = appendWord(p.id, life.Poke, append(before, words...), record.Word{
+		Do: record.DoPoke, Role: entry.Next.Role, Text: p.text, By: p.by.OnRecord(), AtMs: since,
 	}); err != nil {
 		return nil, err
 	}
-	next.Since, next.Forgiven, next.By = life.NextTime(v, *entry), len(entry.Attempts), p.by.OnRecord()
-	if next.Answer, err = answerChange(c, v, p.id, record.Answer{Words: words}); err != nil {
+	if entry.Next.Answer, err = answerChange(c, v, p.id, record.Answer{Words: words}); err != nil {
 		return nil, err
 	}
-	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c.Trailers = append(story.EntryTrailers(p.id, *entry), gitcas.Trailer{Key: "Uwf-Poked", Value: string(next.Poked)})
+	story.SetEntry(c, p.id, *entry, subject, p.text, nil)
+	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Poked", Value: string(entry.Next.Poked)})
 	return story.Sign(c, p.by), nil
 }
 
 // takeBack takes the last step off the chain, and adds to the change what undoes it. It
-// returns the words that people said before that step.
-func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (gitcas.Next, []record.Word, error) {
+// returns what it did, and the words that people said before that step.
+func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
 	chain, err := v.Chain(ctx, p.id)
 	if err != nil {
-		return gitcas.Next{}, nil, err
+		return "", nil, err
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return gitcas.Next{}, nil, p.refusePoke("it has no step yet", adviser{p.e}.adviseWork(ctx, v, p.id))
+		return "", nil, life.Standing{Thread: p.id, Alive: true, Entry: *entry}.Refuse(life.Poke, "it has no step yet")
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {
-		return gitcas.Next{}, nil, p.refusePoke(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on", total, reading.MaxPrompt), "put long texts on the work branch")
+		return "", nil, p.refusePoke(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on: put long texts on the work branch", total, reading.MaxPrompt))
 	}
 	words, err := reading.ReadWordsBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
 	if err != nil {
-		return gitcas.Next{}, nil, err
+		return "", nil, err
 	}
 	if err := p.undoEdits(ctx, v, c, entry, last, n); err != nil {
-		return gitcas.Next{}, nil, err
+		return "", nil, err
 	}
 	chain.Steps = chain.Steps[:n-1]
 	entry.Head = reading.HeadOf(chain)
 	life.UndoDelivery(entry)
-	c.Subject = story.Subject(entry.Title, p.id, fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n))
+	entry.Next = &gitcas.Next{Role: last.Role, Poked: last.Hash}
 	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): story.WriteTakenBack(last, n, p.text, p.by.OnRecord())}
-	return gitcas.Next{Role: last.Role, Poked: last.Hash}, words, nil
+	return fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n), words, nil
 }
 
 // undoEdits adds to a change the commit that takes back what a step did on the work
@@ -140,8 +138,7 @@ func (p *poking) undoEdits(ctx context.Context, v *gitcas.View, c *gitcas.Change
 	case err != nil:
 		return err
 	case len(overlap) > 0:
-		return p.refusePoke(fmt.Sprintf("people changed files that the step changed too (%s)", strings.Join(overlap, ", ")),
-			"undo the step on the branch by hand, and tell the next role what to do; or fork the step before it")
+		return p.refusePoke(fmt.Sprintf("people changed files that the step changed too (%s): undo the step on the branch by hand, and tell the next role what to do; or fork the step before it", strings.Join(overlap, ", ")))
 	}
 	msg, err := commitmsg.Message{
 		Subject: fmt.Sprintf("Take back step %d of %s", n, text.OneLine(last.Role)), Body: "A person had it done again.",
@@ -179,7 +176,7 @@ func (p *poking) tipOf(ctx context.Context, v *gitcas.View, work gitcas.Work) (w
 	})
 	var div *workbranch.DivergedError
 	if errors.As(err, &div) {
-		return at, &life.RefusedError{Thread: p.id, Do: "poke", Reason: div.Error(), Cause: div}
+		return at, p.refusePoke(div.Error())
 	}
 	return at, err
 }

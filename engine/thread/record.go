@@ -25,10 +25,7 @@ func (e *Engine) Record(ctx context.Context, id gitcas.ThreadID, f life.Effects)
 		if !alive || reflect.DeepEqual(entry, was) {
 			return nil, nil
 		}
-		return &gitcas.Change{
-			Subject: story.Subject(entry.Title, id, "comment and pull request noted"), Trailers: story.EntryTrailers(id, entry),
-			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
-		}, nil
+		return story.SetEntry(&gitcas.Change{}, id, entry, "comment and pull request noted", "", nil), nil
 	}
 	if _, err := e.Update(ctx, v, build, id); err != nil {
 		return fmt.Errorf("note the comment and the pull request of thread %s: %w", id, err)

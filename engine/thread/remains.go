@@ -92,12 +92,9 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		if !alive || !claimed || held.Head != entry.Head || e.Leases().Counts(v, held.Claim, entry) {
 			return nil, nil
 		}
-		keep, died := lease.RecordDeadClaim(v, id, held, held.For)
+		keep, died := lease.RecordDeadClaim(v, id, held, life.Deed(held.For))
 		life.LinkAttempts(&entry, id, died)
-		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
-		return &gitcas.Change{
-			Subject: story.Subject(entry.Title, id, "its job died"), Body: life.DescribeDeath(held.Claim), Trailers: story.EntryTrailers(id, entry),
-			Threads: map[gitcas.ThreadID]*gitcas.Entry{id: &entry}, Refs: append(keep, release),
-		}, nil
+		c := &gitcas.Change{Refs: append(keep, lease.Drop(id, held))}
+		return story.SetEntry(c, id, entry, "its job died", life.DescribeDeath(held.Claim), nil), nil
 	}, id)
 }

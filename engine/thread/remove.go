@@ -50,19 +50,10 @@ type removing struct{ *Engine }
 
 // buildRemoval is the push that takes the thread off the lists, with its refs.
 func (e removing) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
-	if entry, alive := v.Entry(id); alive {
-		err := &life.RefusedError{Thread: id, Do: "remove", Reason: "it is " + string(entry.Status), Advice: "cancel it first: uwf thread cancel " + string(id)}
-		if entry.Status == gitcas.StatusEnded {
-			err.Reason, err.Advice = "it has ended and is being delivered", "remove it when that is done"
-		}
-		return nil, gitcas.Ended{}, err
-	}
-	ended, ok, err := e.Store.FindEnded(ctx, v, id)
-	switch {
-	case err != nil:
-		return nil, ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
-	case !ok:
-		return nil, ended, life.NewUnknownThreadError(v, id)
+	s, err := e.Judge(ctx, v, id, life.Remove)
+	ended := s.Ended
+	if err != nil {
+		return nil, ended, err
 	}
 	c := &gitcas.Change{Refs: refsToDrop(v, id)}
 	if ended.Reason != gitcas.ReasonRemoved {

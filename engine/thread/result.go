@@ -52,10 +52,7 @@ func (res Result) Pin() node.Pin { return node.Pin{Hash: res.Head, Digest: res.H
 func (res *Result) AddEntry(entry gitcas.Entry) {
 	res.Comment, res.PR = entry.Comment, entry.PR
 	res.Deliver = entry.Deliver && entry.Status == gitcas.StatusEnded
-	res.Suspended = nil
-	if s := entry.Suspended; s != nil {
-		res.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
-	}
+	res.Suspended = newSuspendedInfo(res.Thread, entry)
 }
 
 // StepError says why a step is not the thread's next one.
@@ -82,4 +79,15 @@ func NewStepError(err error) *StepError {
 type SuspendedInfo struct {
 	Role   string `json:"role"`
 	Reason string `json:"reason"`
+	// Next is what the person does.
+	Next []life.Verb `json:"-"`
+}
+
+// newSuspendedInfo is what an entry says of why its thread waits; nil: it doesn't.
+func newSuspendedInfo(id gitcas.ThreadID, entry gitcas.Entry) *SuspendedInfo {
+	s := entry.Suspended
+	if s == nil {
+		return nil
+	}
+	return &SuspendedInfo{Role: s.Role, Reason: s.Reason, Next: life.WaysOn(id, entry)}
 }

@@ -33,7 +33,8 @@ type ResumeRequest struct {
 
 // Resume lets a suspended thread go on: the role that waits is told the text. A
 // thread that has ended goes on by its workflow's `resume` edge; one that was
-// cancelled never does. A pause that has not taken effect yet is taken back.
+// cancelled never does. A pause that has not taken effect yet is taken back. Of a thread
+// that does not wait the limits can be raised.
 func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err := life.CheckLimits(req.Limits); err != nil {
 		return err
@@ -50,6 +51,9 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err := e.checkRaisedCost(ctx, v, req); err != nil {
 		return err
 	}
+	if entry, _ := v.Entry(req.Thread); entry.Status == gitcas.StatusActive && req.Text == "" && len(req.Limits) > 0 {
+		return e.raiseLimits(ctx, v, req)
+	}
 	r := &resumption{e: e, req: req, by: identifying{e}.identifySpeaker(ctx, v, req.Thread)}
 	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
 		return err
@@ -57,6 +61,22 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	e.Reached("resume")
 	e.tellLimits(ctx, v, req)
 	return nil
+}
+
+// raiseLimits raises limits of a thread that does not wait.
+func (e *Engine) raiseLimits(ctx context.Context, v *gitcas.View, req ResumeRequest) error {
+	if _, err := e.Judge(ctx, v, req.Thread, life.Raise); err != nil {
+		return err
+	}
+	err := e.withClaim(ctx, v, req.Thread, forDeed(life.Raise), func(_ *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
+		var err error
+		entry.Limits, err = life.RaiseLimits(entry.Limits, req.Limits)
+		return story.SetEntry(&gitcas.Change{}, req.Thread, *entry, "limits raised", "", e.By), err
+	})
+	if err == nil {
+		e.tellLimits(ctx, v, req)
+	}
+	return err
 }
 
 // checkRaisedCost refuses a limit on cost that can't be kept.
@@ -106,19 +126,6 @@ func (e *Engine) tellLimits(ctx context.Context, v *gitcas.View, req ResumeReque
 	}
 }
 
-// cleanText is what a person says, without secrets.
-func (e *Engine) cleanText(what, text string) (string, error) {
-	clean, _, err := e.Redact.Value(text)
-	if err != nil {
-		return "", fmt.Errorf("check the %s for secrets: %w", what, err)
-	}
-	text, _ = clean.(string)
-	if len(text) > reading.MaxPrompt {
-		return "", &life.UsageError{Msg: fmt.Sprintf("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(text), reading.MaxPrompt)}
-	}
-	return text, nil
-}
-
 // resumption is one Resume, over all its tries.
 type resumption struct {
 	e   *Engine
@@ -131,38 +138,35 @@ type resumption struct {
 	before gitcas.Entry
 }
 
-func (r *resumption) refuseResume(reason, advice string) error {
-	return &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: reason, Advice: advice}
+func (r *resumption) refuseResume(reason string, next ...life.Verb) error {
+	return life.Refuse(life.Resume, r.req.Thread, reason, next...)
 }
 
 // buildChange is the push that resumes the thread, as v allows it.
 func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
 	entry, alive := v.Entry(r.req.Thread)
-	switch {
-	case r.since != 0 && !life.SameThread(entry, r.before) && (alive || r.before.Status != ""):
+	if r.since != 0 && !life.SameThread(entry, r.before) && (alive || r.before.Status != "") {
 		return nil, r.refuseChanged() // what it asks now is another question, or none
-	case !alive:
-		return r.reopenEnded(ctx, v)
-	case entry.Status == gitcas.StatusSuspended && entry.Deliver:
-		return r.deliverAgain(v, entry)
-	case entry.Status == gitcas.StatusSuspended:
-		return r.continueThread(ctx, v, entry)
-	case entry.Status == gitcas.StatusEnded:
-		return r.reopenUndelivered(ctx, v, entry)
-	case entry.Pause != nil:
-		return r.withdrawPause(entry)
 	}
-	return nil, r.refuseResume("it does not wait for anybody", adviser{r.e}.adviseWork(ctx, v, r.req.Thread))
+	s, err := r.e.Judge(ctx, v, r.req.Thread, life.Resume)
+	if err != nil {
+		return nil, err
+	}
+	how := map[life.State]func(context.Context, *gitcas.View, gitcas.Entry) (*gitcas.Change, error){
+		life.Ended: r.reopenEnded, life.ToDeliver: r.reopenUndelivered, life.Undelivered: r.deliverAgain,
+		life.Pausing: r.withdrawPause, life.Suspended: r.continueThread,
+	}
+	return how[s.State()](ctx, v, entry)
 }
 
 func (r *resumption) refuseChanged() error {
-	return r.refuseResume("it changed meanwhile", "look at it and try again: uwf thread show "+string(r.req.Thread))
+	return r.refuseResume("it changed meanwhile", life.LookAgain(r.req.Thread))
 }
 
 // withdrawPause takes back a pause that a running step does not know of yet.
-func (r *resumption) withdrawPause(entry gitcas.Entry) (*gitcas.Change, error) {
-	if r.req.Text != "" || len(r.req.Limits) > 0 {
-		return nil, r.refuseResume("it is still at work on a step, and pauses after that", "resume it when it has paused; without a text or limits the pause is taken back now")
+func (r *resumption) withdrawPause(_ context.Context, _ *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+	if r.req.Text != "" {
+		return nil, r.refuseResume("it is still at work on a step, and pauses after that; without a text the pause is taken back now")
 	}
 	entry.Pause = nil
 	return r.buildCommit("pause taken back", entry), nil
@@ -179,17 +183,12 @@ func (r *resumption) continueThread(ctx context.Context, v *gitcas.View, entry g
 		return nil, err
 	}
 	r.since, r.before = life.NextTime(v, entry), entry
-	role := life.WaitingRole(entry)
 	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
 	}
-	next := gitcas.Next{Role: role, Since: r.since, Forgiven: len(entry.Attempts), By: r.by.OnRecord()}
-	if entry.Next != nil {
-		next.Poked = entry.Next.Poked
-	}
-	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
-	c := r.buildCommit("resumed: "+text.OneLine(role), entry)
-	return c, r.addAnswer(c, v, &next, question, words)
+	life.LetGoOn(&entry, life.WaitingRole(entry), r.since, r.by.OnRecord())
+	c := r.buildCommit("resumed: "+text.OneLine(entry.Next.Role), entry)
+	return c, r.addAnswer(c, v, entry.Next, question, words)
 }
 
 // readQuestion reads what the role asked that waits; empty: it asked nothing. To let it go
@@ -209,17 +208,18 @@ func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry git
 	}
 	asked := time.UnixMilli(t.Chain.Steps[len(t.Chain.Steps)-1].CompletedAtMs).Truncate(time.Second)
 	answered := entry.Next != nil && entry.Next.Answer != ""
+	answer := life.Verb{For: "answer what it asks now", Do: life.Resume, Thread: r.req.Thread, Needs: life.NeedsText}
 	switch {
 	case !r.req.Written.IsZero() && r.req.Written.Before(asked):
-		return "", r.refuseResume("it was written before role "+text.OneLine(d.Role)+" asked: "+text.OneLine(d.Reason), "answer what it asks now: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuseResume("it was written before role "+text.OneLine(d.Role)+" asked: "+text.OneLine(d.Reason), answer)
 	case strings.TrimSpace(r.req.Text) == "" && !answered:
-		return "", r.refuseResume("role "+text.OneLine(d.Role)+" asks something, and this is no answer: "+text.OneLine(d.Reason), "answer it: uwf thread resume "+string(r.req.Thread)+" -p \"…\"")
+		return "", r.refuseResume("role "+text.OneLine(d.Role)+" asks something, and this is no answer: "+text.OneLine(d.Reason), answer)
 	}
 	return text.Cut(d.Reason, life.MaxReason), nil
 }
 
 func (r *resumption) refuseRepeat() error {
-	return r.refuseResume("what this comment says was said to it before", "write another one")
+	return r.refuseResume("what this comment says was said to it before; write another one")
 }
 
 // addAnswer adds what the person says to the change that lets the thread go on.
@@ -228,7 +228,7 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 		question = "" // it answers nothing
 	}
 	word := record.Word{Do: record.DoResume, Role: next.Role, Question: question, Text: r.req.Text, By: r.by.OnRecord(), AtMs: r.since}
-	words, err := appendWord(r.req.Thread, "resume", before, word)
+	words, err := appendWord(r.req.Thread, life.Resume, before, word)
 	if err != nil {
 		return err
 	}
@@ -237,15 +237,12 @@ func (r *resumption) addAnswer(c *gitcas.Change, v *gitcas.View, next *gitcas.Ne
 }
 
 func (r *resumption) buildCommit(subject string, entry gitcas.Entry) *gitcas.Change {
-	return story.Sign(&gitcas.Change{
-		Subject: story.Subject(entry.Title, r.req.Thread, subject), Body: r.req.Text, Trailers: story.EntryTrailers(r.req.Thread, entry),
-		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.req.Thread: &entry},
-	}, r.by)
+	return story.SetEntry(&gitcas.Change{}, r.req.Thread, entry, subject, r.req.Text, r.by)
 }
 
 // deliverAgain lets the delivery of a suspended thread be tried again. All roles are
 // done: nobody is told the text, it only stands in the commit.
-func (r *resumption) deliverAgain(v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
+func (r *resumption) deliverAgain(_ context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
 	var err error
 	if entry.Limits, err = life.RaiseLimits(entry.Limits, r.req.Limits); err != nil {
 		return nil, err
@@ -263,78 +260,63 @@ func (r *resumption) reopenUndelivered(ctx context.Context, v *gitcas.View, entr
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.decideReopened(t, fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", r.req.Thread, max(len(t.Chain.Steps)-1, 0)))
+	d, err := r.decideReopened(t)
 	if err != nil {
 		return nil, err
 	}
 	r.before = entry
 	c, err := r.nextRole(v, entry, d.Role)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		dropClaim(c, v, r.req.Thread)
 	}
-	if held, claimed := v.Claim(r.req.Thread); claimed {
-		release, _ := gitcas.ClaimUpdate(r.req.Thread, &held, nil, v.Time())
-		c.Refs = append(c.Refs, release)
-	}
-	return c, nil
+	return c, err
 }
 
 // reopenEnded brings an ended thread back: its folder as it was, and the role of the
 // `resume` edge next.
-func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
-	id := r.req.Thread
-	past, ended, err := reading.FindPast(ctx, r.e.Store, v, id)
+func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View, _ gitcas.Entry) (*gitcas.Change, error) {
+	past, ended, err := reading.FindPast(ctx, r.e.Store, v, r.req.Thread)
 	switch {
 	case err != nil:
 		return nil, err
-	case ended.Reason != gitcas.ReasonEnded:
-		return nil, r.refuseResume(life.DescribeEnd(ended)+", and never runs again", forkAdvice(ended))
 	case r.since != 0 && ended.Head != r.before.Head:
 		return nil, r.refuseChanged()
 	}
 	r.before.Head = ended.Head
-	t, err := reading.Read(ctx, past, id)
+	t, err := reading.Read(ctx, past, r.req.Thread)
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.decideReopened(t, forkAdvice(ended))
+	d, err := r.decideReopened(t)
 	if err != nil {
 		return nil, err
 	}
-	return r.makeAlive(ctx, v, past, t, ended, d.Role)
+	return r.makeAlive(ctx, v, t, ended, d.Role)
 }
 
 // decideReopened asks the moderator which role goes on after the end.
-func (r *resumption) decideReopened(t *reading.Thread, advice string) (moderator.Decision, error) {
+func (r *resumption) decideReopened(t *reading.Thread) (moderator.Decision, error) {
 	if said, err := t.HasHeard(r.by.OnRecord()); err != nil || said {
 		return moderator.Decision{}, cmp.Or(err, r.refuseRepeat())
 	}
+	fork := life.Standing{Thread: r.req.Thread, Ended: t.EndLine(t.Entry, "", t.View.Time())}.Next(life.Resume)
 	d, err := t.AskReopened(r.req.Text)
 	switch {
 	case errors.Is(err, moderator.ErrNoResumeEdge):
-		return d, &life.RefusedError{Thread: r.req.Thread, Do: "resume", Reason: fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.Def.Name),
-			Advice: advice, Cause: err}
+		return d, r.refuseResume(fmt.Sprintf("it has ended, and workflow %s has no `resume` edge under $START that says which role goes on", t.Def.Name), fork...)
 	case err != nil:
 		return d, fmt.Errorf("resume thread %s: %w", r.req.Thread, err)
 	case d.Kind != moderator.Run:
-		return d, r.refuseResume("the `resume` edge of its workflow leads to no role", advice)
+		return d, r.refuseResume("the `resume` edge of its workflow leads to no role", fork...)
 	}
 	return d, nil
 }
 
-func forkAdvice(ended gitcas.Ended) string {
-	if ended.Reason == gitcas.ReasonRemoved {
-		return ""
-	}
-	return fmt.Sprintf("begin another thread from one of its steps: uwf thread fork %s:%d", ended.Thread, max(len(ended.Steps)-1, 0))
-}
-
 // makeAlive is the push that brings the thread back.
-func (r *resumption) makeAlive(ctx context.Context, v, past *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
-	id := r.req.Thread
-	entry, _ := past.Entry(id)
-	if other, taken := threadWithKey(v, entry.Key); taken {
-		return nil, r.refuseResume(fmt.Sprintf("thread %s has its key %q by now", other, entry.Key), "go on with that one, or cancel it first")
+func (r *resumption) makeAlive(ctx context.Context, v *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
+	id, entry := r.req.Thread, t.Entry
+	if other, taken := Find(v, entry.Key); taken {
+		return nil, r.refuseResume(fmt.Sprintf("thread %s has its key %q by now: go on with that one, or cancel it first", other, entry.Key))
 	}
 	entry.PR = cmp.Or(entry.PR, ended.PR)
 	c, err := r.nextRole(v, entry, role)
@@ -358,8 +340,7 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 		return nil, err
 	}
 	r.since = life.NextTime(v, entry)
-	entry.Status, entry.Deliver, entry.Since, entry.Suspended, entry.Pause, entry.Attempts = gitcas.StatusActive, false, 0, nil, nil, nil
-	entry.Next = &gitcas.Next{Role: role, Since: r.since, By: r.by.OnRecord()}
+	life.ReopenEnded(&entry, role, r.since, r.by.OnRecord())
 	c := r.buildCommit("resumed after the end: "+text.OneLine(role), entry)
 	return c, r.addAnswer(c, v, entry.Next, "", nil)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Session is one job's work on one thread: what it read of it, and the claim that it holds
@@ -28,6 +27,7 @@ import (
 type Session struct {
 	reading.Thread // its entry as read after the claim
 	Engine         *Engine
+	Deed           life.Deed // that is done with it
 	// Expect is the head that the job was told to work on; zero: any.
 	Expect node.Pin
 	// Effects is what the job knows of the thread's comment and pull request; nil: nothing.
@@ -38,8 +38,16 @@ type Session struct {
 }
 
 // NewSession begins a job's work on a thread; nothing is read yet.
-func NewSession(e *Engine, id gitcas.ThreadID, expect node.Pin) *Session {
-	return &Session{Thread: reading.Thread{ID: id}, Engine: e, Expect: expect}
+func NewSession(e *Engine, d life.Deed, id gitcas.ThreadID, expect node.Pin) *Session {
+	return &Session{Thread: reading.Thread{ID: id}, Engine: e, Deed: d, Expect: expect}
+}
+
+// Refuse says why the thread is not this job's to work on.
+func (s *Session) Refuse(reason string) *life.Error { return life.Refuse(s.Deed, s.ID, reason) }
+
+// Judge says whether the deed may be done with the thread, as far as its entry tells.
+func (s *Session) Judge() error {
+	return life.Standing{Thread: s.ID, Alive: true, Entry: s.Entry}.Judge(s.Deed)
 }
 
 // Load reads the store for the thread.
@@ -67,7 +75,7 @@ func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
 		return v, nil
 	}
 	if _, err := s.Lease.See(v); err != nil {
-		return nil, &life.NotYoursError{Thread: s.ID, Reason: "it was taken over, suspended or cancelled while its work branch was brought up"}
+		return nil, s.Refuse("it was taken over, suspended or cancelled while its work branch was brought up")
 	}
 	return v, nil
 }
@@ -84,20 +92,10 @@ func (s *Session) CheckHead() error {
 	if want == "" || want == s.Chain.Head {
 		return nil
 	}
-	return &gitcas.DamagedError{
+	return life.Advise(&gitcas.DamagedError{
 		What: gitcas.Place{Thread: s.ID}.Path(s.Entry.Head), Kind: gitcas.ErrContent, Err: gitcas.ErrExchanged,
-		Why:     fmt.Sprintf("it is not the head that this job was told to go on from: its SHA-256 is %s, not %s; somebody exchanged it on the branch", s.Chain.Head, want),
-		Restore: "see what was changed, and by whom: uwf fsck --history",
-	}
-}
-
-// SuspendedError says that the thread waits for a person, and why.
-func (s *Session) SuspendedError() error {
-	err := &life.SuspendedError{Thread: s.ID}
-	if w := s.Entry.Suspended; w != nil {
-		err.Role, err.Reason = w.Role, w.Reason
-	}
-	return err
+		Why: fmt.Sprintf("it is not the head that this job was told to go on from: its SHA-256 is %s, not %s; somebody exchanged it on the branch", s.Chain.Head, want),
+	}, life.Verb{For: "see what was changed, and by whom", Do: life.Check})
 }
 
 // IsOurs reports whether the thread is in a view as this job claimed it, claim and all.
@@ -148,12 +146,9 @@ func (s *Session) Report(res Result) Result {
 // true; to all others the error says how the thread ended.
 func (s *Session) ReportEnd(ctx context.Context, isDue func(gitcas.Ended) bool) (bool, Result, error) {
 	res := s.Result()
-	ended, ok, err := s.Engine.Store.FindEnded(ctx, s.View, s.ID)
-	switch {
-	case err != nil:
-		return false, res, fmt.Errorf("look for thread %s among the ended ones: %w", s.ID, err)
-	case !ok:
-		return false, res, life.NewUnknownThreadError(s.View, s.ID)
+	ended, err := reading.FindEnded(ctx, s.Engine.Store, s.View, s.ID)
+	if err != nil {
+		return false, res, err
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
 	s.finishEnd(ctx, ended)
@@ -166,7 +161,7 @@ func (s *Session) ReportEnd(ctx context.Context, isDue func(gitcas.Ended) bool) 
 			return true, s.Report(res), nil
 		}
 	}
-	return false, res, &life.NotYoursError{Thread: s.ID, Reason: life.DescribeEnd(ended)}
+	return false, res, s.Refuse(life.DescribeEnd(ended))
 }
 
 // finishEnd does, as well as it can, what a job left undone that was killed: in the
@@ -178,8 +173,7 @@ func (s *Session) finishEnd(ctx context.Context, ended gitcas.Ended) {
 	}
 	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, ended.Work)
 	if held, claimed := s.View.Claim(s.ID); claimed && !s.Engine.Leases().IsAlive(s.View, held.Claim) {
-		drop, _ := gitcas.ClaimUpdate(s.ID, &held, nil, s.View.Time())
-		_ = s.Engine.Store.PushRef(ctx, drop, nil) // it harms nobody
+		_ = s.Engine.Store.PushRef(ctx, lease.Drop(s.ID, held), nil) // it harms nobody
 	}
 }
 
@@ -211,20 +205,11 @@ func (s *Session) isEndedByUs(ctx context.Context, ended gitcas.Ended) (bool, er
 	return err == nil && s.SteppedBy(s.Engine.Who.Run), err
 }
 
-// EndLine is the line that history gets of a thread that ends with an entry and a head.
-func (s *Session) EndLine(entry gitcas.Entry, head node.Hash) gitcas.Ended {
-	steps := make([]node.Hash, 0, len(s.Chain.Steps)+1)
-	for _, step := range s.Chain.Steps {
-		steps = append(steps, step.Hash)
-	}
-	if head != s.Entry.Head {
-		steps = append(steps, head)
-	}
-	return gitcas.Ended{
-		Thread: s.ID, Workflow: s.Chain.Start.Workflow, Head: head, CompletedAt: s.Lease.ServerTime().UnixMilli(),
-		Reason: gitcas.ReasonEnded, Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work,
-		Title: entry.Title, By: entry.By, Result: s.LastResult(),
-	}
+// EndLine is the line that history gets of the thread, which ends with an entry.
+func (s *Session) EndLine(entry gitcas.Entry) gitcas.Ended {
+	line := s.Thread.EndLine(entry, gitcas.ReasonEnded, s.Lease.ServerTime())
+	line.Result = s.LastResult()
+	return line
 }
 
 // Suspend makes the thread wait before a role and deletes this job's claim in one push: a
@@ -234,27 +219,24 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, s.Entry.Work)
-	reason = text.Cut(reason, life.MaxReason)
 	var after gitcas.Entry
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(s.ID)
 		if !alive || !life.SameThread(entry, s.Entry) {
-			return nil, &life.NotYoursError{Thread: s.ID, Reason: "it changed before it could be suspended"}
+			return nil, s.Refuse("it changed before it could be suspended")
 		}
 		held, claimed := v.Claim(s.ID)
 		if !claimed || !s.Lease.Owns(held.Claim) {
-			return nil, &life.NotYoursError{Thread: s.ID, Reason: "the claim was lost before it could be suspended"}
+			return nil, s.Refuse("the claim was lost before it could be suspended")
 		}
 		life.LinkAttempts(&entry, s.ID, held.Died)
 		s.AddEffects(&entry)
-		entry.Status, entry.Pause = gitcas.StatusSuspended, nil
-		entry.Suspended = &gitcas.Suspended{Role: role, Reason: reason}
-		release, _ := gitcas.ClaimUpdate(s.ID, &held, nil, v.Time())
+		life.MakeWait(&entry, role, reason, nil)
 		c := &gitcas.Change{
 			Subject:  story.Subject(s.Title(), s.ID, fmt.Sprintf("suspended · step %d", s.StepNumber())),
-			Body:     reason,
+			Body:     entry.Suspended.Reason,
 			Trailers: story.EntryTrailers(s.ID, entry),
-			Refs:     []wire.RefUpdate{release},
+			Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)},
 		}
 		if kept != nil {
 			if err := s.Attempt.AddTo(c, v, "failure", *kept, objs); err != nil {
@@ -273,7 +255,7 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 	s.View, s.Entry = v, after
 	s.Lease.Adopt(v)
 	s.Engine.Reached("suspend")
-	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: s.StepNumber(), Role: role, Text: reason})
+	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: s.StepNumber(), Role: role, Text: after.Suspended.Reason})
 	return nil
 }
 

@@ -243,23 +243,23 @@ var mutations = []mutation{
 	},
 	{
 		"a person's suspension leaves the claim", "suspend.go",
-		"c.Refs = append(c.Refs, release)\n\t}\n\treturn c\n",
-		"_ = release\n\t}\n\treturn c\n",
+		"held, claimed := dropClaim(c, v, id); claimed &&",
+		"held, claimed := v.Claim(id); claimed &&",
 	},
 	{
 		"a job's suspension leaves the claim", "session.go",
-		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(s.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release},",
-		"Body:     reason,\n\t\t\tTrailers: story.EntryTrailers(s.ID, entry),\n\t\t\tRefs:     []wire.RefUpdate{release}[:0],",
+		"Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)},",
+		"Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)}[:0],",
 	},
 	{
 		"a cancellation leaves the claim", "cancel.go",
-		"c.Refs = append(c.Refs, release)\n\t}\n\treturn story.Sign(",
-		"_ = release\n\t}\n\treturn story.Sign(",
+		"\tdropClaim(c, v, id)\n",
+		"",
 	},
 	{
 		"a delivery leaves the claim", "../deliver/deliver.go",
-		"Refs:     []wire.RefUpdate{release},",
-		"Refs:     []wire.RefUpdate{release}[:0],",
+		"Archive:  []gitcas.Ended{r.line},\n\t\tRefs:     []wire.RefUpdate{lease.Drop(r.ID, held)},",
+		"Archive:  []gitcas.Ended{r.line},\n\t\tRefs:     []wire.RefUpdate{lease.Drop(r.ID, held)}[:0],",
 	},
 	{
 		"a claim that is found dead is no attempt", "../lease/lease.go",

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -76,7 +74,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, err
 	}
 	if req.Cwd != "" && !reading.InWorkTree(req.Cwd) {
-		return Started{}, &life.UsageError{Msg: fmt.Sprintf("%q is no path of a folder in the work tree, from its top", req.Cwd)}
+		return Started{}, life.Usagef("%q is no path of a folder in the work tree, from its top", req.Cwd)
 	}
 	prompt, trigger, err := starting{e}.redactStart(&req)
 	if err != nil {
@@ -87,7 +85,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if _, taken := threadWithKey(v, req.Key); !taken {
+	if _, taken := Find(v, req.Key); !taken {
 		if err := e.checkPrices(def, req.Limits); err != nil {
 			return Started{}, err
 		}
@@ -109,7 +107,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	payload, _ := n.Payload.(map[string]any)
 	first, err := moderator.Next(def, moderator.Thread{Start: payload})
 	if err != nil {
-		return Started{}, &life.UsageError{Msg: fmt.Sprintf("workflow %s can't say who begins: %v", def.Name, err)}
+		return Started{}, life.Usagef("workflow %s can't say who begins: %v", def.Name, err)
 	}
 	out := Started{Thread: req.ID, Workflow: req.Workflow, Name: def.Name, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
 	entry := gitcas.Entry{
@@ -130,9 +128,9 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		if _, ok := v.Entry(req.ID); ok {
-			return nil, &life.NotYoursError{Thread: req.ID, Reason: "a thread of that id is there already"}
+			return nil, life.Refuse(life.Start, req.ID, "a thread of that id is there already")
 		}
-		if id, taken := threadWithKey(v, req.Key); taken {
+		if id, taken := Find(v, req.Key); taken {
 			out, err = describeExisting(ctx, v, id)
 			return nil, err
 		}
@@ -162,9 +160,7 @@ func describeExisting(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (
 	if entry.Next != nil {
 		out.Role = entry.Next.Role
 	}
-	if s := entry.Suspended; s != nil {
-		out.Suspended = &SuspendedInfo{Role: s.Role, Reason: s.Reason}
-	}
+	out.Suspended = newSuspendedInfo(id, entry)
 	if entry.Workflow == "" {
 		return out, nil
 	}
@@ -188,19 +184,17 @@ type starting struct{ *Engine }
 // them nothing is started.
 func (e starting) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
 	if len(req.Prompt) > maxStartPrompt {
-		return "", nil, &life.UsageError{Msg: fmt.Sprintf("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)}
+		return "", nil, life.Usagef("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)
 	}
-	clean, _, err := e.Redact.Value(req.Prompt)
-	if err != nil {
-		return "", nil, fmt.Errorf("check the prompt for secrets: %w", err)
+	if prompt, err = e.CleanText("prompt", req.Prompt); err != nil {
+		return "", nil, err
 	}
-	prompt, _ = clean.(string)
-	if clean, _, err = e.Redact.Value(req.Title); err != nil {
-		return "", nil, fmt.Errorf("check the title for secrets: %w", err)
+	if req.Title, err = e.CleanText("title", req.Title); err != nil {
+		return "", nil, err
 	}
-	req.Title, _ = clean.(string)
 	if req.Trigger != nil {
-		if clean, _, err = e.Redact.Value(req.Trigger); err != nil {
+		clean, _, err := e.Redact.Value(req.Trigger)
+		if err != nil {
 			return "", nil, fmt.Errorf("check the trigger for secrets: %w", err)
 		}
 		trigger, _ = clean.(map[string]any)
@@ -229,7 +223,7 @@ func (e starting) noSecret(what string, v any) error {
 	}
 	for _, f := range found {
 		if f.Known {
-			return &life.UsageError{Msg: fmt.Sprintf("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)}
+			return life.Usagef("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)
 		}
 	}
 	return nil
@@ -241,17 +235,4 @@ func (e starting) readDefinition(ctx context.Context, v *gitcas.View, req StartR
 		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	return def, nil
-}
-
-func threadWithKey(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
-	if key == "" {
-		return "", false
-	}
-	threads := v.Threads()
-	for _, id := range slices.Sorted(maps.Keys(threads)) { // of several, the oldest
-		if threads[id].Key == key {
-			return id, true
-		}
-	}
-	return "", false
 }

@@ -149,7 +149,7 @@ func TestSuspendEdge(t *testing.T) {
 			f.Errorf("%+v", res)
 		}
 		_, err = f.step("r2")
-		f.says(f.code(err, life.KindSuspended), "what now?", "uwf thread resume")
+		f.says(f.code(err, life.KindSuspended), "what now?", ": resume ")
 		f.paid(1)
 		e := f.engine("p", 1)
 		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "take the blue one"}))
@@ -198,7 +198,7 @@ func TestLongTexts(t *testing.T) {
 		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: long}))
 		f.ok(e.Suspend(f.Context(), testThread, long))
 		// No word is dropped, as somebody may rely on it: what is too much is refused.
-		f.says(f.code(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: long}), life.KindNotYours), "1 things with 160000 bytes", "uwf thread fork")
+		f.says(f.code(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: long}), life.KindNotYours), "1 things with 160000 bytes", ": fork ")
 		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "go on"}))
 		_, err := e.Cancel(f.Context(), testThread, strings.Repeat("x", 200<<10))
 		f.ok(err)
@@ -218,7 +218,7 @@ func TestThreeAttempts(t *testing.T) {
 		f.claimBy(f.other(21 * time.Minute))
 		for i := range 2 {
 			_, err := f.step(fmt.Sprint("f", i))
-			f.says(f.code(err, life.KindFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again with: uwf thread step", "failed 3 times, and waits for your word: uwf thread retry"}[i])
+			f.says(f.code(err, life.KindFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again: step", "failed 3 times, and waits for your word: retry"}[i])
 		}
 		f.paid(2)
 		want := []string{gitcas.AttemptRef(testThread, "other", 1), gitcas.AttemptRef(testThread, "f0", 1), gitcas.AttemptRef(testThread, "f1", 1)}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
@@ -22,21 +23,15 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 	if entry, alive := v.Entry(id); alive {
 		e.Branches().CatchUp(ctx, v, id, entry.Work)
 	}
-	clean, _, err := e.Redact.Value(reason)
-	if err != nil {
-		return fmt.Errorf("check the reason for secrets: %w", err)
+	if reason, err = e.cleanReason(reason); err != nil {
+		return err
 	}
-	reason, _ = clean.(string)
-	reason = text.Cut(reason, life.MaxReason)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(id)
-		switch {
-		case !alive:
-			return nil, e.ExplainAbsence(ctx, v, id)
-		case entry.Status != gitcas.StatusActive:
-			return nil, &life.NotYoursError{Thread: id, Reason: "its status is " + string(entry.Status)}
+		s, err := e.Judge(ctx, v, id, life.Suspend)
+		if err != nil {
+			return nil, err
 		}
-		return story.Sign(suspendChange(v, id, entry, reason, e.By), e.By), nil
+		return suspendChange(v, id, s.Entry, reason, e.By), nil
 	}
 	if _, err := e.Update(ctx, v, build, id); err != nil {
 		return err
@@ -51,21 +46,21 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 	if entry.Next != nil {
 		role = entry.Next.Role
 	}
-	entry.Status, entry.Pause, entry.Suspended = gitcas.StatusSuspended, nil, &gitcas.Suspended{Role: role, Reason: reason, By: p.OnRecord()}
-	c := &gitcas.Change{
-		Subject:  story.Subject(entry.Title, id, "suspended before "+text.OneLine(role)),
-		Body:     reason,
-		Trailers: story.EntryTrailers(id, entry),
-		Threads:  map[gitcas.ThreadID]*gitcas.Entry{id: &entry},
+	life.MakeWait(&entry, role, reason, p.OnRecord())
+	c := &gitcas.Change{}
+	if held, claimed := dropClaim(c, v, id); claimed && (held.For == life.ForDelivery) == entry.Deliver {
+		life.LinkAttempts(&entry, id, held.Died)
 	}
-	if held, claimed := v.Claim(id); claimed {
-		if (held.For == life.ForDelivery) == entry.Deliver {
-			life.LinkAttempts(&entry, id, held.Died)
-		}
-		release, _ := gitcas.ClaimUpdate(id, &held, nil, v.Time())
-		c.Refs = append(c.Refs, release)
+	return story.SetEntry(c, id, entry, "suspended before "+text.OneLine(role), reason, p)
+}
+
+// dropClaim deletes a thread's claim with a change; false: there is none.
+func dropClaim(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID) (gitcas.Held, bool) {
+	held, claimed := v.Claim(id)
+	if claimed {
+		c.Refs = append(c.Refs, lease.Drop(id, held))
 	}
-	return c
+	return held, claimed
 }
 
 // SuspendAt makes a thread wait for a person when nobody will go on with it, as when
@@ -73,12 +68,9 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 // works on it. Else, and where it waits or is over already, nothing is done. An ended
 // thread waits for its delivery then. One whose own nodes can't be read waits, too.
 func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Hash, reason string) (done bool, err error) {
-	clean, _, err := e.Redact.Value(reason)
-	if err != nil {
-		return false, fmt.Errorf("check the reason for secrets: %w", err)
+	if reason, err = e.cleanReason(reason); err != nil {
+		return false, err
 	}
-	reason, _ = clean.(string)
-	reason = text.Cut(reason, life.MaxReason)
 	ids := []gitcas.ThreadID{id}
 	v, err := e.Store.Load(ctx, ids...)
 	if errors.Is(err, gitcas.ErrDamaged) {

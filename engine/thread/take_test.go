@@ -71,7 +71,7 @@ func TestTakeStops(t *testing.T) {
 		f.start()
 		f.waits(time.Hour, func(after time.Duration) {
 			if after == 5*time.Minute {
-				f.says(f.code(f.as(bob).Retry(f.Context(), testThread), life.KindNotYours), "uwf thread retry --take "+string(testThread))
+				f.says(f.code(f.as(bob).Retry(f.Context(), testThread), life.KindNotYours), "take "+string(testThread))
 				f.ok(f.as(bob).Take(f.Context(), testThread))
 			}
 		})

@@ -8,9 +8,11 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Update makes a change of the store. With it go the index pages of the threads whose
@@ -80,16 +82,29 @@ func (e *Engine) DropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	e.Leases().Release(ctx, id, held)
 }
 
-// ExplainAbsence says why a thread is not alive: it has ended, or there never was one.
-func (e *Engine) ExplainAbsence(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
-	ended, ok, err := e.Store.FindEnded(ctx, v, id)
-	switch {
-	case err != nil:
-		return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
-	case !ok:
-		return life.NewUnknownThreadError(v, id)
+// CleanText is a text without secrets, whatever it is.
+func (e *Engine) CleanText(what, s string) (string, error) {
+	clean, _, err := e.Redact.Value(s)
+	if err != nil {
+		return "", fmt.Errorf("check the %s for secrets: %w", what, err)
 	}
-	return &life.NotYoursError{Thread: id, Reason: life.DescribeEnd(ended)}
+	s, _ = clean.(string)
+	return s, nil
+}
+
+// cleanReason is why a person stops a thread, or uwf makes it wait.
+func (e *Engine) cleanReason(reason string) (string, error) {
+	reason, err := e.CleanText("reason", reason)
+	return text.Cut(reason, life.MaxReason), err
+}
+
+// cleanText is what a person says to a thread.
+func (e *Engine) cleanText(what, s string) (string, error) {
+	s, err := e.CleanText(what, s)
+	if err == nil && len(s) > reading.MaxPrompt {
+		err = life.Usagef("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(s), reading.MaxPrompt)
+	}
+	return s, err
 }
 
 // redactedError is an error whose text held a secret: of an agent's stderr, say.
@@ -115,11 +130,10 @@ func (e *Engine) CleanError(err error) error {
 	return &redactedError{clean, err}
 }
 
-// ShowAttempt is the command that shows what a ref of the store's remote holds; empty where
-// nobody said.
+// ShowAttempt is the command that shows what a ref of the store's remote holds.
 func (e *Engine) ShowAttempt(ref string) string {
 	if e.ShowRef == nil || ref == "" {
-		return ""
+		return "git show " + ref
 	}
 	return e.ShowRef(ref)
 }

@@ -190,8 +190,8 @@ func (b *Branches) FindCommit(ctx context.Context, commit string) (wire.ID, erro
 	id := plumbing.NewHash(commit)
 	_, err := Read(ctx, b.Store.Remote(), id)
 	if errors.Is(err, wire.ErrNotFound) {
-		return id, &life.UsageError{Msg: fmt.Sprintf("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
-			commit, b.Store.Remote().URL(), commit)}
+		return id, life.Usagef("commit %s, which the thread's work goes on from, is not on %s any more; push it there under any name (git push <remote> %s:refs/heads/<name>), then try again",
+			commit, b.Store.Remote().URL(), commit)
 	}
 	return id, err
 }

@@ -162,8 +162,6 @@ func adviceWorks(command string, code int) bool {
 	switch {
 	case code == 0:
 		return true
-	case strings.HasPrefix(command, "make it wait with:"):
-		return code == 3 || code == 6
 	case strings.HasPrefix(command, "uwf thread wait "):
 		return code == 1 || code == 3 // its time is over; it waits for a person
 	}
@@ -172,7 +170,7 @@ func adviceWorks(command string, code int) bool {
 
 var (
 	// What comes after "then" is for the state that the command before it leads to.
-	uwfAdvice = regexp.MustCompile(`(?:make it wait with: +|then [a-z ]+ with: +|then go on: +)?\buwf (?:thread|step|run|init|setup|doctor|workflow|cas|fsck|gc|purge|log|config|ps|import|schema)\b(?: [^\n\x60]*)?`)
+	uwfAdvice = regexp.MustCompile(`(?:then go on: +)?\buwf (?:thread|step|run|init|setup|doctor|workflow|cas|fsck|gc|purge|log|config|ps|import|schema)\b(?: [^\n\x60]*)?`)
 	gitAdvice = regexp.MustCompile(`\bgit (?:-C|fetch|log|show|init|push)\b[^\n\x60]*`)
 	// adviceWord is a word of a command that stands in a sentence.
 	adviceWord = regexp.MustCompile(`^(?:[a-z][a-z-]*|--?[a-z-]+|@latest|"…"|…|N|DOLLARS|TIME|WORKFLOW|THREAD|[0-9A-Z]{13}|[0-9A-Z]{26}(?::[0-9]+)?|[0-9]+|\.[a-z]+)$`)

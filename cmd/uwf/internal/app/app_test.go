@@ -48,11 +48,11 @@ func TestExitCode(t *testing.T) {
 		{&UnknownError{What: "node", ID: "x"}, 2},
 		{&workflow.InvalidError{}, 2},
 		{fmt.Errorf("x: %w", gitcas.ErrNoStore), 2},
-		{&life.SuspendedError{}, 3},
-		{&life.NotYoursError{}, 4},
+		{&life.Error{Kind: life.KindSuspended}, 3},
+		{&life.Error{Kind: life.KindNotYours}, 4},
 		{&gitcas.DamagedError{Kind: gitcas.ErrRewritten}, 5},
 		{fmt.Errorf("x: %w", &wire.Error{Kind: wire.ErrUnreachable}), 5},
-		{&life.LimitError{Err: errors.New("x")}, 6},
+		{life.Limited("", errors.New("x")), 6},
 		{&Exit{Code: 5}, 5},
 	} {
 		if got := ExitCode(tt.err); got != tt.want {

@@ -110,12 +110,12 @@ func Message(err error) string {
 	case errors.As(err, &unknown):
 		return unknownThread(unknown.Thread, slices.Values(unknown.Alive)).Error()
 	case errors.Is(err, context.Canceled):
-		return "interrupted: " + err.Error()
+		return "interrupted: " + err.Error() + NextLines(err)
 	}
 	if advice := remoteAdvice(err); advice != "" {
-		return strings.TrimRight(err.Error(), "\n") + "\n" + advice
+		return strings.TrimRight(err.Error(), "\n") + NextLines(err) + "\n" + advice
 	}
-	return err.Error()
+	return err.Error() + NextLines(err)
 }
 
 // The exit codes. They are part of the interface: scripts and jobs branch on them.

@@ -54,29 +54,17 @@ func (t *Thread) Status() string {
 // The statuses that no entry says: a claim that counts makes a thread running, a
 // failed attempt at its next step failed.
 const (
-	Running = "running"
-	Failed  = "failed"
+	Running = string(life.Running)
+	Failed  = string(life.Failed)
 )
 
 // Status is a live thread's status as people see it.
 func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
-	if e.Status != gitcas.StatusActive {
-		return string(e.Status)
+	s := life.Standing{Thread: id, Alive: true, Entry: e}
+	if c, works := life.WorkingClaim(v, id, e); works {
+		s.Claim = &c.Claim
 	}
-	if _, ok := Claim(v, id, e); ok {
-		return Running
-	}
-	if FailedAttempts(e) > 0 {
-		return Failed
-	}
-	return string(e.Status)
-}
-
-// Claim is the claim of the job that works on a thread, if one counts. A person who
-// pokes it, say, is none.
-func Claim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
-	c, ok := v.Claim(id)
-	return c, ok && c.For == "" && c.Head == e.Head && life.ClaimAlive(c.Claim, v.Time())
+	return s.Status()
 }
 
 // Job is the claim of the job that works on a thread, as it is printed.
@@ -94,16 +82,6 @@ type Job struct {
 // JobOf is the job that holds a claim.
 func JobOf(c gitcas.Held) Job {
 	return Job{c.Run, c.Attempt, c.Host, time.UnixMilli(c.Since).UTC(), time.UnixMilli(c.Renewed).UTC(), c.Tokens, c.Ahead}
-}
-
-// FailedAttempts is how many attempts at a thread's next step have failed and
-// were not forgiven since.
-func FailedAttempts(e gitcas.Entry) int {
-	n := len(e.Attempts)
-	if e.Next != nil {
-		n -= e.Next.Forgiven
-	}
-	return max(n, 0)
 }
 
 // HasWork reports whether the thread's work branch is on the remote: a thread that edited

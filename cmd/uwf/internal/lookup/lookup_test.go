@@ -88,7 +88,7 @@ func TestStatus(t *testing.T) {
 			if got := lookup.Status(v, id, entry); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
-			if _, works := lookup.Claim(v, id, entry); entry.Status == gitcas.StatusActive && works != (c.want == lookup.Running) {
+			if _, works := life.WorkingClaim(v, id, entry); entry.Status == gitcas.StatusActive && works != (c.want == lookup.Running) {
 				t.Errorf("somebody works on it: %v", works)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -82,7 +83,7 @@ func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 	jobs := []job{}
 	for id := range v.Claims() {
 		e, alive := v.Entry(id)
-		c, counts := lookup.Claim(v, id, e)
+		c, counts := life.WorkingClaim(v, id, e)
 		if !alive || !counts {
 			continue
 		}

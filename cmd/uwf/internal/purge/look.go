@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -129,7 +129,7 @@ func (p *purge) refuseBusy(v *gitcas.View, plan *rewrite.Plan) error {
 	var jobs []string
 	for _, t := range plan.Threads {
 		e, _ := v.Entry(t.ID)
-		if c, counts := lookup.Claim(v, t.ID, e); counts {
+		if c, counts := life.WorkingClaim(v, t.ID, e); counts {
 			jobs = append(jobs, fmt.Sprintf("%s (run %s on %s)", t.ID, c.Run, c.Host))
 		}
 	}

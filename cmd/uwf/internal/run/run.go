@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
@@ -172,8 +171,8 @@ func (o *Options) readOutlook(ctx context.Context, id gitcas.ThreadID, out outco
 	}
 	now = thread.Outlook{Status: out.Status}
 	if s := out.Suspended; s != nil {
-		name, command := life.WayOn(id, s.Reason)
-		now.Next = [][2]string{{name + ":", command}}
+		what, command := app.NextCommand(s.Next)
+		now.Next = [][2]string{{what, command}}
 	}
 	return now
 }

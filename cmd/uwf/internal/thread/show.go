@@ -78,10 +78,11 @@ type shown struct {
 	ClosedBy  *record.By         `json:"closedBy,omitempty"` // who cancelled it
 	GoesOnBy  *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 
-	tried    int    // steps and failed attempts, which the limit of steps counts
-	limit    error  // that its next step will find reached
-	failures int    // attempts at the next step that count
-	seeWork  string // the command that shows the work branch; empty where there is none
+	waysOn   []life.Verb // what a person does so that it goes on
+	tried    int         // steps and failed attempts, which the limit of steps counts
+	limit    error       // that its next step will find reached
+	failures int         // attempts at the next step that count
+	seeWork  string      // the command that shows the work branch; empty where there is none
 }
 
 // cost is what a thread took, or what of it was paid for attempts that failed and for steps
@@ -135,7 +136,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 		standing: standing{Workflow: sum.Start.Workflow, Thread: t.ID, Head: e.Head, Done: t.Ended != nil, Status: t.Status(), turn: turnIn(e)},
 		Steps:    sum.Used.Steps, Suspended: e.Suspended, Pause: e.Pause, Work: e.Work, Key: e.Key, Limits: e.Limits, Attempts: e.Attempts,
 		StartedAt: t.ID.Time(), Base: sum.Start.Base, Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt, Title: cmp.Or(e.Title, sum.Start.Title),
-		By: cmp.Or(e.By, sum.Start.By), failures: lookup.FailedAttempts(e),
+		By: cmp.Or(e.By, sum.Start.By), waysOn: life.WaysOn(t.ID, e), failures: life.CountAttempts(e, t.ID, nil),
 	}
 	if s.Name, err = lookup.WorkflowName(ctx, t.View, s.Workflow); err != nil {
 		return s, err
@@ -147,7 +148,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 	if over := t.Ended; over != nil {
 		at := time.UnixMilli(over.CompletedAt).UTC()
 		s.Note, s.EndedAt, s.By, s.ClosedBy = over.Note, &at, cmp.Or(over.By, sum.Start.By), over.ClosedBy
-	} else if c, ok := lookup.Claim(t.View, t.ID, e); ok {
+	} else if c, ok := life.WorkingClaim(t.View, t.ID, e); ok {
 		job := lookup.JobOf(c)
 		s.Running = &job
 	}
@@ -377,8 +378,8 @@ func (s shown) nextCommands() [][2]string {
 	id := string(s.Thread)
 	read := [2]string{"read it:", "uwf thread read " + id}
 	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
-		name, command := life.WayOn(s.Thread, s.limit.Error())
-		return [][2]string{{"make it wait with:", "uwf thread step " + id}, {"then " + name + " with:", command}, read}
+		raise := life.RaiseLimit(s.Thread, s.limit)
+		return [][2]string{{"raise it:", app.Command(raise)}, read}
 	}
 	switch s.Status {
 	case lookup.Running:
@@ -410,12 +411,8 @@ func (s shown) nextCommands() [][2]string {
 // answerCommands are the ways to let a suspended thread go on.
 func (s shown) answerCommands() [][2]string {
 	id := string(s.Thread)
-	reason := ""
-	if s.Suspended != nil {
-		reason = s.Suspended.Reason
-	}
-	name, command := life.WayOn(s.Thread, reason)
-	out := [][2]string{{name + ":", command}}
+	what, command := app.NextCommand(s.waysOn)
+	out := [][2]string{{what, command}}
 	if len(s.Attempts) == 0 {
 		return out
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -116,8 +115,7 @@ func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
 		}
 		if waits := s.Suspended; waits != nil {
 			w.Printf("it waits for a person: %s\n", waits.Reason)
-			name, command := life.WayOn(s.Thread, waits.Reason)
-			next = [2]string{name + ":", command}
+			next[0], next[1] = app.NextCommand(waits.Next)
 		}
 		w.Faint(next[0] + "  " + next[1])
 		w.Println()

@@ -177,7 +177,8 @@ func Loop(ctx context.Context, w *worker.Worker, req step.Request, max int, each
 			return err
 		}
 		if res.Suspended != nil {
-			return &life.SuspendedError{Thread: req.Thread, Role: res.Suspended.Role, Reason: res.Suspended.Reason}
+			s := res.Suspended
+			return &life.Error{Kind: life.KindSuspended, Thread: req.Thread, Role: s.Role, Reason: s.Reason, Next: s.Next}
 		}
 		if n == max {
 			return nil
@@ -235,8 +236,8 @@ func printResult(w *output.Writer, r thread.Result) {
 	w.Bold(role)
 	w.Println(what)
 	if r.Suspended != nil && !r.Done && r.Role != "" {
-		name, command := life.WayOn(r.Thread, r.Suspended.Reason)
-		w.Faint(name + ":  " + command)
+		next, command := app.NextCommand(r.Suspended.Next)
+		w.Faint(next + "  " + command)
 		w.Println()
 	}
 	if u := r.Usage; u != nil {

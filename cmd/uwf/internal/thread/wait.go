@@ -177,8 +177,8 @@ func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {
 		case timedOut:
 			p.Printf(" still, after %s", w.Timeout)
 		case out.Suspended != nil:
-			name, command := life.WayOn(out.Thread, out.Suspended.Reason)
-			p.Printf(": %s\n%s:  %s", out.Suspended.Reason, name, command)
+			what, command := app.NextCommand(life.WaysOn(out.Thread, t.Entry))
+			p.Printf(": %s\n%s  %s", out.Suspended.Reason, what, command)
 		case out.Note != "":
 			p.Printf(": %s", out.Note)
 		}
