@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,21 +24,14 @@ type Approval struct {
 	Authored bool
 }
 
-// ApprovalError is an output that takes an edge which only a person's approval opens.
-type ApprovalError struct{ Role, Status, Why string }
-
-func (e *ApprovalError) Error() string {
-	return fmt.Sprintf("role %s may put out %s only after a person's approval, and there is none: %s", e.Role, orUnit(e.Status), e.Why)
-}
-
-// Approve checks that the edge which a decision took was open; else it is an
-// *ApprovalError.
+// Approve checks that the edge which a decision took was open: only a person's approval
+// may open it.
 func Approve(d Decision, a Approval) error {
 	if d.Edge.Approval == nil {
 		return nil
 	}
 	if why := a.Refusal(d.Edge.Approval.Not); why != "" {
-		return &ApprovalError{Role: d.From, Status: d.Status, Why: why}
+		return fmt.Errorf("role %s may put out %s only after a person's approval, and there is none: %s", d.From, cmp.Or(d.Status, workflow.Unit), why)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package moderator
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -65,8 +64,7 @@ func TestApproval(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 			d := Decision{From: "planner", Status: "approved", Edge: workflow.Edge{Approval: &workflow.Approval{Not: tt.not}}}
-			var refused *ApprovalError
-			if err := Approve(d, a); (err == nil) != (got == "") || err != nil && !errors.As(err, &refused) {
+			if err := Approve(d, a); (err == nil) != (got == "") || err != nil && !strings.Contains(err.Error(), "role planner may put out approved only after a person's approval") {
 				t.Errorf("Approve says %v", err)
 			}
 		})

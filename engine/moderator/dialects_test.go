@@ -3,7 +3,6 @@ package moderator_test
 import (
 	"errors"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -80,8 +79,7 @@ func TestNextOfDialects(t *testing.T) {
 func TestSuspendByOutputAlone(t *testing.T) {
 	for file, want := range map[string]bool{"limits": false, "resume": true} {
 		_, err := moderator.Next(good(t, file), steps(out("a", map[string]any{"$status": "$SUSPEND", "reason": "Which?"})))
-		var status *moderator.StatusError
-		if want != (err == nil) || !want && !errors.As(err, &status) {
+		if want != (err == nil) || !want && !strings.Contains(err.Error(), `has $status "$SUSPEND", which leads nowhere`) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
@@ -105,8 +103,7 @@ graph:
     - {role: a, condition: huge}
 `)
 	_, err := moderator.Next(d, steps(out("a", map[string]any{"n": int64(1)})))
-	var failed *moderator.ConditionError
-	if !errors.As(err, &failed) || failed.Name != "broken" || failed.Role != "a" || !errors.Is(err, condition.ErrFailed) {
+	if !errors.Is(err, condition.ErrFailed) || !strings.HasPrefix(err.Error(), `condition "broken", on what follows a, can't be decided: `) {
 		t.Errorf("a condition that fails: %v", err)
 	}
 	if got := decided(moderator.Next(d, steps(out("a", map[string]any{"n": int64(4)})))); got != "end" {
@@ -114,40 +111,36 @@ graph:
 	}
 	d.Conditions["broken"] = workflow.Condition{Expression: "false"}
 	_, err = moderator.Next(d, steps(out("a", map[string]any{"n": int64(1)})))
-	var none *moderator.NoMatchError
-	if !errors.As(err, &none) || !reflect.DeepEqual(none.Conditions, []string{"big", "broken", "huge"}) {
+	if err == nil || !strings.Contains(err.Error(), "follows a holds (big, broken, huge)") {
 		t.Errorf("no condition holds: %v", err)
 	}
 	_, err = moderator.Next(good(t, "liquid"), steps(out("critic", map[string]any{"$status": "feedback"})))
-	var prompt *moderator.PromptError
-	if !errors.As(err, &prompt) || !strings.Contains(err.Error(), "blank once it is filled in") {
+	if err == nil || !strings.Contains(err.Error(), "blank once it is filled in") {
 		t.Errorf("a Liquid prompt of which nothing is left: %v", err)
 	}
 	_, err = moderator.Next(good(t, "liquid"), steps(out("critic", map[string]any{"themes": "x"})))
-	var status *moderator.StatusError
-	if !errors.As(err, &status) {
+	if err == nil || !strings.Contains(err.Error(), "the output of role critic has no $status") {
 		t.Errorf("version 1 without a status: %v", err)
 	}
 }
 
 func TestReopen(t *testing.T) {
-	ended := steps(out("a", map[string]any{"$status": "ready", "plan": "p"}))
 	d := good(t, "resume")
-	got, err := moderator.Reopen(d, ended, "Add tests.\n")
+	got, err := moderator.Reopen(d, "Add tests.\n")
 	if err != nil || got.Kind != moderator.Run || got.Role != "a" ||
 		!strings.HasPrefix(got.Prompt, "Review what was done.") || !strings.Contains(got.Prompt, "Add tests.") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = moderator.Reopen(d, ended, ""); err != nil || got.Prompt != "Review what was done." {
+	if got, err = moderator.Reopen(d, ""); err != nil || got.Prompt != "Review what was done." {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = moderator.Reopen(good(t, "limits"), ended, ""); err != nil || got.Location != "work" {
+	if got, err = moderator.Reopen(good(t, "limits"), ""); err != nil || got.Location != "work" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err = moderator.Reopen(good(t, "start-variables-liquid"), ended, "x"); err != nil || !strings.HasPrefix(got.Prompt, "Again: none, .") {
+	if got, err = moderator.Reopen(good(t, "start-variables-liquid"), "x"); err != nil || !strings.HasPrefix(got.Prompt, "Again: none, .") {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := moderator.Reopen(good(t, "seed"), ended, "x"); !errors.Is(err, moderator.ErrNoResumeEdge) {
+	if _, err := moderator.Reopen(good(t, "seed"), "x"); !errors.Is(err, moderator.ErrNoResumeEdge) {
 		t.Errorf("%v", err)
 	}
 }

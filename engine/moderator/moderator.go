@@ -1,8 +1,10 @@
 package moderator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,17 +53,7 @@ const (
 )
 
 // String is the kind's name in lower case.
-func (k Kind) String() string {
-	switch k {
-	case Run:
-		return "run"
-	case End:
-		return "end"
-	case Suspend:
-		return "suspend"
-	}
-	return fmt.Sprintf("kind %d", uint8(k))
-}
+func (k Kind) String() string { return [...]string{"run", "end", "suspend"}[k] }
 
 // Decision is what happens next.
 type Decision struct {
@@ -81,78 +73,10 @@ type Decision struct {
 	Reason string
 }
 
-// StatusError is an output whose status no edge of its role waits for. Status is
-// empty where the output has none.
-type StatusError struct {
-	Role    string
-	Key     string // the field that holds the status
-	Status  string
-	Allowed []string // what there are edges for
-}
-
-func (e *StatusError) Error() string {
-	allowed := "no status"
-	if len(e.Allowed) > 0 {
-		allowed = "one of " + strings.Join(e.Allowed, ", ")
-	}
-	if e.Status == "" {
-		return fmt.Sprintf("the output of role %s has no %s; the workflow waits for %s", e.Role, e.Key, allowed)
-	}
-	return fmt.Sprintf("the output of role %s has %s %q, which leads nowhere; the workflow waits for %s", e.Role, e.Key, e.Status, allowed)
-}
-
-// ConditionError is a condition that can't be decided. It never counts as false.
-type ConditionError struct {
-	Role string // whose output it would judge; $START before the first step
-	Name string
-	Err  error
-}
-
-func (e *ConditionError) Error() string {
-	return fmt.Sprintf("condition %q, on what follows %s, can't be decided: %v", e.Name, e.Role, e.Err)
-}
-
-func (e *ConditionError) Unwrap() error { return e.Err }
-
-// NoMatchError is an output that no condition of its role's edges holds for.
-type NoMatchError struct {
-	Role       string
-	Conditions []string // in their order
-}
-
-func (e *NoMatchError) Error() string {
-	return fmt.Sprintf("no condition on what follows %s holds (%s), and there is no edge for all else", e.Role, strings.Join(e.Conditions, ", "))
-}
-
-// PromptError is an edge whose prompt can't be filled in from the output, or
-// comes out blank, so that the next role would not know what to do.
-type PromptError struct {
-	Role, Status, To string
-	Template         string
-	Err              error // nil: it came out blank
-}
-
-func (e *PromptError) Error() string {
-	edge := fmt.Sprintf("the prompt of edge %s → %s (to %s)", e.Role, orUnit(e.Status), e.To)
-	if e.Err != nil {
-		return fmt.Sprintf("%s can't be filled in: %v", edge, e.Err)
-	}
-	return fmt.Sprintf("%s is blank once it is filled in: the output lacks the fields that %q names", edge, e.Template)
-}
-
-func (e *PromptError) Unwrap() error { return e.Err }
-
-func orUnit(status string) string {
-	if status == "" {
-		return workflow.Unit
-	}
-	return status
-}
-
-// Next decides what a thread does after its steps. An output that leads nowhere is
-// a *StatusError or *NoMatchError, one that a condition fails over a
-// *ConditionError, one that leaves the next role without a prompt a *PromptError:
-// asked before an output is committed, Next thus keeps threads from getting stuck.
+// Next decides what a thread does after its steps. An output that leads nowhere is an
+// error, and so is a condition that fails over one (it never counts as false), or a prompt
+// that comes out blank, so that the next role would not know what to do: asked before an
+// output is committed, Next thus keeps threads from getting stuck.
 func Next(d *workflow.Definition, t Thread) (Decision, error) {
 	if len(t.Steps) == 0 {
 		edge, err := chooseEdge(d, t, workflow.Start, "")
@@ -171,13 +95,25 @@ func Next(d *workflow.Definition, t Thread) (Decision, error) {
 		return Decision{Kind: Suspend, Role: last.Role, From: last.Role, Status: status, Reason: reasonOr(reason, last)}, nil
 	}
 	edge, err := chooseEdge(d, t, last.Role, status)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Decision{}, err
-	}
-	if edge == nil {
-		return Decision{}, &StatusError{Role: last.Role, Key: d.StatusKeyOf(last.Role), Status: status, Allowed: AllowedStatuses(d, last.Role)}
+	case edge == nil:
+		return Decision{}, refuseStatus(d, last.Role, status)
 	}
 	return followEdge(d, last, status, edge)
+}
+
+// refuseStatus says that no edge of a role waits for its status; empty: it has none.
+func refuseStatus(d *workflow.Definition, role, status string) error {
+	key, allowed := d.StatusKeyOf(role), "no status"
+	if all := d.Statuses(role); len(all) > 0 {
+		allowed = "one of " + strings.Join(all, ", ")
+	}
+	if status == "" {
+		return fmt.Errorf("the output of role %s has no %s; the workflow waits for %s", role, key, allowed)
+	}
+	return fmt.Errorf("the output of role %s has %s %q, which leads nowhere; the workflow waits for %s", role, key, status, allowed)
 }
 
 // asksForPerson reports an output that suspends its thread by itself, whatever
@@ -204,15 +140,11 @@ func StatusOf(d *workflow.Definition, o Output) string {
 	return ""
 }
 
-// AllowedStatuses lists the statuses that role's edges wait for, in the order of
-// its schema. None: the role needs no status.
-func AllowedStatuses(d *workflow.Definition, role string) []string { return d.Statuses(role) }
-
-// SuspendStatuses lists those of AllowedStatuses that hand the thread to a person.
+// SuspendStatuses lists the statuses of a role that hand the thread to a person.
 func SuspendStatuses(d *workflow.Definition, role string) []string {
 	var out []string
-	for _, s := range AllowedStatuses(d, role) {
-		if e := onStatus(d, role, s); e != nil && e.To == workflow.Suspend {
+	for _, s := range d.Statuses(role) {
+		if e := edgeWhen(d, role, workflow.OnStatus, s); e != nil && e.To == workflow.Suspend {
 			out = append(out, s)
 		}
 	}
@@ -250,7 +182,7 @@ func locationOf(d *workflow.Definition, t Thread) (string, error) {
 	for n := len(t.Steps) - 1; n >= 0; n-- {
 		led, err := Next(d, Thread{t.Start, t.Steps[:n]})
 		if err == nil && led.Kind == End && d.Resume != nil {
-			led, err = Reopen(d, t, "")
+			led, err = Reopen(d, "")
 		}
 		if err != nil || led.Kind != Suspend {
 			return led.Location, err
@@ -262,7 +194,7 @@ func locationOf(d *workflow.Definition, t Thread) (string, error) {
 // Reopen decides what a thread does that has ended and is to go on with a further
 // text: it follows the workflow's `resume` edge. Where there is none, the error
 // wraps ErrNoResumeEdge.
-func Reopen(d *workflow.Definition, _ Thread, text string) (Decision, error) {
+func Reopen(d *workflow.Definition, text string) (Decision, error) {
 	if d.Resume == nil {
 		return Decision{}, fmt.Errorf("reopening a thread of workflow %s: %w", d.Name, ErrNoResumeEdge)
 	}
@@ -282,11 +214,11 @@ func chooseEdge(d *workflow.Definition, t Thread, role, status string) (*workflo
 	if d.Lists[role] {
 		return firstMatch(d, t, role)
 	}
-	if e := onStatus(d, role, status); e != nil {
+	if e := edgeWhen(d, role, workflow.OnStatus, status); e != nil && status != "" {
 		return e, nil
 	}
 	if status == "" || !d.Declares(role) {
-		return edgeAlways(d, role), nil
+		return edgeWhen(d, role, workflow.Always, ""), nil
 	}
 	return nil, nil
 }
@@ -302,21 +234,22 @@ func firstMatch(d *workflow.Definition, t Thread, role string) (*workflow.Edge, 
 		}
 		name := e.When.Value
 		names = append(names, name)
+		var err error
 		if thread == nil {
-			var err error
-			if thread, err = threadOf(t); err != nil {
-				return nil, &ConditionError{Role: role, Name: name, Err: err}
-			}
+			thread, err = threadOf(t)
 		}
-		holds, err := evalCondition(d.Conditions[name].Expression, thread)
-		if err != nil {
-			return nil, &ConditionError{Role: role, Name: name, Err: err}
+		holds := false
+		if err == nil {
+			holds, err = evalCondition(d.Conditions[name].Expression, thread)
 		}
-		if holds {
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("condition %q, on what follows %s, can't be decided: %w", name, role, err)
+		case holds:
 			return e, nil
 		}
 	}
-	return nil, &NoMatchError{Role: role, Conditions: names}
+	return nil, fmt.Errorf("no condition on what follows %s holds (%s), and there is no edge for all else", role, strings.Join(names, ", "))
 }
 
 func evalCondition(expression string, thread *condition.Thread) (bool, error) {
@@ -335,24 +268,15 @@ func threadOf(t Thread) (*condition.Thread, error) {
 	return condition.NewThread(t.Start, steps)
 }
 
-// onStatus is the edge for a status; nil: there is none.
-func onStatus(d *workflow.Definition, role, status string) *workflow.Edge {
-	for i := range d.Graph[role] {
-		e := &d.Graph[role][i]
-		if e.When.Kind == workflow.OnStatus && status != "" && e.When.Value == status {
-			return e
-		}
+// edgeWhen is a role's edge for a status, or for all else; nil: there is none.
+func edgeWhen(d *workflow.Definition, role string, kind workflow.Kind, status string) *workflow.Edge {
+	i := slices.IndexFunc(d.Graph[role], func(e workflow.Edge) bool {
+		return e.When.Kind == kind && (kind == workflow.Always || e.When.Value == status)
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
-}
-
-func edgeAlways(d *workflow.Definition, from string) *workflow.Edge {
-	for i := range d.Graph[from] {
-		if e := &d.Graph[from][i]; e.When.Kind == workflow.Always {
-			return e
-		}
-	}
-	return nil
+	return &d.Graph[role][i]
 }
 
 // followEdge takes an edge: it fills the templates in and says where that leads.
@@ -360,18 +284,15 @@ func followEdge(d *workflow.Definition, last Output, status string, e *workflow.
 	if e == nil {
 		return Decision{}, fmt.Errorf("deciding what follows %s of workflow %s: the graph has no edge for it", last.Role, d.Name)
 	}
-	fail := func(tmpl string, err error) (Decision, error) {
-		return Decision{}, &PromptError{Role: last.Role, Status: status, To: e.To, Template: tmpl, Err: err}
-	}
+	name := fmt.Sprintf("%s → %s (to %s)", last.Role, cmp.Or(status, workflow.Unit), e.To)
 	data := dataOf(last)
-	render := newRenderer(d)
-	prompt, err := render(e.Prompt, data)
+	prompt, err := fillIn(d, e.Prompt, data)
 	if err != nil {
-		return fail(e.Prompt, err)
+		return Decision{}, fmt.Errorf("the prompt of edge %s can't be filled in: %w", name, err)
 	}
-	location, err := render(e.Location, data)
+	location, err := fillIn(d, e.Location, data)
 	if err != nil {
-		return fail(e.Location, fmt.Errorf("its location: %w", err))
+		return Decision{}, fmt.Errorf("the location of edge %s can't be filled in: %w", name, err)
 	}
 	out := Decision{From: last.Role, Status: status, Edge: *e, Prompt: prompt}
 	switch e.To {
@@ -383,11 +304,11 @@ func followEdge(d *workflow.Definition, last Output, status string, e *workflow.
 		return out, nil
 	}
 	if _, ok := d.Roles[e.To]; !ok {
-		return Decision{}, fmt.Errorf("following edge %s → %s of workflow %s to %q: %w", last.Role, orUnit(status), d.Name, e.To, ErrUnknownRole)
+		return Decision{}, fmt.Errorf("following edge %s of workflow %s: %w", name, d.Name, ErrUnknownRole)
 	}
 	// The first role has the thread's own prompt; nothing could fill one of $START in.
 	if strings.TrimSpace(prompt) == "" && strings.TrimSpace(e.Prompt) != "" && last.Role != workflow.Start {
-		return fail(e.Prompt, nil)
+		return Decision{}, fmt.Errorf("the prompt of edge %s is blank once it is filled in: the output lacks the fields that %q names", name, e.Prompt)
 	}
 	out.Kind, out.Role, out.Location = Run, e.To, strings.TrimSpace(location)
 	return out, nil
@@ -413,40 +334,26 @@ func reasonOr(s string, asking Output) string {
 
 // dataOf is what a template of the edges after an output can name.
 func dataOf(o Output) map[string]any {
-	data := make(map[string]any, len(o.Output)+1)
-	for k, v := range o.Output {
-		data[k] = v
-	}
-	if _, taken := data[workflow.BodyVariable]; !taken {
-		data[workflow.BodyVariable] = o.Body
-	}
+	data := map[string]any{workflow.BodyVariable: o.Body}
+	maps.Copy(data, o.Output)
 	return data
 }
 
-// newRenderer fills the templates of the definition's language in.
-func newRenderer(d *workflow.Definition) func(text string, data map[string]any) (string, error) {
-	if d.Dialect == workflow.Liquid {
-		return renderLiquid
-	}
-	return renderMustache
-}
-
-func renderMustache(text string, data map[string]any) (string, error) {
-	if !strings.Contains(text, "{{") {
+// fillIn fills a template of the definition's language in.
+func fillIn(d *workflow.Definition, text string, data map[string]any) (string, error) {
+	isLiquid := d.Dialect == workflow.Liquid
+	if !strings.Contains(text, "{{") && !(isLiquid && strings.Contains(text, "{%")) {
 		return text, nil
 	}
-	t, err := template.Parse(text)
-	if err != nil {
-		return "", err
+	var t interface {
+		Render(data map[string]any) (string, error)
 	}
-	return t.Render(data)
-}
-
-func renderLiquid(text string, data map[string]any) (string, error) {
-	if !strings.Contains(text, "{{") && !strings.Contains(text, "{%") {
-		return text, nil
+	var err error
+	if isLiquid {
+		t, err = liquid.Parse(text)
+	} else {
+		t, err = template.Parse(text)
 	}
-	t, err := liquid.Parse(text)
 	if err != nil {
 		return "", err
 	}

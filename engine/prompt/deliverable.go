@@ -110,7 +110,7 @@ func describeWhen(f shape.Field, variants []shape.Variant) string {
 
 // statusList names the statuses that lead on, and where to.
 func statusList(b *strings.Builder, in Input) {
-	statuses := moderator.AllowedStatuses(in.Definition, in.Role)
+	statuses := in.Definition.Statuses(in.Role)
 	none := "left out"
 	if asksForUnit(in) {
 		none = "`" + workflow.Unit + "`"
@@ -218,7 +218,7 @@ func writeSuspension(b *strings.Builder, in Input) {
 // writeExamples shows one answer for each shape that the schema allows and the graph
 // has an edge for.
 func writeExamples(b *strings.Builder, in Input, schema any, key string) {
-	allowed := moderator.AllowedStatuses(in.Definition, in.Role)
+	allowed := in.Definition.Statuses(in.Role)
 	if asksForUnit(in) {
 		allowed = append(slices.Clone(allowed), workflow.Unit)
 	}

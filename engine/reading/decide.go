@@ -44,7 +44,7 @@ func (r *Thread) DecideNext() (moderator.Decision, error) {
 	}
 	d, err := moderator.Next(r.Def, t)
 	if err == nil && d.Kind == moderator.End && r.Def.Resume != nil && r.Entry.Next.Role == r.Def.Resume.To {
-		return r.markStuck(moderator.Reopen(r.Def, t, r.quoteWords(words)))
+		return r.markStuck(moderator.Reopen(r.Def, r.quoteWords(words)))
 	}
 	return r.markStuck(moderator.Resume(r.Def, t, r.quoteWords(words)))
 }
@@ -84,7 +84,7 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 	case d.Kind == moderator.Suspend:
 		d, err = r.markStuck(moderator.Resume(r.Def, t, said))
 	case d.Kind == moderator.End:
-		d, err = r.markStuck(moderator.Reopen(r.Def, t, said))
+		d, err = r.markStuck(moderator.Reopen(r.Def, said))
 	}
 	if err != nil {
 		return d, err
@@ -121,11 +121,7 @@ func (r *Thread) AskModerator() (moderator.Decision, error) {
 
 // AskReopened asks the moderator how the thread goes on after its end.
 func (r *Thread) AskReopened(text string) (moderator.Decision, error) {
-	t, err := r.ModeratorThread()
-	if err != nil {
-		return moderator.Decision{}, err
-	}
-	d, err := moderator.Reopen(r.Def, t, text)
+	d, err := moderator.Reopen(r.Def, text)
 	if err == nil && len(d.Prompt) > MaxPrompt {
 		err = fmt.Errorf("the prompt of role %s has %d bytes; at most %d are passed on", d.Role, len(d.Prompt), MaxPrompt)
 	}
