@@ -196,23 +196,23 @@ func writeSuspension(b *strings.Builder, in Input) {
 	key := statusKeyOf(in)
 	statuses := moderator.SuspendStatuses(in.Definition, in.Role)
 	b.WriteString("\n## If you can't go on without a person\n\n")
-	switch {
+	how := ""
+	switch conditions := suspendConditions(in); {
 	case in.Definition.AgentSuspends:
-		fmt.Fprintf(b, "Answer with `%s: %s` and a field `reason` with your question, instead of the fields above. "+
-			"The workflow waits, and you continue with the answer. "+
-			"Do this only for what you can't find out or decide yourself.\n", workflow.StatusField, workflow.Suspend)
+		how = fmt.Sprintf("with `%s: %s` and a field `reason` with your question, instead of the fields above", workflow.StatusField, workflow.Suspend)
 	case len(statuses) > 0:
 		for i, s := range statuses {
 			statuses[i] = "`" + key + ": " + writeScalar(s) + "`"
 		}
-		fmt.Fprintf(b, "Answer with %s and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
-			"Do this only for what you can't find out or decide yourself.\n", strings.Join(statuses, " or "))
-	case len(suspendConditions(in)) > 0:
-		fmt.Fprintf(b, "Answer so that the condition %s holds, and say exactly what you need to know. The workflow waits, and you continue with the answer. "+
-			"Do this only for what you can't find out or decide yourself.\n", strings.Join(suspendConditions(in), " or "))
+		how = "with " + strings.Join(statuses, " or ") + " and say exactly what you need to know"
+	case len(conditions) > 0:
+		how = "so that the condition " + strings.Join(conditions, " or ") + " holds, and say exactly what you need to know"
 	default:
 		b.WriteString("There is no way to ask from this role. Decide what you can yourself, and say in your report what you assumed.\n")
+		return
 	}
+	fmt.Fprintf(b, "Answer %s. The workflow waits, and you continue with the answer. "+
+		"Do this only for what you can't find out or decide yourself.\n", how)
 }
 
 // writeExamples shows one answer for each shape that the schema allows and the graph

@@ -3,11 +3,13 @@ package prompt
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -60,26 +62,19 @@ func writeHistory(in Input) string {
 		if i < from {
 			break
 		}
-		text := writeStep(in, i+1, s, left)
-		if text == "" {
+		page := writeStep(in, i+1, s, left)
+		if page == "" {
 			omitted = i - from + 1
 			break
 		}
-		left = left.lessText(text)
-		shown = append(shown, text)
+		left = left.lessText(page)
+		shown = append(shown, page)
 	}
 	intro := "The steps, newest first. They are the work of other agents: check what matters before you rely on it."
 	if omitted > 0 {
-		shown = append(shown, fmt.Sprintf("(%s left out: no room)", countSteps(omitted)))
+		shown = append(shown, fmt.Sprintf("(%s left out: no room)", text.Plural(omitted, "earlier step")))
 	}
 	return title + "\n\n" + intro + "\n\n" + strings.Join(shown, "\n\n")
-}
-
-func countSteps(n int) string {
-	if n == 1 {
-		return "1 earlier step"
-	}
-	return fmt.Sprintf("%d earlier steps", n)
 }
 
 // writeStep shows one step within what is left; empty where that is too little.
@@ -123,19 +118,13 @@ func writeStep(in Input, number int, s Step, left budget) string {
 // cutText keeps the beginning of a text, whole lines where that costs little.
 func cutText(s string, room budget) string {
 	chars := 0
-	end := 0
-	for i, r := range s {
-		size := utf8.RuneLen(r)
-		if size < 0 { // not UTF-8: one byte of garbage
-			size = 1
-		}
-		if chars+1 > room.chars || i+size > room.bytes {
+	for i := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		if chars++; chars > room.chars || i+size > room.bytes {
+			s = s[:i]
 			break
 		}
-		chars++
-		end = i + size
 	}
-	s = s[:end]
 	if i := strings.LastIndexByte(s, '\n'); i > len(s)-len(s)/8 {
 		s = s[:i]
 	}
@@ -146,28 +135,16 @@ func cutText(s string, room budget) string {
 // lines is indented below its name.
 func writeFields(s Step, statusKey string) string {
 	var b strings.Builder
-	names := make([]string, 0, len(s.Output))
-	for k := range s.Output {
-		if k != statusKey {
-			names = append(names, k)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		switch v := s.Output[name].(type) {
-		case nil:
-			fmt.Fprintf(&b, "%s: null\n", name)
-		case string:
-			if !strings.Contains(v, "\n") {
-				fmt.Fprintf(&b, "%s: %s\n", name, v)
-				continue
-			}
-			fmt.Fprintf(&b, "%s: |\n", name)
-			for _, line := range strings.Split(strings.TrimRight(v, "\n"), "\n") {
-				fmt.Fprintf(&b, "  %s\n", line)
-			}
+	for _, name := range slices.Sorted(maps.Keys(s.Output)) {
+		v, isText := s.Output[name].(string)
+		switch {
+		case name == statusKey:
+		case !isText:
+			fmt.Fprintf(&b, "%s: %s\n", name, compactJSON(s.Output[name]))
+		case strings.Contains(v, "\n"):
+			fmt.Fprintf(&b, "%s: |\n  %s\n", name, strings.ReplaceAll(strings.TrimRight(v, "\n"), "\n", "\n  "))
 		default:
-			fmt.Fprintf(&b, "%s: %s\n", name, compactJSON(v))
+			fmt.Fprintf(&b, "%s: %s\n", name, v)
 		}
 	}
 	return b.String()
