@@ -76,33 +76,33 @@ func fieldsOf(variants []shape.Variant) []shape.Field {
 
 // describeWhen says in which outputs a field stands.
 func describeWhen(f shape.Field, variants []shape.Variant) string {
-	var needed, possible, statuses []string
-	everywhere := true
+	var needed, possible []string
+	statuses, everywhere := 0, true
 	for _, v := range variants {
-		if v.Status == "" {
-			everywhere = everywhere && slices.ContainsFunc(v.Fields, func(g shape.Field) bool { return g.Name == f.Name && g.Required })
-			continue
-		}
-		statuses = append(statuses, v.Status)
 		i := slices.IndexFunc(v.Fields, func(g shape.Field) bool { return g.Name == f.Name })
-		if i < 0 {
+		required := i >= 0 && v.Fields[i].Required
+		if v.Status == "" {
+			everywhere = everywhere && required
 			continue
 		}
-		possible = append(possible, "`"+v.Status+"`")
-		if v.Fields[i].Required {
+		statuses++
+		if i >= 0 {
+			possible = append(possible, "`"+v.Status+"`")
+		}
+		if required {
 			needed = append(needed, "`"+v.Status+"`")
 		}
 	}
 	switch {
-	case len(statuses) == 0 && everywhere, len(statuses) > 0 && len(needed) == len(statuses):
+	case statuses == 0 && everywhere, statuses > 0 && len(needed) == statuses:
 		return "required"
-	case len(statuses) == 0 && len(variants) > 1:
+	case statuses == 0 && len(variants) > 1:
 		return "in some of the forms below"
 	case len(needed) > 0 && len(needed) == len(possible):
 		return "required with status " + strings.Join(needed, ", ") + ", else left out"
 	case len(needed) > 0:
 		return "required with status " + strings.Join(needed, ", ")
-	case len(possible) < len(statuses):
+	case len(possible) < statuses:
 		return "optional, only with status " + strings.Join(possible, ", ")
 	}
 	return "optional"
@@ -118,24 +118,24 @@ func statusList(b *strings.Builder, in Input) {
 		return
 	}
 	fmt.Fprintf(b, "\n## Allowed values of `%s`\n\n", statusKeyOf(in))
-	for _, s := range statuses {
-		if slices.Contains(in.Closed, s) {
-			fmt.Fprintf(b, "- `%s`: not now; only a person's approval opens it\n", s)
-			continue
+	line := func(name, closed, to string) {
+		does := describeTarget(to)
+		if slices.Contains(in.Closed, closed) {
+			does = "not now; only a person's approval opens it"
 		}
-		to := ""
-		for _, e := range in.Definition.Graph[in.Role] {
+		fmt.Fprintf(b, "- %s: %s\n", name, does)
+	}
+	edges := in.Definition.Graph[in.Role]
+	for _, s := range statuses {
+		for _, e := range edges {
 			if e.When.Kind == workflow.OnStatus && e.When.Value == s {
-				to = describeTarget(e.To)
+				line("`"+s+"`", s, e.To)
 			}
 		}
-		fmt.Fprintf(b, "- `%s`: %s\n", s, to)
 	}
-	for _, e := range in.Definition.Graph[in.Role] {
-		if e.When.Kind == workflow.Always && slices.Contains(in.Closed, "") {
-			fmt.Fprintf(b, "- %s: not now; only a person's approval opens it\n", none)
-		} else if e.When.Kind == workflow.Always {
-			fmt.Fprintf(b, "- %s: %s\n", none, describeTarget(e.To))
+	for _, e := range edges {
+		if e.When.Kind == workflow.Always {
+			line(none, "", e.To)
 		}
 	}
 	b.WriteString("\nAny other value is refused.\n")
@@ -267,8 +267,11 @@ func Example(v shape.Variant, key string) string {
 	return b.String()
 }
 
-// plainText is text that YAML reads as text without quotes.
-var plainText = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+// plainText is text that YAML reads as text without quotes, but for the words of its own.
+var (
+	plainText = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+	yamlWords = lazyregexp.New(`(?i)^(true|false|yes|no|on|off|y|n|null)$`)
+)
 
 func yamlKey(name string) string {
 	if plainText.MatchString(strings.TrimPrefix(name, "$")) {
@@ -283,11 +286,7 @@ func writeScalar(v any) string {
 	if !ok {
 		return compactJSON(v)
 	}
-	switch strings.ToLower(s) {
-	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":
-		return compactJSON(s)
-	}
-	if plainText.MatchString(s) {
+	if plainText.MatchString(s) && !yamlWords.MatchString(s) {
 		return s
 	}
 	return compactJSON(s)

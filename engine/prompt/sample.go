@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,42 +12,27 @@ import (
 // maxSample is how deep examples and descriptions follow a schema.
 const maxSample = 6
 
-// node is an example value: a scalar as YAML writes it, fields, or items.
+// node is an example value as YAML writes it: a scalar, or the lines of a block.
 type node struct {
 	scalar string
-	names  []string
-	fields []node
-	items  []node
+	block  []string
 }
 
-// keyLines is the value under a key, as YAML.
+// keyLines is the value under a key.
 func (n node) keyLines(key string) []string {
 	if n.scalar != "" {
 		return []string{key + ": " + n.scalar}
 	}
-	return append([]string{key + ":"}, n.blockLines()...)
+	return append([]string{key + ":"}, n.indentBlock("  ")...)
 }
 
-// blockLines is the value's own lines, indented by two.
-func (n node) blockLines() []string {
-	var out []string
-	for i, f := range n.fields {
-		for _, line := range f.keyLines(yamlKey(n.names[i])) {
-			out = append(out, "  "+line)
-		}
-	}
-	for _, item := range n.items {
-		if item.scalar != "" {
-			out = append(out, "  - "+item.scalar)
-			continue
-		}
-		for i, line := range item.blockLines() {
-			if i == 0 {
-				out = append(out, "  - "+strings.TrimPrefix(line, "  "))
-			} else {
-				out = append(out, "  "+line)
-			}
-		}
+// indentBlock is the value's lines, with something before the first one, and as much space
+// before the others.
+func (n node) indentBlock(first string) []string {
+	out := make([]string, len(n.block))
+	for i, line := range n.block {
+		out[i] = first + line
+		first = "  "
 	}
 	return out
 }
@@ -80,7 +66,7 @@ func sampleValue(schema any, name string, depth int) node {
 	case "object":
 		return sampleMap(m, depth)
 	}
-	if f := m["format"]; f == "ocas_ref" || f == "cas_ref" {
+	if isRef(m) {
 		return node{scalar: compactJSON("<hash of a node>")}
 	}
 	return node{scalar: compactJSON("<" + name + ">")}
@@ -91,20 +77,20 @@ func sampleList(m map[string]any, name string, depth int) node {
 	if least, ok := m["minItems"].(int64); ok {
 		n = int(min(max(least, 1), 3))
 	}
-	out := node{}
-	for range n {
-		out.items = append(out.items, sampleValue(m["items"], "item of "+name, depth+1))
+	item := sampleValue(m["items"], "item of "+name, depth+1)
+	lines := item.indentBlock("- ")
+	if item.scalar != "" {
+		lines = []string{"- " + item.scalar}
 	}
-	return out
+	return node{block: slices.Repeat(lines, n)}
 }
 
 func sampleMap(m map[string]any, depth int) node {
 	out := node{}
 	for _, f := range shape.FieldsFor(m, "", "") {
-		out.names = append(out.names, f.Name)
-		out.fields = append(out.fields, sampleValue(f.Schema, f.Name, depth+1))
+		out.block = append(out.block, sampleValue(f.Schema, f.Name, depth+1).keyLines(yamlKey(f.Name))...)
 	}
-	if len(out.fields) == 0 {
+	if len(out.block) == 0 {
 		return node{scalar: "{}"}
 	}
 	return out
@@ -198,20 +184,12 @@ func branchTexts(m map[string]any, depth int) string {
 }
 
 func describeBase(m map[string]any, depth int) string {
-	switch typeOf(m) {
+	switch kind := typeOf(m); kind {
 	case "string":
-		if f := m["format"]; f == "ocas_ref" || f == "cas_ref" {
+		if isRef(m) {
 			return "the hash of a node"
 		}
 		return "text"
-	case "integer":
-		return "a whole number"
-	case "number":
-		return "a number"
-	case "boolean":
-		return "true or false"
-	case "null":
-		return "null"
 	case "array":
 		if m["items"] == nil {
 			return "a list"
@@ -226,35 +204,31 @@ func describeBase(m map[string]any, depth int) string {
 			return "a map"
 		}
 		return "a map with " + strings.Join(names, ", ")
+	default:
+		words := map[string]string{"integer": "a whole number", "number": "a number", "boolean": "true or false", "null": "null"}
+		return cmp.Or(words[kind], "any value")
 	}
-	return "any value"
 }
+
+// isRef reports whether a schema is that of a reference.
+func isRef(m map[string]any) bool { return m["format"] == "ocas_ref" || m["format"] == "cas_ref" }
 
 // describeBounds names the limits that a value must keep.
 func describeBounds(m map[string]any) string {
 	var out []string
-	add := func(word, format string) {
-		if v, ok := m[word]; ok {
-			out = append(out, fmt.Sprintf(format, compactJSON(v)))
+	for _, bound := range [][2]string{
+		{"minLength", "at least %s characters"}, {"maxLength", "at most %s characters"}, {"pattern", "matching %s"},
+		{"minItems", "at least %s items"}, {"maxItems", "at most %s items"},
+		{"minimum", "from %s"}, {"maximum", "up to %s"}, {"exclusiveMinimum", "above %s"}, {"exclusiveMaximum", "below %s"},
+	} {
+		switch v, ok := m[bound[0]]; {
+		case !ok:
+		case v == int64(1) && (bound[0] == "minLength" || bound[0] == "minItems"):
+			out = append(out, "not empty")
+		default:
+			out = append(out, fmt.Sprintf(bound[1], compactJSON(v)))
 		}
 	}
-	if m["minLength"] == int64(1) {
-		out = append(out, "not empty")
-	} else {
-		add("minLength", "at least %s characters")
-	}
-	add("maxLength", "at most %s characters")
-	add("pattern", "matching %s")
-	if m["minItems"] == int64(1) {
-		out = append(out, "not empty")
-	} else {
-		add("minItems", "at least %s items")
-	}
-	add("maxItems", "at most %s items")
-	add("minimum", "from %s")
-	add("maximum", "up to %s")
-	add("exclusiveMinimum", "above %s")
-	add("exclusiveMaximum", "below %s")
 	if len(out) == 0 {
 		return ""
 	}
