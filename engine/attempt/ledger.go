@@ -75,19 +75,23 @@ func (a *Ledger) CountUsed(ctx context.Context, refs []string) (moderator.Totals
 
 // ReadStep reads the StepNode of an attempt, or of a step that was taken back.
 func (a *Ledger) ReadStep(h node.Hash) (record.Step, error) {
-	records := gitcas.Place{Thread: a.thread.ID}
-	n, ok := a.Nodes[records][h]
-	if !ok {
-		var err error
-		if n, err = a.thread.In(records).Get(h); err != nil {
-			return record.Step{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
-		}
+	in := a.thread.In
+	if records := (gitcas.Place{Thread: a.thread.ID}); a.Nodes[records][h].Type != "" {
+		in = a.Nodes.In
 	}
-	step, err := record.ParseStep(n)
+	return reading.ReadStep(in, a.thread.ID, h)
+}
+
+// readKept reads what an attempt's ref keeps; false: it was purged.
+func readKept(ctx context.Context, store *gitcas.Store, v *gitcas.View, ref string) (gitcas.Attempt, bool, error) {
+	kept, err := store.ReadAttempt(ctx, v, ref)
+	if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
+		return kept, false, nil
+	}
 	if err != nil {
-		return step, fmt.Errorf("read the earlier attempt %s: %w", h, err)
+		err = fmt.Errorf("read the earlier attempt %s: %w", ref, err)
 	}
-	return step, nil
+	return kept, err == nil, err
 }
 
 // ReadErrorSteps reads the error StepNodes of attempts.
@@ -95,12 +99,12 @@ func (a *Ledger) ReadErrorSteps(ctx context.Context, v *gitcas.View, refs []stri
 	var nodes []gitcas.PlacedNode
 	var hashes []node.Hash
 	for _, ref := range refs {
-		kept, err := a.store.ReadAttempt(ctx, v, ref)
-		if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
-			continue // purged: nothing to link
-		}
+		kept, there, err := readKept(ctx, a.store, v, ref)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read the earlier attempt %s: %w", ref, err)
+			return nil, nil, err
+		}
+		if !there {
+			continue // nothing to link
 		}
 		if kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {
 			continue // the step itself is here
@@ -156,53 +160,40 @@ func (a *Ledger) accountForDead(ctx context.Context, kept gitcas.Attempt) ([]git
 
 // ErrorStepOf finds the error StepNode among an attempt's nodes.
 func ErrorStepOf(nodes []gitcas.PlacedNode) (node.Hash, bool) {
-	types := map[gitcas.Place]map[node.Hash]node.Hash{}
-	for _, n := range nodes {
-		if types[n.Place] == nil {
-			types[n.Place] = map[node.Hash]node.Hash{}
-		}
-		types[n.Place][n.Hash] = n.Node.Type
-	}
+	all := nodesOf(nodes)
 	for _, n := range nodes {
 		if !record.IsStep(n.Node.Type) || n.Place.Of != "" {
 			continue
 		}
 		step, err := record.ParseStep(n.Node)
-		if err == nil && types[gitcas.Place{Thread: n.Place.Thread, Of: n.Hash}][step.Output] == record.ErrorOutputSchema {
+		if err == nil && all[gitcas.Place{Thread: n.Place.Thread, Of: n.Hash}][step.Output].Type == record.ErrorOutputSchema {
 			return n.Hash, true
 		}
 	}
 	return "", false
 }
 
-// closureOf is the error StepNode with the nodes that it needs. Details are not among
-// them: they are what else the agent staged.
-func closureOf(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
-	var out []gitcas.PlacedNode
-	for _, n := range nodes {
-		_, shared := gitcas.Known(n.Hash)
-		switch {
-		case n.Place == gitcas.Place{}:
-			if shared {
-				out = append(out, n)
-			}
-		case n.Place.Of == "" && n.Hash == root, n.Place.Of == root && !n.Place.Detail:
-			out = append(out, n)
-		}
+func nodesOf(placed []gitcas.PlacedNode) gitcas.Nodes {
+	out := gitcas.Nodes{}
+	for _, n := range placed {
+		out.Add(n.Place, n.Hash, n.Node)
 	}
 	return out
 }
 
-// CountUsed is what a thread took so far, as a view shows it: its steps, the attempts that led
-// to none, those at its next step too, and the steps that were taken back.
-func CountUsed(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (moderator.Totals, error) {
-	_, t, err := CountWithChain(ctx, store, v, id)
-	return t, err
+// closureOf is the error StepNode with the nodes that it needs. Details are not among
+// them: they are what else the agent staged.
+func closureOf(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n gitcas.PlacedNode) bool {
+		_, shared := gitcas.Known(n.Hash)
+		return !(n.Place == gitcas.Place{} && shared || n.Place.Of == "" && n.Place.Thread != "" && n.Hash == root || n.Place.Of == root && !n.Place.Detail)
+	})
 }
 
-// CountWithChain reads what a thread took, and the chain that tells it. Its workflow may be one
-// that nobody can run any more.
-func CountWithChain(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*reading.Thread, moderator.Totals, error) {
+// CountThread reads what a thread took so far, as a view shows it, and the chain that tells it:
+// its steps, the attempts that led to none, those at its next step too, and the steps that were
+// taken back. Its workflow may be one that nobody can run any more.
+func CountThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*reading.Thread, moderator.Totals, error) {
 	r := reading.Locate(ctx, v, id)
 	var err error
 	if r.Chain, err = v.Chain(ctx, id); err != nil {

@@ -2,15 +2,14 @@ package attempt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // Summary is one try at a step that led to no step, as it is shown.
@@ -41,13 +40,13 @@ func ReadAll(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas
 		out = append(out, a)
 	}
 	for _, ref := range entry.Attempts {
-		a, err := store.ReadAttempt(ctx, v, ref)
-		switch {
-		case errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound):
+		a, there, err := readKept(ctx, store, v, ref)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
 			out = append(out, Summary{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: "it is not there any more"})
 			continue
-		case err != nil:
-			return nil, fmt.Errorf("read the attempts of thread %s: %w", id, err)
 		}
 		shown := describeAttempt(ref, a)
 		if entry.Deliver { // no step is left to be tried
@@ -70,12 +69,8 @@ func describeAttempt(ref string, a gitcas.Attempt) Summary {
 	if !ok {
 		return out
 	}
-	nodes := gitcas.Nodes{}
-	for _, n := range a.Nodes {
-		nodes.Add(n.Place, n.Hash, n.Node)
-	}
 	// What an attempt holds was checked when it was read.
-	if linked, err := readLinked(nodes.In, a.Thread, h); err == nil {
+	if linked, err := readLinked(nodesOf(a.Nodes).In, a.Thread, h); err == nil {
 		linked.Ref = ref
 		return linked
 	}
@@ -98,16 +93,9 @@ func ReadLinkedTo(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step re
 
 // readLinked is an attempt as its StepNode tells of it.
 func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (Summary, error) {
-	fail := func(err error) (Summary, error) {
-		return Summary{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
-	}
-	n, err := in(gitcas.Place{Thread: id}).Get(h)
+	step, err := reading.ReadStep(in, id, h)
 	if err != nil {
-		return fail(err)
-	}
-	step, err := record.ParseStep(n)
-	if err != nil {
-		return fail(err)
+		return Summary{}, err
 	}
 	a := Summary{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs), Usage: step.Usage}
 	if step.Run != nil {
@@ -115,7 +103,7 @@ func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Ha
 	}
 	output, err := in(gitcas.Place{Thread: id, Of: h}).Get(step.Output)
 	if err != nil {
-		return fail(err)
+		return Summary{}, fmt.Errorf("read the earlier attempt %s: %w", h, err)
 	}
 	m, _ := output.Payload.(map[string]any)
 	if output.Type != record.ErrorOutputSchema {
@@ -125,6 +113,13 @@ func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Ha
 	a.Phase, _ = m["phase"].(string)
 	a.Error, _ = m["error"].(string)
 	return a, nil
+}
+
+// HasDied reports whether an attempt that a ref keeps only tells that its job died, or was
+// interrupted.
+func HasDied(ctx context.Context, store *gitcas.Store, v *gitcas.View, ref string) (bool, error) {
+	a, there, err := readKept(ctx, store, v, ref)
+	return there && (a.Claim != nil || PhaseOf(a) == life.PhaseInterrupted), err
 }
 
 // PhaseOf is where an attempt failed, as it says itself.

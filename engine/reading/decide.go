@@ -61,11 +61,7 @@ func (r *Thread) markStuck(d moderator.Decision, err error) (moderator.Decision,
 // decideAgain decides on a thread that was poked: the role of the step that was taken
 // back, in the same place, with the same prompt and what the person says.
 func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator.Decision, error) {
-	n, err := r.In(gitcas.Place{Thread: r.ID}).Get(r.Entry.Next.Poked)
-	if err != nil {
-		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
-	}
-	poked, err := record.ParseStep(n)
+	poked, err := ReadStep(r.In, r.ID, r.Entry.Next.Poked)
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
 	}

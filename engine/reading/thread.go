@@ -267,6 +267,20 @@ func (r *Thread) PokedStep() []node.Hash {
 	return []node.Hash{r.Entry.Next.Poked}
 }
 
+// ReadStep reads a StepNode of a thread that is not in its chain: an attempt's, or one that
+// was taken back.
+func ReadStep(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (record.Step, error) {
+	n, err := in(gitcas.Place{Thread: id}).Get(h)
+	var step record.Step
+	if err == nil {
+		step, err = record.ParseStep(n)
+	}
+	if err != nil {
+		err = fmt.Errorf("read the earlier attempt %s: %w", h, err)
+	}
+	return step, err
+}
+
 // LastStep is the thread's head; nil before the first step.
 func (r *Thread) LastStep() *node.Hash {
 	n := len(r.Chain.Steps)

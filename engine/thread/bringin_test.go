@@ -172,7 +172,7 @@ func (f *fixture) slowly() {
 
 func (f *fixture) totals() moderator.Totals {
 	f.Helper()
-	t, err := attempt.CountUsed(f.Context(), f.store(), f.view(), testThread)
+	_, t, err := attempt.CountThread(f.Context(), f.store(), f.view(), testThread)
 	f.ok(err)
 	return t
 }

@@ -41,7 +41,7 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 }
 
 func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, error) {
-	t, used, err := attempt.CountWithChain(ctx, e.Store, v, id)
+	t, used, err := attempt.CountThread(ctx, e.Store, v, id)
 	if t == nil {
 		return nil, err
 	}

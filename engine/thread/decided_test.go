@@ -194,7 +194,7 @@ func TestCostOfFailures(t *testing.T) {
 // used checks what the thread has used so far.
 func (f *fixture) used(tokens int64, costUSD float64) {
 	f.Helper()
-	got, err := attempt.CountUsed(f.Context(), f.store(), f.view(), testThread)
+	_, got, err := attempt.CountThread(f.Context(), f.store(), f.view(), testThread)
 	f.ok(err)
 	if got.Tokens != tokens || got.CostUSD != costUSD {
 		f.Errorf("it has used %+v, want %d tokens and $%v", got, tokens, costUSD)
@@ -225,7 +225,7 @@ func TestUsed(t *testing.T) {
 func TestUsedByNoThread(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		if _, err := attempt.CountUsed(f.Context(), f.store(), f.view(), "01JD0000000000000000000009"); !errors.Is(err, gitcas.ErrUnknownThread) {
+		if _, _, err := attempt.CountThread(f.Context(), f.store(), f.view(), "01JD0000000000000000000009"); !errors.Is(err, gitcas.ErrUnknownThread) {
 			t.Error(err)
 		}
 	})

@@ -2,18 +2,14 @@ package thread
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // Remains are what the jobs of a CI run left of their work on a thread's present head.
@@ -49,30 +45,13 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 		if err != nil || !ours(name[:dot], n) {
 			continue
 		}
-		died, err := e.attemptDied(ctx, v, ref)
+		died, err := attempt.HasDied(ctx, e.Store, v, ref)
 		if err != nil {
-			return found, fmt.Errorf("read the attempt %s: %w", ref, err)
+			return found, err
 		}
 		found.Died, found.Told = found.Died || died, found.Told || !died
 	}
 	return found, nil
-}
-
-// attemptDied reports whether an attempt only tells that its job died, or was interrupted.
-func (e *Engine) attemptDied(ctx context.Context, v *gitcas.View, ref string) (bool, error) {
-	a, err := e.Store.ReadAttempt(ctx, v, ref)
-	if errors.Is(err, wire.ErrNotFound) || errors.Is(err, node.ErrNotFound) {
-		return false, nil // purged
-	}
-	if err != nil || a.Claim != nil {
-		return err == nil, err
-	}
-	for _, n := range a.Nodes {
-		if out, ok := n.Node.Payload.(map[string]any); ok && n.Node.Type == record.ErrorOutputSchema && out["phase"] == life.PhaseInterrupted {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // ReleaseAhead deletes the claim that was made ahead for this run, whose jobs never began.

@@ -44,28 +44,14 @@ func AnyContains(ctx context.Context, remote wire.Remote, tips []wire.ID, anc wi
 	if errors.Is(err, wire.ErrNotFound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
+	found := false
+	if err == nil {
+		err = walkBack(objs, tips, func(id wire.ID) bool {
+			found = id == anc
+			return !found
+		})
 	}
-	seen := map[wire.ID]bool{}
-	for queue := slices.Clone(tips); len(queue) > 0; {
-		id := queue[0]
-		queue = queue[1:]
-		if id == anc {
-			return true, nil
-		}
-		o, ok := objs[id]
-		if !ok || seen[id] {
-			continue
-		}
-		seen[id] = true
-		c, err := gitobj.DecodeCommit(o.Data)
-		if err != nil {
-			return false, err
-		}
-		queue = append(queue, c.Parents...)
-	}
-	return false, nil
+	return found, err
 }
 
 // Base finds a nearest common ancestor of two commits by their histories;
@@ -76,12 +62,15 @@ func Base(ctx context.Context, remote wire.Remote, a, b wire.ID) (wire.ID, error
 		return wire.ZeroID, err
 	}
 	ofA := map[wire.ID]bool{}
-	if err := walkBack(objs, a, func(id wire.ID) bool { ofA[id] = true; return true }); err != nil {
+	if err := walkBack(objs, []wire.ID{a}, func(id wire.ID) bool {
+		ofA[id] = objs[id].Type == plumbing.CommitObject
+		return true
+	}); err != nil {
 		return wire.ZeroID, err
 	}
 	var base wire.ID
-	err = walkBack(objs, b, func(id wire.ID) bool {
-		if ofA[id] && base.IsZero() {
+	err = walkBack(objs, []wire.ID{b}, func(id wire.ID) bool {
+		if ofA[id] {
 			base = id
 		}
 		return base.IsZero()
@@ -89,25 +78,27 @@ func Base(ctx context.Context, remote wire.Remote, a, b wire.ID) (wire.ID, error
 	return base, err
 }
 
-// walkBack visits commits from tip backwards, breadth first, while visit says so.
-func walkBack(objs wire.Objects, tip wire.ID, visit func(wire.ID) bool) error {
+// walkBack visits commits from tips backwards, breadth first, while visit says so; those that
+// are not at hand, too.
+func walkBack(objs wire.Objects, tips []wire.ID, visit func(wire.ID) bool) error {
 	seen := map[wire.ID]bool{}
-	for queue := []wire.ID{tip}; len(queue) > 0; {
+	for queue := slices.Clone(tips); len(queue) > 0; {
 		id := queue[0]
 		queue = queue[1:]
-		o, ok := objs[id]
-		if !ok || seen[id] {
+		if seen[id] {
 			continue
 		}
 		seen[id] = true
 		if !visit(id) {
 			return nil
 		}
-		c, err := gitobj.DecodeCommit(o.Data)
-		if err != nil {
-			return err
+		if o, ok := objs[id]; ok {
+			c, err := gitobj.DecodeCommit(o.Data)
+			if err != nil {
+				return err
+			}
+			queue = append(queue, c.Parents...)
 		}
-		queue = append(queue, c.Parents...)
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 		s.addCost(*over.Used, sum.Used)
 		return s, nil
 	}
-	used, err := attempt.CountUsed(ctx, t.Store, t.View, t.ID)
+	_, used, err := attempt.CountThread(ctx, t.Store, t.View, t.ID)
 	if err != nil {
 		return s, err
 	}
