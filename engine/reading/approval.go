@@ -8,7 +8,7 @@ import (
 // GatherApproval collects what speaks for an approval of the next step: whether its role
 // asked, and what it was answered.
 func (r *Thread) GatherApproval(role string) (moderator.Approval, error) {
-	words, err := ReadPendingWords(r.In, r.ID, r.Entry)
+	words, err := r.PendingWords()
 	if err != nil {
 		return moderator.Approval{}, err
 	}

@@ -35,7 +35,7 @@ func (r *Thread) DecideNext() (moderator.Decision, error) {
 	if r.Entry.Next == nil || r.Entry.Next.Answer == "" {
 		return r.markStuck(moderator.Next(r.Def, t))
 	}
-	words, err := ReadPendingWords(r.In, r.ID, r.Entry)
+	words, err := r.PendingWords()
 	if err != nil {
 		return moderator.Decision{}, err
 	}
@@ -65,7 +65,7 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 	if err != nil {
 		return moderator.Decision{}, fmt.Errorf("the step that is to be done again: %w", err)
 	}
-	before, err := ReadWordsBefore(r.In, r.ID, r.Entry.Next.Poked, poked)
+	before, err := r.WordsBefore(r.Entry.Next.Poked, poked)
 	if err != nil {
 		return moderator.Decision{}, err
 	}

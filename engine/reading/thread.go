@@ -193,17 +193,6 @@ func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
 	return r
 }
 
-// Past is a thread as the moderator sees it: its workflow, and what its steps put
-// out. It is for those who draw or explain a thread; it decides nothing.
-func Past(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*workflow.Definition, moderator.Thread, error) {
-	r := Locate(ctx, v, id)
-	if err := r.ReadChain(ctx, v); err != nil {
-		return nil, moderator.Thread{}, err
-	}
-	t, err := r.ModeratorThread()
-	return r.Def, t, err
-}
-
 // FindEnded is the newest history line of a thread that is not alive.
 func FindEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, error) {
 	ended, ok, err := store.FindEnded(ctx, v, id)

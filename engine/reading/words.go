@@ -50,20 +50,20 @@ func TextSize(words []record.Word) int {
 	return n
 }
 
-// ReadPendingWords reads what an entry's next step is to be told.
-func ReadPendingWords(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.Entry) ([]record.Word, error) {
-	if entry.Next == nil || entry.Next.Answer == "" {
+// PendingWords are what the thread's next step is to be told.
+func (r *Thread) PendingWords() ([]record.Word, error) {
+	if r.Entry.Next == nil || r.Entry.Next.Answer == "" {
 		return nil, nil
 	}
-	return ReadAnswer(in, id, entry.Next.Answer, entry.Next.Answer)
+	return ReadAnswer(r.In, r.ID, r.Entry.Next.Answer, r.Entry.Next.Answer)
 }
 
-// ReadWordsBefore are the words that people said before a step.
-func ReadWordsBefore(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step node.Hash, s record.Step) ([]record.Word, error) {
+// WordsBefore are what people said before a step.
+func (r *Thread) WordsBefore(step node.Hash, s record.Step) ([]record.Word, error) {
 	if s.Answer == nil {
 		return nil, nil
 	}
-	return ReadAnswer(in, id, step, *s.Answer)
+	return ReadAnswer(r.In, r.ID, step, *s.Answer)
 }
 
 // wordsAfter are the words that are not among some others.
@@ -108,12 +108,12 @@ func (r *Thread) HasHeard(p *record.By) (bool, error) {
 	if p == nil || p.Kind == record.ByLocal || p.URL == "" {
 		return false, nil
 	}
-	words, err := ReadPendingWords(r.In, r.ID, r.Entry)
+	words, err := r.PendingWords()
 	if err != nil {
 		return false, err
 	}
 	for _, s := range r.Chain.Steps {
-		before, err := ReadWordsBefore(r.In, r.ID, s.Hash, s.Step)
+		before, err := r.WordsBefore(s.Hash, s.Step)
 		if err != nil {
 			return false, err
 		}

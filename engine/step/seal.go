@@ -81,7 +81,7 @@ func (r *agentRun) sealAnswer(o *sealed) error {
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}
-	if o.Words, err = reading.ReadPendingWords(r.In, r.ID, r.Entry); err != nil {
+	if o.Words, err = r.PendingWords(); err != nil {
 		return err
 	}
 	o.step.Answer = &next.Answer

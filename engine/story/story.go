@@ -76,7 +76,7 @@ func AddPage(c *gitcas.Change, path string, text []byte) {
 func Of(r *reading.Thread, entry gitcas.Entry) Story {
 	s := Story{ID: r.ID, workflow: r.Def.Name, start: r.Chain.Start, entry: entry}
 	for i, step := range r.Chain.Steps {
-		words, err := reading.ReadWordsBefore(r.In, r.ID, step.Hash, step.Step)
+		words, err := r.WordsBefore(step.Hash, step.Step)
 		if err != nil {
 			words = nil // the page of that step has them
 		}

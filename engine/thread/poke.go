@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -56,7 +55,8 @@ func (p *poking) refusePoke(reason string) error { return life.Refuse(life.Poke,
 // buildChange completes the entry and makes the push, as v allows it.
 func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 	c := &gitcas.Change{}
-	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, *entry)
+	t := reading.Locate(ctx, v, p.id)
+	words, err := t.PendingWords()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		subject = "poked again: " + text.OneLine(entry.Next.Role) // it has not worked since
-	} else if subject, before, err = p.takeBack(ctx, v, c, entry); err != nil {
+	} else if subject, before, err = p.takeBack(ctx, t, c, entry); err != nil {
 		return nil, err
 	}
 	life.LetGoOn(entry, entry.Next.Role, since, p.by.OnRecord())
@@ -84,8 +84,8 @@ func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.
 
 // takeBack takes the last step off the chain, and adds to the change what undoes it. It
 // returns what it did, and the words that people said before that step.
-func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
-	chain, err := v.Chain(ctx, p.id)
+func (p *poking) takeBack(ctx context.Context, t *reading.Thread, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
+	chain, err := t.View.Chain(ctx, p.id)
 	if err != nil {
 		return "", nil, err
 	}
@@ -97,11 +97,11 @@ func (p *poking) takeBack(ctx context.Context, v *gitcas.View, c *gitcas.Change,
 	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {
 		return "", nil, p.refusePoke(fmt.Sprintf("what its role was told and the instruction have %d bytes together; at most %d are passed on: put long texts on the work branch", total, reading.MaxPrompt))
 	}
-	words, err := reading.ReadWordsBefore(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, p.id, last.Hash, last.Step)
+	words, err := t.WordsBefore(last.Hash, last.Step)
 	if err != nil {
 		return "", nil, err
 	}
-	if err := p.undoEdits(ctx, v, c, entry, last, n); err != nil {
+	if err := p.undoEdits(ctx, t.View, c, entry, last, n); err != nil {
 		return "", nil, err
 	}
 	chain.Steps = chain.Steps[:n-1]

@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -174,11 +173,15 @@ func (r *resumption) withdrawPause(_ context.Context, _ *gitcas.View, entry gitc
 
 // continueThread resumes a suspended thread.
 func (r *resumption) continueThread(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (*gitcas.Change, error) {
-	question, err := r.readQuestion(ctx, v, entry)
+	t, err := reading.Read(ctx, v, r.req.Thread)
 	if err != nil {
 		return nil, err
 	}
-	words, err := reading.ReadPendingWords(func(p gitcas.Place) node.Getter { return v.In(ctx, p) }, r.req.Thread, entry)
+	question, err := r.readQuestion(t)
+	if err != nil {
+		return nil, err
+	}
+	words, err := t.PendingWords()
 	if err != nil {
 		return nil, err
 	}
@@ -194,20 +197,16 @@ func (r *resumption) continueThread(ctx context.Context, v *gitcas.View, entry g
 // readQuestion reads what the role asked that waits; empty: it asked nothing. To let it go
 // on without an answer is refused, and so is an answer to something else: one that is
 // older than the question, or that was given before.
-func (r *resumption) readQuestion(ctx context.Context, v *gitcas.View, entry gitcas.Entry) (string, error) {
-	t, err := reading.Read(ctx, v, r.req.Thread)
-	if err != nil {
-		return "", err
-	}
+func (r *resumption) readQuestion(t *reading.Thread) (string, error) {
 	if said, err := t.HasHeard(r.by.OnRecord()); err != nil || said {
 		return "", cmp.Or(err, r.refuseRepeat())
 	}
 	d, err := t.AskModerator()
-	if err != nil || d.Kind != moderator.Suspend || entry.Next != nil && entry.Next.Poked != "" {
+	if err != nil || d.Kind != moderator.Suspend || len(t.PokedStep()) > 0 {
 		return "", nil //nolint:nilerr // the next step will say
 	}
 	asked := time.UnixMilli(t.Chain.Steps[len(t.Chain.Steps)-1].CompletedAtMs).Truncate(time.Second)
-	answered := entry.Next != nil && entry.Next.Answer != ""
+	answered := t.Entry.Next != nil && t.Entry.Next.Answer != ""
 	answer := life.Verb{For: "answer what it asks now", Do: life.Resume, Thread: r.req.Thread, Needs: life.NeedsText}
 	switch {
 	case !r.req.Written.IsZero() && r.req.Written.Before(asked):

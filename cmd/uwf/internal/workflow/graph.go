@@ -160,13 +160,17 @@ func (o *GraphOptions) newGraph(ctx context.Context) (*graph.Graph, drawn, error
 	if err != nil {
 		return nil, drawn{}, err
 	}
-	def, past, err := reading.Past(ctx, t.View, t.ID)
+	r, err := reading.Read(ctx, t.View, t.ID)
 	if err != nil {
 		return nil, drawn{}, err
 	}
-	g := graph.Of(def)
-	g.Mark(def, past)
-	d := drawn{Name: def.Name, Hash: t.Entry.Workflow, Thread: t.ID, Status: t.Status()}
+	past, err := r.ModeratorThread()
+	if err != nil {
+		return nil, drawn{}, err
+	}
+	g := graph.Of(r.Def)
+	g.Mark(r.Def, past)
+	d := drawn{Name: r.Def.Name, Hash: r.Chain.Start.Workflow, Thread: t.ID, Status: t.Status()}
 	if named != nil && named.Hash != d.Hash {
 		o.Factory.Notes().Printf("note: %s is %s today; the thread was started with %s %s, which is drawn\n", o.Ref, named.Hash, d.Name, d.Hash)
 	}
