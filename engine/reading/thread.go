@@ -235,12 +235,9 @@ func (r *Thread) EndLine(entry gitcas.Entry, reason string, at time.Time) gitcas
 	}
 }
 
-// Title is what the thread is about, on one line.
-func (r *Thread) Title() string { return TitleOf(r.Entry, r.Chain.Start) }
-
-// TitleOf is what a thread is about, as far as its entry or its start says it.
-func TitleOf(e gitcas.Entry, s record.Start) string {
-	return cmp.Or(e.Title, s.Title, TitleOfPrompt(s.Prompt))
+// Title is what the thread is about, on one line, as far as its entry or its start says it.
+func (r *Thread) Title() string {
+	return cmp.Or(r.Entry.Title, r.Chain.Start.Title, TitleOfPrompt(r.Chain.Start.Prompt))
 }
 
 // KeepSteps leaves only the first n steps of what was read.

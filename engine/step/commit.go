@@ -172,7 +172,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 	after := r.nextEntry(entry, head, work, next)
 	tale := story.Of(&r.Thread, after)
 	tale.Took = story.CostOf(r.used)
-	tale.AddStep(r.Def, moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)
+	tale.AddStep(moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)
 	if after.Status != gitcas.StatusActive {
 		along = nil // it was to pause meanwhile
 	}

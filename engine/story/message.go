@@ -15,13 +15,6 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-func describeTokens(u *record.Usage) string {
-	if u == nil {
-		return "0 in, 0 out"
-	}
-	return fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)
-}
-
 // Subject is the subject of a state commit about a thread.
 func Subject(title string, id gitcas.ThreadID, what string) string {
 	return commitmsg.Subject(title, what, id.Short())
@@ -46,8 +39,11 @@ func CostTrailers(t task.Task, u *record.Usage) []gitcas.Trailer {
 	if m := ModelOf(t, u); m != "" {
 		out = append(out, gitcas.Trailer{Key: "Uwf-Model", Value: m})
 	}
-	out = append(out, gitcas.Trailer{Key: "Uwf-Tokens", Value: describeTokens(u)})
-	if u != nil && u.CostUSD > 0 {
+	if u == nil {
+		u = &record.Usage{}
+	}
+	out = append(out, gitcas.Trailer{Key: "Uwf-Tokens", Value: fmt.Sprintf("%d in, %d out", u.InputTokens, u.OutputTokens)})
+	if u.CostUSD > 0 {
 		out = append(out, gitcas.Trailer{Key: "Uwf-Cost", Value: text.Dollars(u.CostUSD, u.Unpriced)})
 	}
 	return out

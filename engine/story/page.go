@@ -2,7 +2,8 @@ package story
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func WriteTakenBack(last gitcas.ChainStep, n int, instruction string, by *record
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Step %d: %s, taken back\n\n%s had this step done again%s. What it was is kept: `%s.json`.\n", n, text.OneLine(last.Role), reading.NameOf(by), addressSuffix(by), last.Hash)
 	if instruction = strings.TrimSpace(instruction); instruction != "" {
-		b.WriteString("\n## Instruction\n\n    " + strings.ReplaceAll(text.Lines(instruction), "\n", "\n    ") + "\n")
+		b.WriteString("\n## Instruction\n\n" + indentText(text.Lines(instruction)) + "\n")
 	}
 	return []byte(b.String())
 }
@@ -92,21 +93,20 @@ func writePatch(b *strings.Builder, p *record.Patch) {
 		return
 	}
 	b.WriteString("\n## Changed\n\n")
-	for _, f := range p.Files[:min(len(p.Files), maxPageFiles)] {
+	shown := p.Files[:min(len(p.Files), maxPageFiles)]
+	for _, f := range shown {
 		fmt.Fprintf(b, "- %s %s", f.Change, markdown.Escape(text.OneLine(f.Path)))
 		if f.Counted {
 			fmt.Fprintf(b, ": +%d −%d", f.Added, f.Removed)
 		}
 		b.WriteString("\n")
 	}
-	if more := len(p.Files) + p.More - min(len(p.Files), maxPageFiles); more > 0 {
+	if more := len(p.Files) + p.More - len(shown); more > 0 {
 		fmt.Fprintf(b, "- and %s more\n", text.Plural(more, "file"))
 	}
-	switch {
-	case p.Diff == "":
-	case len(p.Diff) > maxPageDiff:
+	if len(p.Diff) > maxPageDiff {
 		b.WriteString("\nThe diff is long: the step's details have it.\n")
-	default:
+	} else if p.Diff != "" {
 		b.WriteString("\n" + indentText(p.Diff) + "\n")
 	}
 }
@@ -145,12 +145,7 @@ func addressSuffix(by *record.By) string {
 // writeFields writes an output's fields, one below the other. On a page they are
 // indented, so that no text in them is taken for markup.
 func writeFields(b *strings.Builder, indent string, output map[string]any) {
-	keys := make([]string, 0, len(output))
-	for k := range output {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(output)) {
 		text := strings.TrimRight(fieldText(output[k]), "\n")
 		fmt.Fprintf(b, "%s%s: %s\n", indent, k, strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
 	}

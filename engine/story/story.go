@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"reflect"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/summary"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
@@ -24,12 +24,9 @@ import (
 
 // Story is what the pages about a whole thread are made of.
 type Story struct {
-	ID       gitcas.ThreadID
-	workflow string
-	start    record.Start
-	entry    gitcas.Entry
-	steps    []stepLine
-	Took     gitcas.Cost // with tries that failed before these steps
+	reading.Thread
+	steps []stepLine
+	Took  gitcas.Cost // with tries that failed before these steps
 }
 
 // stepLine is one step of it.
@@ -74,13 +71,14 @@ func AddPage(c *gitcas.Change, path string, text []byte) {
 
 // Of is that of the thread's steps, with this entry.
 func Of(r *reading.Thread, entry gitcas.Entry) Story {
-	s := Story{ID: r.ID, workflow: r.Def.Name, start: r.Chain.Start, entry: entry}
+	s := Story{Thread: *r}
+	s.Entry = entry
 	for i, step := range r.Chain.Steps {
 		words, err := r.WordsBefore(step.Hash, step.Step)
 		if err != nil {
 			words = nil // the page of that step has them
 		}
-		s.AddStep(r.Def, r.Past[i], step.Step, words)
+		s.AddStep(r.Past[i], step.Step, words)
 	}
 	return s
 }
@@ -96,8 +94,8 @@ func WithTries(ctx context.Context, r *reading.Thread, entry gitcas.Entry) Story
 }
 
 // AddStep adds a step.
-func (s *Story) AddStep(def *workflow.Definition, out moderator.Output, step record.Step, words []record.Word) {
-	st := stepLine{role: step.Role, status: moderator.StatusOf(def, out), says: summary.Line(out.Output), words: words}
+func (s *Story) AddStep(out moderator.Output, step record.Step, words []record.Word) {
+	st := stepLine{role: step.Role, status: moderator.StatusOf(s.Def, out), says: summary.Line(out.Output), words: words}
 	if u := step.Usage; u != nil {
 		st.usage = *u
 		s.Took.Tokens += u.InputTokens + u.OutputTokens
@@ -110,7 +108,7 @@ func (s *Story) AddStep(def *workflow.Definition, out moderator.Output, step rec
 
 // titleLine heads the pages.
 func (s Story) titleLine() string {
-	return cmp.Or(text.OneLine(reading.TitleOf(s.entry, s.start)), "Thread "+string(s.ID))
+	return cmp.Or(text.OneLine(s.Title()), "Thread "+string(s.ID))
 }
 
 // WriteTask writes the page with what the thread is to do. from is the thread and the step that it
@@ -118,27 +116,27 @@ func (s Story) titleLine() string {
 func (s Story) WriteTask(from string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s.\n", markdown.Escape(s.titleLine()), s.describeStart(from))
-	if s.start.Base != "" {
-		fmt.Fprintf(&b, "The work began from commit `%s`.\n", text.OneLine(s.start.Base))
+	if s.Chain.Start.Base != "" {
+		fmt.Fprintf(&b, "The work began from commit `%s`.\n", text.OneLine(s.Chain.Start.Base))
 	}
-	fmt.Fprintf(&b, "\n## Task\n\n%s\n", indentText(s.start.Prompt))
+	fmt.Fprintf(&b, "\n## Task\n\n%s\n", indentText(s.Chain.Start.Prompt))
 	return []byte(text.Lines(b.String()))
 }
 
 // describeStart says who began the thread, when, and about what.
 func (s Story) describeStart(from string) string {
-	did, by := "Started", s.entry.By
+	did, by := "Started", s.Entry.By
 	switch {
 	case from != "":
 		did = "Forked from " + from
-	case !reflect.DeepEqual(s.entry.By, s.start.By): // the StartNode is that of the thread it was forked from
+	case !reflect.DeepEqual(s.Entry.By, s.Chain.Start.By): // the StartNode is that of the thread it was forked from
 		did = "Forked"
 	}
 	out := did + " " + text.Time(s.ID.Time())
 	if by != nil {
 		out += " by " + markdown.Escape(reading.Name(*by)) + addressSuffix(by)
 	}
-	if about, _ := s.start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
+	if about, _ := s.Chain.Start.Trigger["url"].(string); about != "" && (by == nil || about != by.URL) {
 		out += ", about " + text.OneLine(about)
 	}
 	return out
@@ -154,12 +152,12 @@ func (s Story) WriteIndex() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", markdown.Escape(s.titleLine()))
 	s.writeState(&b)
-	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(text.OneLine(s.workflow)), s.ID, s.describeStart(""))
-	if w := s.entry.Work; w.Commit != "" {
+	fmt.Fprintf(&b, "\n- Workflow %s, thread `%s`\n- %s\n- The task: [00-task.md](00-task.md)\n", markdown.Escape(text.OneLine(s.Def.Name)), s.ID, s.describeStart(""))
+	if w := s.Entry.Work; w.Commit != "" {
 		fmt.Fprintf(&b, "- Work: branch `%s` at commit `%s`\n", w.Branch, w.Commit)
 	}
-	if s.entry.PR != 0 {
-		fmt.Fprintf(&b, "- Pull request: #%d\n", s.entry.PR)
+	if s.Entry.PR != 0 {
+		fmt.Fprintf(&b, "- Pull request: #%d\n", s.Entry.PR)
 	}
 	fmt.Fprintf(&b, "- %s took %s, %d tokens, %s, with tries that failed before\n", text.Plural(len(s.steps), "step"), roundTime(s.Took.DurationMs),
 		s.Took.Tokens, text.Dollars(s.Took.CostUSD, s.Took.Unpriced))
@@ -169,23 +167,22 @@ func (s Story) WriteIndex() []byte {
 
 // writeState writes how the thread stands.
 func (s Story) writeState(b *strings.Builder) {
-	e := s.entry
+	e := s.Entry
 	switch e.Status {
 	case gitcas.StatusSuspended:
 		b.WriteString("**Waits for a person**")
-		if sus := e.Suspended; sus != nil {
-			if sus.Role != "" {
-				b.WriteString(", at role " + markdown.Escape(text.OneLine(sus.Role)))
-			}
-			if sus.By != nil {
-				b.WriteString("; " + markdown.Escape(reading.Name(*sus.By)) + " made it wait")
-			}
-			if strings.TrimSpace(sus.Reason) != "" {
-				b.WriteString(":\n\n" + indentText(sus.Reason) + "\n")
-				return
-			}
+		sus := *cmp.Or(e.Suspended, &gitcas.Suspended{})
+		if sus.Role != "" {
+			b.WriteString(", at role " + markdown.Escape(text.OneLine(sus.Role)))
 		}
-		b.WriteString(".\n")
+		if sus.By != nil {
+			b.WriteString("; " + markdown.Escape(reading.Name(*sus.By)) + " made it wait")
+		}
+		if strings.TrimSpace(sus.Reason) == "" {
+			b.WriteString(".\n")
+		} else {
+			b.WriteString(":\n\n" + indentText(sus.Reason) + "\n")
+		}
 	case gitcas.StatusEnded:
 		fmt.Fprintf(b, "**Ended** after %s", text.Plural(len(s.steps), "step"))
 		if n := len(s.steps); n > 0 {
@@ -226,8 +223,7 @@ func (s Story) writeSteps(b *strings.Builder) {
 		if i < first {
 			continue
 		}
-		page := gitcas.ReadablePath(s.ID, n, st.role)
-		page = page[strings.LastIndexByte(page, '/')+1:]
+		page := path.Base(gitcas.ReadablePath(s.ID, n, st.role))
 		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.status)),
 			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
@@ -241,9 +237,9 @@ func (s Story) writeSteps(b *strings.Builder) {
 
 // roundTime is a time for readers.
 func roundTime(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
+	d, to := time.Duration(ms)*time.Millisecond, time.Second
 	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
+		to = 100 * time.Millisecond
 	}
-	return d.Round(time.Second).String()
+	return d.Round(to).String()
 }

@@ -3,11 +3,14 @@ package story
 import (
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/workflow"
 )
 
 // A long thread's page has its newest steps.
 func TestIndexOfLongThread(t *testing.T) {
-	s := Story{ID: "01JD0000000000000000000001", workflow: "two"}
+	s := Story{Thread: reading.Thread{ID: "01JD0000000000000000000001", Def: &workflow.Definition{Name: "two"}}}
 	for range maxIndexSteps + 7 {
 		s.steps = append(s.steps, stepLine{role: "a", status: "done"})
 	}
