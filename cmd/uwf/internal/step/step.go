@@ -116,7 +116,7 @@ func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) 
 		}
 		out.Body, _ = b.Payload.(string)
 	}
-	words, err := reading.ReadWordsBefore(t.In(ctx), t.ID, s.Hash, s.Step)
+	words, err := (&reading.Thread{ID: t.ID, In: t.In(ctx)}).WordsBefore(s.Hash, s.Step)
 	if err != nil {
 		return out, fmt.Errorf("what was said before step %d: %w", n, err)
 	}
