@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // FromEnv picks the secrets of an environment ("NAME=value" each): the values of
@@ -59,43 +62,26 @@ func SecretName(name string) bool {
 	return false
 }
 
+// camel is where a word begins in camelCase.
+var camel = lazyregexp.New(`([a-z])([A-Z])`)
+
 // nameWords splits a name at what is no letter or digit, and where camelCase
 // begins a word; in capitals.
 func nameWords(name string) []string {
-	var words []string
-	var word []byte
-	end := func() {
-		if len(word) > 0 {
-			words = append(words, strings.ToUpper(string(word)))
-			word = nil
-		}
+	words := strings.FieldsFunc(camel.ReplaceAllString(name, "${1}_$2"), func(c rune) bool { return c > unicode.MaxASCII || !isAlnum(byte(c)) })
+	for i, w := range words {
+		words[i] = strings.ToUpper(w)
 	}
-	for i := range len(name) {
-		c := name[i]
-		if !isAlnum(c) {
-			end()
-			continue
-		}
-		if isUpper(c) && i > 0 && isLower(name[i-1]) {
-			end()
-		}
-		word = append(word, c)
-	}
-	end()
 	return words
 }
 
 // isLocation tells a file's path, by its first folder, from a secret; SSH_KEY and
 // the like hold either.
 func isLocation(value string) bool {
-	for _, root := range []string{"~/", "./", "../", `C:\`, "/bin/", "/builds/", "/data/", "/dev/", "/etc/", "/github/",
+	roots := []string{"~/", "./", "../", `C:\`, "/bin/", "/builds/", "/data/", "/dev/", "/etc/", "/github/",
 		"/home/", "/mnt/", "/opt/", "/private/", "/proc/", "/root/", "/run/", "/srv/", "/tmp/", "/usr/", "/var/",
-		"/Users/", "/workspace/", "/Library/"} {
-		if strings.HasPrefix(value, root) && !strings.Contains(value, "\n") {
-			return true
-		}
-	}
-	return false
+		"/Users/", "/workspace/", "/Library/"}
+	return !strings.Contains(value, "\n") && slices.ContainsFunc(roots, func(root string) bool { return strings.HasPrefix(value, root) })
 }
 
 func inURL(name, value string) []Secret {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/united-workforce/uwf/engine/redact/internal/literal"
 )
@@ -284,17 +285,10 @@ func replaceSpans(b []byte, spans []span, with func(span) string) []byte {
 // JSON or a workflow command.
 func cleanName(name, otherwise string) string {
 	clean := strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-', c == '.':
+		if c <= unicode.MaxASCII && dotChar(byte(c)) {
 			return c
 		}
 		return '-'
 	}, name)
-	if len(clean) > 64 {
-		clean = clean[:64]
-	}
-	if clean == "" {
-		return otherwise
-	}
-	return clean
+	return cmp.Or(clean[:min(len(clean), 64)], otherwise)
 }

@@ -212,7 +212,4 @@ func mergeSpans(spans []span) []span {
 	return out
 }
 
-func base64Char(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-		c == '+' || c == '/' || c == '-' || c == '_'
-}
+func base64Char(c byte) bool { return dashChar(c) || c == '+' || c == '/' }
