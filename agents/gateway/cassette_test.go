@@ -17,8 +17,8 @@ import (
 
 // client is the real one that the builtin agent uses.
 func client(g *Gateway) (*openai.Client, func()) {
-	c := openai.DefaultConfig(g.Key())
-	c.BaseURL = g.URL() + "/v1"
+	c := openai.DefaultConfig(g.key)
+	c.BaseURL = g.url + "/v1"
 	tr := &http.Transport{}
 	c.HTTPClient = &http.Client{Transport: tr}
 	return openai.NewClientWithConfig(c), tr.CloseIdleConnections

@@ -129,8 +129,8 @@ const (
 // Gateway is a running one. Close ends it.
 type Gateway struct {
 	o      Options
-	url    string
-	key    string
+	url    string // its root, as in "http://127.0.0.1:41213"
+	key    string // the one-time key that clients present, as a bearer token or as x-api-key
 	ledger *ledger
 	intake *intake
 	models map[string]*Model
@@ -215,13 +215,6 @@ func indexModels(models []Model) map[string]*Model {
 	}
 	return out
 }
-
-// URL is the gateway's root, as in "http://127.0.0.1:41213".
-func (g *Gateway) URL() string { return g.url }
-
-// Key is the one-time key that clients must present, as a bearer token or as
-// x-api-key.
-func (g *Gateway) Key() string { return g.key }
 
 // The variables that name the gateway itself, whatever the agent's own clients
 // read: its root, without a version, and the one-time key.

@@ -203,11 +203,11 @@ func send(t *testing.T, ctx context.Context, g *Gateway, method, path, body stri
 
 func sendBy(t *testing.T, ctx context.Context, tr *http.Transport, g *Gateway, method, path, body string, headers ...string) result {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, g.URL()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, g.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+g.Key())
+	req.Header.Set("Authorization", "Bearer "+g.key)
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
@@ -270,7 +270,7 @@ func TestPlainChat(t *testing.T) {
 			t.Errorf("%s is passed on", name)
 		}
 	}
-	if got.header.Get("User-Agent") != "uwf" || strings.Contains(fmt.Sprint(got), g.Key()) {
+	if got.header.Get("User-Agent") != "uwf" || strings.Contains(fmt.Sprint(got), g.key) {
 		t.Errorf("passed on: %v", got)
 	}
 	if got.body != `{"messages":[{"role":"user","content":"say hello, please"}],"model":"gpt-test"}` {
@@ -289,7 +289,7 @@ func TestPlainAnthropic(t *testing.T) {
 	u := newUpstream(t, answer(200, messageBody, "Anthropic-Ratelimit-Requests-Remaining", "9", "Anthropic-Organization-Id", "o"))
 	m := &meter{}
 	g := start(t, Options{Models: []Model{u.model(Anthropic)}, Meter: m})
-	r := post(t, g, "/v1/messages?beta=true", chatRequest, "Authorization", "", "X-Api-Key", g.Key(), "Anthropic-Beta", "x-2026")
+	r := post(t, g, "/v1/messages?beta=true", chatRequest, "Authorization", "", "X-Api-Key", g.key, "Anthropic-Beta", "x-2026")
 	if r.status != 200 || r.body != messageBody || r.header.Get("Anthropic-Ratelimit-Requests-Remaining") != "9" || r.header.Get("Anthropic-Organization-Id") != "" {
 		t.Errorf("%d %s %v", r.status, r.body, r.header)
 	}
@@ -351,11 +351,11 @@ func TestStreamsPassEventByEvent(t *testing.T) {
 		}
 	})
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL()+"/v1/chat/completions", strings.NewReader(streamRequest))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(streamRequest))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+g.Key())
+	req.Header.Set("Authorization", "Bearer "+g.key)
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	first := chunk(`{"content":"a"}`, "null")
@@ -450,7 +450,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no key", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", ""}, 401, "invalid_api_key", "key"},
 		{"wrong key", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Bearer " + providerKey}, 401, "invalid_api_key", "key"},
-		{"key as basic auth", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Basic " + g.Key()}, 401, "invalid_api_key", "key"},
+		{"key as basic auth", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Basic " + g.key}, 401, "invalid_api_key", "key"},
 		{"another model", "POST", "/v1/chat/completions", `{"model":"gpt-dear"}`, nil, 404, "model_not_found", `"gpt-dear" is not configured; configured are: claude-test, gpt-test, main`},
 		{"Anthropic model", "POST", "/v1/responses", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages or /v1/chat/completions"},
 		{"no JSON", "POST", "/v1/chat/completions", `hello`, nil, 400, "invalid_request", "no JSON object"},
@@ -517,7 +517,7 @@ func TestEnv(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
 	env := g.Env("main")
-	for _, want := range []string{"OPENAI_BASE_URL=" + g.URL() + "/v1", "OPENAI_API_KEY=" + g.Key(), "ANTHROPIC_BASE_URL=" + g.URL(), "ANTHROPIC_API_KEY=" + g.Key(), "ANTHROPIC_MODEL=main"} {
+	for _, want := range []string{"OPENAI_BASE_URL=" + g.url + "/v1", "OPENAI_API_KEY=" + g.key, "ANTHROPIC_BASE_URL=" + g.url, "ANTHROPIC_API_KEY=" + g.key, "ANTHROPIC_MODEL=main"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is missing in %q", want, env)
 		}
@@ -526,8 +526,8 @@ func TestEnv(t *testing.T) {
 		t.Error("the provider's key is in the environment")
 	}
 	other := start(t, Options{Models: []Model{u.model(OpenAI)}})
-	if other.Key() == g.Key() || len(g.Key()) < 30 {
-		t.Errorf("keys %q and %q", g.Key(), other.Key())
+	if other.key == g.key || len(g.key) < 30 {
+		t.Errorf("keys %q and %q", g.key, other.key)
 	}
 }
 

@@ -343,11 +343,11 @@ func TestHangingUpIsRecorded(t *testing.T) {
 	file := t.TempDir() + "/c.jsonl"
 	calls := make(chan Call, 1)
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}, Record: recorder(t, file, 1, "developer"), OnCall: func(c Call) { calls <- c }})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL()+s.path, strings.NewReader(s.request))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+s.path, strings.NewReader(s.request))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+g.Key())
+	req.Header.Set("Authorization", "Bearer "+g.key)
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // dial opens a connection to a gateway on loopback.
 func dial(t *testing.T, g *Gateway) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(g.URL(), "http://"))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(g.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func dial(t *testing.T, g *Gateway) net.Conn {
 
 // head is the beginning of a request; its body is up to the caller.
 func head(g *Gateway, path string, headers ...string) string {
-	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + g.Key() + "\r\n" +
+	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + g.key + "\r\n" +
 		strings.Join(headers, "\r\n") + "\r\n\r\n"
 }
 
@@ -79,7 +79,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 			conn := dial(t, g)
 			request := head(g, c.path, c.headers...)
 			if name == "key" {
-				request = strings.Replace(request, "Authorization: Bearer "+g.Key()+"\r\n", "", 1)
+				request = strings.Replace(request, "Authorization: Bearer "+g.key+"\r\n", "", 1)
 			}
 			if _, err := io.WriteString(conn, request); err != nil {
 				t.Fatal(err)
@@ -209,12 +209,12 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 					if c.chunked {
 						from = io.MultiReader(from)
 					}
-					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.g.URL()+"/v1/chat/completions", from)
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.g.url+"/v1/chat/completions", from)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					req.Header.Set("Authorization", "Bearer "+b.g.Key())
+					req.Header.Set("Authorization", "Bearer "+b.g.key)
 					resp, err := b.client.RoundTrip(req)
 					if err != nil || resp.StatusCode != 200 {
 						t.Errorf("%s: %v, %v", name, resp, err)

@@ -55,7 +55,7 @@ type Pattern struct {
 	Expr string
 }
 
-// Options say what is secret. The zero value knows the shapes of Shapes alone.
+// Options say what is secret. The zero value knows the built-in shapes alone.
 type Options struct {
 	Secrets  []Secret
 	Patterns []Pattern // besides the built-in shapes

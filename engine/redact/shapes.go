@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 const (
 	maxToken = 1 << 10  // bytes of one token found by its shape
@@ -33,17 +30,6 @@ type matcher func(b []byte, at, n int) verdict
 type verdict struct {
 	from, to int
 	ok, more bool
-}
-
-// Shapes names the kinds of secrets that are known by their look alone.
-func Shapes() []string {
-	var out []string
-	for _, s := range builtinShapes() {
-		if !slices.Contains(out, s.name) {
-			out = append(out, s.name)
-		}
-	}
-	return out
 }
 
 // builtinShapes is the table. Lengths are lower bounds below the real ones, since
