@@ -24,13 +24,12 @@ import (
 
 // child is a program that speaks the protocol on its standard streams.
 type child struct {
-	w      *watch
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	errs   tail
-	fed    sync.WaitGroup
-	closed sync.Once
+	w    *watch
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	errs tail // complete once the child has ended
+	fed  sync.WaitGroup
 }
 
 // graceTime is how long a child whose answer was read may take to end.
@@ -88,7 +87,7 @@ func (c *child) writeRequest(body []byte) {
 	})
 }
 
-func (c *child) hangUp() { c.closed.Do(func() { _ = c.in.Close() }) }
+func (c *child) hangUp() { _ = c.in.Close() }
 
 // newAnswer makes the child's output the answer of a call.
 func (c *child) newAnswer(at time.Time) *Answer {
@@ -119,34 +118,22 @@ func (c *child) waitForEnd(err error) error {
 	if err == nil || !errors.Is(err, fault.ErrEarly) {
 		return err
 	}
-	said := fault.TellingLine("", c.errs.String())
+	said := fault.TellingLine("", string(c.errs.b))
 	if said == "" {
 		return err
 	}
-	known, kind := fault.Translate(said)
-	if known {
-		return fmt.Errorf("%w: %s", kind, said)
+	if known, kind := fault.Translate(said); known {
+		err = kind
 	}
 	return fmt.Errorf("%w: %s", err, said)
 }
 
 // tail keeps the end of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
+type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.b = pktline.AppendTail(t.b, p)
 	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
 }
 
 // lookPath finds a program in the PATH of env; entries that are not absolute
@@ -156,11 +143,9 @@ func lookPath(name string, env []string) (string, error) {
 		return name, nil
 	}
 	if runtime.GOOS == "windows" {
-		p, err := exec.LookPath(name)
-		if err != nil {
-			return "", fmt.Errorf("%w: %q is needed for this remote and is not on PATH", fault.ErrNoProgram, name)
+		if p, err := exec.LookPath(name); err == nil {
+			return p, nil
 		}
-		return p, nil
 	}
 	for _, dir := range filepath.SplitList(lookupEnv(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
