@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -44,7 +41,7 @@ func (r *run) rewriteAttempt(id wire.ID, thread string, depth int) (wire.ID, err
 	if to, done := r.tries[id]; done {
 		return to, nil
 	}
-	c, o, err := r.readCommitAlone(id)
+	c, o, err := r.readCommit(id)
 	if err != nil {
 		return wire.ZeroID, err
 	}
@@ -93,29 +90,12 @@ func depthOf(people []wire.ID) int {
 	return 0
 }
 
-// readCommitAlone reads a commit alone.
-func (r *run) readCommitAlone(id wire.ID) (gitobj.Commit, wire.Object, error) {
-	objs, err := r.remote.Fetch(r.ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: "tree:0"})
-	if err != nil {
-		return gitobj.Commit{}, wire.Object{}, err
-	}
-	o := objs[id]
-	if o.Type != plumbing.CommitObject {
-		return gitobj.Commit{}, o, fmt.Errorf("%w: %s is no commit", ErrUnreadable, id)
-	}
-	c, err := gitobj.DecodeCommit(o.Data)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	return c, o, err
-}
-
 // isAttempt reports whether a parent of an attempt's commit is one itself: what the
 // ref held before. Its message tells it from people's commits.
 func (r *run) isAttempt(p wire.ID, thread string) (bool, error) {
 	if _, done := r.tries[p]; done {
 		return true, nil
 	}
-	c, _, err := r.readCommitAlone(p)
+	c, _, err := r.readCommit(p)
 	return strings.HasPrefix(c.Message, "attempt ") && strings.Contains(c.Message, "\nUwf-Thread: "+thread+"\n"), err
 }

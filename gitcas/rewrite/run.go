@@ -123,13 +123,9 @@ func (r *run) parentOf(o wire.Object) (wire.ID, error) {
 
 // rewriteCommit rewrites one state commit.
 func (r *run) rewriteCommit(id wire.ID) error {
-	o, err := r.readObject(id, plumbing.CommitObject)
+	c, o, err := r.readCommit(id)
 	if err != nil {
 		return err
-	}
-	c, err := gitobj.DecodeCommit(o.Data)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	r.report.commit = id
 	tree, err := r.rewriteRoot(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
@@ -260,15 +256,24 @@ func (r *run) readObject(id wire.ID, t plumbing.ObjectType) (wire.Object, error)
 	return o, nil
 }
 
-// aliveThreads are the live threads whose heads change.
-func (r *run) aliveThreads() ([]Thread, error) {
-	o, err := r.readObject(r.old, plumbing.CommitObject)
+// readCommit is readObject of a commit.
+func (r *run) readCommit(id wire.ID) (gitobj.Commit, wire.Object, error) {
+	o, err := r.readObject(id, plumbing.CommitObject)
 	if err != nil {
-		return nil, err
+		return gitobj.Commit{}, o, err
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		err = fmt.Errorf("%w: commit %s: %w", ErrUnreadable, id, err)
+	}
+	return c, o, err
+}
+
+// aliveThreads are the live threads whose heads change.
+func (r *run) aliveThreads() ([]Thread, error) {
+	c, _, err := r.readCommit(r.old)
+	if err != nil {
+		return nil, err
 	}
 	entries, err := r.readEntries(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared}, 0)
 	if err != nil {
