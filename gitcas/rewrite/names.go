@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -27,11 +28,11 @@ func ruleOf(typ node.Hash, schema any) func(path []string, v any) rule {
 	case typ == node.MetaSchema:
 		own = schemaRule
 	case record.IsStep(typ):
-		own = stepRule
+		own = recordRule("step")
 	case record.IsStart(typ):
-		own = startRule
+		own = recordRule("start")
 	case typ == record.AnswerSchema:
-		own = answerRule
+		own = recordRule("answer")
 	case record.IsWorkflow(typ):
 		own = workflowRule
 	}
@@ -95,45 +96,36 @@ func schemaRule(path []string, v any) rule {
 	return name
 }
 
-// stepRefs are the fields of a StepNode with hashes and digests of other nodes.
-var stepRefs = []string{"start", "prev", "output", "body", "detail", "assembledPrompt", "previousAttempts", "answer", "patch", "digests"}
-
-func stepRule(path []string, v any) rule {
-	switch {
-	case v == nil:
-		return word
-	case slices.Contains(stepRefs, path[0]), path[0] == "work" && path[len(path)-1] == "commit":
-		return word
-	case isKind(path), path[0] == "checks" && path[len(path)-1] == "status":
-		return word
-	case path[0] == "role", path[0] == "work":
-		return name
-	}
-	return free
+// recordRules are the rules of the fields of records, by their paths, and of all that is in
+// them. "*" is any item of a list. What is not here is free, and the fields' names are words.
+var recordRules = map[string]map[string]rule{
+	"step": {
+		"start": word, "prev": word, "output": word, "body": word, "detail": word, "assembledPrompt": word, "previousAttempts": word,
+		"answer": word, "patch": word, "digests": word, "by/kind": word, "work/commit": word, "checks/*/status": word,
+		"role": name, "work/branch": name,
+	},
+	"start":  {"workflow": word, "base": word, "digests": word, "by/kind": word},
+	"answer": {"words/*/do": word, "words/*/by/kind": word, "words/*/role": name},
 }
 
-// isKind reports the kind of a By.
-func isKind(path []string) bool {
-	n := len(path)
-	return n > 1 && path[n-2] == "by" && path[n-1] == "kind"
-}
-
-// answerRule is that of what people said.
-func answerRule(path []string, v any) rule {
-	switch last := path[len(path)-1]; {
-	case v == nil, last == "do", isKind(path):
-		return word
-	case last == "role":
-		return name
+// recordRule is that of one kind of records.
+func recordRule(kind string) func(path []string, v any) rule {
+	return func(path []string, v any) rule {
+		if len(path) == 1 && v == nil {
+			return word
+		}
+		at := ""
+		for _, k := range path {
+			if strings.Trim(k, "0123456789") == "" {
+				k = "*"
+			}
+			at = strings.TrimPrefix(at+"/"+k, "/")
+			if is, ok := recordRules[kind][at]; ok {
+				return is
+			}
+		}
+		return free
 	}
-	return free
-}
-
-func startRule(path []string, v any) rule {
-	if path[0] == "digests" || len(path) > 1 && path[0] == "by" && isKind(path) || len(path) == 1 && (v == nil || path[0] == "base" || path[0] == "workflow") {
-		return word
-	}
-	return free
 }
 
 // tag is what stands between the braces of a template.
