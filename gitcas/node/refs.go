@@ -9,15 +9,12 @@ import (
 // refNode is the part of a schema that says where references are. A part of a
 // schema without any is nil.
 type refNode struct {
-	self     bool // a string here is a reference
-	names    []string
-	props    map[string]*refNode
+	self     bool                // a string here is a reference
+	props    map[string]*refNode // of all properties: what is none is additional
 	patterns []refPattern
+	extra    *refNode // additionalProperties
 	items    *refNode
 	also     []*refNode // anyOf, oneOf, allOf, if, then, else: the same value
-
-	extra *refNode            // additionalProperties
-	known map[string]struct{} // what is no additional property
 }
 
 type refPattern struct {
@@ -30,7 +27,7 @@ func compileRefs(v any) *refNode {
 	if !ok {
 		return nil
 	}
-	n := &refNode{self: isRefFormat(m["format"]), items: compileRefs(m["items"])}
+	n := &refNode{self: isRefFormat(m["format"]), items: compileRefs(m["items"]), extra: compileRefs(m["additionalProperties"])}
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := m[k].([]any)
 		for _, e := range list {
@@ -40,8 +37,7 @@ func compileRefs(v any) *refNode {
 	for _, k := range []string{"if", "then", "else"} {
 		n.addChild(m[k])
 	}
-	n.compileProperties(m)
-	if !n.self && n.items == nil && n.also == nil && n.props == nil && n.patterns == nil && n.extra == nil {
+	if !n.compileProperties(m) && !n.self && n.items == nil && n.also == nil && n.extra == nil {
 		return nil
 	}
 	return n
@@ -53,59 +49,44 @@ func (n *refNode) addChild(v any) {
 	}
 }
 
-func (n *refNode) compileProperties(m map[string]any) {
+// compileProperties reports whether there are references in properties.
+func (n *refNode) compileProperties(m map[string]any) (found bool) {
 	props, _ := m["properties"].(map[string]any)
-	for _, k := range canonicalKeys(props) {
-		if c := compileRefs(props[k]); c != nil {
-			if n.props == nil {
-				n.props = map[string]*refNode{}
-			}
-			n.props[k] = c
-			n.names = append(n.names, k)
-		}
+	n.props = make(map[string]*refNode, len(props))
+	for k, p := range props {
+		n.props[k] = compileRefs(p)
+		found = found || n.props[k] != nil
 	}
-	n.extra = compileRefs(m["additionalProperties"])
 	patterns, _ := m["patternProperties"].(map[string]any)
 	for _, k := range canonicalKeys(patterns) {
-		c := compileRefs(patterns[k])
-		if c == nil && n.extra == nil {
-			continue
-		}
+		at := compileRefs(patterns[k])
+		found = found || at != nil
 		if re, err := regexp.Compile(k); err == nil { // the guard walk has compiled it before
-			n.patterns = append(n.patterns, refPattern{re: re, at: c})
+			n.patterns = append(n.patterns, refPattern{re, at})
 		}
 	}
-	if n.extra != nil {
-		n.known = make(map[string]struct{}, len(props))
-		for k := range props {
-			n.known[k] = struct{}{}
-		}
-	}
+	return found
 }
 
 // Refs lists the references in a payload, each once, in the order of the
-// schema's and the payload's keys. Strings in reference position that have no
+// payload's keys. Strings in reference position that have no
 // hash's form are left out: Validate complains about them.
 func (s *Schema) Refs(payload any) []Hash {
-	var c collector
+	c := collector{seen: map[Hash]bool{}}
 	c.collectRefs(s.refs, payload)
 	return c.out
 }
 
 type collector struct {
 	out  []Hash
-	seen map[Hash]struct{}
+	seen map[Hash]bool
 }
 
 func (c *collector) addHash(h Hash) {
-	if _, ok := c.seen[h]; ok || !h.Valid() {
-		return
+	if !c.seen[h] && h.Valid() {
+		c.seen[h] = true
+		c.out = append(c.out, h)
 	}
-	if c.seen == nil {
-		c.seen = map[Hash]struct{}{}
-	}
-	c.seen[h] = struct{}{}
-	c.out = append(c.out, h)
 }
 
 func (c *collector) collectRefs(n *refNode, v any) {
@@ -134,16 +115,9 @@ func (c *collector) collectRefs(n *refNode, v any) {
 }
 
 func (c *collector) collectObject(n *refNode, x map[string]any) {
-	for _, k := range n.names {
-		if v, ok := x[k]; ok {
-			c.collectRefs(n.props[k], v)
-		}
-	}
-	if n.patterns == nil && n.extra == nil {
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(x)) {
-		_, known := n.known[k]
+	for _, k := range canonicalKeys(x) {
+		at, known := n.props[k]
+		c.collectRefs(at, x[k])
 		for _, p := range n.patterns {
 			if p.re.MatchString(k) {
 				known = true
