@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // maxContextFile bounds one file of the context folder, in bytes.
@@ -38,7 +39,7 @@ func LoadContext(dir string) (c *Context, err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	c = &Context{}
-	b, err := readRegular(root, taskFile, maxContextFile)
+	b, err := regular.Read(root, taskFile, maxContextFile)
 	if err == nil {
 		err = json.Unmarshal(b, &c.Task)
 	}

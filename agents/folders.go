@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/regular"
 	"github.com/united-workforce/uwf/internal/text"
-	"golang.org/x/sys/unix"
 )
 
 // The layout of UWF_CONTEXT.
@@ -147,7 +146,7 @@ func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.No
 	if !ok || err != nil {
 		return bad("is not named <HASH>.json")
 	}
-	b, err := readRegular(root, name, limit)
+	b, err := regular.Read(root, name, limit)
 	if err != nil {
 		return bad("can't be taken: %w", err)
 	}
@@ -164,29 +163,4 @@ func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.No
 		return bad("has the content of %s", got)
 	}
 	return h, n, size, nil
-}
-
-// readRegular reads a regular file of at most limit bytes. It never follows a
-// symlink out of the folder and never waits, as opening a FIFO would.
-func readRegular(root *os.Root, name string, limit int64) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(b)) > limit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
-	}
-	return b, nil
 }

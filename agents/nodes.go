@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // nodesFile holds the nodes that an agent may read, one a line, as
@@ -58,7 +59,7 @@ type nodeLine struct {
 
 // readNodes reads the file.
 func readNodes(root *os.Root) (nodeLines, error) {
-	file, err := readRegular(root, nodesFile, maxNodes)
+	file, err := regular.Read(root, nodesFile, maxNodes)
 	if err != nil {
 		return nil, err
 	}

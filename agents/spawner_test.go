@@ -126,7 +126,7 @@ func TestSpawnerFailures(t *testing.T) {
 		{"stages a lie", out + `, stage: {0000000000000.json: "{\"type\":\"7VQ43ZSJTEWA7\",\"payload\":\"\",\"timestamp\":1}"}`, agents.Limits{}, 0, isStage, "content of BZXYV1VK9W6ZQ"},
 		{"stages too many", out, agents.Limits{Files: 2}, 0, isStage, "more than 2 files"},
 		{"stages too much", out, agents.Limits{TotalSize: 100}, 0, isStage, "more than 100 bytes"},
-		{"stages a large file", out, agents.Limits{FileSize: 10}, 0, isStage, "larger than 10 bytes"},
+		{"stages a large file", out, agents.Limits{FileSize: 10}, 0, isStage, "has more than 10 bytes"},
 		{"fails its command", out + `, commands: ["exit 7"]`, agents.Limits{}, 0, as[*agents.ExitError], `"exit 7" ended with exit code 7`},
 		{"has no script for it", out + `, role: other`, agents.Limits{}, 0, as[*agents.ExitError], "no entry for role developer at step 2 (visit 2, attempt 1)"},
 	}

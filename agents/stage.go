@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // Stage is where an agent puts its nodes: the folder that UWF_STAGE names. What is
@@ -68,7 +69,7 @@ const refusedFile = ".refused"
 // each answer: the stage is all that these share.
 func (s *Stage) Refused() (int, error) {
 	n := 0
-	b, err := readRegular(s.root, refusedFile, 20)
+	b, err := regular.Read(s.root, refusedFile, 20)
 	if err == nil {
 		// What can't be read counts from nothing: it only delays the last resort.
 		n, _ = strconv.Atoi(string(b))

@@ -63,7 +63,7 @@ func TestStageRefuses(t *testing.T) {
 		}, node.ErrPayload, "staging node " + string(x) + ": write a node: "},
 		{"no file in the making", folder("." + string(x)), put("x"), nil, "staging node " + string(x) + ": open"},
 		{"no file", folder(string(x) + ".json"), put("x"), nil, "staging node " + string(x) + ": rename"},
-		{"a count that is none", file(refusedFile, strings.Repeat("1", 21)), refused, nil, "counting refused answers: read .refused: larger than 20 bytes"},
+		{"a count that is none", file(refusedFile, strings.Repeat("1", 21)), refused, nil, "counting refused answers: .refused has more than 20 bytes"},
 		{"no count", os.Remove, refused, fs.ErrNotExist, "counting refused answers: open"},
 	} {
 		dir := filepath.Join(t.TempDir(), "stage")

@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 func fileTools() []tool {
@@ -87,7 +89,7 @@ func (s *Set) readText(p string) (string, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	b, _, err := s.readRegular(real, maxRead)
+	b, err := s.readRegular(real, maxRead)
 	if err != nil {
 		return "", "", err
 	}
@@ -97,32 +99,10 @@ func (s *Set) readText(p string) (string, string, error) {
 	return real, string(b), nil
 }
 
-// readRegular reads a regular file. Opening never waits (a named pipe would) and never
-// goes through a symlink: real is a path that resolve returned.
-func (s *Set) readRegular(real string, limit int64) ([]byte, os.FileInfo, error) {
-	f, err := s.root.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, nil, plainError(real, err)
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is %s, not a file", real, describeKind(info.Mode()))
-	}
-	if info.Size() > limit {
-		return nil, nil, fmt.Errorf("%s has %d bytes; files up to %d are read", real, info.Size(), limit)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, nil, plainError(real, err)
-	}
-	if int64(len(b)) > limit {
-		return nil, nil, fmt.Errorf("%s grew beyond %d bytes while it was read", real, limit)
-	}
-	return b, info, nil
+// readRegular reads a regular file; real is a path that resolvePath returned.
+func (s *Set) readRegular(real string, limit int64) ([]byte, error) {
+	b, err := regular.Read(s.root, real, limit)
+	return b, plainError(real, err)
 }
 
 // plainError says in words what a model can act on; other errors stay as they are.
@@ -161,7 +141,7 @@ func (s *Set) writeFile(_ context.Context, in writeIn) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is %s; it can't be written", in.Path, describeKind(info.Mode()))
+		return "", fmt.Errorf("%s is %s; it can't be written", in.Path, regular.DescribeKind(info.Mode()))
 	default:
 		mode, verb = info.Mode().Perm(), "replaced"
 	}
@@ -312,7 +292,7 @@ func (s *Set) listDir(_ context.Context, in listIn) (string, error) {
 		case m.IsRegular():
 			fmt.Fprintf(&b, "%s  %d\n", e.Name(), info.Size())
 		default:
-			fmt.Fprintf(&b, "%s  (%s)\n", e.Name(), describeKind(m))
+			fmt.Fprintf(&b, "%s  (%s)\n", e.Name(), regular.DescribeKind(m))
 		}
 	}
 	if more {
@@ -335,7 +315,7 @@ func (s *Set) listFolder(real string, limit int) (out []fs.DirEntry, more bool, 
 	if info, err := d.Stat(); err != nil {
 		return nil, false, err
 	} else if !info.IsDir() {
-		return nil, false, fmt.Errorf("%s is %s, not a folder", real, describeKind(info.Mode()))
+		return nil, false, fmt.Errorf("%s is %s, not a folder", real, regular.DescribeKind(info.Mode()))
 	}
 	all, err := d.ReadDir(maxEntries)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -147,7 +147,7 @@ func (s *Set) grepFiles(ctx context.Context, in grepIn) (string, error) {
 			return context.Cause(ctx)
 		}
 		// What is too large, gone or not text is not searched.
-		if b, _, err := s.readRegular(file, maxGrepFile); err == nil && !isBinary(b) {
+		if b, err := s.readRegular(file, maxGrepFile); err == nil && !isBinary(b) {
 			out = grepText(out, re, file, string(b))
 		}
 		if len(out) > maxMatches {

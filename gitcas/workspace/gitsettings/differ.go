@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/regular"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -66,7 +67,7 @@ func (r *restorer) isSame(was, is thing, in string, size int64) (bool, error) {
 	if int64(len(was.Data)) != size {
 		return false, nil
 	}
-	now, err := readFile(r.root, in, size)
+	now, err := regular.Read(r.root, in, size)
 	return bytes.Equal(was.Data, now), err
 }
 
@@ -79,9 +80,9 @@ func (r *restorer) describePart(p part, info fs.FileInfo, differs []string) stri
 	case info == nil:
 		return "was removed"
 	case len(p.Holds) == 0 && p.Entry:
-		return "was made (" + describeKind(info) + ")"
+		return "was made (" + regular.DescribeKind(info.Mode()) + ")"
 	case len(p.Holds) > 0 && !p.wasType(info.Mode().Type()):
-		return "was made " + describeKind(info)
+		return "was made " + regular.DescribeKind(info.Mode())
 	case len(p.Holds) > 0 && info.IsDir():
 		return listNames("", differs)
 	case info.Mode().IsRegular() && strings.HasPrefix(path.Base(p.Path), "config") && info.Size() <= maxConfig:
@@ -89,7 +90,7 @@ func (r *restorer) describePart(p part, info fs.FileInfo, differs []string) stri
 		if len(p.Holds) > 0 {
 			was = p.Holds[0].Data
 		}
-		if is, err := readFile(r.root, p.Path, info.Size()); err == nil {
+		if is, err := regular.Read(r.root, p.Path, info.Size()); err == nil {
 			return describeKeys(was, is)
 		}
 	case len(p.Holds) == 0:
@@ -186,19 +187,4 @@ func listNames(before string, names []string) string {
 		short[i] = text.Cut(name, 100)
 	}
 	return before + strings.Join(short, ", ") + more
-}
-
-// describeKind is what a thing is, for messages.
-func describeKind(info fs.FileInfo) string {
-	switch {
-	case info == nil:
-		return "nothing"
-	case info.IsDir():
-		return "a folder"
-	case info.Mode().IsRegular():
-		return "a file"
-	case info.Mode().Type() == fs.ModeSymlink:
-		return "a link"
-	}
-	return "a special file"
 }

@@ -64,15 +64,15 @@ func TestEntries(t *testing.T) {
 		{"a folder made a link out", whole, func(t *testing.T, dir string) {
 			away(t, dir)
 			must(t, os.Symlink("../"+outside, filepath.Join(dir, ".git")))
-		}, ".git was made a link"},
+		}, ".git was made a symlink"},
 		{"a folder made an absolute link", whole, func(t *testing.T, dir string) {
 			away(t, dir)
 			must(t, os.Symlink(filepath.Join(filepath.Dir(dir), outside), filepath.Join(dir, ".git")))
-		}, ".git was made a link"},
+		}, ".git was made a symlink"},
 		{"a folder made a link in", whole, func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, ".git"), filepath.Join(dir, "moved")))
 			must(t, os.Symlink("moved", filepath.Join(dir, ".git")))
-		}, ".git was made a link"},
+		}, ".git was made a symlink"},
 		{"a folder made a file", whole, func(t *testing.T, dir string) { away(t, dir); file(t, dir) }, ".git was made a file"},
 		{"a folder removed", whole, away, ".git was removed: what git had stored there is gone"},
 		{"a file changed", file, func(t *testing.T, dir string) { write(t, dir, ".git", "gitdir: evil\n") }, ".git was changed"},
@@ -80,17 +80,17 @@ func TestEntries(t *testing.T) {
 		{"a file made a link", file, func(t *testing.T, dir string) {
 			away(t, dir)
 			must(t, os.Symlink("../"+outside, filepath.Join(dir, ".git")))
-		}, ".git was made a link"},
+		}, ".git was made a symlink"},
 		{"a file removed", file, away, ".git was removed"},
 		{"none made a folder", none, whole, ".git was made (a folder)"},
 		{"none made a deep folder", none, func(t *testing.T, dir string) { nest(t, filepath.Join(dir, ".git"), 500) }, ".git was made (a folder)"},
 		{"none made a file", none, file, ".git was made (a file)"},
-		{"none made a link", none, func(t *testing.T, dir string) { must(t, os.Symlink("../"+outside, filepath.Join(dir, ".git"))) }, ".git was made (a link)"},
+		{"none made a link", none, func(t *testing.T, dir string) { must(t, os.Symlink("../"+outside, filepath.Join(dir, ".git"))) }, ".git was made (a symlink)"},
 		{"what a file leads to", apart, func(t *testing.T, dir string) { write(t, dir, "stored/here/config", "[evil]\n\tx = y\n") }, "stored/here/config sets evil.x"},
 		{"what a file leads to, as a link", apart, func(t *testing.T, dir string) {
 			must(t, os.RemoveAll(filepath.Join(dir, "stored/here")))
 			must(t, os.Symlink("../../"+outside, filepath.Join(dir, "stored/here")))
-		}, "stored/here was made a link"},
+		}, "stored/here was made a symlink"},
 		{"what a working tree leads to", tree, func(t *testing.T, dir string) { write(t, dir, "main/.git/config", "[evil]\n\tx = y\n") }, "main/.git/config sets evil.x"},
 		{"what a link leads to", link, func(t *testing.T, dir string) { write(t, dir, "stored/config", "[evil]\n\tx = y\n") }, "stored/config sets evil.x"},
 		{"a link that leads elsewhere", link, func(t *testing.T, dir string) {

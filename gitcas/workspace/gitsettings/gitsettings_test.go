@@ -164,7 +164,7 @@ var attacks = []struct {
 	{"settings as a link", func(t *testing.T, dir string) {
 		must(t, os.Rename(filepath.Join(dir, ".git/config"), filepath.Join(dir, "config")))
 		must(t, os.Symlink("../config", filepath.Join(dir, ".git/config")))
-	}, []string{".git/config was made a link"}},
+	}, []string{".git/config was made a symlink"}},
 	{"settings as a folder", func(t *testing.T, dir string) {
 		must(t, os.Remove(filepath.Join(dir, ".git/config")))
 		write(t, dir, ".git/config/x", "x")
@@ -172,7 +172,7 @@ var attacks = []struct {
 	{"settings as a FIFO", func(t *testing.T, dir string) {
 		must(t, os.Remove(filepath.Join(dir, ".git/config")))
 		must(t, unix.Mkfifo(filepath.Join(dir, ".git/config"), 0o600))
-	}, []string{".git/config was made a special file"}},
+	}, []string{".git/config was made a named pipe"}},
 	{"huge settings", func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, ".git/config"), 1<<40)) }, []string{".git/config was changed"}},
 	{"hooks", func(t *testing.T, dir string) {
 		write(t, dir, ".git/hooks/pre-commit", "#!/bin/sh\nevil\n")
@@ -184,7 +184,7 @@ var attacks = []struct {
 		must(t, os.RemoveAll(filepath.Join(dir, ".git/hooks")))
 		write(t, dir, "evil/pre-commit", "evil")
 		must(t, os.Symlink("../evil", filepath.Join(dir, ".git/hooks")))
-	}, []string{".git/hooks was made a link"}},
+	}, []string{".git/hooks was made a symlink"}},
 	{"hooks taken away", func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, ".git/hooks"))) }, []string{".git/hooks was removed"}},
 	{"very many hooks", func(t *testing.T, dir string) {
 		for i := range 3000 {

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // obeyedNames are the names in a git directory by which git is told what to do, or where
@@ -200,14 +200,7 @@ func (c *collector) pathInside(dir string) (string, bool) {
 
 // readLine is a small file of one line; empty where there is none.
 func (c *collector) readLine(at string) string {
-	info, err := c.root.Stat(at)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxLine {
-		return ""
-	}
-	text, err := c.root.ReadFile(at)
-	if err != nil {
-		return ""
-	}
+	text, _ := regular.Read(c.root, at, maxLine)
 	return strings.TrimRight(string(text), "\r\n")
 }
 
@@ -267,14 +260,9 @@ func (c *collector) keepNested(at string, depth int) error {
 // keepSubmodules keeps the entries of the submodules that a working tree names: git goes in
 // there by itself.
 func (c *collector) keepSubmodules(tree string) error {
-	at := path.Join(tree, ".gitmodules")
-	info, err := c.root.Lstat(at)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxConfig {
-		return nil //nolint:nilerr // there are none
-	}
-	text, err := c.root.ReadFile(at)
+	text, err := regular.Read(c.root, path.Join(tree, ".gitmodules"), maxConfig)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // git reads none either
 	}
 	for _, in := range submodulePaths(text) {
 		entry := path.Join(tree, in, entryName)
@@ -304,7 +292,7 @@ func (c *collector) copyThing(at string, info fs.FileInfo) (all []thing, err err
 			if c.size += size; c.size > maxBytes {
 				return fmt.Errorf("%w: more than %d bytes in %s", ErrTooMuch, maxBytes, at)
 			}
-			if t.Data, err = readFile(c.root, in, size); err != nil {
+			if t.Data, err = regular.Read(c.root, in, size); err != nil {
 				return err
 			}
 		}
@@ -361,20 +349,6 @@ func newThing(name string, info fs.FileInfo) thing {
 		t.UID, t.GID = int(st.Uid), int(st.Gid)
 	}
 	return t
-}
-
-// readFile reads a regular file of a size that is known.
-func readFile(root *os.Root, at string, size int64) (data []byte, err error) {
-	f, err := root.OpenFile(at, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	data, err = io.ReadAll(io.LimitReader(f, size+1))
-	if err == nil && int64(len(data)) != size {
-		err = fmt.Errorf("%s changes while it is read", at)
-	}
-	return data, err
 }
 
 // readDir lists a folder by name: a little more than most at most.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/regular"
 	"github.com/united-workforce/uwf/internal/removal"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -161,7 +162,7 @@ func (r *restorer) openWay(p part) (there bool, err error) {
 		case info == nil:
 			r.tellChange(at, "was removed")
 		default:
-			r.tellChange(at, "was made "+describeKind(info))
+			r.tellChange(at, "was made "+regular.DescribeKind(info.Mode()))
 		}
 		if info == nil || p.Entry || i < len(parts)-1 && !slices.Contains(parts[:i+1], entryName) {
 			return false, nil
