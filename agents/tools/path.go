@@ -7,7 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"unicode"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 )
 
 // maxLinks is how many symlinks one path may go through.
@@ -24,14 +25,13 @@ func (s *Set) cleanPath(p string) (string, error) {
 	}
 	if filepath.IsAbs(p) {
 		rel, err := filepath.Rel(s.dir, p)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return "", fmt.Errorf("%s is outside of the workspace; paths are relative to it", p)
+		if err != nil {
+			return "", err
 		}
 		p = rel
 	}
-	p = path.Clean(p)
-	if p == ".." || strings.HasPrefix(p, "../") {
-		return "", fmt.Errorf("%s is outside of the workspace", p)
+	if p = path.Clean(p); !filepath.IsLocal(p) {
+		return "", fmt.Errorf("%s is outside of the workspace; paths are relative to it", p)
 	}
 	return p, nil
 }
@@ -102,28 +102,5 @@ func (s *Set) resolveMissing(p, here string, rest []string) (string, error) {
 }
 
 // isGit recognises a repository's folder by every name that some file system
-// takes for it: any case; HFS+ ignores some characters; NTFS ignores dots and
-// blanks at the end, knows streams, and the short name GIT~1. Git refuses the
-// same ones.
-func isGit(name string) bool {
-	var b strings.Builder
-	for _, r := range name {
-		if !ignoredByHFS(r) {
-			b.WriteRune(unicode.ToLower(r))
-		}
-	}
-	n := b.String()
-	if i := strings.IndexAny(n, ":\\"); i >= 0 {
-		n = n[:i]
-	}
-	n = strings.TrimRight(n, ". ")
-	return n == ".git" || n == "git~1"
-}
-
-func ignoredByHFS(r rune) bool {
-	switch {
-	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-		return true
-	}
-	return false
-}
+// takes for it. Git refuses the same ones.
+func isGit(name string) bool { return gitobj.CheckName(name) != nil }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // skippedDir holds other people's code by the hundred thousand files.
@@ -216,6 +218,9 @@ func grepText(out []string, re *regexp.Regexp, file, text string) []string {
 // maxPattern bounds a glob pattern, in bytes.
 const maxPattern = 1000
 
+// globToken is what stands first in a pattern.
+var globToken = lazyregexp.New(`(?s)\*\*/|\*\*|\[[!^]?[^\]]+\]|\\.|.`)
+
 // compileGlob turns a pattern into an anchored regular expression. A pattern
 // without a slash matches names in every folder, as in .gitignore.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
@@ -226,96 +231,41 @@ func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if !strings.Contains(p, "/") {
 		p = "**/" + p
 	}
-	var b strings.Builder
-	b.WriteString(`\A`)
 	depth := 0
-	for i := 0; i < len(p); {
-		n, err := globToken(&b, p[i:], &depth)
-		if err != nil {
-			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+	expr := globToken.ReplaceAllStringFunc(p, func(token string) string {
+		switch {
+		case token == "**/":
+			return `(?:.*/)?`
+		case token == "**":
+			return `.*`
+		case token == "*":
+			return `[^/]*`
+		case token == "?":
+			return `[^/]`
+		case token == "{":
+			depth++
+			return `(?:`
+		case token == "}" && depth > 0:
+			depth--
+			return `)`
+		case token == "," && depth > 0:
+			return `|`
+		case token == "[", token == "[!]", token == "[^]":
+			return `[` // it has no end, which is told below
+		case token[0] == '[':
+			inner := token[1 : len(token)-1]
+			if inner[0] == '!' || inner[0] == '^' {
+				return `[^/` + regexp.QuoteMeta(inner[1:]) + `]`
+			}
+			return `[` + regexp.QuoteMeta(inner) + `]`
+		case token[0] == '\\' && len(token) > 1:
+			token = token[1:]
 		}
-		i += n
-	}
-	if depth > 0 {
-		return nil, fmt.Errorf("pattern %q: { without }", pattern)
-	}
-	b.WriteString(`\z`)
-	re, err := regexp.Compile("(?s)" + b.String())
+		return regexp.QuoteMeta(token)
+	})
+	re, err := regexp.Compile(`(?s)\A` + expr + `\z`)
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
 	return re, nil
-}
-
-// globToken translates the first token of p and returns its length.
-func globToken(b *strings.Builder, p string, depth *int) (int, error) {
-	switch c := p[0]; {
-	case strings.HasPrefix(p, "**/"):
-		b.WriteString(`(?:.*/)?`)
-		return 3, nil
-	case strings.HasPrefix(p, "**"):
-		b.WriteString(`.*`)
-		return 2, nil
-	case c == '*':
-		b.WriteString(`[^/]*`)
-	case c == '?':
-		b.WriteString(`[^/]`)
-	case c == '{':
-		*depth++
-		b.WriteString(`(?:`)
-	case c == '}' && *depth > 0:
-		*depth--
-		b.WriteString(`)`)
-	case c == ',' && *depth > 0:
-		b.WriteString(`|`)
-	case c == '[':
-		return globClass(b, p)
-	case c == '\\' && len(p) > 1:
-		n := runeLen(p[1:])
-		b.WriteString(regexp.QuoteMeta(p[1 : 1+n]))
-		return 1 + n, nil
-	default:
-		n := runeLen(p)
-		b.WriteString(regexp.QuoteMeta(p[:n]))
-		return n, nil
-	}
-	return 1, nil
-}
-
-func runeLen(p string) int {
-	for i := range p {
-		if i > 0 {
-			return i
-		}
-	}
-	return len(p)
-}
-
-// globClass translates [a-z], [!a-z] and [^a-z].
-func globClass(b *strings.Builder, p string) (int, error) {
-	end := strings.IndexByte(p[1:], ']')
-	if end < 1 {
-		return 0, errors.New("[ without ]")
-	}
-	inner := p[1 : 1+end]
-	b.WriteByte('[')
-	if inner[0] == '!' || inner[0] == '^' {
-		b.WriteString(`^/`)
-		inner = inner[1:]
-	}
-	if inner == "" {
-		return 0, errors.New("[] is empty")
-	}
-	for _, r := range inner {
-		if r == '-' {
-			b.WriteByte('-')
-			continue
-		}
-		if strings.ContainsRune(`\[]^&~`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	b.WriteByte(']')
-	return end + 2, nil
 }
