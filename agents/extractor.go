@@ -16,16 +16,14 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/internal/model"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
 	// extractTimeout is the time for one reply of the model that reads a report.
 	extractTimeout = 5 * time.Minute
-	// maxReply is the largest reply that is read, in bytes.
-	maxReply = 8 << 20
 	// reportShare is how much of a model's window the report may take; the rest is
 	// for the schema and the reply.
 	reportShare = 0.5
@@ -135,19 +133,8 @@ func (e Extractor) openTalk(q extract.Question) (*extractTalk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the schema of the reply: %w", err)
 	}
-	transport := e.Transport
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
-	cfg := openai.DefaultConfig(Getenv(e.Environ, gateway.EnvKey))
-	cfg.BaseURL = Getenv(e.Environ, gateway.EnvURL) + "/v1"
-	cfg.HTTPClient = &http.Client{
-		Transport: cappedBodies{transport}, Timeout: extractTimeout,
-		// A redirect would carry the answer somewhere else.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	talk := &extractTalk{
-		client:  openai.NewClientWithConfig(cfg),
+		client:  model.NewClient(Getenv(e.Environ, gateway.EnvURL)+"/v1", Getenv(e.Environ, gateway.EnvKey), e.Transport, extractTimeout),
 		request: openai.ChatCompletionRequest{Model: cmp.Or(e.Context.Task.Extract.Alias, e.Context.Task.Extract.Name)},
 		forms: []*openai.ChatCompletionResponseFormat{
 			{Type: openai.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{
@@ -207,32 +194,9 @@ func (t *extractTalk) takeReply(resp openai.ChatCompletionResponse) (string, err
 	t.usage.Turns++
 	t.usage.InputTokens += int64(resp.Usage.PromptTokens)
 	t.usage.OutputTokens += int64(resp.Usage.CompletionTokens)
-	if len(resp.Choices) == 0 {
-		return "", errors.New("it gave an answer without choices")
+	choice, err := model.TakeChoice(resp)
+	if err == nil && choice.FinishReason == openai.FinishReasonLength {
+		err = errors.New("its reply was cut off at the output limit")
 	}
-	choice := resp.Choices[0]
-	switch {
-	case choice.Message.Refusal != "":
-		return "", fmt.Errorf("it refused: %q", text.Cut(choice.Message.Refusal, 200))
-	case choice.FinishReason == openai.FinishReasonLength:
-		return "", errors.New("its reply was cut off at the output limit")
-	case choice.FinishReason == openai.FinishReasonContentFilter:
-		return "", errors.New("its content filter refused")
-	}
-	return choice.Message.Content, nil
-}
-
-// cappedBodies bounds responses.
-type cappedBodies struct{ next http.RoundTripper }
-
-func (c cappedBodies) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := c.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, maxReply), resp.Body}
-	return resp, nil
+	return choice.Message.Content, err
 }

@@ -162,11 +162,11 @@ func (a *Agent) runTurns(ctx context.Context, s *agents.Session) (string, error)
 		}
 		flaw := findFlaw(choice)
 		msg.ReasoningContent = "" // providers refuse to get it back
-		if !flaw.isEmpty() {
+		if flaw == nil || !flaw.empty {
 			a.history = append(a.history, msg) // many servers refuse an empty message
 		}
 		switch {
-		case flaw != flawNone:
+		case flaw != nil:
 			useless++
 			if err := a.askAgain(flaw, useless, choice.FinishReason); err != nil {
 				return "", err

@@ -5,21 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/internal/model"
 	"github.com/united-workforce/uwf/agents/tools"
 	"github.com/united-workforce/uwf/engine/task"
 )
 
 const (
 	callTimeout = 15 * time.Minute
-	maxResponse = 8 << 20 // bytes of one response
-	maxShrinks  = 3       // times that a request is made smaller when it is refused as too long
+	maxShrinks  = 3 // times that a request is made smaller when it is refused as too long
 )
 
 // ErrNoModel: the agent was started without a model.
@@ -41,38 +41,10 @@ func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
 	if s.Task.Model == nil || base == "" {
 		return nil, ErrNoModel
 	}
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
-	cfg := openai.DefaultConfig(s.Getenv(EnvKey))
-	cfg.BaseURL = strings.TrimRight(base, "/")
-	cfg.HTTPClient = &http.Client{
-		Transport: limited{transport},
-		Timeout:   callTimeout,
-		// A redirect would carry the conversation somewhere else.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	return &chat{
-		client: openai.NewClientWithConfig(cfg), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
+		client: model.NewClient(strings.TrimRight(base, "/"), s.Getenv(EnvKey), transport, callTimeout), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
 		window: newWindow(s.Task.Model.Window, s.Task.Model.MaxOutput),
 	}, nil
-}
-
-// limited bounds responses.
-type limited struct{ next http.RoundTripper }
-
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.next.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = &limitedBody{Reader: io.LimitReader(resp.Body, maxResponse), Closer: resp.Body}
-	return resp, nil
-}
-
-type limitedBody struct {
-	io.Reader
-	io.Closer
 }
 
 // setTools sets the tools that the model may call.
@@ -107,7 +79,11 @@ func (c *chat) nextMessage(ctx context.Context, history []openai.ChatCompletionM
 		resp, err := c.client.CreateChatCompletion(ctx, c.newRequest(history, room, last))
 		if err == nil {
 			c.window.learnRatio(history, resp.Usage.PromptTokens)
-			choice, err := c.checkResponse(resp)
+			choice, err := model.TakeChoice(resp)
+			if err != nil {
+				err = fmt.Errorf("model %s: %w", c.model.Name, err)
+			}
+			choice.Message.Role = openai.ChatMessageRoleAssistant
 			return choice, resp.Usage, err
 		}
 		if !c.toggled && wrongLimit(err) {
@@ -167,25 +143,6 @@ func limitsAllTokens(model string) bool {
 		}
 	}
 	return false
-}
-
-// checkResponse checks a response: an answer that is none is an error, never an empty text.
-func (c *chat) checkResponse(resp openai.ChatCompletionResponse) (openai.ChatCompletionChoice, error) {
-	if len(resp.Choices) == 0 {
-		return openai.ChatCompletionChoice{}, fmt.Errorf("model %s gave an answer without choices", c.model.Name)
-	}
-	choice := resp.Choices[0]
-	switch choice.FinishReason {
-	case "", openai.FinishReasonNull:
-		return choice, fmt.Errorf("model %s gave an answer without finish_reason: it may be cut off", c.model.Name)
-	case openai.FinishReasonContentFilter:
-		return choice, fmt.Errorf("model %s refused to answer: its content filter", c.model.Name)
-	}
-	if choice.Message.Refusal != "" {
-		return choice, fmt.Errorf("model %s refused to answer: %q", c.model.Name, choice.Message.Refusal)
-	}
-	choice.Message.Role = openai.ChatMessageRoleAssistant
-	return choice, nil
 }
 
 // explainFailure says why there is no response.

@@ -1,0 +1,65 @@
+// Package model asks a model through the gateway, with bounds for whoever asks: it never
+// retries, never follows a redirect and never reads without end.
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// maxResponse is the largest response that is read, in bytes.
+const maxResponse = 8 << 20
+
+// NewClient is a client of an OpenAI-compatible base URL. A nil transport is
+// http.DefaultTransport.
+func NewClient(base, key string, transport http.RoundTripper, timeout time.Duration) *openai.Client {
+	cfg := openai.DefaultConfig(key)
+	cfg.BaseURL = base
+	cfg.HTTPClient = &http.Client{
+		Transport: limited{cmp.Or(transport, http.DefaultTransport)}, Timeout: timeout,
+		// A redirect would carry the conversation somewhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return openai.NewClientWithConfig(cfg)
+}
+
+// limited bounds responses.
+type limited struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxResponse), resp.Body}
+	return resp, nil
+}
+
+// TakeChoice takes the answer out of a response: one that is none is an error, never an
+// empty text.
+func TakeChoice(resp openai.ChatCompletionResponse) (openai.ChatCompletionChoice, error) {
+	if len(resp.Choices) == 0 {
+		return openai.ChatCompletionChoice{}, errors.New("it gave an answer without choices")
+	}
+	choice := resp.Choices[0]
+	switch choice.FinishReason {
+	case "", openai.FinishReasonNull:
+		return choice, errors.New("it gave an answer without finish_reason: it may be cut off")
+	case openai.FinishReasonContentFilter:
+		return choice, errors.New("it refused to answer: its content filter")
+	}
+	if choice.Message.Refusal != "" {
+		return choice, fmt.Errorf("it refused to answer: %.200q", choice.Message.Refusal)
+	}
+	return choice, nil
+}
