@@ -18,41 +18,32 @@ type Command struct {
 	Env     map[string]string // given to this agent only, besides the allow-list
 }
 
-// resolver turns a command line or alias into the words to run.
-type resolver struct {
-	self    []string           // this binary
-	own     []string           // the names of this binary's agents
-	aliases map[string]Command // of the configuration
-	dir     string             // what relative programs are relative to
-	path    string             // PATH
-}
-
 // resolveCommand returns the program's absolute path with its arguments, and the
 // variables that the configuration sets for it.
 //
 // An alias of the configuration goes first; everything else is a command line. In
 // it `uwf` is this binary, `uwf-<agent>` is this binary's agent where PATH has no
 // such program, and the bare name of one of this binary's agents is `uwf-<agent>`.
-func (r resolver) resolveCommand(line string) ([]string, map[string]string, error) {
-	if c, ok := r.aliases[line]; ok {
+func (o Options) resolveCommand(line string) ([]string, map[string]string, error) {
+	if c, ok := o.Aliases[line]; ok {
 		command := c.Command
 		if command == "" {
 			command = "uwf-" + line
 		}
-		argv, err := r.splitWords(command)
+		argv, err := o.splitWords(command)
 		if err != nil {
 			return nil, nil, fmt.Errorf("agent %q of the configuration: %w", line, err)
 		}
 		return append(argv, c.Args...), c.Env, nil
 	}
-	if slices.Contains(r.own, line) {
+	if slices.Contains(o.Own, line) {
 		line = "uwf-" + line
 	}
-	argv, err := r.splitWords(line)
+	argv, err := o.splitWords(line)
 	return argv, nil, err
 }
 
-func (r resolver) splitWords(line string) ([]string, error) {
+func (o Options) splitWords(line string) ([]string, error) {
 	words, err := shlex.Split(line)
 	if err != nil {
 		return nil, &CommandError{Line: line, Why: err.Error(), Fix: "close the quotes"}
@@ -60,15 +51,15 @@ func (r resolver) splitWords(line string) ([]string, error) {
 	if len(words) == 0 || words[0] == "" {
 		return nil, &CommandError{Line: line, Why: "it names no program", Fix: "set defaultAgent, or pass --agent"}
 	}
-	if words[0] == "uwf" && len(r.self) > 0 {
-		return append(slices.Clone(r.self), words[1:]...), nil
+	if words[0] == "uwf" && len(o.Self) > 0 {
+		return append(slices.Clone(o.Self), words[1:]...), nil
 	}
-	program, err := r.findProgram(line, words[0])
+	program, err := o.findProgram(line, words[0])
 	if err == nil {
 		return append([]string{program}, words[1:]...), nil
 	}
-	if name, ok := strings.CutPrefix(words[0], "uwf-"); ok && slices.Contains(r.own, name) {
-		return append(append(slices.Clone(r.self), "agent", name), words[1:]...), nil
+	if name, ok := strings.CutPrefix(words[0], "uwf-"); ok && slices.Contains(o.Own, name) {
+		return append(append(slices.Clone(o.Self), "agent", name), words[1:]...), nil
 	}
 	return nil, err
 }
@@ -88,17 +79,17 @@ func CommandLine(words ...string) string {
 
 // findProgram finds an executable file. Relative entries of PATH are passed over:
 // agents run in a workspace, whose content is not trusted.
-func (r resolver) findProgram(line, name string) (string, error) {
+func (o Options) findProgram(line, name string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(r.dir, name)
+			name = filepath.Join(o.Dir, name)
 		}
 		if err := checkExecutable(name); err != nil {
 			return "", &CommandError{Line: line, Why: err.Error(), Fix: "check the path and its x bit"}
 		}
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(r.path) {
+	for _, dir := range filepath.SplitList(Getenv(o.Environ, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -108,7 +99,7 @@ func (r resolver) findProgram(line, name string) (string, error) {
 	}
 	return "", &CommandError{
 		Line: line, Why: fmt.Sprintf("no program %q on PATH", name),
-		Fix: "install it, name another with --agent, or use one of ours: " + strings.Join(r.own, ", "),
+		Fix: "install it, name another with --agent, or use one of ours: " + strings.Join(o.Own, ", "),
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/agents/sandbox"
 )
 
 // The variables of the process protocol.
@@ -80,11 +82,4 @@ func holdsUserinfo(value string) bool {
 
 // Getenv returns the last value of a variable in an environment; empty where it
 // is not set.
-func Getenv(environ []string, name string) string {
-	for _, kv := range slices.Backward(environ) {
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+func Getenv(environ []string, name string) string { return sandbox.Getenv(environ, name) }

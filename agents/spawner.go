@@ -86,28 +86,17 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	def := func(p *int64, v int64) {
-		if *p <= 0 {
-			*p = v
-		}
+	return Limits{
+		Stdout: cmp.Or(l.Stdout, 8<<20), Stderr: cmp.Or(l.Stderr, 8<<20),
+		Files: cmp.Or(l.Files, 10_000), FileSize: cmp.Or(l.FileSize, 4<<20), TotalSize: cmp.Or(l.TotalSize, 64<<20),
 	}
-	def(&l.Stdout, 8<<20)
-	def(&l.Stderr, 8<<20)
-	def(&l.FileSize, 4<<20)
-	def(&l.TotalSize, 64<<20)
-	if l.Files <= 0 {
-		l.Files = 10_000
-	}
-	return l
 }
 
 // Spawner runs agents as child processes. It implements task.Agent. One process
 // needs one Spawner; it is safe for concurrent use.
 type Spawner struct {
-	o        Options
-	limits   Limits
-	resolver resolver
-	runner   *proc.Runner
+	o      Options
+	runner *proc.Runner
 
 	mu   sync.Mutex
 	over []string // folders of runs that are over
@@ -123,20 +112,14 @@ func NewSpawner(o Options) *Spawner {
 	if o.Stderr != nil {
 		o.Stderr = &lockedWriter{w: o.Stderr}
 	}
-	return &Spawner{
-		o: o, limits: o.Limits.withDefaults(),
-		resolver: resolver{
-			self: o.Self, own: o.Own, aliases: o.Aliases,
-			dir: o.Dir, path: Getenv(o.Environ, "PATH"),
-		},
-		runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName), slices.Concat(o.Self, []string{proc.WatchName})...),
-	}
+	o.Limits = o.Limits.withDefaults()
+	return &Spawner{o: o, runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName), slices.Concat(o.Self, []string{proc.WatchName})...)}
 }
 
 // Check reports whether an agent's command line or alias can be run here,
 // without running it. The error is a *CommandError or a *sandbox.RefusedError.
 func (s *Spawner) Check(line string) error {
-	if _, _, err := s.resolver.resolveCommand(line); err != nil {
+	if _, _, err := s.o.resolveCommand(line); err != nil {
 		return err
 	}
 	return s.o.Sandbox.Check()
@@ -145,7 +128,7 @@ func (s *Spawner) Check(line string) error {
 // Run runs the task's agent to its end. It implements task.Agent. The folders of the
 // run stay until RemoveLeftovers.
 func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	argv, env, err := s.resolver.resolveCommand(cmp.Or(t.Command, t.Agent))
+	argv, env, err := s.o.resolveCommand(cmp.Or(t.Command, t.Agent))
 	if err != nil {
 		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
 	}
@@ -201,7 +184,7 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 	env := CleanEnviron(s.o.Environ)
 	self := s.o.Self[0]
 	if cell != nil {
-		env, self = cell.Environ(env), cell.Self()
+		env, self = cell.Environ(env), cell.Self
 	}
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		env = append(env, name+"="+extra[name])
@@ -222,14 +205,14 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 // runProcess runs the child and turns its end into a draft or a failure.
 func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv, environ []string) (task.Draft, error) {
 	began := s.o.Now()
-	out := &lastLine{limit: s.limits.Stdout}
-	errs := &tail{to: s.o.Stderr, limit: s.limits.Stderr}
+	out := &lastLine{limit: s.o.Limits.Stdout}
+	errs := &tail{to: s.o.Stderr, limit: s.o.Limits.Stderr}
 	res, runErr := s.launchProgram(ctx, proc.Spec{
 		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
 		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
 		Timeout: t.Timeout, Grace: s.o.Grace,
 	})
-	nodes, stageErr := readStage(f.root, s.limits)
+	nodes, stageErr := readStage(f.root, s.o.Limits)
 	draft := task.Draft{
 		Nodes: nodes, Stderr: errs.String(),
 		Usage: record.Usage{DurationMs: s.o.Now().Sub(began).Milliseconds()},

@@ -84,17 +84,17 @@ func findCredentials(environ, toolchains []string) []string {
 	for name, usual := range map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/", "XDG_CACHE_HOME": ".cache/"} {
 		for _, place := range credentialPlaces {
 			if rest, ok := strings.CutPrefix(place, usual); ok {
-				out = append(out, joinName(lookupVariable(environ, name), rest))
+				out = append(out, joinName(Getenv(environ, name), rest))
 			}
 		}
 	}
 	// Of these, what is not there would only take folders of the system apart.
 	for _, name := range credentialVariables {
-		out = append(out, slices.DeleteFunc(filepath.SplitList(lookupVariable(environ, name)), func(p string) bool { return !pathExists(p) })...)
+		out = append(out, slices.DeleteFunc(filepath.SplitList(Getenv(environ, name)), func(p string) bool { return !pathExists(p) })...)
 	}
 	for name, files := range movedHomes {
 		for _, file := range files {
-			if place := joinName(lookupVariable(environ, name), file); pathExists(place) {
+			if place := joinName(Getenv(environ, name), file); pathExists(place) {
 				out = append(out, place)
 			}
 		}
@@ -113,7 +113,7 @@ func findCredentials(environ, toolchains []string) []string {
 // root's own, where a container's is another one.
 func homeFolders(environ []string) []string {
 	out := []string{"/root"}
-	if home := lookupVariable(environ, "HOME"); filepath.IsAbs(home) && resolvePath(home) != "/" {
+	if home := Getenv(environ, "HOME"); filepath.IsAbs(home) && resolvePath(home) != "/" {
 		out = append(out, home)
 	}
 	return out

@@ -23,20 +23,20 @@ func (c *Cell) Environ(env []string) []string {
 	})
 	name := AgentName
 	if c.policy.UID == keep {
-		name = lookupVariable(env, "USER")
+		name = Getenv(env, "USER")
 	}
 	out = append(out, "HOME="+c.home, "TMPDIR="+c.temp, "USER="+name, "LOGNAME="+name)
 	// Go's module cache takes its own right to write away otherwise, and could then
 	// not be removed by everybody.
-	out = setVariable(out, "GOFLAGS", strings.TrimSpace(lookupVariable(out, "GOFLAGS")+" -modcacherw"))
+	out = setVariable(out, "GOFLAGS", strings.TrimSpace(Getenv(out, "GOFLAGS")+" -modcacherw"))
 	if cache := moduleCache(c.o.Environ); cache != "" && c.canReach(cache) {
-		proxy := lookupVariable(out, "GOPROXY")
+		proxy := Getenv(out, "GOPROXY")
 		if proxy == "" {
 			proxy = "https://proxy.golang.org,direct"
 		}
 		out = setVariable(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
 	}
-	if home := lookupVariable(c.o.Environ, "HOME"); lookupVariable(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
+	if home := Getenv(c.o.Environ, "HOME"); Getenv(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
 		if dir := filepath.Join(home, ".rustup"); isDir(dir) && c.canReach(dir) {
 			out = append(out, "RUSTUP_HOME="+dir)
 		}

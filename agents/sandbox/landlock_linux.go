@@ -63,23 +63,20 @@ func (p policy) restrictThread() (err error) {
 	ruleset := int(fd)
 	defer func() { err = errors.Join(err, unix.Close(ruleset)) }()
 	for _, rule := range []struct {
+		holds  bool
 		places []string
 		rights uint64
 	}{
-		{p.Read, readRights},
-		{p.Write, readRights | writeRights},
-		{devices[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+		{true, p.Read, readRights},
+		{true, p.Write, readRights | writeRights},
+		{true, devices[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+		{p.Terminals, terminals[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	} {
 		for _, place := range rule.places {
-			if err := permitPlace(ruleset, place, rule.rights&attr.Access_fs); err != nil {
-				return err
+			if !rule.holds {
+				continue
 			}
-		}
-	}
-	if p.Terminals {
-		for _, place := range terminals {
-			rights := uint64(unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
-			if err := permitPlace(ruleset, place, rights&attr.Access_fs); err != nil {
+			if err := permitPlace(ruleset, place, rule.rights&attr.Access_fs); err != nil {
 				return err
 			}
 		}

@@ -20,11 +20,10 @@ import (
 // things about. What a file belonged to is asked of the opened file itself. Other
 // file systems that are mounted below are left alone.
 type loan struct {
-	dir              string
-	from, fromGroup  int // whom it belongs to
-	to, toGroup      int
-	alsoFrom         int // this process's user, whose files go to from as well
-	hardLinks, other int // what was not taken
+	dir             string
+	from, fromGroup int // whom it belongs to
+	to, toGroup     int
+	alsoFrom        int // this process's user, whose files go to from as well
 }
 
 // maxLevels bounds how deep folders may lie: each level holds a file open.
@@ -45,14 +44,8 @@ func borrowFolder(dir string, uid, gid int) (*loan, error) {
 		return nil, nil // it is theirs already
 	}
 	return l, l.walkLoan(func(fd int, st *unix.Stat_t) error {
-		switch {
-		case int(st.Uid) == uid:
-			return nil
-		case int(st.Uid) != l.from && int(st.Uid) != l.alsoFrom:
-			l.other++
-			return nil
-		case hasSeveralNames(st):
-			l.hardLinks++
+		theirs := int(st.Uid) == uid || int(st.Uid) != l.from && int(st.Uid) != l.alsoFrom
+		if theirs || hasSeveralNames(st) {
 			return nil
 		}
 		return changeOwner(fd, uid, gid)
@@ -108,18 +101,8 @@ func changeOwner(fd, uid, gid int) error {
 
 // walkLoan visits the folder and everything in it. It goes on after an error.
 func (l *loan) walkLoan(visit func(fd int, st *unix.Stat_t) error) error {
-	fd, err := unix.Open(l.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: l.dir, Err: err}
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		_ = unix.Close(fd)
-		return &os.PathError{Op: "fstat", Path: l.dir, Err: err}
-	}
-	w := walk{device: st.Dev, visit: visit}
-	w.errs = append(w.errs, visit(fd, &st))
-	w.walkFolder(os.NewFile(uintptr(fd), l.dir), 1)
+	w := walk{visit: visit}
+	w.walkEntry(unix.AT_FDCWD, l.dir, 0)
 	return errors.Join(w.errs...)
 }
 
@@ -148,7 +131,7 @@ func (w *walk) walkFolder(dir *os.File, level int) {
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
-			w.walkEntry(dir, name, level)
+			w.walkEntry(int(dir.Fd()), name, level)
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
@@ -159,13 +142,12 @@ func (w *walk) walkFolder(dir *os.File, level int) {
 	}
 }
 
-// walkEntry visits one name. It is opened without reading it, so that a FIFO or a
-// device does nothing.
-func (w *walk) walkEntry(dir *os.File, name string, level int) {
-	at := int(dir.Fd())
+// walkEntry visits one name; the folder itself is at level 0. It is opened without reading
+// it, so that a FIFO or a device does nothing.
+func (w *walk) walkEntry(at int, name string, level int) {
 	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		if !errors.Is(err, unix.ENOENT) {
+		if level == 0 || !errors.Is(err, unix.ENOENT) {
 			w.noteError(&os.PathError{Op: "open", Path: name, Err: err})
 		}
 		return
@@ -176,13 +158,20 @@ func (w *walk) walkEntry(dir *os.File, name string, level int) {
 		w.noteError(&os.PathError{Op: "fstat", Path: name, Err: err})
 		return
 	}
-	if st.Dev != w.device {
+	isFolder := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	switch {
+	case level == 0 && !isFolder:
+		w.noteError(&os.PathError{Op: "open", Path: name, Err: unix.ENOTDIR})
+		return
+	case level == 0:
+		w.device = st.Dev
+	case st.Dev != w.device:
 		return
 	}
 	if err := w.visit(fd, &st); err != nil {
 		w.noteError(&os.PathError{Op: "chown", Path: name, Err: err})
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if !isFolder {
 		return
 	}
 	// The folder that was visited, whatever has that name now.
@@ -200,7 +189,7 @@ var engineSockets = [...]string{"/run/docker.sock", "/var/run/docker.sock", "/ru
 // engineOpen says whether a user may talk to a container engine.
 func engineOpen(environ []string, uid, gid int) bool {
 	places := engineSockets[:]
-	if path, ok := strings.CutPrefix(lookupVariable(environ, "DOCKER_HOST"), "unix://"); ok {
+	if path, ok := strings.CutPrefix(Getenv(environ, "DOCKER_HOST"), "unix://"); ok {
 		places = append(slices.Clone(places), path)
 	}
 	for _, path := range places {

@@ -59,8 +59,9 @@ var (
 // runnerFiles are what a self-hosted runner proves itself with.
 var runnerFiles = [...]string{".credentials", ".credentials_rsaparams", ".runner", ".env"}
 
-// lookupVariable returns a variable of an environment, the last of its name.
-func lookupVariable(environ []string, name string) string {
+// Getenv returns a variable of an environment (NAME=value), the last of its name; empty
+// where it is not set.
+func Getenv(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v
@@ -89,13 +90,13 @@ type walls struct {
 func (o Options) findWalls() walls {
 	closed, shared := slices.Concat(closedPlaces[:], o.Protect), sharedPlaces[:]
 	for _, name := range closedVariables {
-		closed = append(closed, lookupVariable(o.Environ, name))
+		closed = append(closed, Getenv(o.Environ, name))
 	}
 	for _, name := range sharedVariables {
-		shared = append(shared, lookupVariable(o.Environ, name))
+		shared = append(shared, Getenv(o.Environ, name))
 	}
 	// A runner keeps its temporary files in _work/_temp below its own folder.
-	if temp := lookupVariable(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
+	if temp := Getenv(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
 		for _, name := range runnerFiles {
 			closed = append(closed, filepath.Join(temp, "..", "..", name))
 		}
@@ -133,7 +134,7 @@ func resolveAll(places []string) []string {
 
 // withCredentials are these walls and those around credentials.
 func (w walls) withCredentials(o Options, toolchains []string) walls {
-	shared := append(slices.Clone(w.shared), lookupVariable(o.Environ, "XDG_CACHE_HOME"))
+	shared := append(slices.Clone(w.shared), Getenv(o.Environ, "XDG_CACHE_HOME"))
 	for _, home := range homeFolders(o.Environ) {
 		for _, dir := range sharedFolders {
 			shared = append(shared, filepath.Join(home, dir))
@@ -166,13 +167,13 @@ func (w walls) isClosed(place string) bool {
 // readablePlaces are the folders and files of the system and of toolchains that exist
 // here. What encloses a wall is opened in parts.
 func readablePlaces(o Options) []string {
-	home := lookupVariable(o.Environ, "HOME")
+	home := Getenv(o.Environ, "HOME")
 	var places []string
-	for _, dir := range filepath.SplitList(lookupVariable(o.Environ, "PATH")) {
+	for _, dir := range filepath.SplitList(Getenv(o.Environ, "PATH")) {
 		places = append(places, dir, prefixOf(dir, home), prefixOf(resolvePath(dir), home))
 	}
 	for _, name := range toolVariables {
-		places = append(places, filepath.SplitList(lookupVariable(o.Environ, name))...)
+		places = append(places, filepath.SplitList(Getenv(o.Environ, name))...)
 	}
 	if filepath.IsAbs(home) {
 		places = append(places, filepath.Join(home, ".rustup"))
@@ -240,7 +241,7 @@ func (w walls) partsOf(place string, depth int) []string {
 // moduleCache is the Go module cache of this process's user, where there is one.
 func moduleCache(environ []string) string {
 	for _, dir := range []string{
-		lookupVariable(environ, "GOMODCACHE"), joinName(firstOf(lookupVariable(environ, "GOPATH")), "pkg/mod"), joinName(lookupVariable(environ, "HOME"), "go/pkg/mod"),
+		Getenv(environ, "GOMODCACHE"), joinName(firstOf(Getenv(environ, "GOPATH")), "pkg/mod"), joinName(Getenv(environ, "HOME"), "go/pkg/mod"),
 	} {
 		if !filepath.IsAbs(dir) {
 			continue
@@ -264,4 +265,14 @@ func joinName(dir, name string) string {
 		return ""
 	}
 	return filepath.Join(dir, name)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func pathExists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,12 +141,13 @@ type Cell struct {
 	Argv []string
 	// Gaps are what is not enforced in this run, a sentence each.
 	Gaps []string
+	// Self is this binary where the agent reaches it.
+	Self string
 
 	policy policy
 	run    Run
 	home   string
 	temp   string
-	self   string // this binary, where the agent reaches it
 	o      Options
 	taken  *loan
 }
@@ -250,7 +252,7 @@ func (c *Cell) prepareCell() error {
 	if err != nil {
 		return err
 	}
-	c.self = self
+	c.Self = self
 	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write)
 	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read)
 	c.policy.Terminals = c.policy.UID > 0
@@ -307,9 +309,6 @@ func (c *Cell) helperCommand() (self string, argv []string, err error) {
 	return copied, argv, nil
 }
 
-// Self is this binary where the agent reaches it.
-func (c *Cell) Self() string { return c.self }
-
 // Leave gives the workspace back to its owner. It can be called twice.
 func (c *Cell) Leave() error {
 	taken := c.taken
@@ -318,4 +317,19 @@ func (c *Cell) Leave() error {
 		return fmt.Errorf("give %s back to its owner: %w; do it with chown -hR", c.run.Workspace, err)
 	}
 	return nil
+}
+
+// copyProgram copies an executable file so that everybody may run it.
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(0o555), out.Close())
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -262,19 +263,19 @@ func (g *group) forgetGroup() {
 
 // terminateGroup asks the group to end and waits until the leader has, or grace is over.
 func (g *group) terminateGroup(grace time.Duration) {
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
 	if g.watcher != nil {
 		g.watcher.terminateProgram()
 	} else {
 		_ = syscall.Kill(-g.leader, syscall.SIGTERM) // gone already: nothing to ask
 	}
-	t := time.NewTimer(grace)
-	defer t.Stop()
+	waitFor(g.done, cmp.Or(grace, DefaultGrace))
+}
+
+// waitFor waits until something is done, or for so long.
+func waitFor(done <-chan struct{}, most time.Duration) {
 	select {
-	case <-g.done:
-	case <-t.C:
+	case <-done:
+	case <-time.After(most):
 	}
 }
 

@@ -35,36 +35,28 @@ const (
 // dismissFor bounds the wait for a watcher whose time has come: it sweeps as we do.
 const dismissFor = sweepFor + time.Second
 
-// order says what to run. Where and with what output is the watcher's own.
+// order says what to run. Where and with what output is the watcher's own. Words have any
+// bytes, which JSON's texts have not.
 type order struct {
-	Argv words  `json:"argv"`
-	Env  words  `json:"env"`
-	Mark string `json:"mark"`
+	Argv [][]byte `json:"argv"`
+	Env  [][]byte `json:"env"`
+	Mark string   `json:"mark"`
 }
 
-// words are strings of any bytes, which JSON's are not.
-type words []string
-
-// MarshalJSON implements json.Marshaler.
-func (w words) MarshalJSON() ([]byte, error) {
-	raw := make([][]byte, len(w))
-	for i, word := range w {
+func encodeWords(words []string) [][]byte {
+	raw := make([][]byte, len(words))
+	for i, word := range words {
 		raw[i] = []byte(word)
 	}
-	return json.Marshal(raw)
+	return raw
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (w *words) UnmarshalJSON(b []byte) error {
-	var raw [][]byte
-	if err := json.Unmarshal(b, &raw); err != nil {
-		return err
-	}
-	*w = make(words, len(raw)) // never nil: that would be this process's own environment
+func decodeWords(raw [][]byte) []string {
+	words := make([]string, len(raw)) // never nil: that would be this process's own environment
 	for i, word := range raw {
-		(*w)[i] = string(word)
+		words[i] = string(word)
 	}
-	return nil
+	return words
 }
 
 // beginning says that the program runs, or why it doesn't.
@@ -103,7 +95,7 @@ func launchWatched(watch []string, cmd *exec.Cmd, mark string) (*group, error) {
 		return nil, fmt.Errorf("making a pipe from its watcher: %w", err)
 	}
 	w := &watcher{orders: orders, news: news, in: json.NewDecoder(news)}
-	o := order{Argv: cmd.Args, Env: cmd.Env, Mark: mark}
+	o := order{Argv: encodeWords(cmd.Args), Env: encodeWords(cmd.Env), Mark: mark}
 	cmd.Path, cmd.Args, cmd.Env = watch[0], watch, watcherEnviron()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.ExtraFiles = []*os.File{theirs, ours}
@@ -163,12 +155,7 @@ func (w *watcher) dismissWatcher(done <-chan struct{}) {
 		return
 	}
 	_ = w.orders.Close()
-	t := time.NewTimer(dismissFor)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
+	waitFor(done, dismissFor)
 }
 
 // readEnding says how the program ended, by what its watcher said before its own end. One
@@ -246,8 +233,9 @@ func launchHidden(o order) (*group, error) {
 	if err := hideMemory(); err != nil {
 		return nil, fmt.Errorf("hiding its watcher: %w", err)
 	}
+	argv := decodeWords(o.Argv)
 	return launchSession(&exec.Cmd{
-		Path: o.Argv[0], Args: o.Argv, Env: o.Env, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: sessionAttributes(),
+		Path: argv[0], Args: argv, Env: decodeWords(o.Env), Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: sessionAttributes(),
 	}, o.Mark)
 }
 
