@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"os"
@@ -42,12 +43,10 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv
 
 // taskFolder is everything that a task may change.
 func (s *Spawner) taskFolder(t task.Task) string {
-	if s.o.Folder != nil {
-		if dir := s.o.Folder(); dir != "" {
-			return dir
-		}
+	if s.o.Folder == nil {
+		return t.Workspace
 	}
-	return t.Workspace
+	return cmp.Or(s.o.Folder(), t.Workspace)
 }
 
 // ownFiles are the files that a command line names: a script, its settings.

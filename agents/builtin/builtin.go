@@ -118,14 +118,10 @@ func (a *Agent) openSession(s *agents.Session) error {
 // systemPrompt says what the tools are for. It holds nothing that differs between
 // machines, so that a recorded run can be replayed anywhere.
 func systemPrompt(s *agents.Session, set *tools.Set) string {
-	var names []string
-	for _, d := range set.Definitions() {
-		names = append(names, d.Name)
-	}
 	return fmt.Sprintf(`You do one step of a workflow, in the role %q. The files you work on are in the workspace, which is the root of all paths; reach them with your tools: %s.
 Do the work first: look, change, check. What you only describe has not been done.
 Your final answer is a message without tool calls, in the form that the task asks for. You have %d turns in all.`,
-		s.Task.Role, strings.Join(names, ", "), MaxTurns)
+		s.Task.Role, strings.Join(set.Names(), ", "), MaxTurns)
 }
 
 // appendMessage appends a message that is not the model's.

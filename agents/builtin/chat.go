@@ -43,7 +43,7 @@ func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
 	}
 	return &chat{
 		client: model.NewClient(strings.TrimRight(base, "/"), s.Getenv(EnvKey), transport, callTimeout), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
-		window: newWindow(s.Task.Model.Window, s.Task.Model.MaxOutput),
+		window: &window{size: s.Task.Model.Window, maxOutput: s.Task.Model.MaxOutput, ratio: 1},
 	}, nil
 }
 

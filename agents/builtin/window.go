@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,21 +33,13 @@ type window struct {
 	ratio     float64
 }
 
-func newWindow(size, maxOutput int) *window {
-	return &window{size: size, maxOutput: maxOutput, ratio: 1}
-}
-
 // fitHistory drops the oldest tool results, then the oldest arguments of calls, until the
 // request fits, and returns how many tokens the answer may have; 0: no limit.
 func (w *window) fitHistory(history []openai.ChatCompletionMessage) (int, error) {
 	if w.size <= 0 {
 		return w.maxOutput, nil
 	}
-	reply := w.maxOutput
-	if reply <= 0 {
-		reply = defaultReply
-	}
-	budget := w.size - min(reply, w.size/2)
+	budget := w.size - min(cmp.Or(w.maxOutput, defaultReply), w.size/2)
 	for w.estimateTokens(history) > budget && dropOldest(history) {
 	}
 	used := w.estimateTokens(history)

@@ -141,7 +141,7 @@ func TestDropKeepsTheLatestLongest(t *testing.T) {
 }
 
 func TestWindowLearns(t *testing.T) {
-	w := newWindow(1000, 100)
+	w := &window{size: 1000, maxOutput: 100, ratio: 1}
 	h := []openai.ChatCompletionMessage{{Role: "user", Content: strings.Repeat("x", 300)}}
 	guess := w.estimateTokens(h)
 	w.learnRatio(h, 2*guess)

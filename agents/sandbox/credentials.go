@@ -84,7 +84,7 @@ func findCredentials(environ, toolchains []string) []string {
 	for name, usual := range map[string]string{"XDG_CONFIG_HOME": ".config/", "XDG_DATA_HOME": ".local/share/", "XDG_CACHE_HOME": ".cache/"} {
 		for _, place := range credentialPlaces {
 			if rest, ok := strings.CutPrefix(place, usual); ok {
-				out = append(out, joinName(Getenv(environ, name), rest))
+				out = append(out, filepath.Join(Getenv(environ, name), rest))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func findCredentials(environ, toolchains []string) []string {
 	}
 	for name, files := range movedHomes {
 		for _, file := range files {
-			if place := joinName(Getenv(environ, name), file); pathExists(place) {
+			if place := filepath.Join(Getenv(environ, name), file); pathExists(place) {
 				out = append(out, place)
 			}
 		}

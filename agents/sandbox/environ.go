@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,10 +31,7 @@ func (c *Cell) Environ(env []string) []string {
 	// not be removed by everybody.
 	out = setVariable(out, "GOFLAGS", strings.TrimSpace(Getenv(out, "GOFLAGS")+" -modcacherw"))
 	if cache := moduleCache(c.o.Environ); cache != "" && c.canReach(cache) {
-		proxy := Getenv(out, "GOPROXY")
-		if proxy == "" {
-			proxy = "https://proxy.golang.org,direct"
-		}
+		proxy := cmp.Or(Getenv(out, "GOPROXY"), "https://proxy.golang.org,direct")
 		out = setVariable(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
 	}
 	if home := Getenv(c.o.Environ, "HOME"); Getenv(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {

@@ -240,31 +240,16 @@ func (w walls) partsOf(place string, depth int) []string {
 
 // moduleCache is the Go module cache of this process's user, where there is one.
 func moduleCache(environ []string) string {
-	for _, dir := range []string{
-		Getenv(environ, "GOMODCACHE"), joinName(firstOf(Getenv(environ, "GOPATH")), "pkg/mod"), joinName(Getenv(environ, "HOME"), "go/pkg/mod"),
-	} {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if info, err := os.Stat(filepath.Join(dir, "cache", "download")); err == nil && info.IsDir() {
+	places := []string{Getenv(environ, "GOMODCACHE")}
+	for _, dir := range filepath.SplitList(Getenv(environ, "GOPATH")) {
+		places = append(places, filepath.Join(dir, "pkg/mod"))
+	}
+	for _, dir := range append(places, filepath.Join(Getenv(environ, "HOME"), "go/pkg/mod")) {
+		if filepath.IsAbs(dir) && isDir(filepath.Join(dir, "cache", "download")) {
 			return dir
 		}
 	}
 	return ""
-}
-
-func firstOf(list string) string {
-	if all := filepath.SplitList(list); len(all) > 0 {
-		return all[0]
-	}
-	return ""
-}
-
-func joinName(dir, name string) string {
-	if dir == "" {
-		return ""
-	}
-	return filepath.Join(dir, name)
 }
 
 func isDir(path string) bool {

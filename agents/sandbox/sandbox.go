@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -73,9 +74,7 @@ func New(o Options) *Sandbox {
 		r := *o.Report
 		s.report = func() Report { return r }
 	}
-	if s.o.Network == "" {
-		s.o.Network = Open
-	}
+	s.o.Network = cmp.Or(s.o.Network, Open)
 	return s
 }
 

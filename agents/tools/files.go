@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -164,9 +163,7 @@ func (s *Set) replaceFile(real string, b []byte, mode os.FileMode) error {
 	if err := s.root.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var r [6]byte
-	_, _ = rand.Read(r[:]) // documented never to fail
-	temp := path.Join(dir, ".uwf-"+hex.EncodeToString(r[:])+".tmp")
+	temp := path.Join(dir, ".uwf-"+rand.Text()[:12]+".tmp")
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err

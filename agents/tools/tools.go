@@ -133,10 +133,11 @@ func (s *Set) Call(ctx context.Context, name, args string) (string, error) {
 	if name == commandName {
 		return "", newError("run_command is not allowed here; work with the file tools")
 	}
-	return "", newError("no tool %q; there are: %s", name, strings.Join(s.toolNames(), ", "))
+	return "", newError("no tool %q; there are: %s", name, strings.Join(s.Names(), ", "))
 }
 
-func (s *Set) toolNames() []string {
+// Names lists the tools' names in the same order.
+func (s *Set) Names() []string {
 	var out []string
 	for _, t := range s.tools {
 		out = append(out, t.Name)

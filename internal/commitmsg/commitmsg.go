@@ -5,6 +5,7 @@
 package commitmsg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -71,14 +72,11 @@ func (m Message) Format() (string, error) {
 		b.WriteByte('\n')
 	}
 	for _, t := range m.Trailers {
-		val := text.Cut(Line(t.Value), maxTrailer)
 		if !trailerKey.MatchString(t.Key) {
 			return "", fmt.Errorf("%w: trailer key %.60q", ErrInvalid, t.Key)
 		}
-		if val == "" {
-			val = "-" // git drops a trailer without a value
-		}
-		b.WriteString(t.Key + ": " + val + "\n")
+		// Git drops a trailer without a value.
+		b.WriteString(t.Key + ": " + cmp.Or(text.Cut(Line(t.Value), maxTrailer), "-") + "\n")
 	}
 	return b.String(), nil
 }

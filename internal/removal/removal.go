@@ -4,11 +4,13 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -52,7 +54,7 @@ func In(ctx context.Context, parent *os.Root, name string, most int) error {
 	if err != nil {
 		return err
 	}
-	r := remover{ctx: ctx, root: root, left: most, bound: most > 0}
+	r := remover{ctx: ctx, root: root, left: cmp.Or(most, math.MaxInt)}
 	err = r.removeAll()
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
@@ -65,8 +67,7 @@ func In(ctx context.Context, parent *os.Root, name string, most int) error {
 type remover struct {
 	ctx     context.Context
 	root    *os.Root
-	left    int // things that may still be removed
-	bound   bool
+	left    int      // things that may still be removed
 	moved   int      // folders that were given a name at the top
 	pending []string // folders at the top
 	failed  []error
@@ -74,7 +75,7 @@ type remover struct {
 
 // countThing counts a thing.
 func (r *remover) countThing() error {
-	if r.bound && r.left == 0 {
+	if r.left == 0 {
 		return ErrLeft
 	}
 	r.left--
@@ -105,7 +106,7 @@ func (r *remover) removeTop() error {
 	defer func() { _ = dir.Close() }() // only read from
 	for {
 		entries, err := dir.ReadDir(1024)
-		if all = append(all, entries...); r.bound && len(all) > r.left || errors.Is(err, io.EOF) {
+		if all = append(all, entries...); len(all) > r.left || errors.Is(err, io.EOF) {
 			break // no more will be removed in any case
 		}
 		if err != nil {

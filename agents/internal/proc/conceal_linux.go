@@ -1,12 +1,10 @@
 package proc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +75,7 @@ func environmentBlock() (start, end int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	f := statFields(b)
 	if len(f) < 49 {
 		return 0, 0, errors.New("/proc/self/stat does not say where the environment is")
 	}

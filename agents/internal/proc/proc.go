@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -172,7 +171,7 @@ func finishRun(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, 
 	g.watcher.closePipes()
 	// A writer may fail on what was still in the pipe when the program ended.
 	if res.Stopped == nil {
-		res.Stopped = errors.Join(out.readError(), errs.readError())
+		res.Stopped = errors.Join(out.fail, errs.fail)
 	}
 	return res, err
 }
@@ -242,9 +241,7 @@ func launchSession(cmd *exec.Cmd, mark string) (*group, error) {
 }
 
 func (r *Runner) newMark() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // documented never to fail
-	return strings.TrimPrefix(r.mark+"/"+hex.EncodeToString(b), "/")
+	return strings.TrimPrefix(r.mark+"/"+rand.Text(), "/")
 }
 
 // programPID is the process of the program itself.

@@ -75,5 +75,3 @@ func (p *pump) waitDrained() {
 	<-p.done
 	_ = p.r.Close()
 }
-
-func (p *pump) readError() error { return p.fail }

@@ -59,19 +59,16 @@ func listProcesses() ([]process, error) {
 // parseStat reads a line of proc(5) stat. The command name may hold anything,
 // parentheses and newlines included, so fields are counted after its last one.
 func parseStat(b []byte) (process, bool) {
-	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
-	if open < 1 || end < open {
-		return process{}, false
-	}
-	f := strings.Fields(string(b[end+1:]))
-	if len(f) < 20 {
+	id, _, ok := bytes.Cut(b, []byte("("))
+	f := statFields(b)
+	if !ok || len(f) < 20 {
 		return process{}, false
 	}
 	var p process
 	for _, x := range []struct {
 		text string
 		to   *int
-	}{{strings.TrimSpace(string(b[:open])), &p.pid}, {f[1], &p.ppid}, {f[2], &p.pgrp}, {f[3], &p.session}} {
+	}{{strings.TrimSpace(string(id)), &p.pid}, {f[1], &p.ppid}, {f[2], &p.pgrp}, {f[3], &p.session}} {
 		n, err := strconv.Atoi(x.text)
 		if err != nil {
 			return process{}, false
@@ -84,6 +81,11 @@ func parseStat(b []byte) (process, bool) {
 	}
 	p.start = start
 	return p, true
+}
+
+// statFields are the fields after the command name: the state and what follows.
+func statFields(stat []byte) []string {
+	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
 // startOf is when a process began, in clock ticks since boot; 0 where unknown.

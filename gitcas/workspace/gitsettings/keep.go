@@ -152,15 +152,14 @@ func (c *collector) keepEntry(at string) error {
 
 // keepLinked keeps the git directories that an entry leads to, as far as they lie in the folder.
 func (c *collector) keepLinked(at string, info fs.FileInfo) error {
-	to := at
+	to := path.Base(at)
 	if info.Mode().IsRegular() {
-		target, ok := strings.CutPrefix(c.readLine(at), "gitdir: ")
-		if !ok {
+		var ok bool
+		if to, ok = strings.CutPrefix(c.readLine(at), "gitdir: "); !ok {
 			return nil
 		}
-		to = from(path.Dir(at), target)
 	}
-	in, ok := c.pathInside(to)
+	in, ok := c.pathInside(path.Dir(at), to)
 	if !ok {
 		return nil
 	}
@@ -171,26 +170,18 @@ func (c *collector) keepLinked(at string, info fs.FileInfo) error {
 	if common == "" {
 		return nil
 	}
-	if in, ok = c.pathInside(from(in, common)); ok {
+	if in, ok = c.pathInside(in, common); ok {
 		return c.keepGitDir(in, 0)
 	}
 	return nil
 }
 
-// from is where a path leads from a folder.
-func from(dir, target string) string {
-	if filepath.IsAbs(target) {
-		return target
+// pathInside is where what a path names from a folder really lies below the kept one.
+func (c *collector) pathInside(dir, to string) (string, bool) {
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(c.folder, filepath.FromSlash(dir), filepath.FromSlash(to))
 	}
-	return path.Join(dir, target)
-}
-
-// pathInside is where a folder really lies below the kept one.
-func (c *collector) pathInside(dir string) (string, bool) {
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(c.folder, filepath.FromSlash(dir))
-	}
-	real, err := filepath.EvalSymlinks(dir)
+	real, err := filepath.EvalSymlinks(to)
 	if err != nil {
 		return "", false
 	}
