@@ -148,33 +148,26 @@ func Quiet(s string) string {
 	s = azureSkip.ReplaceAllString(s, "***$1 $2***")
 	s = skipChecks.ReplaceAllString(s, "$1\u2011$2")
 	s = mention.ReplaceAllString(s, "${1}＠$2")
-	s = number.ReplaceAllStringFunc(s, func(m string) string {
-		if m[0] == '#' {
-			return "＃" + m[1:]
-		}
-		return "！" + m[1:]
-	})
+	s = issueNumber.ReplaceAllString(s, "＃$1")
+	s = requestNumber.ReplaceAllString(s, "！$1")
 	s = shortForm.ReplaceAllString(s, "${1}\u2011$2")
 	return linked.ReplaceAllStringFunc(s, func(m string) string {
-		for issueAddress.MatchString(m) {
-			next := scheme.ReplaceAllString(m, "")
-			if next == m {
-				break
-			}
-			m = next
+		for scheme.MatchString(m) && issueAddress.MatchString(m) {
+			m = scheme.ReplaceAllString(m, "")
 		}
 		return m
 	})
 }
 
 var (
-	skipWord     = lazyregexp.New(`(?i)\[([^\[\]\n]{0,30}\b(?:skip|no[ _-]*ci)\b[^\[\]\n]{0,30})\]`)
-	azureSkip    = lazyregexp.New(`(?i)\*\*\*(NO)_(CI)\*\*\*`)
-	skipChecks   = lazyregexp.New(`(?i)\b(skip)-(checks)\b`)
-	mention      = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
-	number       = lazyregexp.New(`[#!]\d`)
-	shortForm    = lazyregexp.New(`(?i)\b(gh)-(\d)`)
-	linked       = lazyregexp.New(`(?i)\S*https?://\S*`)
-	scheme       = lazyregexp.New(`(?i)https?://`)
-	issueAddress = lazyregexp.New(`(?i)/(?:issues|pulls?|discussions|commits?)/[0-9a-f]`)
+	skipWord      = lazyregexp.New(`(?i)\[([^\[\]\n]{0,30}\b(?:skip|no[ _-]*ci)\b[^\[\]\n]{0,30})\]`)
+	azureSkip     = lazyregexp.New(`(?i)\*\*\*(NO)_(CI)\*\*\*`)
+	skipChecks    = lazyregexp.New(`(?i)\b(skip)-(checks)\b`)
+	mention       = lazyregexp.New(`(^|[^A-Za-z0-9])@([A-Za-z0-9])`)
+	issueNumber   = lazyregexp.New(`#(\d)`)
+	requestNumber = lazyregexp.New(`!(\d)`)
+	shortForm     = lazyregexp.New(`(?i)\b(gh)-(\d)`)
+	linked        = lazyregexp.New(`(?i)\S*https?://\S*`)
+	scheme        = lazyregexp.New(`(?i)https?://`)
+	issueAddress  = lazyregexp.New(`(?i)/(?:issues|pulls?|discussions|commits?)/[0-9a-f]`)
 )

@@ -69,126 +69,83 @@ type remover struct {
 	root    *os.Root
 	left    int      // things that may still be removed
 	moved   int      // folders that were given a name at the top
-	pending []string // folders at the top
+	pending []string // folders to empty: the top one, and those in it
 	failed  []error
 }
 
-// countThing counts a thing.
-func (r *remover) countThing() error {
-	if r.left == 0 {
-		return ErrLeft
-	}
-	r.left--
-	return r.ctx.Err()
-}
-
 func (r *remover) removeAll() error {
-	if err := r.removeTop(); err != nil {
-		return err
-	}
+	r.pending = []string{"."}
 	for len(r.pending) > 0 {
 		name := r.pending[len(r.pending)-1]
 		r.pending = r.pending[:len(r.pending)-1]
-		if err := r.removeFolder(name); err != nil {
+		if err := r.emptyFolder(name); err != nil {
 			return err
+		}
+		if name != "." {
+			r.noteError(r.root.Remove(name))
 		}
 	}
 	return errors.Join(r.failed...)
 }
 
-// removeTop removes the files of the top folder, and notes its folders.
-func (r *remover) removeTop() error {
-	var all []fs.DirEntry
-	dir, err := r.root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }() // only read from
-	for {
-		entries, err := dir.ReadDir(1024)
-		if all = append(all, entries...); len(all) > r.left || errors.Is(err, io.EOF) {
-			break // no more will be removed in any case
+// emptyFolder removes what is in a folder, and notes the folders that have to be emptied
+// first.
+func (r *remover) emptyFolder(name string) error {
+	r.unlockFolder(name)
+	entries, err := r.readFolder(name)
+	r.noteError(err)
+	for _, e := range entries {
+		if r.left == 0 {
+			return ErrLeft
 		}
-		if err != nil {
+		r.left--
+		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-	}
-	for _, e := range all {
-		if err := r.countThing(); err != nil {
-			return err
+		at := path.Join(name, e.Name())
+		err := r.root.Remove(at)
+		if err != nil && e.IsDir() {
+			if err = nil; name != "." {
+				at, err = r.moveUp(at)
+			}
+			if err == nil {
+				r.pending = append(r.pending, at)
+			}
 		}
-		if e.IsDir() {
-			r.pending = append(r.pending, e.Name())
-			continue
-		}
-		r.noteError(r.root.Remove(e.Name()))
+		r.noteError(err)
 	}
 	return nil
 }
 
-// removeFolder empties and removes a folder at the top. It is read anew after each part,
-// since removing may shuffle what is left.
-func (r *remover) removeFolder(name string) error {
-	r.unlockFolder(name)
-	for {
-		entries, err := r.readFolder(name)
-		if err != nil {
-			r.noteError(err)
-			return nil
-		}
-		if len(entries) == 0 {
-			r.noteError(r.root.Remove(name))
-			return nil
-		}
-		gone := 0
-		for _, e := range entries {
-			if err := r.countThing(); err != nil {
-				return err
-			}
-			err := r.removeEntry(name+"/"+e.Name(), e.IsDir())
-			if r.noteError(err); err == nil {
-				gone++
-			}
-		}
-		if gone == 0 {
-			return nil // nor will it be
-		}
-	}
-}
-
-func (r *remover) readFolder(name string) ([]fs.DirEntry, error) {
+// readFolder lists a folder, as much of it as may still be removed and a little more.
+func (r *remover) readFolder(name string) (all []fs.DirEntry, err error) {
 	dir, err := r.root.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }() // only read from
-	entries, err := dir.ReadDir(1024)
-	if errors.Is(err, io.EOF) {
-		err = nil
+	for len(all) <= r.left {
+		entries, err := dir.ReadDir(1024)
+		all = append(all, entries...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return all, err
+		}
 	}
-	return entries, err
+	return all, nil
 }
 
-// removeEntry removes a thing in a folder at the top, or moves it up if it is a folder with
-// something in it.
-func (r *remover) removeEntry(name string, isDir bool) error {
-	err := r.root.Remove(name)
-	if err == nil || !isDir {
-		return err
-	}
+// moveUp gives a folder a name at the top.
+func (r *remover) moveUp(name string) (string, error) {
 	r.unlockFolder(name) // a folder is written to when it moves
 	for {
 		r.moved++
 		to := "moved-" + strconv.Itoa(r.moved)
-		_, err := r.root.Lstat(to)
-		if err == nil {
-			continue // somebody's own
+		if _, err := r.root.Lstat(to); err != nil { // else it is somebody's own
+			return to, r.root.Rename(name, to)
 		}
-		if err := r.root.Rename(name, to); err != nil {
-			return err
-		}
-		r.pending = append(r.pending, to)
-		return nil
 	}
 }
 
