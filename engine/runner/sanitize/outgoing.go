@@ -261,7 +261,9 @@ var literal = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 	"|", "&#124;", "\\", "&#92;", "$", "&#36;", "!", "&#33;", "@", "&#64;", "#", "&#35;")
 
 var (
-	entity     = lazyregexp.New(`&(#|[A-Za-z][A-Za-z0-9]*;)`)
+	entity = lazyregexp.New(`&(#|[A-Za-z][A-Za-z0-9]*;)`)
+	// escapedURL hides an address from who looks for one before the forge reads it.
+	escapedURL = lazyregexp.New(`\\+([:/])`)
 	images     = lazyregexp.New(`!+\[`)
 	inlineData = lazyregexp.New(`(^|[^A-Za-z0-9_])` + dataAddress)
 	address    = lazyregexp.New(`(?i:https?://)[^\s<>()"'\[\]|` + "`" + `*]+`)
@@ -271,6 +273,7 @@ var (
 
 // defuseText is a part of a line that is neither code nor a backtick.
 func defuseText(s string) string {
+	s = escapedURL.ReplaceAllString(s, "$1")
 	s = images.ReplaceAllString(inlineData.ReplaceAllString(s, "${1}data:"), "[")
 	var b strings.Builder
 	at := 0

@@ -43,6 +43,7 @@ func TestOutgoing(t *testing.T) {
 		{"other repositories", "see a/b#1, #3, jlord#4, closes a/b#12, a#1#2#3", "see a/b＃1, #3, jlord＃4, closes a/b＃12, a＃1＃2＃3"},
 		{"addresses of issues", "https://github.com/a/b/issues/1 https://www.github.com/a/b/pull/2/files https://git.example.org/x/a/b/pulls/4 https://github.com/a/b/blob/main/x#L1 https://redirect.github.com/a/b/issues/1",
 			"https://redirect.github.com/a/b/issues/1 https://redirect.github.com/a/b/pull/2/files https://git.example.org/x/a/b/pulls/%34 https://github.com/a/b/blob/main/x#L1 https://redirect.github.com/a/b/issues/1"},
+		{"an address behind backslashes", "[x](https:\\/\\/github.com/a/b/issues/1) https\\://github.com/a/b/pull/2 a\\/b", "[x](https://redirect.github.com/a/b/issues/1) https://redirect.github.com/a/b/pull/2 a/b"},
 		{"an address between brackets", "<https://x.org/y> <https://github.com/a/b/issues/1>", "https://x.org/y https://redirect.github.com/a/b/issues/1"},
 		{"commands", "/uwf cancel\n  /merge\n> /close\n- /lgtm\n/usr/bin/x\n/etc\n```\n/approve\n```\na /uwf b", "\\/uwf cancel\n  \\/merge\n> \\/close\n- \\/lgtm\n/usr/bin/x\n\\/etc\n\n```\n /approve\n```\n\na /uwf b"},
 		{"images", "![a](https://x/y.png) ![](https://x/y.png) ![b][ref] !![c](d)\n<img src=x>", "[a](https://x/y.png) [link](https://x/y.png) [b][ref] [c](d)\n&lt;img src=x>"},
