@@ -321,8 +321,9 @@ func defuseAddress(s string) string {
 }
 
 // closing is a keyword before a reference to an issue. What stands between them may
-// be marks, and one end of a line, but no entity.
-var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9\n#!&]{0,30}\n?[^A-Za-z0-9\n#!&]{0,30})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
+// be marks and the ends of lines, but nothing that would make something else of the word
+// which is put before the reference: an entity, a mention, a command.
+var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|reopen(?:s|ed)?|duplicate[ \t]+of)\b[^A-Za-z0-9#!&@/]{0,60})((?:[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?[#!]\d+|gh-\d+|https?://[^\s<>()]*/(?:issues|pulls?)/\d+)`)
 
 // defuseClosings puts a word between a keyword and its reference, so that it closes
 // nothing. That is done in code too: the text may become a commit's message.
