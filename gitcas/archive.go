@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -51,14 +52,14 @@ func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
 		edit.removeEntry(string(e.Thread))
 		delete(b.cur.folders, e.Thread)
 	}
-	if b.cur.threadDirs, err = b.editFolder(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
+	if b.cur.threadDirs, err = b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
 		return err
 	}
-	root.setFolder(threadsDir, b.cur.threadDirs)
+	root.setFolder(layout.ThreadsDir, b.cur.threadDirs)
 	if b.cur.threads, err = b.cur.threads.With(gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return b.rootFile(root, threadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
+	return b.rootFile(root, layout.ThreadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
 }
 
 // archiveMessage is the change's own message, unless that went to the commit
@@ -148,9 +149,9 @@ func (b *builder) fillFromChain(e *Ended) error {
 		if n, ok := b.fresh[Place{Thread: e.Thread}][h]; ok {
 			return n, nil
 		}
-		return b.v.nodeIn(b.ctx, folder, threadPath(e.Thread), h)
+		return b.v.nodeIn(b.ctx, folder, layout.ThreadPath(e.Thread), h)
 	}
-	c, err := readChain(e.Head, threadPath(e.Thread), get)
+	c, err := readChain(e.Head, layout.ThreadPath(e.Thread), get)
 	if err != nil {
 		return err
 	}
@@ -169,23 +170,18 @@ func (b *builder) fillFromChain(e *Ended) error {
 // historyLines appends lines to the files of their days. Only those files are
 // read, and only here: an ended thread costs the others nothing.
 func (b *builder) historyLines(root dirEdit, lines []Ended) error {
-	byDay := map[string][]Ended{}
-	var days []string
+	type day struct{ year, name string }
+	byDay := map[day][]Ended{}
 	for _, e := range lines {
-		p := statefile.HistoryPath(time.UnixMilli(e.CompletedAt))
-		if byDay[p] == nil {
-			days = append(days, p)
-		}
-		byDay[p] = append(byDay[p], e)
+		year, name := layout.HistoryFile(time.UnixMilli(e.CompletedAt))
+		byDay[day{year, name}] = append(byDay[day{year, name}], e)
 	}
-	slices.Sort(days)
 	years := map[string]dirEdit{}
-	for _, path := range days {
-		year, day := path[len("history/"):len("history/YYYY")], path[len("history/YYYY/"):]
-		if years[year] == nil {
-			years[year] = dirEdit{}
+	for day, lines := range byDay {
+		if years[day.year] == nil {
+			years[day.year] = dirEdit{}
 		}
-		if err := b.appendDay(years[year], path, year, day, byDay[path]); err != nil {
+		if err := b.appendDay(years[day.year], day.year, day.name, lines); err != nil {
 			return err
 		}
 	}
@@ -195,27 +191,28 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 		if err != nil {
 			return err
 		}
-		d, err := b.editFolder(historyDir+"/"+year, old, old, days)
+		d, err := b.editFolder(layout.HistoryDir+"/"+year, layout.YearFolder, old, old, days)
 		if err != nil {
 			return err
 		}
 		edit.setFolder(year, d)
 	}
-	d, err := b.editFolder(historyDir, b.cur.history, b.v.history, edit)
+	d, err := b.editFolder(layout.HistoryDir, layout.HistoryFolder, b.cur.history, b.v.history, edit)
 	if err != nil {
 		return err
 	}
 	b.cur.history = d
-	root.setFolder(historyDir, d)
+	root.setFolder(layout.HistoryDir, d)
 	return nil
 }
 
 // appendDay adds lines to the file of a day, and writes the day's page anew.
-func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended) error {
+func (b *builder) appendDay(edit dirEdit, year, day string, lines []Ended) error {
 	old, err := historyFiles{b.v}.readYear(b.ctx, year)
 	if err != nil {
 		return err
 	}
+	path := layout.HistoryDir + "/" + year + "/" + day
 	var data []byte
 	var base *wire.Object
 	if e, ok := old.findEntry(day); ok {
@@ -243,8 +240,8 @@ func (b *builder) appendDay(edit dirEdit, path, year, day string, lines []Ended)
 	edit.setFile(day, o.ID)
 	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
 		page := wire.NewObject(plumbing.BlobObject, text)
-		b.addToPack(page, dayPageBase(old, statefile.DayPagePath(day), base))
-		edit.setFile(statefile.DayPagePath(day), page.ID)
+		b.addToPack(page, dayPageBase(old, layout.DayPageOf(day), base))
+		edit.setFile(layout.DayPageOf(day), page.ID)
 	}
 	return nil
 }

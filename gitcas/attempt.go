@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -39,14 +39,6 @@ type Attempt struct {
 	Claim *Claim
 }
 
-// Names in the tree of an attempt's commit.
-const (
-	attemptThread   = "thread"       // what would go to the thread's folder, as that has it
-	attemptError    = "error.txt"    // why it failed
-	attemptUnlinked = "unlinked.txt" // the head from which it is still to be linked
-	attemptWork     = "work"         // the work tree
-)
-
 // maxErrorText is the longest error that an attempt keeps, in bytes.
 const maxErrorText = 64 << 10
 
@@ -54,7 +46,7 @@ const maxErrorText = 64 << 10
 // ref. The objects of the work tree are the caller's to push along. Equal
 // arguments give equal objects.
 func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
-	u := wire.RefUpdate{Name: AttemptRef(a.Thread, a.Run, a.Attempt)}
+	u := wire.RefUpdate{Name: layout.AttemptRef(a.Thread, a.Run, a.Attempt)}
 	fail := func(err error) (wire.RefUpdate, []wire.PackObject, error) {
 		return u, nil, fmt.Errorf("keep attempt %d of run %s: %w", a.Attempt, a.Run, err)
 	}
@@ -79,11 +71,11 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "\n…\n"
 	}
-	files[attemptError] = add(plumbing.BlobObject, []byte(text))
+	files[layout.AttemptError] = add(plumbing.BlobObject, []byte(text))
 	if a.Unlinked != "" {
-		files[attemptUnlinked] = add(plumbing.BlobObject, []byte(a.Unlinked+"\n"))
+		files[layout.AttemptUnlinked] = add(plumbing.BlobObject, []byte(a.Unlinked+"\n"))
 	}
-	root, folders, err := files.buildEdit("")
+	root, folders, err := files.buildEdit("", layout.AttemptFolder)
 	if err != nil {
 		return fail(err)
 	}
@@ -91,12 +83,12 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		objs = append(objs, wire.PackObject{Object: d.obj})
 	}
 	if !a.WorkTree.IsZero() {
-		root.setFolder(attemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
+		root.setFolder(layout.AttemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
 		if a.WorkTree == wire.EmptyTree {
 			objs = append(objs, wire.PackObject{Object: wire.NewObject(plumbing.TreeObject, nil)})
 		}
 	}
-	d, err := (*dir)(nil).afterEdit("", root)
+	d, err := (*dir)(nil).afterEdit("", layout.AttemptFolder, root)
 	if err != nil {
 		return fail(err)
 	}
@@ -113,8 +105,8 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 // nodePath is where a node goes in the tree of the attempt's commit.
 func (a Attempt) nodePath(n PlacedNode) string {
 	path := n.Place.Path(n.Hash)
-	if rest, ok := strings.CutPrefix(path, threadPath(a.Thread)+"/"); ok {
-		return attemptThread + "/" + rest
+	if rest, ok := strings.CutPrefix(path, layout.ThreadPath(a.Thread)+"/"); ok {
+		return layout.AttemptThread + "/" + rest
 	}
 	return path
 }
@@ -124,7 +116,7 @@ type nestedFiles map[string]wire.ID
 
 // buildEdit makes the folders of the files: the one at path as an edit, and all that are
 // below it.
-func (f nestedFiles) buildEdit(path string) (dirEdit, []*dir, error) {
+func (f nestedFiles) buildEdit(path string, kind layout.Kind) (dirEdit, []*dir, error) {
 	out := dirEdit{}
 	below := map[string]nestedFiles{}
 	for name, id := range f {
@@ -140,11 +132,12 @@ func (f nestedFiles) buildEdit(path string) (dirEdit, []*dir, error) {
 	}
 	var dirs []*dir
 	for name, files := range below {
-		edit, more, err := files.buildEdit(path + name + "/")
+		below := kind.ChildOf(name)
+		edit, more, err := files.buildEdit(path+name+"/", below)
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := (*dir)(nil).afterEdit(path+name, edit)
+		d, err := (*dir)(nil).afterEdit(path+name, below, edit)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -228,24 +221,18 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 		if err != nil {
 			return true
 		}
-		root, err := r.readDir("", c.Tree, checkAttempt)
-		return err != nil || root.entryID(attemptUnlinked).IsZero()
+		root, err := r.readDir("", layout.AttemptFolder, c.Tree)
+		return err != nil || root.entryID(layout.AttemptUnlinked).IsZero()
 	}), nil
 }
 
 // parseAttemptRef takes the ref's name apart.
 func parseAttemptRef(ref string) (Attempt, error) {
-	thread, ok := threadOfRef(ref, AttemptFolder)
-	rest := strings.TrimPrefix(ref, AttemptRefPrefix(thread))
-	dot := strings.LastIndexByte(rest, '.')
-	if !ok || dot < 1 {
+	r := layout.ParseRef(ref)
+	if r.Run == "" {
 		return Attempt{}, fmt.Errorf("%w: %.100q is no ref of an attempt", ErrInvalid, ref)
 	}
-	n, err := strconv.Atoi(rest[dot+1:])
-	if err != nil || n < 0 {
-		return Attempt{}, fmt.Errorf("%w: %.100q is no ref of an attempt", ErrInvalid, ref)
-	}
-	return Attempt{Thread: thread, Run: rest[:dot], Attempt: n}, nil
+	return Attempt{Thread: r.Thread, Run: r.Run, Attempt: r.Attempt}, nil
 }
 
 // attemptReader reads the commit of an attempt.
@@ -276,49 +263,39 @@ func (r *attemptReader) readCommit(id wire.ID) error {
 		r.a.Claim = &claim
 		return nil
 	}
-	root, err := r.readDir("", c.Tree, checkAttempt)
+	root, err := r.readDir("", layout.AttemptFolder, c.Tree)
 	if err != nil {
 		return err
 	}
-	r.a.WorkTree = root.entryID(attemptWork)
+	r.a.WorkTree = root.entryID(layout.AttemptWork)
 	return r.readNodes(root)
 }
 
-func checkAttempt(e gitobj.Entry) error {
-	switch e.Name {
-	case attemptThread, casDir, attemptWork:
-		return folderEntry(e)
-	case attemptError, attemptUnlinked:
-		return checkRegular(e)
-	}
-	return errForeign
-}
-
-func (r *attemptReader) readDir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*dir, error) {
 	o, ok := r.cache.getObject(id)
 	if !ok {
 		return nil, newContentError(r.ref, "the remote doesn't send its object "+id.String())
 	}
-	d, err := parseDir(path, o, check)
+	d, err := parseDir(path, kind, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.ref, err)
 	}
 	return d, nil
 }
 
-// attemptFilter sends the folders of an attempt with all nodes, see Place.folder.
+// attemptFilter sends the folders of an attempt with all nodes, see Place.Folder.
 const attemptFilter = "tree:3"
 
 // readNodes fetches and checks the nodes of all folders.
 func (r *attemptReader) readNodes(root *dir) error {
 	var todo []inside
 	var wants []wire.ID
-	for _, in := range []inside{{Place{}, casDir, root.entryID(casDir), checkCas}, {Place{Thread: r.a.Thread}, attemptThread, root.entryID(attemptThread), checkThread}} {
+	for _, in := range []inside{{Place{}, layout.CasDir, root.entryID(layout.CasDir), layout.CasFolder}, {Place{Thread: r.a.Thread}, layout.AttemptThread, root.entryID(layout.AttemptThread), layout.ThreadFolder}} {
 		if !in.id.IsZero() {
 			todo, wants = append(todo, in), append(wants, in.id)
 		}
 	}
-	for _, name := range []string{attemptError, attemptUnlinked} {
+	for _, name := range []string{layout.AttemptError, layout.AttemptUnlinked} {
 		if e, ok := root.findEntry(name); ok {
 			wants = append(wants, e.ID)
 		}
@@ -331,10 +308,10 @@ func (r *attemptReader) readNodes(root *dir) error {
 		return fmt.Errorf("read %s: %w", r.ref, err)
 	}
 	r.cache.addObjects(objs)
-	if blob, ok := r.cache.getObject(root.entryID(attemptError)); ok && len(blob.Data) <= 2*maxErrorText {
+	if blob, ok := r.cache.getObject(root.entryID(layout.AttemptError)); ok && len(blob.Data) <= 2*maxErrorText {
 		r.a.Error = string(blob.Data)
 	}
-	if blob, ok := r.cache.getObject(root.entryID(attemptUnlinked)); ok {
+	if blob, ok := r.cache.getObject(root.entryID(layout.AttemptUnlinked)); ok {
 		if h := node.Hash(strings.TrimSuffix(string(blob.Data), "\n")); h.Valid() {
 			r.a.Unlinked = h
 		}
@@ -343,7 +320,7 @@ func (r *attemptReader) readNodes(root *dir) error {
 	for len(todo) > 0 {
 		in := todo[0]
 		todo = todo[1:]
-		d, err := r.readDir(in.path, in.id, in.check)
+		d, err := r.readDir(in.path, in.kind, in.id)
 		if err != nil {
 			return err
 		}
@@ -371,7 +348,7 @@ func (r *attemptReader) readNodes(root *dir) error {
 
 func (r *attemptReader) readNode(at Place, d *dir, f gitobj.Entry) error {
 	path := r.ref + ": " + d.pathOf(f.Name)
-	at, h, ok := at.nodeAt(f.Name)
+	at, h, ok := at.NodeAt(f.Name)
 	if !ok {
 		return newContentError(path, errForeign.Error())
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -142,13 +143,13 @@ func benchChange(v *View, j job, chain Chain) (*Change, error) {
 	e.Head = head
 	held, _ := v.Claim(j.Thread)
 	release, _ := ClaimUpdate(j.Thread, &held, nil, v.Time())
-	branch := headsFolder + WorkBranch(j.Thread)
+	branch := layout.Heads + layout.WorkBranch(j.Thread)
 	tip, _ := v.Ref(branch)
 	work, objs := benchWork(tip, j.Seed)
-	e.Work = Work{Branch: WorkBranch(j.Thread), Commit: work.String()}
+	e.Work = Work{Branch: layout.WorkBranch(j.Thread), Commit: work.String()}
 	c := &Change{
 		Subject: "developer → done", Body: page, Nodes: nodes,
-		Readable: map[string][]byte{ReadablePath(j.Thread, len(chain.Steps)+1, "developer"): []byte(page)},
+		Readable: map[string][]byte{layout.PagePath(j.Thread, len(chain.Steps)+1, "developer"): []byte(page)},
 		Threads:  map[ThreadID]*Entry{j.Thread: &e},
 		Refs:     []wire.RefUpdate{release, {Name: branch, Old: tip, New: work}}, Objects: objs,
 	}
@@ -197,7 +198,7 @@ func lastHash(c Chain) *node.Hash {
 // benchWork is a commit on the work branch with one small file.
 func benchWork(parent wire.ID, seed uint64) (wire.ID, []wire.PackObject) {
 	blob := wire.NewObject(plumbing.BlobObject, fmt.Appendf(nil, "work %d\n", seed))
-	tree, _ := (*dir)(nil).afterEdit("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree, _ := (*dir)(nil).afterEdit("", layout.WorkFolder, dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
 	var parents []wire.ID
 	if !parent.IsZero() {
 		parents = append(parents, parent)
@@ -342,9 +343,9 @@ func (m *importer) fill(sh shape) {
 	if err != nil {
 		m.err = err
 	}
-	m.file(readmeName, []byte(readmeText))
-	m.file(versionName, version)
-	m.file(registryName, []byte("{}\n"))
+	m.file(layout.ReadmeName, []byte(readmeText))
+	m.file(layout.VersionName, version)
+	m.file(layout.RegistryName, []byte("{}\n"))
 	for h, n := range record.Schemas() {
 		m.node(PlacedNode{Hash: h, Node: n})
 	}
@@ -371,10 +372,10 @@ func (m *importer) fill(sh shape) {
 		m.err = err
 		return
 	}
-	m.file(threadsName, file.Encode())
+	m.file(layout.ThreadsName, file.Encode())
 	m.history(sh.ended, wfHash)
 	m.printf("commit refs/heads/%s\ncommitter uwf <uwf@localhost> 1700000000 +0000\ndata 2\nm\n%s\n", DefaultBranch, strings.Join(m.files, ""))
-	m.printf("reset %s\nfrom refs/heads/%s\n\ndone\n", StoreRef, DefaultBranch)
+	m.printf("reset %s\nfrom refs/heads/%s\n\ndone\n", layout.StoreRef, DefaultBranch)
 }
 
 func (m *importer) thread(i int, id ThreadID, wf node.Hash, flow node.Digest) node.Hash {
@@ -406,7 +407,7 @@ func (m *importer) thread(i int, id ThreadID, wf node.Hash, flow node.Digest) no
 				m.node(x)
 			}
 		}
-		m.file(ReadablePath(id, n+1, "developer"), []byte(text))
+		m.file(layout.PagePath(id, n+1, "developer"), []byte(text))
 		head, prev = h, &h
 		if before, err = nodes[len(nodes)-1].Node.Sum(); err != nil {
 			m.err = err
@@ -429,7 +430,8 @@ func (m *importer) history(n int, wf node.Hash) {
 			m.err = err
 			return
 		}
-		path := statefile.HistoryPath(at)
+		year, day := layout.HistoryFile(at)
+		path := layout.HistoryDir + "/" + year + "/" + day
 		days[path] = append(days[path], line...)
 	}
 	for path, data := range days {
@@ -630,7 +632,7 @@ func (x *bench) native() time.Duration {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		x.b.Fatalf("%v: %s", err, out)
 	}
-	runGit(x.b, dir, "push", "-q", "--atomic", url, "refs/heads/s:refs/heads/"+DefaultBranch, "refs/heads/s:"+StoreRef, "refs/heads/w:refs/heads/"+WorkBranch(id))
+	runGit(x.b, dir, "push", "-q", "--atomic", url, "refs/heads/s:refs/heads/"+DefaultBranch, "refs/heads/s:"+layout.StoreRef, "refs/heads/w:refs/heads/"+layout.WorkBranch(id))
 	return time.Since(at)
 }
 
@@ -640,14 +642,14 @@ func (x *bench) nativeStream(id ThreadID) []byte {
 	if err != nil {
 		x.b.Fatal(err)
 	}
-	threads := runGit(x.b, x.pristin, "show", DefaultBranch+":"+threadsName)
+	threads := runGit(x.b, x.pristin, "show", DefaultBranch+":"+layout.ThreadsName)
 	var out bytes.Buffer
 	m := &importer{w: &out}
 	for _, n := range nodes {
 		m.node(n)
 	}
-	m.file(ReadablePath(id, benchSteps+1, "developer"), []byte(page))
-	m.file(threadsName, []byte(strings.Replace(threads, "developer", "reviewer", 1)))
+	m.file(layout.PagePath(id, benchSteps+1, "developer"), []byte(page))
+	m.file(layout.ThreadsName, []byte(strings.Replace(threads, "developer", "reviewer", 1)))
 	m.printf("commit refs/heads/s\ncommitter uwf <uwf@localhost> 1700000001 +0000\ndata 2\nm\nfrom refs/heads/s^0\n%s\n", strings.Join(m.files, ""))
 	m.files = nil
 	m.file("f", []byte("work\n"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -53,21 +54,21 @@ func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	head, err := v.nodeIn(ctx, d, threadPath(id), e.Head)
+	head, err := v.nodeIn(ctx, d, layout.ThreadPath(id), e.Head)
 	if err != nil {
 		return Summary{}, err
 	}
 	step, err := record.ParseStep(head)
 	if err != nil {
-		return Summary{}, contentErr(d.pathOf(nodeFile(e.Head)), err)
+		return Summary{}, contentErr(d.pathOf(layout.FileOf(e.Head)), err)
 	}
 	out := Summary{StartHash: step.Start, Used: e.Used}
-	start, err := v.nodeIn(ctx, d, threadPath(id), step.Start)
+	start, err := v.nodeIn(ctx, d, layout.ThreadPath(id), step.Start)
 	if err != nil {
 		return Summary{}, err
 	}
 	if out.Start, err = record.ParseStart(start); err != nil {
-		return Summary{}, contentErr(d.pathOf(nodeFile(step.Start)), err)
+		return Summary{}, contentErr(d.pathOf(layout.FileOf(step.Start)), err)
 	}
 	return out, nil
 }
@@ -93,12 +94,12 @@ func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
 	if err := (prefetcher{v}).fetchNodes(ctx, d); err != nil {
 		return Chain{}, err
 	}
-	get := func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, threadPath(id), h) }
-	c, err := readChain(e.Head, threadPath(id), get)
+	get := func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, layout.ThreadPath(id), h) }
+	c, err := readChain(e.Head, layout.ThreadPath(id), get)
 	if err != nil {
 		return Chain{}, err
 	}
-	if err := checkAttempts(c, threadPath(id), get); err != nil {
+	if err := checkAttempts(c, layout.ThreadPath(id), get); err != nil {
 		return Chain{}, err
 	}
 	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
@@ -109,9 +110,9 @@ func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
 func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (node.Node, error) {
-	f, ok := d.findEntry(nodeFile(h))
+	f, ok := d.findEntry(layout.FileOf(h))
 	if !ok {
-		return node.Node{}, newContentError(path+"/"+nodeFile(h), "the chain needs it, and it is missing")
+		return node.Node{}, newContentError(path+"/"+layout.FileOf(h), "the chain needs it, and it is missing")
 	}
 	return v.readNode(ctx, d.pathOf(f.Name), f.ID, h)
 }
@@ -124,7 +125,7 @@ func hasOutputs(id ThreadID, c Chain, d *dir) error {
 			if r.To != record.ToOwn {
 				continue
 			}
-			_, here := d.findEntry(own.fileName(r.Hash))
+			_, here := d.findEntry(own.File(r.Hash))
 			_, flow := c.Definition[r.Hash]
 			if _, known := known()[r.Hash]; !here && !flow && !known {
 				return newContentError(own.Path(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
@@ -142,7 +143,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	var c Chain
 	at := head
 	for c.StartHash == "" {
-		path := where + "/" + nodeFile(at)
+		path := where + "/" + layout.FileOf(at)
 		if len(c.Steps) > maxChain {
 			return Chain{}, newContentError(path, "the chain runs in a circle, or is endless")
 		}
@@ -180,7 +181,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	if err != nil {
 		return Chain{}, err
 	}
-	path := where + "/" + nodeFile(c.StartHash)
+	path := where + "/" + layout.FileOf(c.StartHash)
 	if c.Start, err = record.ParseStart(n); err != nil {
 		return Chain{}, contentErr(path, err)
 	}
@@ -221,14 +222,14 @@ func checkFollows(path string, s record.Step, after ChainStep) error {
 	case s.Start != after.Start:
 		return newContentError(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))
 	case s.Digests != nil && after.Digests == nil:
-		return withoutDigests(path[:len(path)-len(nodeFile(after.Hash))-1], after.Hash)
+		return withoutDigests(path[:len(path)-len(layout.FileOf(after.Hash))-1], after.Hash)
 	}
 	return nil
 }
 
 // withoutDigests is the error for a step that has no digests, though one before it has.
 func withoutDigests(where string, h node.Hash) error {
-	return newContentError(where+"/"+nodeFile(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
+	return newContentError(where+"/"+layout.FileOf(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
 }
 
 func sameDigest(path string, n node.Node, want node.Digest, what string) error {
@@ -254,7 +255,7 @@ func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 			if r.Field != "previousAttempts" {
 				continue
 			}
-			path := where + "/" + nodeFile(r.Hash)
+			path := where + "/" + layout.FileOf(r.Hash)
 			n, err := get(r.Hash)
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -154,7 +155,7 @@ func (b *builder) noteRefs(root dirEdit) error {
 	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
 		return nil
 	}
-	text, err := tipReader{b.v}.rootFile(&b.cur, versionName)
+	text, err := tipReader{b.v}.rootFile(&b.cur, layout.VersionName)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (b *builder) noteRefs(root dirEdit) error {
 		return nil
 	}
 	b.cur.version.Refs = learnt
-	return b.rootFile(root, versionName, text, statefile.MaxVersionFile)
+	return b.rootFile(root, layout.VersionName, text, statefile.MaxVersionFile)
 }
 
 // editThread returns the edit of a thread's folder.
@@ -173,8 +174,8 @@ func (b *builder) editThread(id ThreadID) (*threadEdit, error) {
 	if e, ok := b.threads[id]; ok {
 		return e, nil
 	}
-	if !id.Valid() {
-		return nil, fmt.Errorf("%w: %w: %.40q", ErrInvalid, statefile.ErrBadThreadID, id)
+	if err := id.Check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	d, err := b.v.threadFolder(b.ctx, id)
 	if err != nil {
@@ -207,7 +208,7 @@ func (b *builder) placeNode(n PlacedNode) error {
 		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
 	blob := wire.NewObject(plumbing.BlobObject, data)
-	name := n.Place.fileName(n.Hash)
+	name := n.Place.File(n.Hash)
 	edit, base := b.cas, b.cur.cas
 	if n.Place.Thread != "" {
 		t, err := b.editThread(n.Place.Thread)
@@ -339,11 +340,14 @@ func samePayload(a, b node.Node) error {
 	return nil
 }
 
+// maxReadable is the largest page for people, in bytes.
+const maxReadable = 1 << 20
+
 // putPage puts a page for people.
 func (b *builder) putPage(path string, text []byte) error {
-	id, name, err := splitReadable(path)
-	if err != nil {
-		return err
+	id, name, ok := layout.ParsePage(path)
+	if !ok {
+		return fmt.Errorf("%w: %q is no path of a page: threads/<id>/pages/NN-<role>.md or index.md", ErrInvalid, path)
 	}
 	if len(text) > maxReadable {
 		text = append(bytes.ToValidUTF8(text[:maxReadable], nil), "\n…\n"...)
@@ -361,12 +365,12 @@ func (b *builder) putPage(path string, text []byte) error {
 // writeFolders writes the edited folders below root.
 func (b *builder) writeFolders(root dirEdit) error {
 	if len(b.cas) > 0 {
-		d, err := b.editFolder(casDir, b.cur.cas, b.v.cas, b.cas)
+		d, err := b.editFolder(layout.CasDir, layout.CasFolder, b.cur.cas, b.v.cas, b.cas)
 		if err != nil {
 			return err
 		}
 		b.cur.cas = d
-		root.setFolder(casDir, d)
+		root.setFolder(layout.CasDir, d)
 	}
 	edit := dirEdit{}
 	loaded := maps.Clone(b.cur.folders)
@@ -379,21 +383,21 @@ func (b *builder) writeFolders(root dirEdit) error {
 		loaded[id] = d
 	}
 	if len(edit) > 0 {
-		d, err := b.editFolder(threadsDir, b.cur.threadDirs, b.v.threadDirs, edit)
+		d, err := b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit)
 		if err != nil {
 			return err
 		}
 		b.cur.threadDirs, b.cur.folders = d, loaded
-		root.setFolder(threadsDir, d)
+		root.setFolder(layout.ThreadsDir, d)
 	}
 	return nil
 }
 
 // threadFolder writes one thread's folder.
 func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
-	path := threadPath(id)
+	path := layout.ThreadPath(id)
 	if len(t.details) > 0 {
-		old, err := b.v.readSub(b.ctx, t.base, detailDir, checkDetails)
+		old, err := b.v.readSub(b.ctx, t.base, layout.DetailDir)
 		if err != nil {
 			return nil, err
 		}
@@ -405,41 +409,41 @@ func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
 			}
 			edit.setFolder(string(of), d)
 		}
-		d, err := b.editInner(path+"/"+detailDir, old, t.knownFolder(old), edit)
+		d, err := b.editInner(path+"/"+layout.DetailDir, layout.DetailFolder, old, t.knownFolder(old), edit)
 		if err != nil {
 			return nil, err
 		}
-		t.files.setFolder(detailDir, d)
+		t.files.setFolder(layout.DetailDir, d)
 	}
 	if len(t.pages) > 0 {
-		old, err := b.v.readSub(b.ctx, t.base, pagesDir, checkPages)
+		old, err := b.v.readSub(b.ctx, t.base, layout.PagesDir)
 		if err != nil {
 			return nil, err
 		}
-		d, err := b.editInner(path+"/"+pagesDir, old, t.knownFolder(old), t.pages)
+		d, err := b.editInner(path+"/"+layout.PagesDir, layout.PagesFolder, old, t.knownFolder(old), t.pages)
 		if err != nil {
 			return nil, err
 		}
-		t.files.setFolder(pagesDir, d)
+		t.files.setFolder(layout.PagesDir, d)
 	}
-	return b.editFolder(path, t.base, t.known, t.files)
+	return b.editFolder(path, layout.ThreadFolder, t.base, t.known, t.files)
 }
 
 // detailFolder writes the folder of a record's details.
 func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error) {
-	old, err := b.v.readSub(b.ctx, details, string(p.Of), checkCas)
+	old, err := b.v.readSub(b.ctx, details, string(p.Of))
 	if err != nil {
 		return nil, err
 	}
 	if err := b.keepSame(p, old, edit); err != nil {
 		return nil, err
 	}
-	return b.editFolder(p.folderPath(), old, old, edit)
+	return b.editFolder(p.Folder(), layout.NodeFolder, old, old, edit)
 }
 
 // editInner is edited for a folder that the next view has, as Load would bring it.
-func (b *builder) editInner(path string, old, known *dir, edit dirEdit) (*dir, error) {
-	d, err := b.editFolder(path, old, known, edit)
+func (b *builder) editInner(path string, kind layout.Kind, old, known *dir, edit dirEdit) (*dir, error) {
+	d, err := b.editFolder(path, kind, old, known, edit)
 	if err != nil || d == nil {
 		return d, err
 	}
@@ -453,7 +457,7 @@ func (b *builder) editInner(path string, old, known *dir, edit dirEdit) (*dir, e
 // keepSame leaves nodes that are stored already as they are.
 func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 	for name := range edit {
-		h, isNode := nodeOf(name)
+		_, h, isNode := layout.ParseNodeFile(name)
 		e, there := old.findEntry(name)
 		if !there || !isNode {
 			continue
@@ -468,8 +472,8 @@ func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 
 // editFolder makes a folder and sends it as a delta against known, which the remote
 // has.
-func (b *builder) editFolder(path string, from, known *dir, edit dirEdit) (*dir, error) {
-	d, err := from.afterEdit(path, edit)
+func (b *builder) editFolder(path string, kind layout.Kind, from, known *dir, edit dirEdit) (*dir, error) {
+	d, err := from.afterEdit(path, kind, edit)
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -501,7 +505,7 @@ func (b *builder) writeLists(root dirEdit) error {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		b.cur.threads = t
-		if err := b.rootFile(root, threadsName, t.Encode(), statefile.MaxThreadsFile); err != nil {
+		if err := b.rootFile(root, layout.ThreadsName, t.Encode(), statefile.MaxThreadsFile); err != nil {
 			return err
 		}
 	}
@@ -511,7 +515,7 @@ func (b *builder) writeLists(root dirEdit) error {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		b.cur.registry = r
-		return b.rootFile(root, registryName, r.Encode(), statefile.MaxRegistryFile)
+		return b.rootFile(root, layout.RegistryName, r.Encode(), statefile.MaxRegistryFile)
 	}
 	return nil
 }
@@ -529,7 +533,7 @@ func (b *builder) checkHeads() error {
 				return err
 			}
 		}
-		if _, ok := d.findEntry(nodeFile(e.Head)); !ok {
+		if _, ok := d.findEntry(layout.FileOf(e.Head)); !ok {
 			return fmt.Errorf("%w: thread %s: its head %s is not in its folder", ErrInvalid, id, e.Head)
 		}
 	}
@@ -559,7 +563,7 @@ func (b *builder) rootFile(root dirEdit, name string, data []byte, most int) err
 
 // writeCommit writes the root and a commit on top of the current one.
 func (b *builder) writeCommit(root dirEdit, subject, body string, trailers []Trailer) error {
-	d, err := b.editFolder("", b.cur.root, b.v.root, root)
+	d, err := b.editFolder("", layout.RootFolder, b.cur.root, b.v.root, root)
 	if err != nil {
 		return err
 	}

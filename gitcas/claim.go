@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -22,7 +23,7 @@ const maxClaim = 64 << 10
 // A claim is a commit without parents on the empty tree, whose message is the
 // claim as JSON.
 func ClaimUpdate(id ThreadID, old *Held, c *Claim, at time.Time) (wire.RefUpdate, []wire.PackObject) {
-	u := wire.RefUpdate{Name: ClaimRef(id)}
+	u := wire.RefUpdate{Name: layout.ClaimRef(id)}
 	if old != nil {
 		u.Old = old.ID
 	}

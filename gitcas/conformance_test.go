@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -41,8 +41,8 @@ func testInit(t *testing.T, s *Store) {
 	if again := mustInit(t, s); again.Tip() != v.Tip() || again.StoreID() != v.StoreID() {
 		t.Fatal("the second Init made another store")
 	}
-	if mark, ok := v.Ref(StoreRef); !ok || mark != v.Tip() {
-		t.Fatalf("%s is %s, the tip %s", StoreRef, mark, v.Tip())
+	if mark, ok := v.Ref(layout.StoreRef); !ok || mark != v.Tip() {
+		t.Fatalf("%s is %s, the tip %s", layout.StoreRef, mark, v.Tip())
 	}
 	mustSound(t, s)
 }
@@ -210,8 +210,8 @@ func testFork(t *testing.T, s *Store) {
 	}
 	names := folderNames(t, v, to)
 	for name, shared := range map[string]bool{
-		nodeFile(c.Steps[1].Hash): true, nodeFile(c.Steps[2].Hash): false,
-		Place{Thread: to, Of: c.Steps[1].Hash}.fileName(c.Steps[1].Output): true, Place{Thread: to, Of: c.Steps[2].Hash}.fileName(c.Steps[2].Output): false,
+		layout.FileOf(c.Steps[1].Hash): true, layout.FileOf(c.Steps[2].Hash): false,
+		Place{Thread: to, Of: c.Steps[1].Hash}.File(c.Steps[1].Output): true, Place{Thread: to, Of: c.Steps[2].Hash}.File(c.Steps[2].Output): false,
 		"detail/" + string(c.Steps[1].Hash): true, "detail/" + string(c.Steps[2].Hash): false,
 		"pages/02-developer.md": true, "pages/03-developer.md": false,
 	} {
@@ -248,7 +248,7 @@ func folderNames(t testing.TB, v *View, id ThreadID) []string {
 		if !e.IsDir() {
 			continue
 		}
-		below, err := v.readSub(t.Context(), d, e.Name, func(gitobj.Entry) error { return nil })
+		below, err := v.readSub(t.Context(), d, e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +314,7 @@ func testAttempts(t *testing.T, s *Store) {
 	c, _ := v.Chain(t.Context(), id)
 	_, nodes := nextStep(t, c, id, "developer", "in vain")
 	file := wire.NewObject(3, []byte("package main\n"))
-	work, err := (*dir)(nil).afterEdit("", dirEdit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
+	work, err := (*dir)(nil).afterEdit("", layout.WorkFolder, dirEdit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,12 +347,12 @@ func testAttempts(t *testing.T, s *Store) {
 			t.Errorf("node %s: place %+v, want %+v", n.Hash, n.Place, places[n.Hash])
 		}
 	}
-	if _, err = s.ReadAttempt(t.Context(), v, AttemptRef(id, "other", 1)); !errors.Is(err, wire.ErrNotFound) {
+	if _, err = s.ReadAttempt(t.Context(), v, layout.AttemptRef(id, "other", 1)); !errors.Is(err, wire.ErrNotFound) {
 		t.Fatalf("a missing attempt: %v", err)
 	}
 	// A dead claim kept as an attempt.
 	cu, cobjs := ClaimUpdate(id, nil, &Claim{Run: "r", Attempt: 1, Head: e.Head}, v.Time())
-	cu.Name = AttemptRef(id, "r", 1)
+	cu.Name = layout.AttemptRef(id, "r", 1)
 	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{cu}, Objects: cobjs})
 	if got, err := s.ReadAttempt(t.Context(), v, cu.Name); err != nil || got.Claim == nil || got.Claim.Run != "r" {
 		t.Fatalf("a dead claim's attempt: %+v, %v", got, err)
@@ -367,7 +367,7 @@ func testAttempts(t *testing.T, s *Store) {
 	if got, err := s.ReadAttempt(t.Context(), v, left.Name); err != nil || got.Unlinked != e.Head || got.Error != a.Error || len(got.Nodes) != len(nodes) {
 		t.Fatalf("one that is not linked: %+v, %v", got, err)
 	}
-	found, err := s.Unlinked(t.Context(), v, []string{u.Name, AttemptRef(id, "other", 1), cu.Name, left.Name})
+	found, err := s.Unlinked(t.Context(), v, []string{u.Name, layout.AttemptRef(id, "other", 1), cu.Name, left.Name})
 	if err != nil || !slices.Equal(found, []string{left.Name}) {
 		t.Fatalf("not linked are %q, %v", found, err)
 	}
@@ -582,10 +582,10 @@ func testBranchGone(t *testing.T, s *Store) {
 	setRef(t, s, s.ref, wire.ZeroID, d.LastKnown)
 	mustSound(t, s)
 	// Without the ref the store works, and the next push makes it again.
-	setRef(t, s, StoreRef, v.Tip(), wire.ZeroID)
+	setRef(t, s, layout.StoreRef, v.Tip(), wire.ZeroID)
 	v = mustLoad(t, s, threadID(1))
 	v = mustPush(t, s, v, stepChange(t, v, threadID(1), "developer", "again"))
-	if mark, ok := mustLoad(t, s).Ref(StoreRef); !ok || mark != v.Tip() {
+	if mark, ok := mustLoad(t, s).Ref(layout.StoreRef); !ok || mark != v.Tip() {
 		t.Fatal("the ref was not made again")
 	}
 }
@@ -603,16 +603,16 @@ func testSetBack(t *testing.T, s *Store) {
 	}
 	// A ref that lags behind is no damage, however far.
 	setRef(t, s, s.ref, v1.Tip(), v2.Tip())
-	setRef(t, s, StoreRef, v2.Tip(), v1.Tip())
+	setRef(t, s, layout.StoreRef, v2.Tip(), v1.Tip())
 	v3 := mustLoad(t, s, id)
 	for i := range 3 {
-		mark, _ := v3.Ref(StoreRef)
+		mark, _ := v3.Ref(layout.StoreRef)
 		v3 = mustPush(t, s, v3, stepChange(t, v3, id, "developer", fmt.Sprintf("more %d", i)))
-		setRef(t, s, StoreRef, v3.Tip(), mark)
+		setRef(t, s, layout.StoreRef, v3.Tip(), mark)
 		v3 = mustLoad(t, s, id)
 	}
 	mustPush(t, s, v3, stepChange(t, v3, id, "developer", "the last"))
-	if v := mustLoad(t, s); v.Refs()[StoreRef] != v.Tip() {
+	if v := mustLoad(t, s); v.Refs()[layout.StoreRef] != v.Tip() {
 		t.Fatal("the ref was not brought up")
 	}
 }

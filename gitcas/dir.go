@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -16,14 +18,14 @@ import (
 // folder that is not there: git has no empty ones.
 type dir struct {
 	path    string // without a slash at its end; empty: the root
+	kind    layout.Kind
 	obj     wire.Object
 	entries []gitobj.Entry
 	index   map[string]int
 }
 
-// parseDir reads a tree and lets check look at every entry: what is foreign to
-// the layout is damage.
-func parseDir(path string, obj wire.Object, check func(gitobj.Entry) error) (*dir, error) {
+// parseDir reads a tree and looks at every entry: what is foreign to the layout is damage.
+func parseDir(path string, kind layout.Kind, obj wire.Object) (*dir, error) {
 	if obj.Type != plumbing.TreeObject {
 		return nil, newContentError(quotePath(path), fmt.Sprintf("it is a %s, not a folder", obj.Type))
 	}
@@ -31,14 +33,37 @@ func parseDir(path string, obj wire.Object, check func(gitobj.Entry) error) (*di
 	if err != nil {
 		return nil, contentErr(quotePath(path), err)
 	}
-	d := &dir{path: path, obj: obj, entries: entries, index: make(map[string]int, len(entries))}
-	for i, e := range entries {
-		if err := check(e); err != nil {
+	d := newDir(path, kind, obj, entries)
+	for _, e := range entries {
+		if err := d.checkEntry(e); err != nil {
 			return nil, newContentError(d.pathOf(e.Name), err.Error())
 		}
-		d.index[e.Name] = i
 	}
 	return d, nil
+}
+
+func newDir(path string, kind layout.Kind, obj wire.Object, entries []gitobj.Entry) *dir {
+	d := &dir{path: path, kind: kind, obj: obj, entries: entries, index: make(map[string]int, len(entries))}
+	for i, e := range entries {
+		d.index[e.Name] = i
+	}
+	return d
+}
+
+var errForeign = errors.New("a foreign file: only uwf writes to this branch; take it off with a commit of your own")
+
+// checkEntry refuses everything but folders and plain files where the layout has them:
+// symlinks, executables, submodules.
+func (d *dir) checkEntry(e gitobj.Entry) error {
+	switch kind := d.kind.ChildOf(e.Name); {
+	case kind == layout.Foreign:
+		return errForeign
+	case kind.IsFolder() && !e.IsDir():
+		return fmt.Errorf("it has the mode %s, not that of a folder", e.Mode)
+	case !kind.IsFolder() && e.Mode != filemode.Regular:
+		return fmt.Errorf("it has the mode %s, not that of a plain file", e.Mode)
+	}
+	return nil
 }
 
 func quotePath(path string) string {
@@ -101,7 +126,7 @@ func (e dirEdit) removeEntry(name string) { e[name] = gitobj.Entry{Name: name} }
 
 // afterEdit returns the folder at path after an edit; nil when nothing is left in it.
 // The receiver may be nil.
-func (d *dir) afterEdit(path string, edit dirEdit) (*dir, error) {
+func (d *dir) afterEdit(path string, kind layout.Kind, edit dirEdit) (*dir, error) {
 	entries := make([]gitobj.Entry, 0, len(d.listEntries())+len(edit))
 	for _, e := range d.listEntries() {
 		if _, ok := edit[e.Name]; !ok {
@@ -120,9 +145,5 @@ func (d *dir) afterEdit(path string, edit dirEdit) (*dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, quotePath(path), err)
 	}
-	out := &dir{path: path, obj: wire.NewObject(plumbing.TreeObject, data), entries: entries, index: make(map[string]int, len(entries))}
-	for i, e := range entries {
-		out.index[e.Name] = i
-	}
-	return out, nil
+	return newDir(path, kind, wire.NewObject(plumbing.TreeObject, data), entries), nil
 }

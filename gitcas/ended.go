@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -25,7 +26,7 @@ func (v historyFiles) readYear(ctx context.Context, year string) (*dir, error) {
 	if !ok {
 		return nil, nil
 	}
-	return v.readDir(ctx, historyDir+"/"+year, e.ID, checkYear)
+	return v.readDir(ctx, layout.HistoryDir+"/"+year, layout.YearFolder, e.ID)
 }
 
 // History gives every thread that has ended to fn, the one that ended last first,
@@ -74,7 +75,8 @@ func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, erro
 		return nil, err
 	}
 	var out []day
-	first := statefile.HistoryPath(from)
+	firstYear, firstDay := layout.HistoryFile(from)
+	first := layout.HistoryDir + "/" + firstYear + "/" + firstDay
 	years := v.history.listEntries()
 	for i := len(years) - 1; i >= 0; i-- {
 		d, err := v.readYear(ctx, years[i].Name)
@@ -82,7 +84,7 @@ func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, erro
 			return nil, err
 		}
 		for j := len(d.entries) - 1; j >= 0; j-- {
-			if !statefile.IsDay(d.entries[j].Name) {
+			if d.kind.ChildOf(d.entries[j].Name) != layout.DayFile {
 				continue // its page
 			}
 			if path := d.pathOf(d.entries[j].Name); from.IsZero() || path >= first {
@@ -130,23 +132,10 @@ func (v historyFiles) readDays(ctx context.Context, days []day, fn func(Ended) e
 const clockGrace = 24 * time.Hour
 
 // FindEnded looks for an ended thread and returns its newest line, also that of one
-// that was removed. It reads history from before the thread's start, as its id tells
-// it, only where later days don't have it: an id's time is what its maker said.
+// that was removed. It reads the newest day first, and goes back no further than to where
+// the thread is.
 func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
-	e, ok, err := s.FindEndedSince(ctx, v, id, id.Time())
-	if err != nil || ok {
-		return e, ok, err
-	}
-	days, err := historyFiles{v}.listDays(ctx, time.Time{})
-	if err != nil {
-		return Ended{}, false, err
-	}
-	for i, d := range days {
-		if d.path < statefile.HistoryPath(id.Time().Add(-clockGrace)) {
-			return historyFiles{v}.searchDays(ctx, days[i:], id)
-		}
-	}
-	return Ended{}, false, nil
+	return s.FindEndedSince(ctx, v, id, time.Time{})
 }
 
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves

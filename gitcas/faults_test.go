@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -317,15 +318,15 @@ func whatIsNeeded(t *testing.T, mem *wiretest.Memory) (needed, nodes map[wire.ID
 		}
 		needed[commit], needed[c.Tree] = true, true
 		for _, e := range list(c.Tree) {
-			needed[e.ID] = e.IsDir() && e.Name != attemptWork || slices.Contains([]string{versionName, threadsName, registryName}, e.Name)
-			if e.Name == historyDir {
+			needed[e.ID] = e.IsDir() && e.Name != layout.AttemptWork || slices.Contains([]string{layout.VersionName, layout.ThreadsName, layout.RegistryName}, e.Name)
+			if e.Name == layout.HistoryDir {
 				history(e.ID)
 			}
-			if e.Name != threadsDir {
+			if e.Name != layout.ThreadsDir {
 				continue
 			}
 			for _, f := range list(list(e.ID)[0].ID) {
-				if _, isNode := nodeOf(f.Name); isNode {
+				if of, _, isNode := layout.ParseNodeFile(f.Name); isNode && of == "" {
 					n, err := node.DecodeFile(mustObject(t, mem, f.ID))
 					if err != nil {
 						t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -49,7 +50,7 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 		return Found{Hash: h, Node: n}, nil
 	}
 	q := &search{ctx: ctx, v: v, h: h}
-	if e, ok := v.cas.findEntry(nodeFile(h)); ok {
+	if e, ok := v.cas.findEntry(layout.FileOf(h)); ok {
 		q.spots = append(q.spots, spot{Place{}, v.cas.pathOf(e.Name), e.ID})
 	}
 	var threads []ThreadID
@@ -89,7 +90,7 @@ type inside struct {
 	place Place
 	path  string
 	id    wire.ID
-	check func(gitobj.Entry) error
+	kind  layout.Kind
 }
 
 // foldersAtOnce is how many folders of threads are fetched in one request: it
@@ -101,7 +102,7 @@ func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 	var todo []inside
 	for _, id := range threads {
 		if e, ok := q.v.threadDirs.findEntry(string(id)); ok {
-			todo = append(todo, inside{Place{Thread: id}, threadPath(id), e.ID, checkThread})
+			todo = append(todo, inside{Place{Thread: id}, layout.ThreadPath(id), e.ID, layout.ThreadFolder})
 		}
 	}
 	// From folders to the folders in them: a few requests, however many there are.
@@ -135,14 +136,14 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 		if !ok {
 			return nil, newContentError(f.path, "the remote doesn't send its object "+f.id.String())
 		}
-		d, err := parseDir(f.path, o, f.check)
+		d, err := parseDir(f.path, f.kind, o)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range d.entries {
 			if in, ok := f.insideOf(d, e); ok {
 				next = append(next, in)
-			} else if p, h, ok := f.place.nodeAt(e.Name); ok && h == q.h {
+			} else if p, h, ok := f.place.NodeAt(e.Name); ok && h == q.h {
 				q.spots = append(q.spots, spot{p, d.pathOf(e.Name), e.ID})
 			}
 		}
@@ -152,16 +153,12 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 
 // insideOf is a folder with nodes in this one; ok is false for all else.
 func (f inside) insideOf(d *dir, e gitobj.Entry) (in inside, ok bool) {
-	in = inside{place: f.place, path: d.pathOf(e.Name), id: e.ID}
-	switch {
-	case !e.IsDir():
-		return in, false
-	case f.place.Detail:
-		in.place.Of, in.check = node.Hash(e.Name), checkCas
-		return in, true
+	in = inside{place: f.place, path: d.pathOf(e.Name), id: e.ID, kind: d.kind.ChildOf(e.Name)}
+	in.place.Detail = true
+	if in.kind == layout.NodeFolder {
+		in.place.Of = node.Hash(e.Name)
 	}
-	in.place.Detail, in.check = true, checkDetails
-	return in, e.Name == detailDir
+	return in, in.kind == layout.NodeFolder || in.kind == layout.DetailFolder
 }
 
 // readSpots reads what the files hold: all must be the same node.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -17,7 +18,7 @@ import (
 const maxSmallCas = 64
 
 // threadFilter sends a thread's folder with its records and what they refer to, but of
-// the details and the pages only which there are, see Place.folder.
+// the details and the pages only which there are, see Place.Folder.
 const threadFilter = "tree:1"
 
 // longThread is from how many steps on a folder is listed before anything of it is
@@ -48,7 +49,7 @@ func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 		_, listed := v.threads.Get(id)
 		switch {
 		case listed && !there:
-			return newContentError(threadPath(id), "threads.yaml lists the thread, but its folder is missing")
+			return newContentError(layout.ThreadPath(id), "threads.yaml lists the thread, but its folder is missing")
 		case there && v.isLong(id):
 			long = append(long, id)
 		case there:
@@ -89,7 +90,7 @@ func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter stri
 	}
 	folders := maps.Clone(v.folders)
 	for _, id := range ids {
-		d, err := v.readDir(ctx, threadPath(id), v.threadDirs.entryID(string(id)), checkThread)
+		d, err := v.readDir(ctx, layout.ThreadPath(id), layout.ThreadFolder, v.threadDirs.entryID(string(id)))
 		if err != nil {
 			return err
 		}
@@ -104,7 +105,7 @@ func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter stri
 // listings of the folders in it.
 func (v prefetcher) adoptObjects(d *dir, objs wire.Objects) {
 	for _, e := range d.listEntries() {
-		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
+		_, _, isNode := layout.ParseNodeFile(e.Name)
 		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.hasObject(e.ID) {
 			v.cache.addObjects(wire.Objects{e.ID: o})
 		}
@@ -117,7 +118,7 @@ func (v prefetcher) adoptObjects(d *dir, objs wire.Objects) {
 func (v prefetcher) fetchNodes(ctx context.Context, d *dir) error {
 	var nodes []wire.ID
 	for _, e := range d.listEntries() {
-		if _, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name); isNode {
+		if _, _, isNode := layout.ParseNodeFile(e.Name); isNode {
 			nodes = append(nodes, e.ID)
 		}
 	}
@@ -146,8 +147,8 @@ func (v prefetcher) prefetchCas(ctx context.Context, d *dir) error {
 		return nil
 	}
 	for _, e := range d.entries {
-		h, ok := nodeOf(e.Name)
-		if !ok {
+		of, h, ok := layout.ParseNodeFile(e.Name)
+		if !ok || of != "" {
 			continue
 		}
 		n, err := v.readUnchecked(d.pathOf(e.Name), e.ID, h)
@@ -172,7 +173,7 @@ func (v prefetcher) prefetchCas(ctx context.Context, d *dir) error {
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
 // can't be read says so to who needs it.
 func (v prefetcher) prefetchRefs(ctx context.Context, h node.Hash) error {
-	if _, ok := v.cas.findEntry(nodeFile(h)); !ok {
+	if _, ok := v.cas.findEntry(layout.FileOf(h)); !ok {
 		return nil
 	}
 	n, err := v.Get(ctx, h)
@@ -217,7 +218,7 @@ func (v *View) readUnchecked(path string, id wire.ID, h node.Hash) (node.Node, e
 func (v prefetcher) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
 	for _, e := range v.cas.listEntries() {
-		h, _ := nodeOf(e.Name)
+		_, h, _ := layout.ParseNodeFile(e.Name)
 		if _, known := known()[h]; !known && (need == nil || need[h]) {
 			ids = append(ids, e.ID)
 		}

@@ -3,7 +3,7 @@ package gitcas
 import (
 	"fmt"
 
-	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -30,20 +30,20 @@ func (b *builder) forkThread(id, from ThreadID) error {
 	}
 	edit := dirEdit{}
 	for _, e := range src.listEntries() {
-		p, h, isNode := Place{Thread: id}.nodeAt(e.Name)
+		p, h, isNode := Place{Thread: id}.NodeAt(e.Name)
 		switch {
 		case isNode && p.Of == "" && need[h], isNode && need[p.Of]:
 			edit[e.Name] = e
-		case e.Name == detailDir:
-			err = b.forkFolder(edit, id, src, e.Name, checkDetails, func(name string) bool { return need[node.Hash(name)] })
-		case e.Name == pagesDir:
-			err = b.forkFolder(edit, id, src, e.Name, checkPages, func(name string) bool { return pageNumber(name) <= steps })
+		case e.Name == layout.DetailDir:
+			err = b.forkFolder(edit, id, src, e.Name, func(name string) bool { return need[node.Hash(name)] })
+		case e.Name == layout.PagesDir:
+			err = b.forkFolder(edit, id, src, e.Name, func(name string) bool { return layout.PageNumber(name) <= steps })
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if t.base, err = (*dir)(nil).afterEdit(threadPath(id), edit); err != nil {
+	if t.base, err = (*dir)(nil).afterEdit(layout.ThreadPath(id), layout.ThreadFolder, edit); err != nil {
 		return err
 	}
 	b.threads[id] = t
@@ -91,7 +91,7 @@ func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, i
 	}
 	steps := 0
 	for _, s := range c.Steps {
-		if _, ok := src.findEntry(nodeFile(s.Hash)); ok {
+		if _, ok := src.findEntry(layout.FileOf(s.Hash)); ok {
 			steps++
 		}
 	}
@@ -99,8 +99,8 @@ func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, i
 }
 
 // forkFolder adds a folder of the thread's with what the fork shares of it.
-func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, check func(gitobj.Entry) error, keep func(name string) bool) error {
-	d, err := b.v.readSub(b.ctx, src, name, check)
+func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, keep func(name string) bool) error {
+	d, err := b.v.readSub(b.ctx, src, name)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, c
 			edit[e.Name] = e
 		}
 	}
-	kept, err := (*dir)(nil).afterEdit(threadPath(id)+"/"+name, edit)
+	kept, err := (*dir)(nil).afterEdit(layout.ThreadPath(id)+"/"+name, d.kind, edit)
 	if err != nil || kept == nil {
 		return err
 	}
@@ -118,18 +118,6 @@ func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, c
 	b.v.cache.addDir(kept)
 	into.setFolder(name, kept)
 	return nil
-}
-
-// pageNumber is the step that a page for people is about.
-func pageNumber(name string) int {
-	n := 0
-	for _, c := range name {
-		if c < '0' || c > '9' {
-			break
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n
 }
 
 // reopenThread brings the folder of an ended thread back, as it was when the thread was

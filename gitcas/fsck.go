@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -119,7 +120,7 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node
 	var all []file
 	for _, d := range dirs {
 		for _, e := range d.listEntries() {
-			if p, h, ok := d.place.nodeAt(e.Name); ok {
+			if p, h, ok := d.place.NodeAt(e.Name); ok {
 				all = append(all, file{d.pathOf(e.Name), e.ID, h, p})
 			}
 		}
@@ -168,7 +169,7 @@ func (f *fsck) checkShared() error {
 		}
 		for _, h := range refs {
 			_, known := known()[h]
-			if _, inCas := f.v.cas.findEntry(nodeFile(h)); !known && !inCas {
+			if _, inCas := f.v.cas.findEntry(layout.FileOf(h)); !known && !inCas {
 				f.addProblem(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
 			}
 		}
@@ -179,8 +180,8 @@ func (f *fsck) checkShared() error {
 func (f *fsck) checkRegistry() error {
 	all := f.v.Registry()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if h := all[name].Hash; f.v.cas.entryID(nodeFile(h)).IsZero() {
-			f.addProblem(registryName, "%s names %s, which is not in cas/", name, h)
+		if h := all[name].Hash; f.v.cas.entryID(layout.FileOf(h)).IsZero() {
+			f.addProblem(layout.RegistryName, "%s names %s, which is not in cas/", name, h)
 		}
 	}
 	return nil
@@ -189,7 +190,7 @@ func (f *fsck) checkRegistry() error {
 func (f *fsck) checkThreads() error {
 	for _, e := range f.v.threadDirs.listEntries() {
 		if _, ok := f.v.threads.Get(ThreadID(e.Name)); !ok {
-			f.addProblem(threadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
+			f.addProblem(layout.ThreadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
 	}
 	for _, id := range f.v.threads.Keys() {
@@ -204,10 +205,10 @@ func (f *fsck) checkThreads() error {
 // nodeFolders are all folders of a thread that hold nodes.
 func (f *fsck) nodeFolders(v *View, id ThreadID, d *dir) ([]folder, error) {
 	out := []folder{{d, Place{Thread: id}}}
-	if _, err := v.readSub(f.ctx, d, pagesDir, checkPages); err != nil {
+	if _, err := v.readSub(f.ctx, d, layout.PagesDir); err != nil {
 		return out, err
 	}
-	details, err := v.readSub(f.ctx, d, detailDir, checkDetails)
+	details, err := v.readSub(f.ctx, d, layout.DetailDir)
 	if err != nil {
 		return out, err
 	}
@@ -219,7 +220,7 @@ func (f *fsck) nodeFolders(v *View, id ThreadID, d *dir) ([]folder, error) {
 		return out, err
 	}
 	for _, e := range details.listEntries() {
-		of, err := v.readSub(f.ctx, details, e.Name, checkCas)
+		of, err := v.readSub(f.ctx, details, e.Name)
 		if err != nil {
 			return out, err
 		}
@@ -240,7 +241,7 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 	base.cache.mu.Unlock()
 	v.folders = map[ThreadID]*dir{}
 
-	path := threadPath(id)
+	path := layout.ThreadPath(id)
 	d, err := v.threadFolder(f.ctx, id)
 	if err != nil {
 		return f.noteError(path, err)
@@ -287,7 +288,7 @@ func (f *fsck) historyFiles() error {
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
 	})
-	if err := f.noteError(historyDir, err); err != nil {
+	if err := f.noteError(layout.HistoryDir, err); err != nil {
 		return err
 	}
 	f.report.Ended = len(f.ended)
@@ -304,7 +305,7 @@ func (f *fsck) historyFiles() error {
 func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 	for i, e := range lines[1:] {
 		if e.Reason != statefile.ReasonEnded && lines[i].Reason != statefile.ReasonRemoved {
-			f.addProblem(historyDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
+			f.addProblem(layout.HistoryDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
 		}
 	}
 	_, alive := f.v.threads.Get(id)
@@ -312,16 +313,16 @@ func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 	case !alive:
 		return nil
 	case last.Reason != statefile.ReasonEnded:
-		f.addProblem(historyDir, "thread %s was %s, but threads.yaml lists it", id, last.Reason)
+		f.addProblem(layout.HistoryDir, "thread %s was %s, but threads.yaml lists it", id, last.Reason)
 		return nil
 	default:
 		// Resumed: what it was before must still be there.
 		d, err := f.v.threadFolder(f.ctx, id)
 		if err != nil {
-			return f.noteError(threadPath(id), err)
+			return f.noteError(layout.ThreadPath(id), err)
 		}
-		if _, ok := d.findEntry(nodeFile(last.Head)); !ok {
-			f.addProblem(historyDir, "thread %s ended at %s and lives again without that step", id, last.Head)
+		if _, ok := d.findEntry(layout.FileOf(last.Head)); !ok {
+			f.addProblem(layout.HistoryDir, "thread %s ended at %s and lives again without that step", id, last.Head)
 		}
 		return nil
 	}
@@ -338,7 +339,7 @@ func (f *fsck) checkHistory() error {
 		if h.parent == nil {
 			return nil
 		}
-		if err := f.checkVersion(where, h.parent.root.entryID(versionName), h.root.entryID(versionName)); err != nil {
+		if err := f.checkVersion(where, h.parent.root.entryID(layout.VersionName), h.root.entryID(layout.VersionName)); err != nil {
 			return err
 		}
 		return f.checkCommit(where, h)
@@ -357,7 +358,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 	}
 	var rest [2][]byte
 	for i, id := range []wire.ID{before, after} {
-		o, err := f.v.readObject(f.ctx, versionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
+		o, err := f.v.readObject(f.ctx, layout.VersionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
 		if err != nil {
 			return f.noteError(where, err)
 		}
@@ -365,7 +366,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 			rest[i], err = statefile.SetVersionRefs(o.Data, 1)
 		}
 		if err != nil {
-			f.addProblem(where, "%s: %v", versionName, err)
+			f.addProblem(where, "%s: %v", layout.VersionName, err)
 			return nil
 		}
 	}
@@ -378,10 +379,10 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 // checkCommit compares a commit with the one before it.
 func (f *fsck) checkCommit(where string, h *historyCommit) error {
 	old, cur := h.parent, h
-	if err := f.sameNodes(where, casDir, old.root.entryID(casDir), cur.root.entryID(casDir)); err != nil {
+	if err := f.sameNodes(where, layout.CasDir, old.root.entryID(layout.CasDir), cur.root.entryID(layout.CasDir)); err != nil {
 		return err
 	}
-	if err := f.checkAppended(where, old.root.entryID(historyDir), cur.root.entryID(historyDir)); err != nil {
+	if err := f.checkAppended(where, old.root.entryID(layout.HistoryDir), cur.root.entryID(layout.HistoryDir)); err != nil {
 		return err
 	}
 	for _, e := range old.threadDirs.listEntries() {
@@ -391,7 +392,7 @@ func (f *fsck) checkCommit(where string, h *historyCommit) error {
 			continue
 		}
 		if !now.IsZero() {
-			if err := f.sameNodes(where, threadPath(id), e.ID, now); err != nil {
+			if err := f.sameNodes(where, layout.ThreadPath(id), e.ID, now); err != nil {
 				return err
 			}
 			continue
@@ -449,7 +450,7 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 	}
 	for _, e := range entries[0] {
 		n, there := now[e.Name]
-		_, _, isNode := (Place{Thread: anyThread}).nodeAt(e.Name)
+		_, _, isNode := layout.ParseNodeFile(e.Name)
 		switch {
 		case e.IsDir():
 			if err := f.sameNodes(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
@@ -475,7 +476,7 @@ func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 		v.cache = newCache()
 		v.history = nil
 		if !id.IsZero() {
-			d, err := v.readDir(f.ctx, historyDir, id, checkHistory)
+			d, err := v.readDir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
 			if err != nil {
 				return f.noteError(where, err)
 			}

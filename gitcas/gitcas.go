@@ -36,6 +36,7 @@
 package gitcas
 
 import (
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -45,8 +46,10 @@ import (
 // The content of the state branch's files is defined in package statefile, with
 // its codecs.
 type (
+	// Place says where on the branch a node's file is.
+	Place = layout.Place
 	// ThreadID names a thread.
-	ThreadID = statefile.ThreadID
+	ThreadID = layout.ThreadID
 	// Status of a thread's entry in threads.yaml.
 	Status = statefile.Status
 	// Entry is one thread in threads.yaml.
@@ -130,17 +133,6 @@ type Held struct {
 	Claim
 }
 
-// Place says where on the branch a node's file is. Within one place a hash names one
-// node; elsewhere it may name another one.
-type Place struct {
-	Thread ThreadID // empty: cas/, shared
-	// Of is the record (StartNode or StepNode) that refers to the node; empty: the node
-	// is a record of the thread itself. What a person has said, and no step has taken
-	// up yet, is there under its own hash.
-	Of     node.Hash
-	Detail bool // among the details of Of
-}
-
 // PlacedNode is a node to store and where.
 type PlacedNode struct {
 	Hash  node.Hash
@@ -163,7 +155,7 @@ type Change struct {
 	Author *Author
 
 	Nodes    []PlacedNode
-	Readable map[string][]byte         // pages: by ReadablePath, TaskPath or IndexPath
+	Readable map[string][]byte         // pages: by layout.PagePath, TaskPath or IndexPath
 	Threads  map[ThreadID]*Entry       // entries to set
 	Registry map[string]*RegistryEntry // entries to set; nil removes
 	Archive  []Ended                   // threads to take off the tip: a second commit

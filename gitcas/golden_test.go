@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -69,10 +70,10 @@ func scripted(t *testing.T) (*wiretest.Memory, *Store) {
 	v := mustLoad(t, s, first, second, third)
 	e := mustEntry(t, v, first)
 	e.Status, e.PR, e.Comment = StatusSuspended, 7, 123456789
-	e.Work = Work{Branch: WorkBranch(first), Commit: strings.Repeat("0a", 20)}
+	e.Work = Work{Branch: layout.WorkBranch(first), Commit: strings.Repeat("0a", 20)}
 	e.Next = &Next{Role: "developer", Since: 1_772_366_400_000}
 	e.Suspended = &Suspended{Role: "developer", Reason: "which one:\nthis or \"that\"?"}
-	e.Attempts = []string{AttemptRef(first, "77", 1)}
+	e.Attempts = []string{layout.AttemptRef(first, "77", 1)}
 	e.Limits = map[string]float64{"steps": 20, "cost": 1.5}
 	wf := workflowNode(t)
 	v = mustPush(t, s, v, &Change{
@@ -182,7 +183,7 @@ func commitFiles(t *testing.T, mem *wiretest.Memory, list []txtar.File) wire.ID 
 		for name, list := range below {
 			edit[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: tree(list)}
 		}
-		d, err := (*dir)(nil).afterEdit("", edit)
+		d, err := (*dir)(nil).afterEdit("", layout.RootFolder, edit)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -106,7 +107,7 @@ func (x *vandal) commit(tree wire.ID, parents ...wire.ID) {
 	}
 	id := x.put(plumbing.CommitObject, data)
 	x.mem.SetRef(x.s.ref, id)
-	x.mem.SetRef(StoreRef, id)
+	x.mem.SetRef(layout.StoreRef, id)
 }
 
 // replace sets the content of a file.
@@ -159,14 +160,14 @@ func TestHostileBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := threadPath(threadID(1))
-	head := folder + "/" + nodeFile(c.Steps[1].Hash)
-	start := folder + "/" + nodeFile(c.StartHash)
+	folder := layout.ThreadPath(threadID(1))
+	head := folder + "/" + layout.FileOf(c.Steps[1].Hash)
+	start := folder + "/" + layout.FileOf(c.StartHash)
 	first, second := Place{Thread: threadID(1), Of: c.Steps[0].Hash}, Place{Thread: threadID(1), Of: c.Steps[1].Hash}
 	output := first.Path(c.Steps[0].Output)
 	detail := Place{Thread: threadID(1), Of: first.Of, Detail: true}.Path(c.Steps[0].Detail)
 	details := Place{Thread: threadID(1), Of: first.Of, Detail: true}.String()
-	workflow := "cas/" + nodeFile(c.Start.Workflow)
+	workflow := "cas/" + layout.FileOf(c.Start.Workflow)
 	schema := first.Path(outputSchema(t).Hash)
 	flip := func(b []byte) []byte {
 		return bytes.Replace(b, []byte("developer"), []byte("Developer"), 1)
@@ -190,18 +191,18 @@ func TestHostileBranch(t *testing.T) {
 		"symlinked node":             {head, func(x *vandal) { x.edit(head, mode(filemode.Symlink)) }, false},
 		"executable node":            {output, func(x *vandal) { x.edit(output, mode(filemode.Executable)) }, false},
 		"submodule node":             {output, func(x *vandal) { x.edit(output, mode(filemode.Submodule)) }, false},
-		"symlinked threads.yaml":     {threadsName, func(x *vandal) { x.edit(threadsName, mode(filemode.Symlink)) }, false},
+		"symlinked threads.yaml":     {layout.ThreadsName, func(x *vandal) { x.edit(layout.ThreadsName, mode(filemode.Symlink)) }, false},
 		"symlinked thread":           {folder, func(x *vandal) { x.edit(folder, mode(filemode.Symlink)) }, false},
 		"file as a folder":           {"cas", func(x *vandal) { x.edit("cas", mode(filemode.Regular)) }, false},
 		"foreign file at the root":   {".gitignore", func(x *vandal) { x.replace(".gitignore", flipNothing) }, false},
 		"foreign folder":             {"src", func(x *vandal) { x.replace("src/main.go", flipNothing) }, false},
 		"foreign file in a thread":   {folder + "/run.sh", func(x *vandal) { x.replace(folder+"/run.sh", flipNothing) }, false},
-		"lower case node":            {folder + "/" + strings.ToLower(nodeFile(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(nodeFile(c.StartHash)), flipNothing) }, false},
+		"lower case node":            {folder + "/" + strings.ToLower(layout.FileOf(c.StartHash)), func(x *vandal) { x.replace(folder+"/"+strings.ToLower(layout.FileOf(c.StartHash)), flipNothing) }, false},
 		"upper case VERSION":         {"version", func(x *vandal) { x.replace("version", flipNothing) }, false},
 		"foreign file in cas":        {"cas/notes.txt", func(x *vandal) { x.replace("cas/notes.txt", flipNothing) }, false},
 		"foreign folder in a thread": {folder + "/nodes", func(x *vandal) { x.replace(folder+"/nodes/x", flipNothing) }, false},
 		"foreign file of a record":   {first.String() + "x", func(x *vandal) { x.replace(first.String()+"x", flipNothing) }, false},
-		"file of no record":          {folder + "/notahash." + nodeFile(c.StartHash), func(x *vandal) { x.replace(folder+"/notahash."+nodeFile(c.StartHash), flipNothing) }, false},
+		"file of no record":          {folder + "/notahash." + layout.FileOf(c.StartHash), func(x *vandal) { x.replace(folder+"/notahash."+layout.FileOf(c.StartHash), flipNothing) }, false},
 		"foreign file in detail":     {folder + "/detail/x", func(x *vandal) { x.replace(folder+"/detail/x", flipNothing) }, false},
 		"foreign file among details": {details + "x", func(x *vandal) { x.replace(details+"x", flipNothing) }, false},
 		"details of no record":       {folder + "/detail/notahash", func(x *vandal) { x.replace(folder+"/detail/notahash/x", flipNothing) }, false},
@@ -215,26 +216,28 @@ func TestHostileBranch(t *testing.T) {
 		"missing head":               {head, func(x *vandal) { x.edit(head, gone) }, false},
 		"missing start":              {start, func(x *vandal) { x.edit(start, gone) }, false},
 		"missing folder":             {folder + ": unexpected content on the state branch: threads.yaml lists the thread", func(x *vandal) { x.edit(folder, gone) }, false},
-		"missing VERSION":            {versionName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(versionName, gone) }, false},
-		"missing threads.yaml":       {threadsName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(threadsName, gone) }, false},
-		"missing registry":           {registryName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(registryName, gone) }, false},
-		"garbage threads.yaml":       {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return []byte("{[") }) }, false},
-		"emptied threads.yaml":       {threadsName, func(x *vandal) { x.replace(threadsName, func([]byte) []byte { return nil }) }, false},
-		"garbage registry":           {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: b") }) }, false},
+		"missing VERSION":            {layout.VersionName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(layout.VersionName, gone) }, false},
+		"missing threads.yaml":       {layout.ThreadsName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(layout.ThreadsName, gone) }, false},
+		"missing registry":           {layout.RegistryName + ": unexpected content on the state branch: it is missing", func(x *vandal) { x.edit(layout.RegistryName, gone) }, false},
+		"garbage threads.yaml":       {layout.ThreadsName, func(x *vandal) { x.replace(layout.ThreadsName, func([]byte) []byte { return []byte("{[") }) }, false},
+		"emptied threads.yaml":       {layout.ThreadsName, func(x *vandal) { x.replace(layout.ThreadsName, func([]byte) []byte { return nil }) }, false},
+		"garbage registry":           {layout.RegistryName, func(x *vandal) { x.replace(layout.RegistryName, func([]byte) []byte { return []byte("a: b") }) }, false},
 		"head of another thread": {folder, func(x *vandal) {
-			x.replace(threadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": 0000000000000\n") })
+			x.replace(layout.ThreadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": 0000000000000\n") })
 		}, false},
-		"head is an output": {folder + "/" + nodeFile(c.Steps[0].Output), func(x *vandal) {
-			x.replace(threadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), c.Steps[0].Output) })
+		"head is an output": {folder + "/" + layout.FileOf(c.Steps[0].Output), func(x *vandal) {
+			x.replace(layout.ThreadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), c.Steps[0].Output) })
 		}, false},
 		"step that fits no schema": {"", func(x *vandal) { x.forgedStep(c, map[string]any{"role": 7}) }, false},
 		"step of another start":    {"", func(x *vandal) { x.forgedStep(c, map[string]any{"start": "0000000000000"}) }, false},
 		"start as predecessor":     {"", func(x *vandal) { x.forgedStep(c, map[string]any{"prev": string(c.StartHash)}) }, false},
-		"folder without an entry":  {threadPath(threadID(9)), func(x *vandal) { x.replace(threadPath(threadID(9))+"/pages/01-a.md", flipNothing) }, true},
-		"dangling registry":        {registryName, func(x *vandal) { x.replace(registryName, func([]byte) []byte { return []byte("a: 0000000000000\n") }) }, true},
-		"missing workflow":         {workflow + ": unexpected content on the state branch: it is the thread's workflow", func(x *vandal) { x.edit(workflow, gone) }, false},
-		"missing output":           {second.Path(c.Steps[1].Output), func(x *vandal) { x.edit(second.Path(c.Steps[1].Output), gone) }, false},
-		"unknown type":             {"", func(x *vandal) { x.strangeNode() }, true},
+		"folder without an entry":  {layout.ThreadPath(threadID(9)), func(x *vandal) { x.replace(layout.ThreadPath(threadID(9))+"/pages/01-a.md", flipNothing) }, true},
+		"dangling registry": {layout.RegistryName, func(x *vandal) {
+			x.replace(layout.RegistryName, func([]byte) []byte { return []byte("a: 0000000000000\n") })
+		}, true},
+		"missing workflow": {workflow + ": unexpected content on the state branch: it is the thread's workflow", func(x *vandal) { x.edit(workflow, gone) }, false},
+		"missing output":   {second.Path(c.Steps[1].Output), func(x *vandal) { x.edit(second.Path(c.Steps[1].Output), gone) }, false},
+		"unknown type":     {"", func(x *vandal) { x.strangeNode() }, true},
 		"page is garbage": {"", func(x *vandal) {
 			x.replace(folder+"/pages/01-developer.md", func([]byte) []byte { return []byte("\x00\xff") })
 		}, true},
@@ -291,9 +294,9 @@ func (x *vandal) forgedStep(c Chain, change map[string]any) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.putNode(threadPath(threadID(1)), n, h)
+	x.putNode(layout.ThreadPath(threadID(1)), n, h)
 	x.v = mustLoadTip(x)
-	x.replace(threadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), h) })
+	x.replace(layout.ThreadsName, func([]byte) []byte { return fmt.Appendf(nil, "%s: %s\n", threadID(1), h) })
 }
 
 func (x *vandal) putNode(folder string, n node.Node, h node.Hash) {
@@ -301,7 +304,7 @@ func (x *vandal) putNode(folder string, n node.Node, h node.Hash) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.replace(folder+"/"+nodeFile(h), func([]byte) []byte { return data })
+	x.replace(folder+"/"+layout.FileOf(h), func([]byte) []byte { return data })
 }
 
 func mustLoadTip(x *vandal) *View {
@@ -318,7 +321,7 @@ func (x *vandal) strangeNode() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.putNode(threadPath(threadID(1)), n, h)
+	x.putNode(layout.ThreadPath(threadID(1)), n, h)
 }
 
 // TestHostileTree: trees that no git would make.
@@ -370,7 +373,7 @@ func TestHostileRefs(t *testing.T) {
 	for format, want := range map[string]string{"3": "use a newer uwf", "1": "put that store aside and begin a new one: git push "} {
 		t.Run("VERSION "+format, func(t *testing.T) {
 			x := newVandal(t)
-			x.replace(versionName, func(b []byte) []byte { return bytes.Replace(b, []byte("format: 2"), []byte("format: "+format), 1) })
+			x.replace(layout.VersionName, func(b []byte) []byte { return bytes.Replace(b, []byte("format: 2"), []byte("format: "+format), 1) })
 			err := x.use()
 			wantErr(t, err, ErrVersion)
 			if !strings.Contains(err.Error(), want) {
@@ -401,7 +404,7 @@ func TestHostileRefs(t *testing.T) {
 		}
 		mark := x.v.Tip()
 		x.commit(c.Tree) // the same content, without history
-		x.mem.SetRef(StoreRef, mark)
+		x.mem.SetRef(layout.StoreRef, mark)
 		wantErr(t, x.use(), ErrRewritten)
 	})
 	t.Run("branch is a blob", func(t *testing.T) {
@@ -433,9 +436,9 @@ func TestHostileRefs(t *testing.T) {
 			"too long": {says(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`), "bytes is no claim"},
 		} {
 			x := newVandal(t)
-			x.mem.SetRef(ClaimRef(threadID(1)), tc.id(x))
+			x.mem.SetRef(layout.ClaimRef(threadID(1)), tc.id(x))
 			err := x.use()
-			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), ClaimRef(threadID(1))) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), layout.ClaimRef(threadID(1))) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %s", name, err, tc.want)
 			}
 		}
@@ -516,12 +519,12 @@ func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.
 
 // TestFsckHistory: what only a walk through all commits shows.
 func TestFsckHistory(t *testing.T) {
-	folder := threadPath(threadID(1))
+	folder := layout.ThreadPath(threadID(1))
 	probe, err := newVandal(t).v.Chain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash, Detail: true}.folderPath()
+	detail := Place{Thread: threadID(1), Of: probe.Steps[0].Hash, Detail: true}.Folder()
 	output := Place{Thread: threadID(1), Of: probe.Steps[0].Hash}.Path(probe.Steps[0].Output)
 	for name, tc := range map[string]struct {
 		change func(x *vandal)
@@ -529,7 +532,7 @@ func TestFsckHistory(t *testing.T) {
 	}{
 		"node removed and put back": {func(x *vandal) {
 			old := x.v
-			x.edit("cas/"+nodeFile(workflowNode(t).Hash), gone)
+			x.edit("cas/"+layout.FileOf(workflowNode(t).Hash), gone)
 			tip := x.mem.Refs()[x.s.ref]
 			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
 			x.commit(c.Tree, tip)
@@ -540,8 +543,8 @@ func TestFsckHistory(t *testing.T) {
 			x.edit(detail, func(e gitobj.Entry) gitobj.Entry { e.ID = x.put(plumbing.BlobObject, nil); return e })
 		}, detail + " is no folder"},
 		"node rewritten": {func(x *vandal) {
-			x.replace("cas/"+nodeFile(workflowNode(t).Hash), func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
-		}, "rewrites cas/" + nodeFile(workflowNode(t).Hash)},
+			x.replace("cas/"+layout.FileOf(workflowNode(t).Hash), func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
+		}, "rewrites cas/" + layout.FileOf(workflowNode(t).Hash)},
 		"history line changed in place": {func(x *vandal) {
 			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
 		}, "rewrites history/2023/11-14.jsonl"},
@@ -561,26 +564,26 @@ func TestFsckHistory(t *testing.T) {
 		}, "rewrites history/2023/11-14.jsonl"},
 		"history file removed": {func(x *vandal) { x.edit("history/2023/11-14.jsonl", gone) }, "removes history/2023/11-14.jsonl"},
 		"refs a push changed": {func(x *vandal) {
-			x.replace(versionName, func(b []byte) []byte { return append(b, "refs: 2\n"...) })
+			x.replace(layout.VersionName, func(b []byte) []byte { return append(b, "refs: 2\n"...) })
 		}, ""},
 		"store id changed": {func(x *vandal) {
-			x.replace(versionName, func(b []byte) []byte { return append(b, "more: yes\n"...) })
+			x.replace(layout.VersionName, func(b []byte) []byte { return append(b, "more: yes\n"...) })
 		}, "changes VERSION"},
 		"thread removed": {func(x *vandal) {
 			x.edit(folder, gone)
 			x.v = mustRawView(x)
-			x.replace(threadsName, func([]byte) []byte { return []byte("{}\n") })
+			x.replace(layout.ThreadsName, func([]byte) []byte { return []byte("{}\n") })
 		}, "removes thread"},
 		"shared reference to nothing": {func(x *vandal) {
 			list := placed(x.t, Place{}, node.MetaSchema, map[string]any{"type": "array", "items": map[string]any{"type": "string", "format": "ocas_ref"}})
-			x.putNode(casDir, list.Node, list.Hash)
+			x.putNode(layout.CasDir, list.Node, list.Hash)
 			x.v = mustLoadTip(x)
 			n := placed(x.t, Place{}, list.Hash, []any{"0000000000000"})
-			x.putNode(casDir, n.Node, n.Hash)
+			x.putNode(layout.CasDir, n.Node, n.Hash)
 		}, "it refers to 0000000000000, which is missing"},
 		"shared node that fits no schema": {func(x *vandal) {
 			n := placed(x.t, Place{}, node.String, 7)
-			x.putNode(casDir, n.Node, n.Hash)
+			x.putNode(layout.CasDir, n.Node, n.Hash)
 			v := mustLoad(x.t, Open(x.mem, testOptions()))
 			if _, err := v.Get(x.t.Context(), n.Hash); !errors.Is(err, ErrContent) {
 				x.t.Errorf("it is found: %v", err)
@@ -616,17 +619,16 @@ func FuzzTree(f *testing.F) {
 	id := plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 	f.Add(rawTree([]gitobj.Entry{{Name: "README.md", Mode: 0o100644, ID: id}, {Name: "cas", Mode: 0o40000, ID: id}}))
 	f.Add([]byte("100644 VERSION\x00"))
-	checks := []func(gitobj.Entry) error{checkRoot, checkCas, checkThreads, checkThread, checkDetails, checkPages, checkHistory, checkYear}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, check := range checks {
-			d, err := parseDir("x", wire.NewObject(plumbing.TreeObject, data), check)
+		for kind := layout.RootFolder; kind <= layout.WorkFolder; kind++ {
+			d, err := parseDir("x", kind, wire.NewObject(plumbing.TreeObject, data))
 			if err != nil {
 				if !errors.Is(err, ErrContent) {
 					t.Fatal(err)
 				}
 				continue
 			}
-			again, err := (*dir)(nil).afterEdit("x", func() dirEdit {
+			again, err := (*dir)(nil).afterEdit("x", kind, func() dirEdit {
 				e := dirEdit{}
 				for _, x := range d.entries {
 					e[x.Name] = x
@@ -656,14 +658,14 @@ func TestHostileAttempt(t *testing.T) {
 		"claim that is no claim": {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, "hello\n") }, "is no JSON"},
 		"state":                  {func(x *vandal) wire.ID { return x.v.Tip() }, "a foreign file"},
 		"node under a wrong hash": {func(x *vandal) wire.ID { return x.attempt(lying) },
-			"thread/0000000000000." + nodeFile(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
-		"node that fits no schema": {func(x *vandal) wire.ID { return x.attempt(wrong) }, nodeFile(wrong.Hash) + ": unexpected content on the state branch: node of type"},
+			"thread/0000000000000." + layout.FileOf(lying.Hash) + ": unexpected content on the state branch: its content hashes to " + string(text.Hash)},
+		"node that fits no schema": {func(x *vandal) wire.ID { return x.attempt(wrong) }, layout.FileOf(wrong.Hash) + ": unexpected content on the state branch: node of type"},
 		"page": {func(x *vandal) wire.ID {
 			c, err := gitobj.DecodeCommit(x.get(x.attempt(text)))
 			if err != nil {
 				x.t.Fatal(err)
 			}
-			c.Tree = x.editTree(c.Tree, []string{attemptThread, "01-a.md"}, func(e gitobj.Entry) gitobj.Entry {
+			c.Tree = x.editTree(c.Tree, []string{layout.AttemptThread, "01-a.md"}, func(e gitobj.Entry) gitobj.Entry {
 				e.ID = x.put(plumbing.BlobObject, []byte("x"))
 				return e
 			})
@@ -676,7 +678,7 @@ func TestHostileAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newVandal(t)
-			ref := AttemptRef(id, "r", 1)
+			ref := layout.AttemptRef(id, "r", 1)
 			x.mem.SetRef(ref, x.attempt(text))
 			if _, err := x.s.ReadAttempt(t.Context(), x.v, ref); err != nil {
 				t.Fatalf("before: %v", err)
@@ -692,7 +694,7 @@ func TestHostileAttempt(t *testing.T) {
 			}
 		})
 	}
-	for _, ref := range []string{"refs/heads/main.1", AttemptRefPrefix(id) + ".1", AttemptRefPrefix(id) + "run", AttemptRefPrefix(id) + "run.x", AttemptRefPrefix(id) + "run.-1"} {
+	for _, ref := range []string{"refs/heads/main.1", layout.AttemptRefs(id) + ".1", layout.AttemptRefs(id) + "run", layout.AttemptRefs(id) + "run.x", layout.AttemptRefs(id) + "run.-1"} {
 		x := newVandal(t)
 		_, err := x.s.ReadAttempt(t.Context(), x.v, ref)
 		wantErr(t, err, ErrInvalid)
@@ -703,12 +705,12 @@ func TestHostileAttempt(t *testing.T) {
 func TestHostileUnlinked(t *testing.T) {
 	for text, want := range map[string]node.Hash{"0000000000000\n": "0000000000000", "0000000000000": "0000000000000", "": "", "x\n": "", "0000000000000\n\n": ""} {
 		x := newVandal(t)
-		ref := AttemptRef(threadID(1), "r", 1)
+		ref := layout.AttemptRef(threadID(1), "r", 1)
 		c, err := gitobj.DecodeCommit(x.get(x.attempt(placed(t, Place{Thread: threadID(1), Of: "0000000000000"}, node.String, "an output"))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Tree = x.editTree(c.Tree, []string{attemptUnlinked}, func(e gitobj.Entry) gitobj.Entry {
+		c.Tree = x.editTree(c.Tree, []string{layout.AttemptUnlinked}, func(e gitobj.Entry) gitobj.Entry {
 			e.ID = x.put(plumbing.BlobObject, []byte(text))
 			return e
 		})
@@ -760,10 +762,10 @@ func TestHostileChain(t *testing.T) {
 			payload["prev"] = string(h)
 			return forged
 		}, "the chain runs in a circle, or is endless"},
-		"start that is a step":       {func(node.Hash) any { return step(a, "") }, nodeFile(a) + ": unexpected content on the state branch: not the expected record"},
+		"start that is a step":       {func(node.Hash) any { return step(a, "") }, layout.FileOf(a) + ": unexpected content on the state branch: not the expected record"},
 		"start as predecessor":       {func(h node.Hash) any { return map[node.Hash]any{b: step(a, a), a: start}[h] }, "a step names the StartNode as its predecessor"},
 		"step of another start":      {func(h node.Hash) any { return map[node.Hash]any{b: step(a, a), a: step(b, "")}[h] }, "its start is " + b + ", that of the step after it " + a},
-		"something else as a step":   {func(node.Hash) any { return "text" }, nodeFile(b) + ": unexpected content on the state branch: not the expected record"},
+		"something else as a step":   {func(node.Hash) any { return "text" }, layout.FileOf(b) + ": unexpected content on the state branch: not the expected record"},
 		"a step that can't be read":  {func(node.Hash) any { return nil }, "node not found"},
 		"a start that can't be read": {func(h node.Hash) any { return map[node.Hash]any{b: step(a, "")}[h] }, "node not found"},
 	} {
@@ -796,7 +798,7 @@ func TestFoundDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	workflow := c.Start.Workflow
-	x.replace("cas/"+nodeFile(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	x.replace("cas/"+layout.FileOf(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 	v := mustLoad(t, Open(x.mem, testOptions()))
 	if _, err := v.s.Find(t.Context(), v, workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
 		t.Errorf("a damaged node: %v", err)
@@ -824,15 +826,14 @@ func TestVisitStops(t *testing.T) {
 	}
 }
 
-// TestPagePath: a page has its place in a thread's folder.
-func TestPagePath(t *testing.T) {
-	id := string(threadID(1))
-	for _, path := range []string{"", id + "/01-a.md", "threads/" + id, "threads/" + id + "/pages/01.md", "threads/x/pages/01-a.md", "threads/" + id + "/pages/1-a.md", "threads/" + id + "/pages/" + id + "-a.md", "threads/" + id + "/01-a.md", "threads/" + id + "/pages/x/01-a.md"} {
-		if _, _, err := splitReadable(path); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%s: %v", path, err)
-		}
+// TestNames: names that the layout doesn't have are not stored.
+func TestNames(t *testing.T) {
+	x := newVandal(t)
+	_, err := x.s.Push(t.Context(), x.v, &Change{Subject: "a page elsewhere", Readable: map[string][]byte{"threads/" + string(threadID(1)) + "/01-a.md": nil}})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no path of a page") {
+		t.Errorf("a page among the nodes: %v", err)
 	}
-	if _, err := (*dir)(nil).afterEdit("x", dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
+	if _, err := (*dir)(nil).afterEdit("x", layout.CasFolder, dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a file with a slash in its name: %v", err)
 	}
 }
@@ -841,7 +842,7 @@ func TestPagePath(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	s := newVandal(t).s
 	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
-	both := map[string]wire.ID{s.ref: tip, StoreRef: mark}
+	both := map[string]wire.ID{s.ref: tip, layout.StoreRef: mark}
 	other := newContentError("x", "y")
 	other.Restore = "do this"
 	for name, tc := range map[string]struct {
@@ -851,7 +852,7 @@ func TestAdvice(t *testing.T) {
 	}{
 		"content":          {both, newContentError("x", "y"), "restore it: "},
 		"no mark":          {map[string]wire.ID{s.ref: tip}, newContentError("x", "y"), ""},
-		"the mark is it":   {map[string]wire.ID{s.ref: mark, StoreRef: mark}, newContentError("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.ref: mark, layout.StoreRef: mark}, newContentError("x", "y"), ""},
 		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},
@@ -872,7 +873,7 @@ func TestExtendsFails(t *testing.T) {
 	x := newVandal(t)
 	ancestor := x.v.Tip()
 	for range 3 {
-		x.replace(threadPath(threadID(1))+"/pages/01-developer.md", func(b []byte) []byte { return append(b, 'x') })
+		x.replace(layout.ThreadPath(threadID(1))+"/pages/01-developer.md", func(b []byte) []byte { return append(b, 'x') })
 		x.v = mustLoadTip(x)
 	}
 	for name, tc := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
@@ -38,8 +39,8 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 		return nil, s.err
 	}
 	for _, id := range ids {
-		if !id.Valid() {
-			return nil, fmt.Errorf("%w: %w: %.40q", ErrInvalid, statefile.ErrBadThreadID, id)
+		if err := id.Check(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	next, err := opener{s}.readConsistent(ctx, v, ids)
@@ -54,17 +55,17 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 
 // listRefs lists the refs that a view of these threads shows.
 func (s *Store) listRefs(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
-	prefixes := []string{s.ref, StoreRef}
+	prefixes := []string{s.ref, layout.StoreRef}
 	for _, id := range ids {
-		prefixes = append(prefixes, ClaimRef(id), headsFolder+WorkBranch(id), AttemptRefPrefix(id))
+		prefixes = append(prefixes, layout.ClaimRef(id), layout.Heads+layout.WorkBranch(id), layout.AttemptRefs(id))
 		if v != nil {
-			if e, ok := v.Entry(id); ok && e.Work.Branch != "" && e.Work.Branch != WorkBranch(id) {
-				prefixes = append(prefixes, headsFolder+e.Work.Branch)
+			if e, ok := v.Entry(id); ok && e.Work.Branch != "" && e.Work.Branch != layout.WorkBranch(id) {
+				prefixes = append(prefixes, layout.Heads+e.Work.Branch)
 			}
 		}
 	}
 	if len(ids) == 0 {
-		prefixes = append(prefixes, claimFolder)
+		prefixes = append(prefixes, layout.Claims)
 	}
 	l, err := s.remote.List(ctx, prefixes...)
 	if err != nil {
@@ -88,8 +89,8 @@ func (v tipReader) listWorkBranches(ctx context.Context, ids []ThreadID) error {
 	var names []string
 	for _, id := range ids {
 		e, ok := v.Entry(id)
-		if ok && e.Work.Branch != "" && e.Work.Branch != WorkBranch(id) {
-			name := headsFolder + e.Work.Branch
+		if ok && e.Work.Branch != "" && e.Work.Branch != layout.WorkBranch(id) {
+			name := layout.Heads + e.Work.Branch
 			if _, ok := v.refs[name]; !ok {
 				names = append(names, name)
 			}
@@ -153,7 +154,7 @@ func (s opener) openView(ctx context.Context, old *View, l wire.Listing) (*View,
 // keepClaims takes over the claims' commits that an older view has.
 func (v tipReader) keepClaims(old *View) {
 	for name, id := range v.refs {
-		if _, ok := threadOfRef(name, claimFolder); !ok {
+		if layout.ParseRef(name).Kind != layout.ClaimKind {
 			continue
 		}
 		if o, have := old.cache.getObject(id); have {
@@ -183,11 +184,7 @@ func (v tipReader) keepFolder(old *View, d *dir) {
 		if !e.IsDir() {
 			continue
 		}
-		check := checkDetails
-		if e.Name == pagesDir {
-			check = checkPages
-		}
-		if sub, ok, err := old.cache.cachedDir(d.pathOf(e.Name), e.ID, check); ok && err == nil {
+		if sub, ok, err := old.cache.cachedDir(d.pathOf(e.Name), d.kind.ChildOf(e.Name), e.ID); ok && err == nil {
 			v.cache.addDir(sub)
 		}
 	}
@@ -201,7 +198,7 @@ func (v tipReader) fetchTip(ctx context.Context, tip wire.ID) error {
 		wants = append(wants, tip)
 	}
 	for name, id := range v.refs {
-		if _, ok := threadOfRef(name, claimFolder); !ok {
+		if layout.ParseRef(name).Kind != layout.ClaimKind {
 			continue
 		}
 		if _, have := v.cache.getObject(id); !have && !slices.Contains(wants, id) {
@@ -232,19 +229,18 @@ func (v tipReader) readTip(tip wire.ID) (state, error) {
 		return st, contentErr("commit "+tip.String(), err)
 	}
 	st.parents = c.Parents
-	if st.root, err = v.readCached("", c.Tree, checkRoot); err != nil {
+	if st.root, err = v.readCached("", layout.RootFolder, c.Tree); err != nil {
 		return st, err
 	}
 	if err := v.readVersion(&st); err != nil {
 		return st, err
 	}
 	for _, sub := range []struct {
-		name  string
-		to    **dir
-		check func(gitobj.Entry) error
-	}{{casDir, &st.cas, checkCas}, {threadsDir, &st.threadDirs, checkThreads}, {historyDir, &st.history, checkHistory}} {
+		name string
+		to   **dir
+	}{{layout.CasDir, &st.cas}, {layout.ThreadsDir, &st.threadDirs}, {layout.HistoryDir, &st.history}} {
 		if e, ok := st.root.findEntry(sub.name); ok {
-			if *sub.to, err = v.readCached(sub.name, e.ID, sub.check); err != nil {
+			if *sub.to, err = v.readCached(sub.name, layout.RootFolder.ChildOf(sub.name), e.ID); err != nil {
 				return st, err
 			}
 		}
@@ -253,12 +249,12 @@ func (v tipReader) readTip(tip wire.ID) (state, error) {
 }
 
 // readCached reads a folder that a fetch has brought.
-func (v *View) readCached(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
+func (v *View) readCached(path string, kind layout.Kind, id wire.ID) (*dir, error) {
 	o, err := v.cachedObject(quotePath(path), id)
 	if err != nil {
 		return nil, err
 	}
-	return parseDir(path, o, check)
+	return parseDir(path, kind, o)
 }
 
 func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
@@ -286,7 +282,7 @@ func (v tipReader) rootFile(st *state, name string) ([]byte, error) {
 }
 
 func (v tipReader) readVersion(st *state) error {
-	data, err := v.rootFile(st, versionName)
+	data, err := v.rootFile(st, layout.VersionName)
 	if err != nil {
 		return err
 	}
@@ -294,29 +290,29 @@ func (v tipReader) readVersion(st *state) error {
 	switch {
 	case errors.Is(err, statefile.ErrUnreleased):
 		branch, url := text.ShellWord(v.s.o.Branch), text.ShellWord(v.s.remote.URL())
-		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
-			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, StoreRef)}
+		return &DamagedError{What: layout.VersionName, Kind: ErrVersion, Why: err.Error(), Err: err, Restore: fmt.Sprintf(
+			"in a clone that has the branch, put that store aside and begin a new one: git push %[1]s refs/heads/%[2]s:refs/heads/%[2]s-old :refs/heads/%[2]s :%[3]s", url, branch, layout.StoreRef)}
 	case errors.Is(err, statefile.ErrFormat):
-		return &DamagedError{What: versionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
+		return &DamagedError{What: layout.VersionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
 	case err != nil:
-		return contentErr(versionName, err)
+		return contentErr(layout.VersionName, err)
 	}
 	return nil
 }
 
 func (v tipReader) readLists(st *state) error {
-	data, err := v.rootFile(st, threadsName)
+	data, err := v.rootFile(st, layout.ThreadsName)
 	if err != nil {
 		return err
 	}
 	if st.threads, err = statefile.ParseThreads(data); err != nil {
-		return contentErr(threadsName, err)
+		return contentErr(layout.ThreadsName, err)
 	}
-	if data, err = v.rootFile(st, registryName); err != nil {
+	if data, err = v.rootFile(st, layout.RegistryName); err != nil {
 		return err
 	}
 	if st.registry, err = statefile.ParseRegistry(data); err != nil {
-		return contentErr(registryName, err)
+		return contentErr(layout.RegistryName, err)
 	}
 	return nil
 }
@@ -324,8 +320,8 @@ func (v tipReader) readLists(st *state) error {
 // readClaims reads the claims' commits.
 func (v tipReader) readClaims() error {
 	for name, id := range v.refs {
-		thread, ok := threadOfRef(name, claimFolder)
-		if !ok {
+		ref := layout.ParseRef(name)
+		if ref.Kind != layout.ClaimKind || ref.Thread == "" {
 			continue
 		}
 		o, err := v.cachedObject(name, id)
@@ -337,7 +333,7 @@ func (v tipReader) readClaims() error {
 			return &DamagedError{What: name, Kind: ErrContent, Why: err.Error(), Err: err,
 				Restore: fmt.Sprintf("delete it: git push %s :%s", text.ShellWord(v.s.remote.URL()), name)}
 		}
-		v.claims[thread] = Held{ID: id, Claim: c}
+		v.claims[ref.Thread] = Held{ID: id, Claim: c}
 	}
 	return nil
 }

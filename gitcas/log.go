@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -170,7 +171,7 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 			return nil, err
 		}
 		out = append(out, h)
-		if id := h.root.entryID(threadsDir); !id.IsZero() && !slices.Contains(wants, id) {
+		if id := h.root.entryID(layout.ThreadsDir); !id.IsZero() && !slices.Contains(wants, id) {
 			wants = append(wants, id)
 		}
 		if len(h.commit.Parents) == 0 {
@@ -186,11 +187,11 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 		return nil, err
 	}
 	for _, h := range out {
-		id := h.root.entryID(threadsDir)
+		id := h.root.entryID(layout.ThreadsDir)
 		if id.IsZero() {
 			continue
 		}
-		if h.threadDirs, err = parseDir(threadsDir, trees[id], checkThreads); err != nil {
+		if h.threadDirs, err = parseDir(layout.ThreadsDir, layout.ThreadsFolder, trees[id]); err != nil {
 			return nil, fmt.Errorf("commit %s: %w", h.id, err)
 		}
 	}
@@ -210,7 +211,7 @@ func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, e
 	if !ok {
 		return nil, newContentError(where, "the remote doesn't send its folder")
 	}
-	root, err := parseDir("", tree, checkRoot)
+	root, err := parseDir("", layout.RootFolder, tree)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}

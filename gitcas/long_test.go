@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -37,7 +38,7 @@ func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
 			t.Fatal(err)
 		}
 		out.Nodes = append(out.Nodes, nodes...)
-		out.Readable[ReadablePath(id, n, "developer")] = []byte("# page\n")
+		out.Readable[layout.PagePath(id, n, "developer")] = []byte("# page\n")
 		e.Head = step.Hash
 	}
 	out.Threads = map[ThreadID]*Entry{id: &e}
@@ -146,10 +147,10 @@ func TestLongThreadDamage(t *testing.T) {
 		file          string
 		summary, rest bool // whether Summary and Chain see it
 	}{
-		"head":   {"/" + nodeFile(sound.Steps[longThread-1].Hash), true, true},
-		"start":  {"/" + nodeFile(sound.StartHash), true, true},
-		"middle": {"/" + nodeFile(sound.Steps[longThread/2].Hash), false, true},
-		"output": {"." + nodeFile(sound.Steps[longThread-1].Output), false, true},
+		"head":   {"/" + layout.FileOf(sound.Steps[longThread-1].Hash), true, true},
+		"start":  {"/" + layout.FileOf(sound.StartHash), true, true},
+		"middle": {"/" + layout.FileOf(sound.Steps[longThread/2].Hash), false, true},
+		"output": {"." + layout.FileOf(sound.Steps[longThread-1].Output), false, true},
 	} {
 		for _, how := range []string{"gone", "other", "broken"} {
 			list := slices.Clone(good)
@@ -164,7 +165,7 @@ func TestLongThreadDamage(t *testing.T) {
 			}
 			tip := commitFiles(t, mem, list)
 			mem.SetRef(s.ref, tip)
-			mem.SetRef(StoreRef, tip)
+			mem.SetRef(layout.StoreRef, tip)
 			v, err := s.Load(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
@@ -207,7 +208,7 @@ func TestLyingLength(t *testing.T) {
 	}
 	x.forgedStep(c, map[string]any{"start": string(c.Steps[0].Hash)})
 	x.v = mustLoadTip(x)
-	x.replace(threadsName, func([]byte) []byte {
+	x.replace(layout.ThreadsName, func([]byte) []byte {
 		head := mustEntry(t, x.v, id).Head
 		return fmt.Appendf(nil, "%s: {head: %s, used: {head: %s, steps: %d}}\n", id, head, head, longThread)
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -27,7 +28,7 @@ const listings = 4
 
 // checkPresence applies the rules that the listing alone decides.
 func (s opener) checkPresence(ctx context.Context, l wire.Listing) error {
-	tip, mark := l.Refs[s.ref], l.Refs[StoreRef]
+	tip, mark := l.Refs[s.ref], l.Refs[layout.StoreRef]
 	if s.o.LocalTip != nil {
 		local, ok, err := s.o.LocalTip(ctx)
 		if err != nil {
@@ -42,11 +43,11 @@ func (s opener) checkPresence(ctx context.Context, l wire.Listing) error {
 		return nil
 	case !mark.IsZero():
 		return &DamagedError{
-			What: s.ref, Kind: ErrBranchGone, Why: StoreRef + " is there, the branch is not", LastKnown: mark,
-			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", text.ShellWord(s.remote.URL()), StoreRef, mark, s.ref),
+			What: s.ref, Kind: ErrBranchGone, Why: layout.StoreRef + " is there, the branch is not", LastKnown: mark,
+			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", text.ShellWord(s.remote.URL()), layout.StoreRef, mark, s.ref),
 		}
 	case s.o.ExpectStore != "":
-		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, StoreRef),
+		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, layout.StoreRef),
 			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", text.ShellWord(s.remote.URL()), s.o.Branch)}
 	}
 	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.remote.URL(), s.o.Branch)
@@ -94,7 +95,7 @@ func (s opener) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 		case ok:
 			return next, nil
 		case last:
-			return nil, s.checkRewritten(next.tip, next.refs[StoreRef])
+			return nil, s.checkRewritten(next.tip, next.refs[layout.StoreRef])
 		}
 		// The listing may have caught a push halfway.
 		if err := s.o.Sleep(ctx, time.Duration(try)*20*time.Millisecond); err != nil {
@@ -107,7 +108,7 @@ func (s opener) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 // extendsMark reports whether the tip is what refs/uwf/store points to, or
 // extends it. A branch without the ref gets it with the next push.
 func (s opener) extendsMark(ctx context.Context, v *View) (bool, error) {
-	mark, ok := v.refs[StoreRef]
+	mark, ok := v.refs[layout.StoreRef]
 	if !ok || mark == v.tip || slices.Contains(v.parents, mark) {
 		return true, nil
 	}
@@ -120,7 +121,7 @@ func (s opener) checkRewritten(tip, mark wire.ID) error {
 		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
 		Why: fmt.Sprintf("its tip %s does not extend the last commit that uwf wrote, %s", tip, mark),
 		Restore: fmt.Sprintf("%s; if it was rewritten on purpose, accept it: git push --force %s %s:%s",
-			s.goBack(tip, mark), url, tip, StoreRef),
+			s.goBack(tip, mark), url, tip, layout.StoreRef),
 	}
 }
 
@@ -128,7 +129,7 @@ func (s opener) checkRewritten(tip, mark wire.ID) error {
 // wrote last. A format that is not known may come from a newer uwf and is left
 // alone.
 func (s opener) adviseRestore(refs map[string]wire.ID, err error) error {
-	tip, mark := refs[s.ref], refs[StoreRef]
+	tip, mark := refs[s.ref], refs[layout.StoreRef]
 	var d *DamagedError
 	if mark.IsZero() || mark == tip || !errors.As(err, &d) || !errors.Is(err, ErrContent) || d.Restore != "" {
 		return err
@@ -142,7 +143,7 @@ func (s opener) adviseRestore(refs map[string]wire.ID, err error) error {
 // wrote.
 func (s opener) goBack(tip, mark wire.ID) string {
 	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
-		text.ShellWord(s.remote.URL()), StoreRef, s.ref, tip, mark)
+		text.ShellWord(s.remote.URL()), layout.StoreRef, s.ref, tip, mark)
 }
 
 // isAncestor reports whether ancestor is in the history of tip.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/outage"
@@ -96,8 +97,8 @@ func (o Options) checkBranch() error {
 	switch {
 	case !branchPattern.MatchString(b) || strings.Contains(b, "..") || strings.HasSuffix(b, ".") || strings.HasSuffix(b, ".lock") || len(b) > 200:
 		return fmt.Errorf("%w: the state branch %q: use letters, digits, dots, dashes and slashes", ErrInvalid, b)
-	case b == workFolder || strings.HasPrefix(b, workFolder+"/"):
-		return fmt.Errorf("%w: the state branch %q stands where the work branches %s/<thread> go: choose another name", ErrInvalid, b, workFolder)
+	case strings.HasPrefix(b+"/", layout.WorkBranches):
+		return fmt.Errorf("%w: the state branch %q stands where the work branches %s<thread> go: choose another name", ErrInvalid, b, layout.WorkBranches)
 	}
 	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: o.signatureAt(time.Unix(0, 0)), Committer: o.signatureAt(time.Unix(0, 0))})
 	if err != nil {

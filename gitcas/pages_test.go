@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -78,7 +78,7 @@ func TestChangedDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(x.get(d.entryID(statefile.DayPagePath(path[strings.LastIndexByte(path, '/')+1:]))))
+	page := string(x.get(d.entryID(layout.DayPageOf(path[strings.LastIndexByte(path, '/')+1:]))))
 	for _, want := range []string{string(first), string(second)} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of %s says\n%s", path, page)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -87,7 +88,7 @@ func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definitio
 	}
 	d, err := v.s.closeDefinition(v.Getter(ctx), h)
 	if errors.Is(err, node.ErrNotFound) {
-		err = contentErr(casDir+"/"+nodeFile(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
+		err = contentErr(layout.CasDir+"/"+layout.FileOf(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
 	}
 	if err == nil {
 		v.cache.mu.Lock()
@@ -272,7 +273,7 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 	if err != nil {
 		return node.Node{}, err
 	}
-	e, ok := d.findEntry(nodeFile(h))
+	e, ok := d.findEntry(layout.FileOf(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
 	}
@@ -303,7 +304,7 @@ func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, err
 		d, err = placeReader{r.v}.readDefinition(r.ctx, s.Workflow)
 	}
 	if err == nil && s.Digests != nil && s.Digests.Workflow != d.digest {
-		err = newExchangedError(casDir+"/"+nodeFile(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
+		err = newExchangedError(layout.CasDir+"/"+layout.FileOf(s.Workflow), "the workflow, with its role schemas, of thread "+string(id))
 	}
 	return d.nodes, err
 }
@@ -437,7 +438,7 @@ func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) 
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}
-	e, ok := d.findEntry(at.fileName(h))
+	e, ok := d.findEntry(at.File(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, at)
 	}
@@ -459,9 +460,9 @@ func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) 
 
 // detailFolder is the folder of a record's details in a thread's; nil where there is none.
 func (v placeReader) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
-	d, err := v.readSub(ctx, thread, detailDir, checkDetails)
+	d, err := v.readSub(ctx, thread, layout.DetailDir)
 	if err != nil {
 		return nil, err
 	}
-	return v.readSub(ctx, d, string(of), checkCas)
+	return v.readSub(ctx, d, string(of))
 }

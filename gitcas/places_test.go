@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -23,9 +24,9 @@ func (x *vandal) onTop(n node.Node) node.Hash {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.putNode(threadPath(threadID(1)), n, h)
+	x.putNode(layout.ThreadPath(threadID(1)), n, h)
 	x.v = mustLoadTip(x)
-	x.replace(threadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": " + string(h) + "\n") })
+	x.replace(layout.ThreadsName, func([]byte) []byte { return []byte(string(threadID(1)) + ": " + string(h) + "\n") })
 	return h
 }
 
@@ -99,7 +100,7 @@ func TestForgedRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newVandal(t)
 			for _, n := range tt.more {
-				x.putNode(threadPath(threadID(1)), n.Node, n.Hash)
+				x.putNode(layout.ThreadPath(threadID(1)), n.Node, n.Hash)
 				x.v = mustLoadTip(x)
 			}
 			head := x.onTop(tt.head)
@@ -180,7 +181,7 @@ func TestInRefuses(t *testing.T) {
 	}
 	// A text in the place of a record is none.
 	text := placed(t, records, node.String, "no record")
-	x.putNode(threadPath(id), text.Node, text.Hash)
+	x.putNode(layout.ThreadPath(id), text.Node, text.Hash)
 	v := mustLoad(t, Open(x.mem, testOptions()), id)
 	if _, err := v.In(t.Context(), records).Get(text.Hash); !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), "neither a StartNode nor a StepNode") {
 		t.Errorf("a text among the records: %v", err)

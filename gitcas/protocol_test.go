@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -50,8 +51,8 @@ func TestProtocolIsWhole(t *testing.T) {
 	doc := string(raw)
 	words := []string{
 		string(record.StartSchema), string(record.StepSchema), string(record.OwnStartSchema), string(record.OwnStepSchema), string(record.ErrorOutputSchema),
-		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(record.PatchSchema), string(node.MetaSchema), readmeName, versionName, threadsName, registryName, historyDir + "/", casDir + "/", StoreRef,
-		claimFolder, AttemptFolder, attemptThread + "/", attemptError, attemptWork + "/",
+		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(record.PatchSchema), string(node.MetaSchema), layout.ReadmeName, layout.VersionName, layout.ThreadsName, layout.RegistryName, layout.HistoryDir + "/", layout.CasDir + "/", layout.StoreRef,
+		layout.Claims, layout.Attempts, layout.AttemptThread + "/", layout.AttemptError, layout.AttemptWork + "/",
 		Place{Thread: "<ID>", Of: "<OF>"}.String(), Place{Thread: "<ID>", Of: "<OF>", Detail: true}.String(),
 	}
 	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema, record.PatchSchema} {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -69,7 +70,7 @@ func (s pusher) tryPush(ctx context.Context, v *View, c *Change) (*sending, *Vie
 	updates := slices.Clone(c.Refs)
 	if b.cur.tip != v.tip {
 		updates = append(updates, wire.RefUpdate{Name: s.ref, Old: v.tip, New: b.cur.tip},
-			wire.RefUpdate{Name: StoreRef, Old: v.refs[StoreRef], New: b.cur.tip})
+			wire.RefUpdate{Name: layout.StoreRef, Old: v.refs[layout.StoreRef], New: b.cur.tip})
 	}
 	updates = slices.DeleteFunc(updates, func(u wire.RefUpdate) bool { return u.Old == u.New })
 	if len(updates) == 0 {
@@ -120,7 +121,7 @@ func (s pusher) sendUpdates(ctx context.Context, most int, p *sending, objs []wi
 // The state branch and the ref that marks it go together where two refs may.
 func (s pusher) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
 	n := min(most, len(updates))
-	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == StoreRef {
+	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == layout.StoreRef {
 		n--
 	}
 	return updates[:n], updates[n:]
@@ -132,8 +133,8 @@ func PushesOfStep(most int) (n int) {
 	if most >= StepRefs {
 		return 1
 	}
-	s := &Store{ref: headsFolder + DefaultBranch}
-	rest := []wire.RefUpdate{{Name: AttemptFolder}, {Name: s.ref}, {Name: StoreRef}, {Name: headsFolder + workFolder}, {Name: claimFolder}}
+	s := &Store{ref: layout.Heads + DefaultBranch}
+	rest := []wire.RefUpdate{{Name: layout.Attempts}, {Name: s.ref}, {Name: layout.StoreRef}, {Name: layout.Heads + layout.WorkBranches}, {Name: layout.Claims}}
 	for ; len(rest) > 0; n++ {
 		_, rest = pusher{s}.firstPart(rest, max(most, 1))
 	}
@@ -187,13 +188,13 @@ func (s pusher) sendRest(ctx context.Context, most int, p *sending) (lagging map
 // all is done.
 func (s pusher) rankUpdate(u wire.RefUpdate) int {
 	switch name := u.Name; {
-	case strings.HasPrefix(name, AttemptFolder) && !u.New.IsZero():
+	case strings.HasPrefix(name, layout.Attempts) && !u.New.IsZero():
 		return 0
 	case name == s.ref:
 		return 1
-	case name == StoreRef:
+	case name == layout.StoreRef:
 		return 2
-	case strings.HasPrefix(name, headsFolder):
+	case strings.HasPrefix(name, layout.Heads):
 		return 3
 	}
 	return 4
@@ -273,7 +274,7 @@ func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[
 	for _, id := range b.stale {
 		delete(v.cache.dirs, id)
 	}
-	for _, name := range []string{versionName, threadsName, registryName} {
+	for _, name := range []string{layout.VersionName, layout.ThreadsName, layout.RegistryName} {
 		if id := old.root.entryID(name); id != b.cur.root.entryID(name) {
 			delete(v.cache.objs, id)
 		}
@@ -291,9 +292,9 @@ func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[
 		} else {
 			v.refs[u.Name] = u.New
 		}
-		if thread, ok := threadOfRef(u.Name, claimFolder); ok {
-			delete(v.claims, thread)
-			if err := (tipReader{v}).ownClaim(thread, u.New, b.c.Objects); err != nil {
+		if ref := layout.ParseRef(u.Name); ref.Kind == layout.ClaimKind {
+			delete(v.claims, ref.Thread)
+			if err := (tipReader{v}).ownClaim(ref.Thread, u.New, b.c.Objects); err != nil {
 				return nil, err
 			}
 		}
@@ -358,14 +359,14 @@ func (s pusher) createBranch(ctx context.Context) error {
 		name string
 		data []byte
 	}{
-		{readmeName, []byte(readmeText)}, {versionName, version},
-		{threadsName, statefile.NewThreads().Encode()}, {registryName, statefile.NewRegistry().Encode()},
+		{layout.ReadmeName, []byte(readmeText)}, {layout.VersionName, version},
+		{layout.ThreadsName, statefile.NewThreads().Encode()}, {layout.RegistryName, statefile.NewRegistry().Encode()},
 	} {
 		o := wire.NewObject(plumbing.BlobObject, f.data)
 		root.setFile(f.name, o.ID)
 		objs = append(objs, wire.PackObject{Object: o})
 	}
-	d, err := (*dir)(nil).afterEdit("", root)
+	d, err := (*dir)(nil).afterEdit("", layout.RootFolder, root)
 	if err != nil {
 		return err
 	}
@@ -378,7 +379,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 		return err
 	}
 	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
-	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: StoreRef, New: commit.ID}}}
+	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -38,9 +39,9 @@ func fiveRefs(t *testing.T, s *Store, id ThreadID, n int) (*View, *Change) {
 	}
 	held, _ := v.Claim(id)
 	release, _ := ClaimUpdate(id, &held, nil, v.Time())
-	old, _ := v.Ref(headsFolder + WorkBranch(id))
+	old, _ := v.Ref(layout.Heads + layout.WorkBranch(id))
 	c := stepChange(t, v, id, "developer", fmt.Sprint("step ", n))
-	c.Refs = []wire.RefUpdate{release, {Name: headsFolder + WorkBranch(id), Old: old, New: work.ID}, attempt}
+	c.Refs = []wire.RefUpdate{release, {Name: layout.Heads + layout.WorkBranch(id), Old: old, New: work.ID}, attempt}
 	c.Objects = append(objs, wire.PackObject{Object: work})
 	return v, c
 }
@@ -114,7 +115,7 @@ func TestFewRefs(t *testing.T) {
 				if s.MostRefs(fresh) != s.MostRefs(v) || most > 0 && s.MostRefs(fresh) != most || s.Atomic(fresh) != (most == 0 || most >= StepRefs) {
 					t.Errorf("step %d: %d refs a push are known, %d noted, atomic %t", n, s.MostRefs(v), s.MostRefs(fresh), s.Atomic(fresh))
 				}
-				if _, claimed := fresh.Claim(id); claimed || fresh.Refs()[headsFolder+WorkBranch(id)].IsZero() || fresh.Refs()[StoreRef] != fresh.Tip() {
+				if _, claimed := fresh.Claim(id); claimed || fresh.Refs()[layout.Heads+layout.WorkBranch(id)].IsZero() || fresh.Refs()[layout.StoreRef] != fresh.Tip() {
 					t.Errorf("step %d left %v", n, fresh.Refs())
 				}
 				return fresh
@@ -137,7 +138,7 @@ func TestFewRefsOneRefused(t *testing.T) {
 	s, id := Open(mem, testOptions()), threadID(1)
 	threadWithSteps(t, s, id, 1)
 	v, c := fiveRefs(t, s, id, 1)
-	work := headsFolder + WorkBranch(id)
+	work := layout.Heads + layout.WorkBranch(id)
 	mem.SetRef(work, v.Tip())
 	v = mustPush(t, s, v, c)
 	if lagging := v.Lagging(); len(lagging) != 1 || !errors.Is(lagging[work], ErrLostRace) {
@@ -191,7 +192,7 @@ exit 1
 			t.Errorf("after step %d: %v, want %v", n, fresh.Refs(), v.Refs())
 		}
 	}
-	if text := runGit(t, srv.Dir("few.git"), "show", DefaultBranch+":"+versionName); !strings.HasSuffix(text, "\nrefs: 2\n") {
+	if text := runGit(t, srv.Dir("few.git"), "show", DefaultBranch+":"+layout.VersionName); !strings.HasSuffix(text, "\nrefs: 2\n") {
 		t.Errorf("VERSION is %q", text)
 	}
 	mustSound(t, Open(dial(t, url), testOptions()))

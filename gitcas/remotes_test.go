@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmode"
@@ -131,7 +132,7 @@ func TestNativeGit(t *testing.T) {
 	v = mustPush(t, s, v, c)
 	mustPush(t, s, v, endChange(t, v, id, "the end"))
 	runGit(t, dir, "fsck", "--strict", "--full")
-	got := strings.Split(strings.TrimSpace(runGit(t, dir, "log", "--format=%an <%ae> %s|%(trailers:key=Uwf-Thread,valueonly,separator=%x2C)", DefaultBranch, "--", threadPath(id))), "\n")
+	got := strings.Split(strings.TrimSpace(runGit(t, dir, "log", "--format=%an <%ae> %s|%(trailers:key=Uwf-Thread,valueonly,separator=%x2C)", DefaultBranch, "--", layout.ThreadPath(id))), "\n")
 	want := []string{
 		"archived, ended · " + id.Short() + "|" + string(id), "reviewer → done|", "reviewer → done|" + string(id),
 		"developer → done|", "developer → done|", "started · prompt of " + string(id) + "|" + string(id),
@@ -146,7 +147,7 @@ func TestNativeGit(t *testing.T) {
 		t.Errorf("the message is\n%s", body)
 	}
 	// A clone holds what is alive, as plain files.
-	if page := runGit(t, dir, "show", DefaultBranch+":"+threadPath(other)+"/pages/01-developer.md"); !strings.Contains(page, string(other)) {
+	if page := runGit(t, dir, "show", DefaultBranch+":"+layout.ThreadPath(other)+"/pages/01-developer.md"); !strings.Contains(page, string(other)) {
 		t.Errorf("the page is %q", page)
 	}
 }

@@ -3,6 +3,7 @@ package gitcas
 import (
 	"sync/atomic"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -28,7 +29,7 @@ func Open(remote wire.Remote, o Options) *Store {
 	s := &Store{o: o.withDefaults()}
 	s.remote = wire.Patient(remote, s.o.outagePolicy())
 	s.err = s.o.checkBranch()
-	s.ref = headsFolder + s.o.Branch
+	s.ref = layout.Heads + s.o.Branch
 	return s
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -114,7 +115,7 @@ func testUnansweredRef(t *testing.T, s *Store) {
 	id := threadID(90)
 	threadWithSteps(t, s, id, 1)
 	for _, late := range []bool{false, true} {
-		r := &slow{Remote: s.remote, ref: ClaimRef(id), late: late, taken: func() {}}
+		r := &slow{Remote: s.remote, ref: layout.ClaimRef(id), late: late, taken: func() {}}
 		mine := Open(r, testOptions())
 		v := mustLoad(t, mine, id)
 		claim, objs := ClaimUpdate(id, nil, &Claim{Run: fmt.Sprint("run-", late), Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
@@ -132,7 +133,7 @@ func testUnansweredRef(t *testing.T, s *Store) {
 			t.Fatalf("late %t: the claim is %v", late, held)
 		}
 		r.pushes = 0
-		if err := mine.PushRef(t.Context(), wire.RefUpdate{Name: ClaimRef(id), Old: claim.New}, nil); err != nil {
+		if err := mine.PushRef(t.Context(), wire.RefUpdate{Name: layout.ClaimRef(id), Old: claim.New}, nil); err != nil {
 			t.Fatalf("late %t: the claim is not let go: %v", late, err)
 		}
 		if _, claimed := mustLoad(t, s, id).Claim(id); claimed {
@@ -210,7 +211,7 @@ func rewriteByOther(t *testing.T, s *Store) {
 
 func moveBranch(t *testing.T, s *Store, v *View, tip wire.ID, objs []wire.PackObject) {
 	t.Helper()
-	for _, u := range []wire.RefUpdate{{Name: s.ref, Old: v.tip, New: tip}, {Name: StoreRef, Old: v.refs[StoreRef], New: tip}} {
+	for _, u := range []wire.RefUpdate{{Name: s.ref, Old: v.tip, New: tip}, {Name: layout.StoreRef, Old: v.refs[layout.StoreRef], New: tip}} {
 		if _, err := s.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs}); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +259,7 @@ func TestUnansweredAndThenUnread(t *testing.T) {
 		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 1)
-		r := &turned{slow: &slow{Remote: s.remote, ref: ClaimRef(id), taken: func() {}}, at: at}
+		r := &turned{slow: &slow{Remote: s.remote, ref: layout.ClaimRef(id), taken: func() {}}, at: at}
 		mine := Open(r, testOptions())
 		v := mustLoad(t, mine, id)
 		claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
@@ -325,14 +326,14 @@ func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
 		c := stepChange(t, v, id, "developer", "once")
 		held, _ := v.Claim(id)
 		release, _ := ClaimUpdate(id, &held, nil, v.Time())
-		c.Refs = []wire.RefUpdate{release, {Name: headsFolder + WorkBranch(id), New: work.ID}}
+		c.Refs = []wire.RefUpdate{release, {Name: layout.Heads + layout.WorkBranch(id), New: work.ID}}
 		c.Objects = []wire.PackObject{{Object: work}}
 		return c, nil
 	}, id)
-	if delete(v.lagging, StoreRef); err != nil || r.pushes != 1 || len(v.lagging) > 0 {
+	if delete(v.lagging, layout.StoreRef); err != nil || r.pushes != 1 || len(v.lagging) > 0 {
 		t.Fatalf("%d pushes, lagging %v, %v", r.pushes, v.lagging, err)
 	}
-	if tip, _ := v.Ref(headsFolder + WorkBranch(id)); tip != work.ID {
+	if tip, _ := v.Ref(layout.Heads + layout.WorkBranch(id)); tip != work.ID {
 		t.Errorf("the work branch is at %s", tip)
 	}
 	if _, claimed := v.Claim(id); claimed {
@@ -363,7 +364,7 @@ func TestOutageOfEachPart(t *testing.T) {
 	v := mustLoad(t, s, id)
 	_, err := s.Update(t.Context(), v, func(v *View) (*Change, error) {
 		c := stepChange(t, v, id, "developer", "once")
-		ref := AttemptRef(id, "r", 1)
+		ref := layout.AttemptRef(id, "r", 1)
 		if _, there := v.Ref(ref); !there {
 			upd, objs, err := BuildAttempt(Attempt{Thread: id, Run: "r", Attempt: 1, Error: "kept"})
 			if err != nil {

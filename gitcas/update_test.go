@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
@@ -273,7 +274,7 @@ func TestWaits(t *testing.T) {
 // TestTornListing: a listing that shows one ref before a push and the other after
 // it is no damage, one that stays so is.
 func TestTornListing(t *testing.T) {
-	for name, torn := range map[string]string{"branch behind": "refs/heads/uwf-state", "mark behind": StoreRef} {
+	for name, torn := range map[string]string{"branch behind": "refs/heads/uwf-state", "mark behind": layout.StoreRef} {
 		for _, times := range []int{1, listings - 1, listings} {
 			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
@@ -288,11 +289,11 @@ func TestTornListing(t *testing.T) {
 			}}, testOptions())
 			v, err := s.Load(t.Context(), threadID(1))
 			switch {
-			case torn == StoreRef && (err != nil || v.Tip() == old.Tip()):
+			case torn == layout.StoreRef && (err != nil || v.Tip() == old.Tip()):
 				t.Errorf("%s, %d times: %v", name, times, err)
-			case torn != StoreRef && times < listings && (err != nil || v.Tip() == old.Tip()):
+			case torn != layout.StoreRef && times < listings && (err != nil || v.Tip() == old.Tip()):
 				t.Errorf("%s, %d times: %v", name, times, err)
-			case torn != StoreRef && times == listings && !errors.Is(err, ErrRewritten):
+			case torn != layout.StoreRef && times == listings && !errors.Is(err, ErrRewritten):
 				t.Errorf("%s, %d times: %v", name, times, err)
 			}
 		}
@@ -319,7 +320,7 @@ func TestTornListingInterrupted(t *testing.T) {
 // claim; what fails after the state branch is reported, not returned.
 func TestNonAtomicOrder(t *testing.T) {
 	id := threadID(1)
-	for _, failing := range []string{"", "refs/uwf/attempts/", "refs/heads/uwf-state", StoreRef, "refs/heads/uwf/", "refs/uwf/claims/"} {
+	for _, failing := range []string{"", "refs/uwf/attempts/", "refs/heads/uwf-state", layout.StoreRef, "refs/heads/uwf/", "refs/uwf/claims/"} {
 		mem := wiretest.NewMemory(wiretest.MemoryOptions{})
 		var order []string
 		s := Open(&wrapped{Remote: mem, push: func(req wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
@@ -341,7 +342,7 @@ func TestNonAtomicOrder(t *testing.T) {
 		c := fullChange(t, v, id)
 		order = nil
 		v, err := s.Push(t.Context(), v, c)
-		want := []string{"refs/uwf/attempts/", "refs/heads/uwf-state", StoreRef, "refs/heads/uwf/", "refs/uwf/claims/"}
+		want := []string{"refs/uwf/attempts/", "refs/heads/uwf-state", layout.StoreRef, "refs/heads/uwf/", "refs/uwf/claims/"}
 		early := failing == want[0] || failing == want[1]
 		if early {
 			wantErr(t, err, ErrLostRace)
@@ -369,7 +370,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 	t.Helper()
 	c := stepChange(t, v, id, "developer", "everything")
 	blob := wire.NewObject(plumbing.BlobObject, []byte("x"))
-	tree, err := (*dir)(nil).afterEdit("", dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree, err := (*dir)(nil).afterEdit("", layout.WorkFolder, dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 		t.Fatal(err)
 	}
 	c.Objects = append(c.Objects, objs...)
-	c.Refs = []wire.RefUpdate{release, {Name: "refs/heads/" + WorkBranch(id), New: commit.ID}, attempt}
+	c.Refs = []wire.RefUpdate{release, {Name: "refs/heads/" + layout.WorkBranch(id), New: commit.ID}, attempt}
 	return c
 }
 
@@ -562,7 +563,7 @@ func TestVanishingClaim(t *testing.T) {
 		s := Open(&wrapped{Remote: mem, list: func(l *wire.Listing, err error) error {
 			if left > 0 {
 				left--
-				l.Refs[ClaimRef(threadID(1))] = plumbing.NewHash(strings.Repeat("1", 40))
+				l.Refs[layout.ClaimRef(threadID(1))] = plumbing.NewHash(strings.Repeat("1", 40))
 			}
 			return err
 		}}, testOptions())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -94,7 +95,7 @@ func (b *builder) countedEntries() map[ThreadID]*Entry {
 		if _, known := e.Known(); known {
 			continue
 		}
-		c, err := readChain(e.Head, threadPath(id), func(h node.Hash) (node.Node, error) { return b.atHand(id, h) })
+		c, err := readChain(e.Head, layout.ThreadPath(id), func(h node.Hash) (node.Node, error) { return b.atHand(id, h) })
 		if err != nil {
 			continue
 		}
@@ -111,7 +112,7 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 		return n, nil
 	}
 	d := b.cur.folders[id]
-	f, ok := d.findEntry(nodeFile(h))
+	f, ok := d.findEntry(layout.FileOf(h))
 	if !ok {
 		return node.Node{}, node.ErrNotFound
 	}
@@ -123,7 +124,7 @@ func (f *fsck) checkUsed(v *View, id ThreadID, c Chain) {
 	e, _ := v.Entry(id)
 	said, known := e.Known()
 	if counted := c.addUpUsage(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
-		f.addProblem(threadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
+		f.addProblem(layout.ThreadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
 			id, said.Steps, said.Tokens, text.Dollars(said.CostUSD, said.Unpriced), said.DurationMs,
 			counted.Steps, counted.Tokens, text.Dollars(counted.CostUSD, counted.Unpriced), counted.DurationMs)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -84,7 +84,7 @@ func newCacheWith(nodes *nodeCache) *cache {
 }
 
 // cachedDir returns a folder that was read; at another path it is parsed anew.
-func (c *cache) cachedDir(path string, id wire.ID, check func(gitobj.Entry) error) (*dir, bool, error) {
+func (c *cache) cachedDir(path string, kind layout.Kind, id wire.ID) (*dir, bool, error) {
 	c.mu.Lock()
 	known := c.dirs[id]
 	c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *cache) cachedDir(path string, id wire.ID, check func(gitobj.Entry) erro
 	if len(known) == 0 {
 		return nil, false, nil
 	}
-	d, err := parseDir(path, known[0].obj, check)
+	d, err := parseDir(path, kind, known[0].obj)
 	if err == nil {
 		c.addDir(d)
 	}
@@ -221,7 +221,7 @@ func (v *View) Get(ctx context.Context, h node.Hash) (node.Node, error) {
 	if n, ok := known()[h]; ok {
 		return n, nil
 	}
-	if e, ok := v.cas.findEntry(nodeFile(h)); ok {
+	if e, ok := v.cas.findEntry(layout.FileOf(h)); ok {
 		return v.readNode(ctx, v.cas.pathOf(e.Name), e.ID, h)
 	}
 	return node.Node{}, fmt.Errorf("%w: %s, not in cas/", node.ErrNotFound, h)
@@ -357,23 +357,23 @@ func (v *View) threadFolder(ctx context.Context, id ThreadID) (*dir, error) {
 	if d, ok := v.folders[id]; ok {
 		return d, nil
 	}
-	return v.readSub(ctx, v.threadDirs, string(id), checkThread)
+	return v.readSub(ctx, v.threadDirs, string(id))
 }
 
 // readDir reads a folder by its tree's id.
-func (v *View) readDir(ctx context.Context, path string, id wire.ID, check func(gitobj.Entry) error) (*dir, error) {
-	if d, ok, err := v.cache.cachedDir(path, id, check); ok {
+func (v *View) readDir(ctx context.Context, path string, kind layout.Kind, id wire.ID) (*dir, error) {
+	if d, ok, err := v.cache.cachedDir(path, kind, id); ok {
 		return d, err
 	}
 	o, err := v.readObject(ctx, path, id, plumbing.TreeObject, maxTree)
 	if err != nil {
 		// Somebody else may have read it meanwhile: then the cache let go of the object.
-		if d, ok, derr := v.cache.cachedDir(path, id, check); ok {
+		if d, ok, derr := v.cache.cachedDir(path, kind, id); ok {
 			return d, derr
 		}
 		return nil, err
 	}
-	d, err := parseDir(path, o, check)
+	d, err := parseDir(path, kind, o)
 	if err == nil {
 		v.cache.addDir(d)
 	}
@@ -381,13 +381,16 @@ func (v *View) readDir(ctx context.Context, path string, id wire.ID, check func(
 }
 
 // readSub reads a folder in another one; nil where there is none.
-func (v *View) readSub(ctx context.Context, parent *dir, name string, check func(gitobj.Entry) error) (*dir, error) {
+func (v *View) readSub(ctx context.Context, parent *dir, name string) (*dir, error) {
 	e, ok := parent.findEntry(name)
 	if !ok {
 		return nil, nil
 	}
-	return v.readDir(ctx, parent.pathOf(name), e.ID, check)
+	return v.readDir(ctx, parent.pathOf(name), parent.kind.ChildOf(name), e.ID)
 }
+
+// MaxNodeFile is the largest node file that is read or written, in bytes.
+const MaxNodeFile = 16 << 20
 
 // maxTree is the largest folder that is read, in bytes: half a million entries.
 const maxTree = 32 << 20

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -206,6 +207,6 @@ func CountThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gi
 // noteOnRecord notes that the chain tells of a run's attempt.
 func (a *Ledger) noteOnRecord(run *record.Run) {
 	if run != nil {
-		a.OnRecord[gitcas.AttemptRef(a.thread.ID, run.ID, run.Attempt)] = true
+		a.OnRecord[layout.AttemptRef(a.thread.ID, run.ID, run.Attempt)] = true
 	}
 }

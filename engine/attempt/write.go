@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -41,7 +42,7 @@ func (w *Writer) Update(old wire.ID, what string, a gitcas.Attempt) (wire.RefUpd
 // AddTo puts the ref of an attempt into a change, as a view shows it, with the objects of
 // its work.
 func (w *Writer) AddTo(c *gitcas.Change, v *gitcas.View, what string, a gitcas.Attempt, objs []wire.PackObject) error {
-	old, _ := v.Ref(gitcas.AttemptRef(a.Thread, a.Run, a.Attempt))
+	old, _ := v.Ref(layout.AttemptRef(a.Thread, a.Run, a.Attempt))
 	upd, more, err := w.Update(old, what, a)
 	if err != nil || upd.Name == "" {
 		return err

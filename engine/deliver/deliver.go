@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
@@ -221,7 +222,7 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 		if err := r.Attempt.AddTo(c, v, "delivery", a, nil); err != nil {
 			return nil, err
 		}
-		life.LinkAttempts(&entry, r.ID, held.Died, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
+		life.LinkAttempts(&entry, r.ID, held.Died, layout.AttemptRef(r.ID, a.Run, a.Attempt))
 		r.made.AddTo(&entry, r.Entry)
 		entry.Since = v.Time().UnixMilli()
 		if n := life.CountAttempts(entry, r.ID, nil); n >= life.MaxAttempts {

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -215,16 +216,16 @@ func RecordDeadClaim(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpos
 	if old.For != "" && old.For != life.ForDelivery {
 		return nil, died // a person's: neither was tried
 	}
-	ref := gitcas.AttemptRef(id, old.Run, max(old.Attempt, 0))
+	ref := layout.AttemptRef(id, old.Run, max(old.Attempt, 0))
 	if _, there := v.Ref(ref); !there {
 		keep = append(keep, wire.RefUpdate{Name: ref, New: old.ID})
 	}
-	return keep, append(died, strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id)))
+	return keep, append(died, strings.TrimPrefix(ref, layout.AttemptRefs(id)))
 }
 
 // Drop deletes a thread's claim.
 func Drop(id gitcas.ThreadID, held gitcas.Held) wire.RefUpdate {
-	return wire.RefUpdate{Name: gitcas.ClaimRef(id), Old: held.ID}
+	return wire.RefUpdate{Name: layout.ClaimRef(id), Old: held.ID}
 }
 
 // Recheck lists the refs once more after the claim was won: only a thread that

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -37,7 +38,7 @@ func AppendAttempts(attempts []string, more ...string) []string {
 func DeadRefs(id gitcas.ThreadID, died []string) []string {
 	out := make([]string, 0, len(died)+1)
 	for _, d := range died {
-		out = append(out, gitcas.AttemptRefPrefix(id)+d)
+		out = append(out, layout.AttemptRefs(id)+d)
 	}
 	return out
 }

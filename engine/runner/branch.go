@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // errPullClosed: the pull request on whose branch a thread works is merged or closed.
@@ -22,7 +23,7 @@ var errPullClosed = errors.New("no agent works on it any more")
 // it is about.
 func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *threadview.Thread) error {
 	branch := entry.Work.Branch
-	if branch == "" || branch == gitcas.WorkBranch(id) {
+	if branch == "" || branch == layout.WorkBranch(id) {
 		return nil
 	}
 	trunk, err := j.DefaultBranch(ctx)

@@ -31,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -544,7 +545,7 @@ func commitFiles(files map[string]string, parents []wire.ID, message string, at 
 	return snap, nil
 }
 
-func gitcasWork(id gitcas.ThreadID) string { return gitcas.WorkBranch(id) }
+func gitcasWork(id gitcas.ThreadID) string { return layout.WorkBranch(id) }
 
 // prompt is what an ended thread began with.
 func (w *world) prompt(e gitcas.Ended) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -407,8 +408,8 @@ func TestMayWorkOn(t *testing.T) {
 		why    string // empty: it may
 	}{
 		"none":                         {branch: ""},
-		"its own":                      {branch: gitcas.WorkBranch(id)},
-		"another thread's":             {branch: gitcas.WorkBranch(other), p: about(false, 7), pull: open("o/r", gitcas.WorkBranch(other)), why: theirs},
+		"its own":                      {branch: layout.WorkBranch(id)},
+		"another thread's":             {branch: layout.WorkBranch(other), p: about(false, 7), pull: open("o/r", layout.WorkBranch(other)), why: theirs},
 		"its pull request's":           {branch: "topic", p: about(true, 7), pull: open("o/r", "topic")},
 		"in other capitals":            {branch: "topic", p: about(true, 7), pull: open("O/R", "topic")},
 		"of a thread not seen":         {branch: "topic", pull: open("o/r", "topic"), why: theirs},

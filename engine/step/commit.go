@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -183,8 +184,8 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 		Trailers: append(story.StepTrailers(r.task, r.stepMaker(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{
-			gitcas.ReadablePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
-			gitcas.IndexPath(r.ID):                              tale.WriteIndex(),
+			layout.PagePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
+			layout.IndexPath(r.ID):                          tale.WriteIndex(),
 		},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.ID: &after},
 		Refs:    append(refs, claim),

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -100,7 +101,7 @@ func (r *keeper) pushOrKeepAttempt(ctx context.Context, a gitcas.Attempt, link b
 	r.dropFromDisk()
 	r.Lease.Release(ctx)
 	step, _ = attempt.ErrorStepOf(a.Nodes)
-	return gitcas.AttemptRef(r.ID, a.Run, a.Attempt), step, nil
+	return layout.AttemptRef(r.ID, a.Run, a.Attempt), step, nil
 }
 
 // buildAttempt is the attempt as it is to be kept.
@@ -136,7 +137,7 @@ func (r *keeper) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) e
 func (r *keeper) pushAlone(ctx context.Context, a gitcas.Attempt) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.KeepGrace)
 	defer cancel()
-	ref := gitcas.AttemptRef(r.ID, a.Run, a.Attempt)
+	ref := layout.AttemptRef(r.ID, a.Run, a.Attempt)
 	old, _ := r.View.Ref(ref)
 	what := "failure"
 	if a.Unlinked != "" {
@@ -175,7 +176,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 	if link && alive && mine && entry.Head == r.Entry.Head && entry.Status == gitcas.StatusActive {
 		life.LinkAttempts(&entry, r.ID, held.Died)
 		known := len(entry.Attempts)
-		life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))
+		life.LinkAttempts(&entry, r.ID, nil, layout.AttemptRef(r.ID, a.Run, a.Attempt))
 		result := "failed"
 		if stopped {
 			result = life.PhaseStopped

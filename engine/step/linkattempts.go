@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // linkUnlinked links the attempts on the thread's head that could be kept and not linked,
@@ -61,7 +62,7 @@ func (r *turn) findUnlinked(ctx context.Context) (refs []string, stopped int, er
 	known := life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)
 	var left []string
 	for _, ref := range slices.Sorted(maps.Keys(r.View.Refs())) {
-		if strings.HasPrefix(ref, gitcas.AttemptRefPrefix(r.ID)) && !slices.Contains(known, ref) && !r.tried.OnRecord[ref] {
+		if strings.HasPrefix(ref, layout.AttemptRefs(r.ID)) && !slices.Contains(known, ref) && !r.tried.OnRecord[ref] {
 			left = append(left, ref)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
@@ -41,7 +42,7 @@ type stepLine struct {
 // stays as it was: it tells what is on record, and nothing depends on it.
 func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 	for id, entry := range c.Threads {
-		if entry == nil || c.Readable[gitcas.IndexPath(id)] != nil {
+		if entry == nil || c.Readable[layout.IndexPath(id)] != nil {
 			continue
 		}
 		r, err := reading.ReadAfter(ctx, v, c, id, *entry)
@@ -49,9 +50,9 @@ func AddPages(ctx context.Context, v *gitcas.View, c *gitcas.Change) {
 			continue
 		}
 		tale := WithTries(ctx, r, *entry)
-		AddPage(c, gitcas.IndexPath(id), tale.WriteIndex())
+		AddPage(c, layout.IndexPath(id), tale.WriteIndex())
 		if _, alive := v.Entry(id); !alive {
-			AddPage(c, gitcas.TaskPath(id), tale.WriteTask(""))
+			AddPage(c, layout.TaskPath(id), tale.WriteTask(""))
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (s Story) writeSteps(b *strings.Builder) {
 		if i < first {
 			continue
 		}
-		page := path.Base(gitcas.ReadablePath(s.ID, n, st.role))
+		page := path.Base(layout.PagePath(s.ID, n, st.role))
 		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.status)),
 			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {

@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -377,7 +378,7 @@ func TestBringInLate(t *testing.T) {
 					if a.Claim != nil {
 						f.Error("only its claim was kept")
 					}
-					if text := f.contents(f.mem.Refs()[gitcas.AttemptRef(testThread, "r1", 1)]); !strings.Contains(text, "it\n") || !strings.Contains(text, "what now?") {
+					if text := f.contents(f.mem.Refs()[layout.AttemptRef(testThread, "r1", 1)]); !strings.Contains(text, "it\n") || !strings.Contains(text, "what now?") {
 						f.Errorf("the attempt holds\n%s", text)
 					}
 					if !c.linked {
@@ -441,7 +442,7 @@ func TestBringInPushed(t *testing.T) {
 				if back := name == "and it was taken back"; in == back || in && !res.Again {
 					f.Errorf("%t %+v", in, res)
 				}
-				if _, kept := f.mem.Refs()[gitcas.AttemptRef(testThread, "r0", 1)]; kept {
+				if _, kept := f.mem.Refs()[layout.AttemptRef(testThread, "r0", 1)]; kept {
 					f.Error("it became an attempt beside what it is")
 				}
 				_, err = f.step("r2")

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -162,7 +163,7 @@ func TestClaimOfAnother(t *testing.T) {
 					return
 				}
 				f.unclaimed()
-				if _, ok := f.mem.Refs()[gitcas.AttemptRef(testThread, "other", 1)]; ok != (c.died > 0) {
+				if _, ok := f.mem.Refs()[layout.AttemptRef(testThread, "other", 1)]; ok != (c.died > 0) {
 					f.Errorf("the dead claim is kept: %v", ok)
 				}
 			})
@@ -237,7 +238,7 @@ func TestClaimByGuessedClock(t *testing.T) {
 		"made more than a day ahead": {func(c *gitcas.Claim) { c.Since += 26 * 3600_000; c.Renewed = c.Since }, nil, life.KindDone, lease.Standstill},
 		"renewed meanwhile":          {nil, func(f *fixture) { f.claimBy(f.other(0)) }, life.KindNotYours, lease.Standstill},
 		"another one, dead too":      {nil, func(f *fixture) { f.claimBy(f.other(time.Hour)) }, life.KindDone, 2 * lease.Standstill},
-		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, life.KindDone, lease.Standstill},
+		"gone meanwhile":             {nil, func(f *fixture) { f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID) }, life.KindDone, lease.Standstill},
 		"done meanwhile":             {nil, func(f *fixture) { f.moves() }, life.KindNotYours, lease.Standstill},
 		"of an earlier attempt":      {func(c *gitcas.Claim) { c.Run = "r1" }, nil, life.KindDone, 0},
 		"made by a clock far away":   {func(c *gitcas.Claim) { c.Since += 24 * 3600_000; c.Renewed = c.Since }, nil, life.KindNotYours, 0},
@@ -500,10 +501,10 @@ func (f *fixture) moves() {
 	c, _ := f.view().Claim(testThread)
 	other := &fixture{T: f.T, mem: f.mem, remote: &remote{Remote: f.mem}, files: map[string]string{}, redact: noSecrets{}, host: "there"}
 	other.agent = other.answer("done", "approved")
-	f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID)
+	f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID)
 	other.steps("mover")
 	if !c.ID.IsZero() {
-		f.mem.SetRef(gitcas.ClaimRef(testThread), c.ID)
+		f.mem.SetRef(layout.ClaimRef(testThread), c.ID)
 	}
 }
 
@@ -764,7 +765,7 @@ func TestInterrupt(t *testing.T) {
 					f.Errorf("it took %s", d)
 				}
 				f.remote.before = nil
-				ref := gitcas.AttemptRef(testThread, "r1", 1)
+				ref := layout.AttemptRef(testThread, "r1", 1)
 				if _, ok := f.mem.Refs()[ref]; ok != c.kept {
 					f.Fatalf("kept: %v", ok)
 				}
@@ -926,7 +927,7 @@ func (f *fixture) worksAndLags(last string) (string, wire.ID) {
 	_, err := f.stepWith("r2", 1, step.Request{Thread: testThread, Deliver: true})
 	f.ok(err)
 	f.runs = nil
-	branch := workbranch.Ref(gitcas.WorkBranch(testThread))
+	branch := workbranch.Ref(layout.WorkBranch(testThread))
 	tip := f.mem.Refs()[branch]
 	parent, err := workCommit(f, tip)
 	f.ok(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -143,7 +144,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 						want = life.KindDone
 					}
 					f.code(err, want)
-					tip := f.mem.Refs()[gitcas.AttemptRef(testThread, "r1", 1)]
+					tip := f.mem.Refs()[layout.AttemptRef(testThread, "r1", 1)]
 					if tip.IsZero() {
 						f.Fatalf("nothing was kept: %v", err)
 					}
@@ -163,7 +164,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 						}
 					}
 					for name, id := range f.mem.Refs() {
-						if name == gitcas.ClaimRef(testThread) {
+						if name == layout.ClaimRef(testThread) {
 							if o, _ := f.mem.Get(id); strings.Contains(string(o.Data), `"r1"`) {
 								f.Error("the claim is left")
 							}

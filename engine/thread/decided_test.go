@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -272,7 +273,7 @@ func (f *fixture) page(n int, role string) string {
 	f.Helper()
 	c, _, _ := f.tip()
 	at := c.Tree
-	for name := range strings.SplitSeq(gitcas.ReadablePath(testThread, n, role), "/") {
+	for name := range strings.SplitSeq(layout.PagePath(testThread, n, role), "/") {
 		o, ok := f.mem.Get(at)
 		if !ok {
 			f.Fatalf("%s is not there", name)

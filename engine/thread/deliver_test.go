@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -406,7 +407,7 @@ func TestDeliverInterrupted(t *testing.T) {
 
 // TestDeliverBringsTheBranchUp before anybody looks at it.
 func TestDeliverBringsTheBranchUp(t *testing.T) {
-	branch := "refs/heads/" + gitcas.WorkBranch(testThread)
+	branch := "refs/heads/" + layout.WorkBranch(testThread)
 	worked := func(f *fixture) wire.ID {
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			f.files["by-"+t.Role] = "x\n"

@@ -28,6 +28,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -322,7 +323,7 @@ func (f *fixture) places() func(gitcas.Place) node.Getter {
 // attempt reads what was kept of a run.
 func (f *fixture) attempt(run string, attempt int) gitcas.Attempt {
 	f.Helper()
-	a, err := f.store().ReadAttempt(f.Context(), f.view(), gitcas.AttemptRef(testThread, run, attempt))
+	a, err := f.store().ReadAttempt(f.Context(), f.view(), layout.AttemptRef(testThread, run, attempt))
 	f.ok(err)
 	return a
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // ForkRequest describes a thread that begins with the steps of another one.
@@ -138,7 +139,7 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 		f.who = identifying{f.e}.identifyPerson(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	}
 	now, steps := v.Time().UnixMilli(), len(t.Chain.Steps)
-	work := gitcas.Work{Branch: gitcas.WorkBranch(f.req.ID), Commit: reading.RecordedCommit(t.Chain)}
+	work := gitcas.Work{Branch: layout.WorkBranch(f.req.ID), Commit: reading.RecordedCommit(t.Chain)}
 	entry := gitcas.Entry{
 		Head: reading.HeadOf(t.Chain), Status: gitcas.StatusActive, Workflow: t.Chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
@@ -164,7 +165,7 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 			gitcas.Trailer{Key: "Uwf-Forked-From", Value: from},
 			gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", f.e.Who.Run, f.e.Who.Attempt)}),
 		Forks:    map[gitcas.ThreadID]gitcas.ThreadID{f.req.ID: f.req.From},
-		Readable: map[string][]byte{gitcas.TaskPath(f.req.ID): tale.WriteTask(from), gitcas.IndexPath(f.req.ID): tale.WriteIndex()},
+		Readable: map[string][]byte{layout.TaskPath(f.req.ID): tale.WriteTask(from), layout.IndexPath(f.req.ID): tale.WriteIndex()},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{f.req.ID: &entry},
 		Refs:     refs,
 		Landed:   func(*gitcas.View) { f.out = out },

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/workflow"
-	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -68,7 +68,7 @@ func purgeWord(t *testing.T, a *txtar.Archive, needle *redact.Needle) (changed i
 	}
 	inGolden(t, a, func(g *golden) {
 		o := rewrite.Options{
-			Branch: g.store().Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder,
+			Branch: g.store().Branch(), Store: layout.StoreRef, Attempts: layout.Attempts,
 			Atomic: true, Find: needle, Verify: stillWorkflow,
 		}
 		_, err := rewrite.New(g.mem, o).Plan(g.Context())

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -1017,7 +1018,7 @@ func TestHooks(t *testing.T) {
 				f.steps("r1")
 				switch deed {
 				case "retry":
-					f.edit(func(e *gitcas.Entry) { e.Attempts = []string{gitcas.AttemptRef(testThread, "x", 1)} })
+					f.edit(func(e *gitcas.Entry) { e.Attempts = []string{layout.AttemptRef(testThread, "x", 1)} })
 				case "resume", "remove":
 					f.steps("r2")
 				}

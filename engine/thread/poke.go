@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -108,7 +109,7 @@ func (p *poking) takeBack(ctx context.Context, t *reading.Thread, c *gitcas.Chan
 	entry.Head = reading.HeadOf(chain)
 	life.UndoDelivery(entry)
 	entry.Next = &gitcas.Next{Role: last.Role, Poked: last.Hash}
-	c.Readable = map[string][]byte{gitcas.ReadablePath(p.id, n, last.Role): story.WriteTakenBack(last, n, p.text, p.by.OnRecord())}
+	c.Readable = map[string][]byte{layout.PagePath(p.id, n, last.Role): story.WriteTakenBack(last, n, p.text, p.by.OnRecord())}
 	return fmt.Sprintf("poked: %s · step %d", text.OneLine(last.Role), n), words, nil
 }
 
@@ -214,7 +215,7 @@ func (p *poking) findEdits(ctx context.Context, id wire.ID, last gitcas.ChainSte
 // must not get lost.
 func (p *poking) holdCommit(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
 	parents := []wire.ID{commit}
-	old, held := v.Ref(gitcas.AttemptRef(p.id, p.e.Who.Run, p.e.Who.Attempt))
+	old, held := v.Ref(layout.AttemptRef(p.id, p.e.Who.Run, p.e.Who.Attempt))
 	if held {
 		parents = append(parents, old)
 	}

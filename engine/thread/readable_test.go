@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -56,7 +56,7 @@ func TestMessages(t *testing.T) {
 		work, err := w.commitOf(f.base())
 		f.ok(err)
 		compareGolden(t, "work.txt", work.Message)
-		page, ok := f.file(c.Tree, gitcas.ReadablePath(testThread, 1, "a"))
+		page, ok := f.file(c.Tree, layout.PagePath(testThread, 1, "a"))
 		if !ok {
 			f.Fatal("no page")
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -46,8 +47,8 @@ func TestFewRefs(t *testing.T) {
 					if tip := f.base(); tip.String() != work.Commit || len(v.Lagging()) > 0 {
 						f.Errorf("step %d: the work branch is at %s, want %s", n+1, tip, work.Commit)
 					}
-					if mark, _ := v.Ref(gitcas.StoreRef); mark != v.Tip() {
-						f.Errorf("step %d: %s is at %s, the branch at %s", n+1, gitcas.StoreRef, mark, v.Tip())
+					if mark, _ := v.Ref(layout.StoreRef); mark != v.Tip() {
+						f.Errorf("step %d: %s is at %s, the branch at %s", n+1, layout.StoreRef, mark, v.Tip())
 					}
 					if s := f.store(); most < gitcas.StepRefs && s.MostRefs(v) != most {
 						f.Errorf("step %d: VERSION says %d refs a push", n+1, s.MostRefs(v))

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // Remains are what the jobs of a CI run left of their work on a thread's present head.
@@ -39,7 +40,7 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 		found.Step = ours(run.ID, run.Attempt)
 	}
 	for _, ref := range entry.Attempts {
-		name := strings.TrimPrefix(ref, gitcas.AttemptRefPrefix(id))
+		name := strings.TrimPrefix(ref, layout.AttemptRefs(id))
 		dot := max(strings.LastIndexByte(name, '.'), 0)
 		n, err := strconv.Atoi(strings.TrimPrefix(name[dot:], "."))
 		if err != nil || !ours(name[:dot], n) {

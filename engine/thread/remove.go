@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -73,7 +74,7 @@ func (e removing) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.Th
 func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 	var out []wire.RefUpdate
 	for _, name := range slices.Sorted(maps.Keys(v.Refs())) {
-		if name == gitcas.ClaimRef(id) || strings.HasPrefix(name, gitcas.AttemptRefPrefix(id)) {
+		if name == layout.ClaimRef(id) || strings.HasPrefix(name, layout.AttemptRefs(id)) {
 			old, _ := v.Ref(name)
 			out = append(out, wire.RefUpdate{Name: name, Old: old})
 		}
@@ -107,7 +108,7 @@ func (e removing) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.E
 // branchNeeded says who needs a removed thread's work branch; nobody: empty.
 func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
 	switch {
-	case ended.Work.Branch != gitcas.WorkBranch(ended.Thread):
+	case ended.Work.Branch != layout.WorkBranch(ended.Thread):
 		return "it is not the thread's own", nil
 	case ended.PR != 0:
 		return fmt.Sprintf("pull request #%d is made of it", ended.PR), nil

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -323,7 +324,7 @@ func (r *resumption) makeAlive(ctx context.Context, v *gitcas.View, t *reading.T
 		return nil, err
 	}
 	c.Reopen = []gitcas.Ended{ended}
-	story.AddPage(c, gitcas.IndexPath(id), story.WithTries(ctx, t, *c.Threads[id]).WriteIndex())
+	story.AddPage(c, layout.IndexPath(id), story.WithTries(ctx, t, *c.Threads[id]).WriteIndex())
 	upd, err := r.e.Branches().RestoreRef(ctx, v, workbranch.Of(id, entry))
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -242,7 +243,7 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 			if err := s.Attempt.AddTo(c, v, "failure", *kept, objs); err != nil {
 				return nil, err
 			}
-			life.LinkAttempts(&entry, s.ID, nil, gitcas.AttemptRef(s.ID, kept.Run, kept.Attempt))
+			life.LinkAttempts(&entry, s.ID, nil, layout.AttemptRef(s.ID, kept.Run, kept.Attempt))
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry}
 		c.Landed = func(*gitcas.View) { after = entry }

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -273,7 +274,7 @@ func (w *world) commitOf(id wire.ID) (gitobj.Commit, error) {
 
 // personPushes puts a commit of a person on the work branch, if there is one.
 func (w *world) personPushes(name string) {
-	ref := "refs/heads/" + gitcas.WorkBranch(w.main)
+	ref := "refs/heads/" + layout.WorkBranch(w.main)
 	tip, ok := w.mem.Refs()[ref]
 	if !ok {
 		return

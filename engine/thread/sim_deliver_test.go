@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -46,7 +47,7 @@ func (w *world) toTheEnd() {
 // lag makes the work branch one that never got the last step's commit, as when the job
 // died between two parts of its push. An attempt's ref still has the commit.
 func (w *world) lag() {
-	ref := "refs/heads/" + gitcas.WorkBranch(w.main)
+	ref := "refs/heads/" + layout.WorkBranch(w.main)
 	tip := w.mem.Refs()[ref]
 	c, err := w.commitOf(tip)
 	if err == nil {
@@ -155,7 +156,7 @@ func (w *world) history(visit func(gitcas.Ended)) {
 		}
 		for _, year := range w.list(years.ID) {
 			for _, day := range w.list(year.ID) {
-				if !statefile.IsDay(day.Name) {
+				if layout.YearFolder.ChildOf(day.Name) != layout.DayFile {
 					continue
 				}
 				o, _ := w.mem.Get(day.ID)

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -411,7 +412,7 @@ func (a *actor) mayLose() bool { return a.hurt || a.faulted || a.held > 10*time.
 
 // forge puts a claim on the main thread that no job made.
 func (w *world) forge() {
-	ref := gitcas.ClaimRef(w.main)
+	ref := layout.ClaimRef(w.main)
 	if _, claimed := w.mem.Refs()[ref]; claimed || w.model.heads[w.main] == "" {
 		return
 	}
@@ -564,7 +565,7 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
-				if held, _ := v.Claim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[gitcas.ClaimRef(a.thread)] == held.ID {
+				if held, _ := v.Claim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[layout.ClaimRef(a.thread)] == held.ID {
 					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
 				}
 			}

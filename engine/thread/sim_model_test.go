@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -185,7 +186,7 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 // leavesClaim: who makes a thread wait or end deletes its claim in the same push, whoever's
 // it is, if it was there to be seen.
 func (w *world) leavesClaim(id gitcas.ThreadID, what string) {
-	_, there := w.mem.Refs()[gitcas.ClaimRef(id)]
+	_, there := w.mem.Refs()[layout.ClaimRef(id)]
 	if p := w.model.pusher; w.whole && there && p.thread == id && w.model.moved[id].push < p.listed && !p.late {
 		w.fail("%s made that thread %s is %s, and left its claim", p.name, id, what)
 	}
@@ -193,7 +194,7 @@ func (w *world) leavesClaim(id gitcas.ThreadID, what string) {
 
 // leavesOldClaim: a step takes the claim that it was made under away.
 func (w *world) leavesOldClaim(id gitcas.ThreadID, entry gitcas.Entry) {
-	if held, there := w.mem.Refs()[gitcas.ClaimRef(id)]; w.whole && there && w.claimOf(held).Head != entry.Head {
+	if held, there := w.mem.Refs()[layout.ClaimRef(id)]; w.whole && there && w.claimOf(held).Head != entry.Head {
 		w.fail("thread %s has a new step, and the claim of the one before", id)
 	}
 }
@@ -399,7 +400,7 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	w.mu.Lock()
 	w.model.pusher = a
 	w.mu.Unlock()
-	ref := gitcas.ClaimRef(a.thread)
+	ref := layout.ClaimRef(a.thread)
 	was, had := before[ref]
 	now, has := after[ref]
 	w.landed++
@@ -423,7 +424,7 @@ func (w *world) pushed(a *actor, before map[string]wire.ID) {
 	if had && !has && a.job == "rescue" && w.ownerOf(w.claimOf(was)) != a {
 		c := w.claimOf(was)
 		entry, alive := w.entryNow(a.thread)
-		if ref := gitcas.AttemptRef(a.thread, c.Run, c.Attempt); w.whole && alive && entry.Head == c.Head && c.For == "" && !slices.Contains(entry.Attempts, ref) {
+		if ref := layout.AttemptRef(a.thread, c.Run, c.Attempt); w.whole && alive && entry.Head == c.Head && c.For == "" && !slices.Contains(entry.Attempts, ref) {
 			w.problem("%s frees the thread of %s.%d, which died, and does not count it", a.name, c.Run, c.Attempt)
 		}
 	}
@@ -558,7 +559,7 @@ func (w *world) isHeldUp(a *actor) bool {
 
 // holds reports whether the claim that is there is the actor's.
 func (w *world) holds(a *actor) bool {
-	id, ok := w.mem.Refs()[gitcas.ClaimRef(a.thread)]
+	id, ok := w.mem.Refs()[layout.ClaimRef(a.thread)]
 	if !ok {
 		return false
 	}
@@ -643,7 +644,7 @@ func (w *world) checkKept() {
 // claims reports whether a claim of the actor is there, but for the one that it has for its
 // next step.
 func (w *world) claims(a *actor) bool {
-	id, ok := w.mem.Refs()[gitcas.ClaimRef(a.thread)]
+	id, ok := w.mem.Refs()[layout.ClaimRef(a.thread)]
 	if !ok {
 		return false
 	}
@@ -676,7 +677,7 @@ func (w *world) isThere(a *actor, ref string) bool {
 
 // hasAttempt reports whether the actor's attempt ref is there.
 func (w *world) hasAttempt(a *actor) bool {
-	_, ok := w.mem.Refs()[gitcas.AttemptRef(a.thread, a.run, a.attempt)]
+	_, ok := w.mem.Refs()[layout.AttemptRef(a.thread, a.run, a.attempt)]
 	return ok
 }
 
@@ -746,7 +747,7 @@ func (w *world) final() {
 		w.fail("a push may have %d refs, and the store says %d", w.most, n)
 	}
 	ended := w.model.ended[w.main]
-	tip := w.mem.Refs()["refs/heads/"+gitcas.WorkBranch(w.main)]
+	tip := w.mem.Refs()["refs/heads/"+layout.WorkBranch(w.main)]
 	for id := range w.model.byHand {
 		if !w.reaches(tip, id) {
 			w.fail("a person's commit %s is no longer on the work branch", id)

@@ -346,7 +346,7 @@ var guarded = []struct {
 }{
 	{"TestFailedAgentsCollide", mutation{
 		"an attempt that failed is not linked", "../step/keep.go",
-		"life.LinkAttempts(&entry, r.ID, nil, gitcas.AttemptRef(r.ID, a.Run, a.Attempt))\n\t\tresult",
+		"life.LinkAttempts(&entry, r.ID, nil, layout.AttemptRef(r.ID, a.Run, a.Attempt))\n\t\tresult",
 		"result",
 	}},
 	{"TestAgain", mutation{

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -277,7 +278,7 @@ func (w *world) rescuePair(p *pair) {
 			}
 		}
 		w.rescueOver(a, in)
-		if held, there := w.mem.Refs()[gitcas.ClaimRef(w.main)]; a.err == nil && there && !a.crashed && w.whole && w.claimOf(held).Nonce == p.nonce {
+		if held, there := w.mem.Refs()[layout.ClaimRef(w.main)]; a.err == nil && there && !a.crashed && w.whole && w.claimOf(held).Nonce == p.nonce {
 			if e := w.model.entries[w.main]; e.Head == w.claimOf(held).Head {
 				w.problem("%s left the claim that was made for its run", a.name)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -411,7 +412,7 @@ func (w *world) person() {
 		})
 	}
 	n := w.rng.IntN(30)
-	_, claimed := w.mem.Refs()[gitcas.ClaimRef(w.main)]
+	_, claimed := w.mem.Refs()[layout.ClaimRef(w.main)]
 	_, ended := w.model.ended[w.main]
 	switch favour := w.rng.IntN(3) == 0; {
 	case favour && ended:
@@ -546,7 +547,7 @@ func (w *world) conclude() {
 // passClaim lets the time pass until the claim that is left is over, and a little more: a
 // guessed clock may be far behind.
 func (w *world) passClaim() {
-	id, ok := w.mem.Refs()[gitcas.ClaimRef(w.main)]
+	id, ok := w.mem.Refs()[layout.ClaimRef(w.main)]
 	if !ok {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
@@ -112,7 +113,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	out := Started{Thread: req.ID, Workflow: req.Workflow, Name: def.Name, Head: head, Role: first.Role, Status: string(gitcas.StatusActive)}
 	entry := gitcas.Entry{
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
-		Work: gitcas.Work{Branch: cmp.Or(req.Branch, gitcas.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
+		Work: gitcas.Work{Branch: cmp.Or(req.Branch, layout.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
 		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()}, Title: start.Title, By: start.By,
 	}
 	nodes := []gitcas.PlacedNode{{Hash: head, Node: n, Place: gitcas.Place{Thread: req.ID}}}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -221,7 +222,7 @@ func TestThreeAttempts(t *testing.T) {
 			f.says(f.code(err, life.KindFailed), "gave up", "git show refs/uwf/attempts/", []string{"try again: step", "failed 3 times, and waits for your word: retry"}[i])
 		}
 		f.paid(2)
-		want := []string{gitcas.AttemptRef(testThread, "other", 1), gitcas.AttemptRef(testThread, "f0", 1), gitcas.AttemptRef(testThread, "f1", 1)}
+		want := []string{layout.AttemptRef(testThread, "other", 1), layout.AttemptRef(testThread, "f0", 1), layout.AttemptRef(testThread, "f1", 1)}
 		if e := f.entry(); e.Head != head || !slices.Equal(e.Attempts, want) || e.Status != gitcas.StatusActive {
 			f.Errorf("%+v", e)
 		}

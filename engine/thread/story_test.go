@@ -11,13 +11,14 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // index is the page about a thread.
 func (f *fixture) index(id gitcas.ThreadID) string {
 	f.Helper()
 	c, _, _ := f.tip()
-	page, ok := f.file(c.Tree, gitcas.IndexPath(id))
+	page, ok := f.file(c.Tree, layout.IndexPath(id))
 	if !ok {
 		f.Fatalf("thread %s has no page", id)
 	}
@@ -36,7 +37,7 @@ func TestIndexPage(t *testing.T) {
 		note := func(what string) { fmt.Fprintf(&b, "-- %s --\n%s", what, f.index(testThread)) }
 		note("started")
 		c, _, _ := f.tip()
-		asked, _ := f.file(c.Tree, gitcas.TaskPath(testThread))
+		asked, _ := f.file(c.Tree, layout.TaskPath(testThread))
 		fmt.Fprintf(&b, "-- task --\n%s", asked)
 
 		f.agent = f.answer("ask", "")
@@ -61,7 +62,7 @@ func TestIndexPage(t *testing.T) {
 		f.ok(f.deed("fork"))
 		fmt.Fprintf(&b, "-- fork --\n%s", f.index(forked))
 		c, _, _ = f.tip()
-		asked, _ = f.file(c.Tree, gitcas.TaskPath(forked))
+		asked, _ = f.file(c.Tree, layout.TaskPath(forked))
 		fmt.Fprintf(&b, "-- task of the fork --\n%s", asked)
 		f.steps("r3")
 		note("done again")

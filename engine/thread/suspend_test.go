@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -191,7 +192,7 @@ func TestSuspendsWithItsClaimOnly(t *testing.T) {
 		claimed   string // the run whose claim is there afterwards
 	}{
 		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, "the claim was lost", "other"},
-		"let go":     {func(f *fixture) { f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID) }, "the claim was lost", ""},
+		"let go":     {func(f *fixture) { f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID) }, "the claim was lost", ""},
 		"changed": {func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} })
 		}, "it changed", ""},

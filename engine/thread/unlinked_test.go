@@ -6,7 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -113,7 +113,7 @@ func TestUnlinkedAreTheThreads(t *testing.T) {
 		v := f.view()
 		tip := v.Tip()
 		for _, name := range []string{"r9.1", "x", "../x"} {
-			_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: gitcas.AttemptRefPrefix(testThread) + name, New: tip}}})
+			_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: layout.AttemptRefs(testThread) + name, New: tip}}})
 			_ = err // whatever of it can be made
 		}
 		f.steps("r1")

@@ -9,7 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
-	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
 // What nobody knows the price of is on record as that, and is told as that, nowhere as
@@ -34,7 +34,7 @@ func TestUnknownCostIsTold(t *testing.T) {
 			f.Errorf("the entry says %+v", e.Used)
 		}
 		c, _, trailers := f.tip()
-		index, _ := f.file(c.Tree, gitcas.IndexPath(testThread))
+		index, _ := f.file(c.Tree, layout.IndexPath(testThread))
 		f.says(index, "11 tokens, cost unknown, with tries", "| 11 | cost unknown |")
 		f.says(f.page(1, "a"), "10 tokens in, 1 out, cost unknown.")
 		for _, tr := range trailers {

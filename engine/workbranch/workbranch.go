@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -39,7 +40,7 @@ func (e *DivergedError) Error() string {
 }
 
 // Ref is the name of the ref of a branch.
-func Ref(branch string) string { return "refs/heads/" + branch }
+func Ref(branch string) string { return layout.Heads + branch }
 
 // Tip is where the work branch stands in v; zero when it is not there.
 func Tip(v *gitcas.View, w gitcas.Work) wire.ID {
@@ -52,7 +53,7 @@ func Tip(v *gitcas.View, w gitcas.Work) wire.ID {
 func Of(id gitcas.ThreadID, entry gitcas.Entry) gitcas.Work {
 	w := entry.Work
 	if w.Branch == "" {
-		w.Branch = gitcas.WorkBranch(id)
+		w.Branch = layout.WorkBranch(id)
 	}
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -72,7 +73,7 @@ func (r *run) rewriteAttempt(id wire.ID, thread string, depth int) (wire.ID, err
 	}
 	r.objs, r.partial = objs, true
 	r.objs[id] = o
-	tree, err := r.rewriteRoot(at{kind: attemptRoot, id: c.Tree, in: r.nodes.scopes.ofThread(thread)})
+	tree, err := r.rewriteRoot(at{kind: layout.AttemptFolder, id: c.Tree, in: r.nodes.scopes.ofThread(thread)})
 	r.partial = false
 	if err != nil {
 		return wire.ZeroID, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
@@ -52,7 +53,7 @@ func BenchmarkPurge(b *testing.B) {
 
 func purgeOnce(b *testing.B, remote wire.Remote, memory bool) {
 	o := rewrite.Options{
-		Branch: "refs/heads/uwf-state", Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/",
+		Branch: "refs/heads/uwf-state", Store: layout.StoreRef, Attempts: "refs/uwf/attempts/",
 		Atomic: true, Find: finder(b, secret),
 	}
 	peak := func() uint64 { return 0 }
@@ -151,7 +152,7 @@ func copyTo(b *testing.B, mem *wiretest.Memory, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := wire.PushRequest{Atomic: true, Updates: []wire.RefUpdate{{Name: "refs/heads/uwf-state", New: tip}, {Name: gitcas.StoreRef, New: tip}}}
+	req := wire.PushRequest{Atomic: true, Updates: []wire.RefUpdate{{Name: "refs/heads/uwf-state", New: tip}, {Name: layout.StoreRef, New: tip}}}
 	for _, o := range objs {
 		req.Objects = append(req.Objects, wire.PackObject{Object: o})
 	}

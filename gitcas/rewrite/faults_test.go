@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -97,7 +97,7 @@ func TestEveryAnswerFails(t *testing.T) {
 func TestEveryObjectSpoilt(t *testing.T) {
 	remote, operations := reading(t)
 	plan := operations["plan"]
-	attempts, err := remote.List(t.Context(), gitcas.AttemptFolder)
+	attempts, err := remote.List(t.Context(), layout.Attempts)
 	if err != nil {
 		t.Fatal(err)
 	}

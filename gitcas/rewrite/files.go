@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -157,7 +158,7 @@ func (r textRewriter) dayFile(data []byte) []byte {
 
 // dayPage writes the page of a day anew, of the lines that were rewritten just before.
 func (r textRewriter) dayPage(data []byte) []byte {
-	lines := r.days[statefile.DayFilePath(r.path)]
+	lines := r.days[layout.DayFileOf(r.path)]
 	was, err := statefile.DayPage(lines.old)
 	now, err2 := statefile.DayPage(lines.out)
 	if err != nil || err2 != nil || string(was) != string(data) {

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -160,7 +161,7 @@ func (f *fixture) step(t gitcas.ThreadID, output map[string]any, body, detail st
 		Body:     "note: " + note + "\n\n" + body,
 		Trailers: []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t)}, {Key: "Uwf-Head", Value: string(h)}, {Key: "Uwf-Prev", Value: string(prev)}},
 		Nodes:    nodes,
-		Readable: map[string][]byte{gitcas.ReadablePath(t, len(c.Steps)+1, "developer"): []byte("# Step\n\n    note: " + strings.ReplaceAll(note, "\n", "\n      ") + "\n\n" + body + "\n")},
+		Readable: map[string][]byte{layout.PagePath(t, len(c.Steps)+1, "developer"): []byte("# Step\n\n    note: " + strings.ReplaceAll(note, "\n", "\n      ") + "\n\n" + body + "\n")},
 		Threads:  map[gitcas.ThreadID]*gitcas.Entry{t: &e},
 	})
 	return h
@@ -246,7 +247,7 @@ func finder(t testing.TB, texts ...string) rewrite.Finder {
 
 func (f *fixture) options(find rewrite.Finder) rewrite.Options {
 	return rewrite.Options{
-		Branch: f.store.Branch(), Store: gitcas.StoreRef, Attempts: "refs/uwf/attempts/", Outages: f.store.Outages(),
+		Branch: f.store.Branch(), Store: layout.StoreRef, Attempts: "refs/uwf/attempts/", Outages: f.store.Outages(),
 		Atomic: f.store.Atomic(f.load()), Find: find,
 		Quotes: func(texts []string) rewrite.Finder {
 			var good []string
@@ -287,12 +288,12 @@ func (f *fixture) sound() {
 	}
 	days := f.tree(f.tree(f.tipTree(), "history"), "2026")
 	for name, id := range f.entries(days) {
-		if !statefile.IsDay(name) {
+		if layout.YearFolder.ChildOf(name) != layout.DayFile {
 			continue
 		}
 		want, err := statefile.DayPage(f.object(id).Data)
 		f.ok(err)
-		if page := f.entries(days)[statefile.DayPagePath(name)]; string(f.object(page).Data) != string(want) {
+		if page := f.entries(days)[layout.DayPageOf(name)]; string(f.object(page).Data) != string(want) {
 			f.Errorf("the page of %s is\n%s\nwant\n%s", name, f.object(page).Data, want)
 		}
 	}

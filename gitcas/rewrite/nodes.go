@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -257,7 +258,7 @@ func (n *nodes) rewriteNode(f *fresh, w *writer) (fate, error) {
 	return became, n.writeNode(became.to, out, f, w)
 }
 
-func (f *fresh) memoOf(x file) memoKey { return memoKey{nodeFile, x.blob.ID, f.id.in} }
+func (f *fresh) memoOf(x file) memoKey { return memoKey{layout.NodeFile, x.blob.ID, f.id.in} }
 
 // writeNode writes the files of a rewritten node.
 func (n *nodes) writeNode(to node.Hash, out node.Node, f *fresh, w *writer) error {

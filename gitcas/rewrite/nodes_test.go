@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -84,7 +85,7 @@ func TestFirstStays(t *testing.T) {
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		want := tree(file(both, wire.Object{ID: first.ID})).ID
 		for _, cas := range []wire.Object{before, after} {
-			if id, err := r.rebuildFolder(at{kind: casFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}, 0); err != nil || id != want {
+			if id, err := r.rebuildFolder(at{kind: layout.CasFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}, 0); err != nil || id != want {
 				t.Errorf("%s became %s, %v, want %s", cas.ID, id, err, want)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -213,7 +214,7 @@ func (f *fixture) change(path string, data []byte, after bool) {
 	text, err := gitobj.EncodeCommit(c)
 	f.ok(err)
 	to := put(plumbing.CommitObject, text)
-	updates := []wire.RefUpdate{{Name: f.store.Branch(), Old: tip, New: to}, {Name: gitcas.StoreRef, Old: tip, New: to}}
+	updates := []wire.RefUpdate{{Name: f.store.Branch(), Old: tip, New: to}, {Name: layout.StoreRef, Old: tip, New: to}}
 	_, err = f.remote.Push(f.Context(), wire.PushRequest{Updates: updates, Objects: made})
 	f.ok(err)
 }
@@ -390,7 +391,7 @@ func TestNamedEverywhere(t *testing.T) {
 	v = f.load(id(2))
 	twin = f.twin(output, "what the attempt said ")
 	said := f.failedWith(v, id(2), twin)
-	ref := gitcas.AttemptRef(id(2), "r", 1)
+	ref := layout.AttemptRef(id(2), "r", 1)
 	u, objs, err := gitcas.BuildAttempt(gitcas.Attempt{Thread: id(2), Run: "r", Attempt: 1, Error: "failed", At: f.now(), Nodes: said})
 	f.ok(err)
 	f.push(v, &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})

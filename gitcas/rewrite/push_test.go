@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -32,7 +33,7 @@ func (f *fixture) attempt(t gitcas.ThreadID, run, text string, base wire.ID) str
 		data = append(append(data, "100644 secret.txt\x00"...), people.ID[:]...)
 	}
 	tree := wire.NewObject(2, data)
-	ref := gitcas.AttemptRef(t, run, 1)
+	ref := layout.AttemptRef(t, run, 1)
 	a := gitcas.Attempt{
 		Thread: t, Run: run, Attempt: 1, Error: "failed: " + text, At: f.now(), WorkTree: tree.ID, Parents: []wire.ID{base},
 		Nodes: f.failed(v, t, text),
@@ -89,7 +90,7 @@ func TestAttempts(t *testing.T) {
 	bad := f.attempt(id(1), "r1", secret, base)
 	f.attempt(id(1), "r1", "a second time", base) // on top of the first
 	clean := f.attempt(id(2), "r2", "nothing", base)
-	claim := gitcas.AttemptRef(id(2), "dead", 1)
+	claim := layout.AttemptRef(id(2), "dead", 1)
 	u, objs := gitcas.ClaimUpdate(id(2), nil, &gitcas.Claim{Run: "r", Host: "host-" + secret, Attempt: 1}, f.now())
 	u.Name = claim
 	f.push(f.load(), &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
@@ -346,11 +347,11 @@ func TestMark(t *testing.T) {
 			f.start(id(1), "it is "+secret)
 			f.attempt(id(1), "r", "of the attempt alone", f.load().Tip())
 			if c.lost {
-				mem.SetRef(gitcas.StoreRef, wire.ZeroID)
+				mem.SetRef(layout.StoreRef, wire.ZeroID)
 			}
 			f.purge(f.options(finder(t, c.secret)))
 			refs := f.refs()
-			if mark := refs[gitcas.StoreRef]; mark.IsZero() || mark != refs[f.store.Branch()] {
+			if mark := refs[layout.StoreRef]; mark.IsZero() || mark != refs[f.store.Branch()] {
 				t.Errorf("the mark is at %s, the branch at %s", mark, refs[f.store.Branch()])
 			}
 			f.nowhere(c.secret)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -128,7 +129,7 @@ func (r *run) rewriteCommit(id wire.ID) error {
 		return err
 	}
 	r.report.commit = id
-	tree, err := r.rewriteRoot(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared})
+	tree, err := r.rewriteRoot(at{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared})
 	if err != nil {
 		return err
 	}
@@ -275,13 +276,13 @@ func (r *run) aliveThreads() ([]Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.readEntries(at{kind: root, id: c.Tree, in: r.nodes.scopes.shared}, 0)
+	entries, err := r.readEntries(at{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared}, 0)
 	if err != nil {
 		return nil, err
 	}
 	var out []Thread
 	for _, e := range entries {
-		if childOf(root, e) != threadsYAML {
+		if childOf(layout.RootFolder, e) != layout.ThreadsFile {
 			continue
 		}
 		blob, err := r.readObject(e.ID, plumbing.BlobObject)

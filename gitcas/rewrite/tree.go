@@ -8,117 +8,31 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// kind is what a file or folder is, by where it stands. The same object may be
-// several things.
-type kind uint8
-
-const (
-	foreign kind = iota // not uwf's: text
-	root
-	casFolder
-	threadsFolder
-	threadFolder
-	detailFolder // a folder for each record of a thread
-	nodeFolder   // a record's details: node files alone
-	pagesFolder
-	historyFolder
-	yearFolder
-	attemptRoot
-	nodeFile
-	ownFile // what a record refers to: a node file with the record's hash in its name
-	threadsYAML
-	registryYAML
-	dayFile
-	dayPage
-	versionFile
-	textFile // README.md, error.txt: text under a name of uwf's own
-	pageFile // index.md, NN-<role>.md
-)
-
-// childOf is the kind of an entry of a folder.
-func childOf(k kind, e gitobj.Entry) kind {
-	isDir := e.IsDir()
-	_, isNode := statefile.NodeName(e.Name)
-	_, _, isOwn := statefile.OwnName(e.Name)
-	switch {
-	case e.Mode != filemode.Regular && !isDir:
-		return foreign
-	case k == root:
-		return childOfRoot(e.Name, isDir)
-	case k == threadsFolder && isDir && statefile.ThreadID(e.Name).Valid():
-		return threadFolder
-	case k == attemptRoot:
-		return childOfAttempt(e.Name, isDir)
-	case k == threadFolder && isDir && e.Name == "detail":
-		return detailFolder
-	case k == detailFolder && isDir && node.Hash(e.Name).Valid():
-		return nodeFolder
-	case k == threadFolder && isDir && e.Name == "pages":
-		return pagesFolder
-	case k == threadFolder && !isDir && isOwn:
-		return ownFile
-	case k == historyFolder && isDir && statefile.IsYear(e.Name):
-		return yearFolder
-	case k == yearFolder && !isDir && statefile.IsDay(e.Name):
-		return dayFile
-	case k == yearFolder && !isDir && statefile.IsDayPage(e.Name):
-		return dayPage
-	case k == pagesFolder && !isDir && statefile.IsPage(e.Name):
-		return pageFile
-	case !isDir && isNode && (k == casFolder || k == threadFolder || k == nodeFolder):
-		return nodeFile
+// childOf is what an entry of a folder is. The same object may be several things. The work
+// tree of an attempt is people's: text.
+func childOf(k layout.Kind, e gitobj.Entry) layout.Kind {
+	c := k.ChildOf(e.Name)
+	if e.Mode != filemode.Regular && !e.IsDir() || c.IsFolder() != e.IsDir() || c == layout.WorkFolder {
+		return layout.Foreign
 	}
-	return foreign
-}
-
-// childOfAttempt: an attempt has what would go to cas/ and to the thread's folder.
-func childOfAttempt(name string, isDir bool) kind {
-	switch {
-	case isDir && name == "cas":
-		return casFolder
-	case isDir && name == "thread":
-		return threadFolder
-	case !isDir && name == "error.txt":
-		return textFile
-	}
-	return foreign
-}
-
-func childOfRoot(name string, isDir bool) kind {
-	switch {
-	case isDir && name == "cas":
-		return casFolder
-	case isDir && name == "threads":
-		return threadsFolder
-	case isDir && name == "history":
-		return historyFolder
-	case !isDir && name == "threads.yaml":
-		return threadsYAML
-	case !isDir && name == "registry.yaml":
-		return registryYAML
-	case !isDir && name == "VERSION":
-		return versionFile
-	case !isDir && name == "README.md":
-		return textFile
-	}
-	return foreign
+	return c
 }
 
 // memoKey names an object by what it is and where its hashes are looked up.
 type memoKey struct {
-	kind kind
+	kind layout.Kind
 	id   wire.ID
 	in   *scope
 }
 
 // at is a folder or file on its way.
 type at struct {
-	kind kind
+	kind layout.Kind
 	id   wire.ID
 	dir  string // the path of the folder that it is in
 	name string
@@ -127,10 +41,10 @@ type at struct {
 
 func (a at) memoKeyOf() memoKey {
 	switch a.kind {
-	case foreign, textFile, pageFile:
+	case layout.Foreign, layout.TextFile, layout.PageFile:
 		return memoKey{a.kind, a.id, a.in.threadScope()}
-	case ownFile:
-		return memoKey{nodeFile, a.id, a.in}
+	case layout.OwnFile:
+		return memoKey{layout.NodeFile, a.id, a.in}
 	}
 	return memoKey{a.kind, a.id, a.in}
 }
@@ -147,14 +61,14 @@ func (r *run) childOf(a at, path string, e gitobj.Entry) at {
 	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
 	scopes := &r.nodes.scopes
 	switch {
-	case c.kind == casFolder:
+	case c.kind == layout.CasFolder:
 		c.in = scopes.shared
-	case c.kind == threadFolder && a.kind == threadsFolder:
+	case c.kind == layout.ThreadFolder && a.kind == layout.ThreadsFolder:
 		c.in = scopes.ofThread(e.Name)
-	case c.kind == nodeFolder:
+	case c.kind == layout.NodeFolder:
 		c.in = scopes.ofRecord(nodeID{a.in, node.Hash(e.Name)})
-	case c.kind == ownFile:
-		of, _, _ := statefile.OwnName(e.Name)
+	case c.kind == layout.OwnFile:
+		of, _, _ := layout.ParseNodeFile(e.Name)
 		c.in = scopes.ofRecord(nodeID{a.in, of})
 	}
 	return c
@@ -165,7 +79,7 @@ const maxTreeDepth = 200
 
 // gatherNodes finds the nodes of a tree that were not rewritten yet.
 func (r *run) gatherNodes(a at, depth int) error {
-	if _, done := r.memo[a.memoKeyOf()]; done || a.kind == foreign {
+	if _, done := r.memo[a.memoKeyOf()]; done || a.kind == layout.Foreign {
 		return nil
 	}
 	entries, err := r.readEntries(a, depth)
@@ -177,18 +91,18 @@ func (r *run) gatherNodes(a at, depth int) error {
 	var ids []wire.ID
 	for _, e := range entries {
 		c := r.childOf(a, path, e)
-		if _, done := r.memo[c.memoKeyOf()]; done || c.kind == foreign {
+		if _, done := r.memo[c.memoKeyOf()]; done || c.kind == layout.Foreign {
 			continue
 		}
 		ids = append(ids, c.id)
 		switch {
 		case e.IsDir():
 			folders = append(folders, c)
-		case c.kind == nodeFile, c.kind == ownFile:
+		case c.kind == layout.NodeFile, c.kind == layout.OwnFile:
 			r.found = append(r.found, c)
 		}
 	}
-	if a.kind != root && a.kind != attemptRoot {
+	if a.kind != layout.RootFolder && a.kind != layout.AttemptFolder {
 		if err := r.readOlder(ids); err != nil {
 			return err
 		}
@@ -208,10 +122,7 @@ func (r *run) readNodes() error {
 		if err != nil {
 			return err
 		}
-		h, _ := statefile.NodeName(c.name)
-		if c.kind == ownFile {
-			_, h, _ = statefile.OwnName(c.name)
-		}
+		_, h, _ := layout.ParseNodeFile(c.name)
 		r.nodes.addNode(nodeID{c.in, h}, o, r.prefix+c.joinPath())
 	}
 	r.found = nil
@@ -309,24 +220,24 @@ func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, er
 	switch {
 	case err != nil:
 		return e, err
-	case c.kind == nodeFile:
-		h, _ := statefile.NodeName(e.Name)
+	case c.kind == layout.NodeFile:
+		_, h, _ := layout.ParseNodeFile(e.Name)
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
-			e.Name = statefile.NodeFile(to)
+			e.Name = layout.FileOf(to)
 		}
 		r.noteFirst(c, e)
-	case c.kind == ownFile:
-		_, h, _ := statefile.OwnName(e.Name)
+	case c.kind == layout.OwnFile:
+		_, h, _ := layout.ParseNodeFile(e.Name)
 		if to, ok := r.nodes.names[renamed{h, e.ID}]; ok {
 			h = to
 		}
-		e.Name = statefile.OwnFile(r.nodes.folderNow(c.in), h)
+		e.Name = layout.OwnFileOf(r.nodes.folderNow(c.in), h)
 		r.noteFirst(c, e)
-	case c.kind == nodeFolder:
+	case c.kind == layout.NodeFolder:
 		e.Name = string(r.nodes.folderNow(c.in))
-	case c.kind == pageFile: // its role is a name
+	case c.kind == layout.PageFile: // its role is a name
 		r.textAt(c.joinPath()).noteName("(its name)", e.Name)
-	case c.kind == foreign:
+	case c.kind == layout.Foreign:
 		e.Name = r.textAt(a.joinPath()).cleanField("(its name)", e.Name)
 	}
 	return e, nil
@@ -361,23 +272,23 @@ func (r *run) rewriteFile(c at) (wire.ID, error) {
 // that the work was based on: then it stays.
 func (r *run) isAlsoPeoples(a at) bool {
 	_, here := r.objs[a.id]
-	return r.partial && a.kind == foreign && !here
+	return r.partial && a.kind == layout.Foreign && !here
 }
 
 func (r textRewriter) rewriteContent(c at, data []byte) ([]byte, error) {
 	switch c.kind {
-	case threadsYAML:
+	case layout.ThreadsFile:
 		return r.threadsFile(data)
-	case registryYAML:
+	case layout.RegistryFile:
 		return r.registryFile(data)
-	case dayFile:
+	case layout.DayFile:
 		return r.dayFile(data), nil
-	case dayPage:
+	case layout.DayPage:
 		return r.dayPage(data), nil
-	case versionFile: // it holds no text of anybody's
+	case layout.VersionFile: // it holds no text of anybody's
 		r.noteName("", string(data))
 		return data, nil
-	case nodeFile, ownFile:
+	case layout.NodeFile, layout.OwnFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
 		if _, n := r.cleanText(string(data), ""); n == 0 {
@@ -390,14 +301,14 @@ func (r textRewriter) rewriteContent(c at, data []byte) ([]byte, error) {
 
 // canJoin reports whether two of a kind that got the same name become one. Other files
 // are numbered.
-func canJoin(k kind) bool {
-	return k == nodeFile || k == ownFile || k == nodeFolder
+func canJoin(k layout.Kind) bool {
+	return k == layout.NodeFile || k == layout.OwnFile || k == layout.NodeFolder
 }
 
 // become is what an entry became.
 type become struct {
 	name string
-	kind kind
+	kind layout.Kind
 }
 
 // uniqueNames joins what became the same, and numbers other files that got the same name.
@@ -453,7 +364,7 @@ func (r *run) joinParts(group []part, depth int) (wire.ID, error) {
 type slot struct {
 	in   *scope    // of the thread, or what all share
 	of   node.Hash // the record that refers to it, as it is called now
-	kind kind
+	kind layout.Kind
 	name string
 }
 

@@ -9,21 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
-
-// DayPagePath is the page for readers beside a history file.
-func DayPagePath(path string) string { return strings.TrimSuffix(path, ".jsonl") + ".md" }
-
-// DayFilePath is the history file of a page.
-func DayFilePath(page string) string { return strings.TrimSuffix(page, ".md") + ".jsonl" }
-
-// IsDayPage reports whether name is that of a day's page in a year's folder.
-func IsDayPage(name string) bool {
-	return strings.HasSuffix(name, ".md") && IsDay(DayFilePath(name))
-}
 
 // maxDayRows is how many lines a day's page has, the newest: it is written anew with each.
 const maxDayRows = 1000
@@ -78,7 +68,7 @@ func (e *Ended) writeRow(b *bytes.Buffer) {
 	if link := markdown.Link("commit", repo+"/commit/"+e.Commit); link != "commit" {
 		commit = link + ": "
 	}
-	fmt.Fprintf(b, " %s | %s`git show %s:threads/%s/pages/index.md` |\n", pull, commit, e.Commit, e.Thread)
+	fmt.Fprintf(b, " %s | %s`git show %s:%s` |\n", pull, commit, e.Commit, layout.IndexPath(e.Thread))
 }
 
 // describeEnd says how a thread ended.

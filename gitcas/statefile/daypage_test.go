@@ -52,14 +52,3 @@ func TestDayPage(t *testing.T) {
 		t.Errorf("%d rows, %v\n%.600s", n, err, long)
 	}
 }
-
-func TestDayPageNames(t *testing.T) {
-	for name, want := range map[string]bool{"11-20.md": true, "11-20.jsonl": false, "13-20.md": false, "11-20.jsonl.md": false, "index.md": false} {
-		if got := IsDayPage(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	if p := DayPagePath("history/2026/11-20.jsonl"); p != "history/2026/11-20.md" || DayFilePath(p) != "history/2026/11-20.jsonl" {
-		t.Error(p)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
@@ -25,19 +26,12 @@ const (
 	maxBranch     = 250
 )
 
-// attemptRefs is the folder of the refs that an entry's attempts name.
-const attemptRefs = "refs/uwf/attempts/"
-
 // Threads is the content of threads.yaml.
 type Threads = File[ThreadID, Entry]
 
 var threadsKind = &fileKind[ThreadID, Entry]{
 	maxBytes: MaxThreadsFile,
-	checkKey: func(id ThreadID) error {
-		_, err := ParseThreadID(string(id))
-		return err
-	},
-	writeKey: writeCode, fields: entryFields, brief: "  status: active\n", keepUnknown: true,
+	checkKey: ThreadID.Check, writeKey: writeCode, fields: entryFields, brief: "  status: active\n", keepUnknown: true,
 	settle: (*Entry).settle, clone: Entry.cloneEntry,
 }
 
@@ -105,7 +99,7 @@ var entryFields = fields[Entry]{
 		byField("pause.by", func(p *Pause) **By { return &p.By }),
 	}),
 	listField("attempts", func(e *Entry) *[]string { return &e.Attempts }, maxAttempts, "refs",
-		textThat(maxBranch, attemptOK, "ref below "+attemptRefs), func(ref *string, _ string) string { return writeWord(*ref) + "\n" }),
+		textThat(maxBranch, attemptOK, "ref below "+layout.Attempts), func(ref *string, _ string) string { return writeWord(*ref) + "\n" }),
 	{"limits", readLimits, writeLimits},
 	scalarField("title", func(e *Entry) *string { return &e.Title }, textUpTo(maxTitleText), writeText),
 	byField("by", func(e *Entry) **By { return &e.By }),
@@ -200,7 +194,7 @@ func commitOK(s string) bool { return len(s) == 40 && strings.Trim(s, "012345678
 func writeCommit(s string) string { return writeOptional(s, writeCode) }
 
 func attemptOK(ref string) bool {
-	rest, ok := strings.CutPrefix(ref, attemptRefs)
+	rest, ok := strings.CutPrefix(ref, layout.Attempts)
 	return ok && branchOK(rest)
 }
 

@@ -8,36 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 )
-
-func TestThreadID(t *testing.T) {
-	for s, want := range map[string]bool{
-		"01ARZ3NDEKTSV4RRFFQ69G5FAV": true, "06EXAMP1E00000000000000000": true, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ": true,
-		"": false, "81ARZ3NDEKTSV4RRFFQ69G5FAV": false, "/1ARZ3NDEKTSV4RRFFQ69G5FAV": false, "01ARZ3NDEKTSV4RRFFQ69G5FA": false, "01ARZ3NDEKTSV4RRFFQ69G5FAU": false,
-		"01arz3ndektsv4rrffq69g5fav": false, "01ARZ3NDEKTSV4RRFFQ69G5F/V": false, "../../../../../../../../../": false,
-	} {
-		_, err := ParseThreadID(s)
-		if (err == nil) != want || err != nil && !errors.Is(err, ErrBadThreadID) {
-			t.Errorf("%q: %v", s, err)
-		}
-	}
-	if got := ThreadID("01ARZ3NDEKTSV4RRFFQ69G5FAV").Time(); got.UnixMilli() != 1469922850259 {
-		t.Errorf("the time of a ULID: %s", got)
-	}
-	// 2026-03-01T12:00:00Z as the TypeScript uwf writes it: shifted left by two.
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	ms, digits := uint64(at.UnixMilli())<<2, ""
-	for range 10 {
-		digits = string(idAlphabet[ms&31]) + digits
-		ms >>= 5
-	}
-	if got := ThreadID(digits + "0000000000000000").Time(); !strings.HasPrefix(digits, "06") || !got.Equal(at) {
-		t.Errorf("%s: %s, want %s", digits, got, at)
-	}
-}
 
 func TestRegistry(t *testing.T) {
 	set := map[string]*RegistryEntry{
@@ -189,9 +162,6 @@ func TestHistory(t *testing.T) {
 	if !strings.Contains(string(file), `"key":"k<&>"`) {
 		t.Errorf("escaped for HTML: %s", file)
 	}
-	if p := HistoryPath(time.UnixMilli(ended(0).CompletedAt)); p != "history/2026/03-01.jsonl" {
-		t.Errorf("path %s", p)
-	}
 	for name, tc := range map[string]struct{ text, want string }{
 		"no JSON": {"x", "line 1: invalid character"}, "cut": {string(file[:40]), "line 1: unexpected end"}, "blank": {"\n\n", "unexpected end"},
 		"large": {string(make([]byte, MaxHistoryFile+1)), "bytes, more than"}, "second line": {string(file) + "{}\n", `line 4: not a thread id: ""`},
@@ -211,16 +181,6 @@ func TestHistory(t *testing.T) {
 	stop := errors.New("stop")
 	if err := ParseHistory(file, func(Ended) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("a visit's error: %v", err)
-	}
-	for _, n := range []string{"01-01.jsonl", "12-31.jsonl"} {
-		if !IsDay(n) {
-			t.Errorf("%s is a day", n)
-		}
-	}
-	for _, n := range []string{"13-01.jsonl", "1-1.jsonl", "01-01.jsonl.", "01-32.jsonl"} {
-		if IsDay(n) {
-			t.Errorf("%s is no day", n)
-		}
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // MaxHistoryFile is the largest history file that is read, in bytes: all threads
@@ -19,24 +17,6 @@ const (
 	maxSteps    = 100_000
 	maxNoteText = 16 << 10
 )
-
-// HistoryPath is the file that a thread which ended at that time belongs to, by
-// the UTC date: history/YYYY/MM-DD.jsonl.
-func HistoryPath(completedAt time.Time) string {
-	return completedAt.UTC().Format("history/2006/01-02.jsonl")
-}
-
-// dayPattern and yearPattern are what the names below history/ look like.
-var (
-	dayPattern  = lazyregexp.New(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.jsonl$`)
-	yearPattern = lazyregexp.New(`^[0-9]{4}$`)
-)
-
-// IsYear reports whether name is a folder below history/.
-func IsYear(name string) bool { return yearPattern.MatchString(name) }
-
-// IsDay reports whether name is a file in a year's folder.
-func IsDay(name string) bool { return dayPattern.MatchString(name) }
 
 // EncodeEnded writes one history line, with its line break. The error matches
 // ErrUnstorable.
@@ -87,9 +67,10 @@ func parseEnded(line []byte) (Ended, error) {
 }
 
 func (e *Ended) checkEnded() error {
+	if err := e.Thread.Check(); err != nil {
+		return err
+	}
 	switch {
-	case !e.Thread.Valid():
-		return fmt.Errorf("%w: %.40q", ErrBadThreadID, e.Thread)
 	case !e.Head.Valid():
 		return fmt.Errorf("head: %.40q is no hash", e.Head)
 	case e.Workflow != "" && !e.Workflow.Valid():

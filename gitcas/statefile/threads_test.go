@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"gopkg.in/yaml.v3"
 )
 
@@ -292,7 +293,7 @@ func TestEntriesUnstorable(t *testing.T) {
 		"reason to pause":     {change(func(e *Entry) { e.Pause.Reason = long(maxReasonText + 1) }), "pause.reason: "},
 		"many attempts":       {change(func(e *Entry) { e.Attempts = slices.Repeat(e.Attempts, maxAttempts+1) }), "attempts is no list of at most 1000"},
 		"attempt elsewhere":   {change(func(e *Entry) { e.Attempts = []string{"refs/heads/main"} }), "attempts: "},
-		"attempt up":          {change(func(e *Entry) { e.Attempts = []string{attemptRefs + "../x"} }), "attempts: "},
+		"attempt up":          {change(func(e *Entry) { e.Attempts = []string{layout.Attempts + "../x"} }), "attempts: "},
 		"long title":          {change(func(e *Entry) { e.Title = long(maxTitleText + 1) }), "title: "},
 		"title not UTF-8":     {change(func(e *Entry) { e.Title = "\xff" }), "Title would be read back"},
 		"by":                  {change(func(e *Entry) { e.By = &By{} }), "By would be read back"},

@@ -1,9 +1,13 @@
 package statefile
 
 import (
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
+
+// ThreadID names a thread.
+type ThreadID = layout.ThreadID
 
 // By says who did something, see record.By.
 type By = record.By

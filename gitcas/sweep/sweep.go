@@ -5,27 +5,19 @@
 package sweep
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
-)
-
-// Names of the refs that are looked at.
-const (
-	folder   = "refs/uwf/"
-	claims   = "refs/uwf/claims/"
-	attempts = "refs/uwf/attempts/"
 )
 
 // Options say what may go.
@@ -55,9 +47,9 @@ type Thread struct {
 
 // Ref is one ref and what is to become of it.
 type Ref struct {
+	layout.Ref
 	Name   string
 	ID     wire.ID
-	Thread gitcas.ThreadID // empty: of none
 	Delete bool
 	Why    string
 }
@@ -76,7 +68,7 @@ type Result struct {
 // Plan judges every ref below refs/uwf/. more are threads that the caller wants to
 // know of besides. It changes nothing.
 func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.ThreadID) (Result, error) {
-	l, err := store.Remote().List(ctx, folder)
+	l, err := store.Remote().List(ctx, layout.Refs)
 	if err != nil {
 		return Result{}, fmt.Errorf("list the store's refs: %w", err)
 	}
@@ -95,7 +87,7 @@ func Plan(ctx context.Context, store *gitcas.Store, o Options, more ...gitcas.Th
 	}
 	out := Result{Threads: j.known, Store: v.StoreID(), Now: j.now, MostRefs: store.MostRefs(v)}
 	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
-		if name != gitcas.StoreRef {
+		if name != layout.StoreRef {
 			out.Refs = append(out.Refs, j.judgeRef(name))
 		}
 	}
@@ -113,17 +105,6 @@ type judge struct {
 	made  map[wire.ID]time.Time // when commits of attempts were made
 }
 
-// threadOf is the thread that a ref is for.
-func threadOf(name string) gitcas.ThreadID {
-	for _, f := range []string{claims, attempts} {
-		if rest, ok := strings.CutPrefix(name, f); ok {
-			id, _, _ := strings.Cut(rest, "/")
-			return gitcas.ThreadID(id)
-		}
-	}
-	return ""
-}
-
 // readThreads looks up what became of the threads that refs are for.
 func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 	j.known = map[gitcas.ThreadID]Thread{}
@@ -137,7 +118,7 @@ func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 		}
 	}
 	for name := range j.refs {
-		add(threadOf(name))
+		add(layout.ParseRef(name).Thread)
 	}
 	for _, id := range more {
 		add(id)
@@ -163,7 +144,7 @@ func (j *judge) readDates(ctx context.Context) error {
 	j.made = map[wire.ID]time.Time{}
 	var ids []wire.ID
 	for name, id := range j.refs {
-		if strings.HasPrefix(name, attempts) || strings.HasPrefix(name, claims) {
+		if layout.ParseRef(name).Kind == layout.AttemptKind {
 			ids = append(ids, id)
 		}
 	}
@@ -188,11 +169,11 @@ func (j *judge) readDates(ctx context.Context) error {
 }
 
 func (j *judge) judgeRef(name string) Ref {
-	r := Ref{Name: name, ID: j.refs[name], Thread: threadOf(name)}
-	switch {
-	case strings.HasPrefix(name, claims):
+	r := Ref{Ref: layout.ParseRef(name), Name: name, ID: j.refs[name]}
+	switch r.Kind {
+	case layout.ClaimKind:
 		r.Delete, r.Why = j.judgeClaim(r)
-	case strings.HasPrefix(name, attempts):
+	case layout.AttemptKind:
 		r.Delete, r.Why = j.judgeAttempt(r)
 	default:
 		r.Why = "not a kind of ref that this uwf knows"
@@ -293,7 +274,6 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 			return out, err
 		}
 	}
-	slices.SortFunc(out, func(a, b Ref) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -301,23 +281,20 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 func noteStayed(refs []Ref, chunk []int, err error) error {
 	var part *wire.PartialError
 	var one *wire.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &part):
-		for _, i := range chunk {
-			if e := part.Refused[refs[i].Name]; e != nil {
-				refs[i].Delete, refs[i].Why = false, describeKept(e)
-			}
-		}
-		return nil
-	case errors.As(err, &one) && errors.Is(one, wire.ErrLostRace):
-		for _, i := range chunk {
-			refs[i].Delete, refs[i].Why = false, describeKept(one)
-		}
-		return nil
+	partly := errors.As(err, &part)
+	if lost := errors.As(err, &one) && errors.Is(one, wire.ErrLostRace); err != nil && !partly && !lost {
+		return fmt.Errorf("delete refs: %w", err)
 	}
-	return fmt.Errorf("delete refs: %w", err)
+	for _, i := range chunk {
+		kept := one
+		if partly {
+			kept = part.Refused[refs[i].Name]
+		}
+		if kept != nil {
+			refs[i].Delete, refs[i].Why = false, describeKept(kept)
+		}
+	}
+	return nil
 }
 
 func describeKept(e *wire.Error) string {
@@ -325,15 +302,4 @@ func describeKept(e *wire.Error) string {
 		return "it changed meanwhile"
 	}
 	return "the remote refused: " + e.Detail
-}
-
-// KindOf is the kind of a ref: "claim", "attempt" or "ref".
-func KindOf(name string) string {
-	switch {
-	case strings.HasPrefix(name, claims):
-		return "claim"
-	case strings.HasPrefix(name, attempts):
-		return "attempt"
-	}
-	return "ref"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step/screen"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -44,10 +45,10 @@ func TestTwoJobs(t *testing.T) {
 	}
 	want := map[string]string{"a": "new", "dir": "now a file", "run": "+4", "link": "-> run", "copy": "1", "deep/er/x": "6", "with space ü": "7"}
 	refs := f.refs()
-	if got := f.contents(refs["refs/heads/"+gitcas.WorkBranch(testThread)]); !maps.Equal(got, want) {
+	if got := f.contents(refs["refs/heads/"+layout.WorkBranch(testThread)]); !maps.Equal(got, want) {
 		t.Errorf("the work branch holds %q", got)
 	}
-	if _, claimed := refs[gitcas.ClaimRef(testThread)]; claimed {
+	if _, claimed := refs[layout.ClaimRef(testThread)]; claimed {
 		t.Error("a claim is left")
 	}
 
@@ -287,7 +288,7 @@ func (f *forge) attemptRef() string {
 
 // TestPeopleMeanwhile: between the jobs somebody pushes to the work branch.
 func TestPeopleMeanwhile(t *testing.T) {
-	branch := "refs/heads/" + gitcas.WorkBranch(testThread)
+	branch := "refs/heads/" + layout.WorkBranch(testThread)
 	begin := func(t *testing.T, files map[string]string) (*forge, string, wire.ID) {
 		f := newForge(t, someFiles)
 		dir, err := f.firstJob(f.start(), works(t, "x", map[string]string{"x": "0"}))

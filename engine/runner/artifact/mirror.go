@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -44,9 +45,6 @@ type mirror struct {
 	objects wire.Objects // what was pushed; the rest is on the remote
 }
 
-// claims are the refs for which the remote's new values count.
-const claims = "refs/uwf/claims/"
-
 func (m *mirror) URL() string { return m.from.URL() }
 
 // Atomic is true: pushes never leave the process.
@@ -70,7 +68,7 @@ func (m *mirror) coverRefs(remote map[string]wire.ID, prefixes []string) map[str
 	for name, p := range m.refs {
 		switch {
 		case !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }):
-		case strings.HasPrefix(name, claims) && remote[name] != p.from:
+		case strings.HasPrefix(name, layout.Claims) && remote[name] != p.from: // the remote's new value counts
 			delete(m.refs, name)
 		case p.id.IsZero():
 			delete(out, name)

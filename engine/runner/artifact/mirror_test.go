@@ -14,8 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/engine/step"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -172,7 +172,7 @@ func TestMirrorPush(t *testing.T) {
 		t.Errorf("%v", refs())
 	}
 	// A claim of another job there counts more than one here.
-	claim := gitcas.ClaimRef(testThread)
+	claim := layout.ClaimRef(testThread)
 	must(t, push(m, true, nil, wire.RefUpdate{Name: claim, New: two}))
 	if refs()[claim] != two {
 		t.Error("the claim is not there")

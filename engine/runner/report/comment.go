@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/graph"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
@@ -255,7 +256,7 @@ func (p page) linkLog() string {
 	if p.Links.StateBranch == "" || bareWord(p.ID) == "" {
 		return ""
 	}
-	return p.Links.LogURL(p.Links.StateBranch, "threads/"+bareWord(p.ID))
+	return p.Links.LogURL(p.Links.StateBranch, layout.ThreadPath(layout.ThreadID(bareWord(p.ID))))
 }
 
 // linkBranch is the work branch as a link.

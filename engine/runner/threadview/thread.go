@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -171,4 +172,4 @@ func (p *Thread) Asks() bool {
 }
 
 // WorkBranch is the branch that the thread works on.
-func (p *Thread) WorkBranch() string { return cmp.Or(p.Entry.Work.Branch, gitcas.WorkBranch(p.ID)) }
+func (p *Thread) WorkBranch() string { return cmp.Or(p.Entry.Work.Branch, layout.WorkBranch(p.ID)) }

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -393,7 +394,7 @@ func (g *grower) grow(b *testing.B, steps int) error {
 	g.file("threads.yaml", file.Encode())
 	ref := "refs/heads/" + gitcas.DefaultBranch
 	g.printf("commit %s\ncommitter uwf <uwf@localhost> 1700000000 +0000\ndata 2\nm\nfrom %s^0\n%s\n", ref, ref, g.files.String())
-	g.printf("reset %s\nfrom %s\n\ndone\n", gitcas.StoreRef, ref)
+	g.printf("reset %s\nfrom %s\n\ndone\n", layout.StoreRef, ref)
 	return g.err
 }
 
@@ -434,7 +435,7 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 	own.Detail = true
 	g.node(own, nodes[prompt], prompt, nil)
 	g.node(own, nodes[detail], detail, nil)
-	g.file(gitcas.ReadablePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
+	g.file(layout.PagePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
 	return h
 }
 

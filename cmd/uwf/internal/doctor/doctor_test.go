@@ -25,6 +25,7 @@ import (
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/forgetest"
@@ -650,5 +651,5 @@ func setRefs(t *testing.T, mem *wiretest.Memory, branch string, n int) {
 	c.Tree = put(plumbing.TreeObject, tree, err)
 	commit, err := gitobj.EncodeCommit(c)
 	mem.SetRef(branch, put(plumbing.CommitObject, commit, err))
-	mem.SetRef(gitcas.StoreRef, wire.ZeroID)
+	mem.SetRef(layout.StoreRef, wire.ZeroID)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -86,7 +87,7 @@ func (e *examination) probeRefs(ctx context.Context) (most int, err error) {
 		return 0, err
 	}
 	commit := wire.NewObject(plumbing.CommitObject, data)
-	folder := "refs/uwf/doctor/" + hex.EncodeToString(random[:])
+	folder := layout.Trials + hex.EncodeToString(random[:])
 	refs := make([]wire.RefUpdate, gitcas.StepRefs)
 	for i := range refs {
 		refs[i] = wire.RefUpdate{Name: fmt.Sprintf("%s/%d", folder, i+1), New: commit.ID}

@@ -109,7 +109,7 @@ func gcRun(ctx context.Context, o *Options) error {
 	}
 	res := result{DryRun: o.DryRun, Removed: []item{}, Kept: []item{}}
 	for _, r := range refs {
-		res.addItem(r.Delete, item{Kind: sweep.KindOf(r.Name), Name: r.Name, Thread: r.Thread, Why: r.Why})
+		res.addItem(r.Delete, item{Kind: string(r.Kind), Name: r.Name, Thread: r.Thread, Why: r.Why})
 	}
 	disk.judgeAll(plan, &res)
 	if !o.DryRun {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/ocas"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -181,7 +182,7 @@ func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int)
 	if part.Step != nil {
 		c.Subject = commitmsg.Subject(e.Title, fmt.Sprintf("imported · %s · step %d", part.Step.Role, i), t.ID.Short())
 		text := m.writePage(i, part)
-		c.Body, c.Readable = text, map[string][]byte{gitcas.ReadablePath(t.ID, i, part.Step.Role): []byte(text)}
+		c.Body, c.Readable = text, map[string][]byte{layout.PagePath(t.ID, i, part.Step.Role): []byte(text)}
 		c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Role", Value: part.Step.Role}, gitcas.Trailer{Key: "Uwf-Agent", Value: part.Step.Agent})
 	}
 	if !last {

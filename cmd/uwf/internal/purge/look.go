@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
@@ -77,7 +78,7 @@ func (p *purge) searchBranches(ctx context.Context) error {
 		name := strings.TrimPrefix(ref, "refs/heads/")
 		switch {
 		case ref == p.store.Branch() || ref == l.Head:
-		case names[name] || strings.HasPrefix(name, "uwf/"):
+		case names[name] || strings.HasPrefix(name, layout.WorkBranches):
 			work = append(work, name)
 		case len(known) < maxKnown:
 			known = append(known, l.Refs[ref])

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -199,7 +200,7 @@ func (p *purge) noteDeed(ctx context.Context) error {
 
 func (p *purge) newRewriter() *rewrite.Rewriter {
 	o := rewrite.Options{
-		Branch: p.store.Branch(), Store: gitcas.StoreRef, Attempts: gitcas.AttemptFolder,
+		Branch: p.store.Branch(), Store: layout.StoreRef, Attempts: layout.Attempts,
 		Atomic: p.store.Atomic(p.view), Nodes: p.t.hashes, Quotes: findQuotes, LeaveNames: p.o.LeaveNames,
 		Verify: verifyWorkflow, Before: p.checkBeforePush, Outages: p.store.Outages(),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -201,7 +202,7 @@ func TestClaims(t *testing.T) {
 	o = f.options("", false, secret)
 	o.Yes = true
 	f.ok(f.run(o))
-	if _, there := f.mem.Refs()[gitcas.ClaimRef(id)]; there || f.tip() == before {
+	if _, there := f.mem.Refs()[layout.ClaimRef(id)]; there || f.tip() == before {
 		t.Error("the dead claim is left")
 	}
 	if !strings.Contains(f.out.String(), `"claims": [`+"\n    \""+string(id)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -151,7 +152,7 @@ func (w *waiter) isOver(t *lookup.Thread) (bool, int) {
 // readAgain reads the thread again where one of its refs has moved. Time alone changes
 // nothing: a claim that nobody renews is no end of the waiting.
 func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Thread, error) {
-	l, err := t.Store.Remote().List(ctx, t.Store.Branch(), gitcas.ClaimRef(t.ID))
+	l, err := t.Store.Remote().List(ctx, t.Store.Branch(), layout.ClaimRef(t.ID))
 	if err != nil {
 		return nil, fmt.Errorf("wait for thread %s: %w", t.ID, err)
 	}

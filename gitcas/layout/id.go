@@ -1,4 +1,4 @@
-package statefile
+package layout
 
 import (
 	"errors"
@@ -17,18 +17,18 @@ var ErrBadThreadID = errors.New("not a thread id")
 // idAlphabet is Crockford's base32.
 const idAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// ParseThreadID checks that s is a thread id: 26 characters of Crockford base32
-// in upper case, the first one 0–7. The error matches [ErrBadThreadID].
-func ParseThreadID(s string) (ThreadID, error) {
-	if !ThreadID(s).Valid() {
-		return "", fmt.Errorf("%w: %.40q is not 26 characters of base32 in upper case", ErrBadThreadID, s)
-	}
-	return ThreadID(s), nil
-}
-
-// Valid reports whether the id has the form of one.
+// Valid reports whether the id has the form of one: 26 characters of Crockford base32
+// in upper case, the first one 0–7.
 func (t ThreadID) Valid() bool {
 	return len(t) == 26 && t[0] <= '7' && strings.Trim(string(t), idAlphabet) == ""
+}
+
+// Check is nil for a valid id. The error matches [ErrBadThreadID].
+func (t ThreadID) Check() error {
+	if !t.Valid() {
+		return fmt.Errorf("%w: %.40q is not 26 characters of base32 in upper case", ErrBadThreadID, string(t))
+	}
+	return nil
 }
 
 // Short is the end of an id, which is random: by it people tell threads apart.

@@ -1,0 +1,242 @@
+// Package layout knows every name of a store: its refs, and the folders and files of the
+// state branch. It makes names and takes them apart, those included that somebody else
+// has pushed; what a file holds is for others, and so is every read and write.
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
+)
+
+// Names of files and folders of the state branch.
+const (
+	ReadmeName   = "README.md"
+	VersionName  = "VERSION"
+	ThreadsName  = "threads.yaml"
+	RegistryName = "registry.yaml"
+
+	HistoryDir = "history"
+	CasDir     = "cas"
+	ThreadsDir = "threads"
+	DetailDir  = "detail"
+	PagesDir   = "pages"
+)
+
+// Names in the tree of an attempt's commit.
+const (
+	AttemptThread   = "thread"       // what would go to the thread's folder, as that has it
+	AttemptError    = "error.txt"    // why it failed
+	AttemptUnlinked = "unlinked.txt" // the head from which it is still to be linked
+	AttemptWork     = "work"         // the work tree
+)
+
+// Kind is what a file or folder is, by where it stands.
+type Kind uint8
+
+// The kinds. Those of files come first.
+const (
+	Foreign  Kind = iota // not uwf's
+	TextFile             // README.md, error.txt, unlinked.txt
+	VersionFile
+	ThreadsFile
+	RegistryFile
+	NodeFile // <HASH>.json
+	OwnFile  // <HASH>.<HASH>.json: what the record of the first hash refers to
+	PageFile // index.md, NN-<role>.md
+	DayFile  // the threads that ended on a day
+	DayPage  // the same for readers
+
+	RootFolder
+	CasFolder
+	ThreadsFolder
+	ThreadFolder
+	DetailFolder // a folder for each record of a thread
+	NodeFolder   // a record's details: node files alone
+	PagesFolder
+	HistoryFolder
+	YearFolder
+	AttemptFolder // the root of an attempt's commit
+	WorkFolder    // a work tree
+)
+
+// IsFolder reports whether it is a folder.
+func (k Kind) IsFolder() bool { return k >= RootFolder }
+
+// named are the entries of folders that have a name of their own.
+var named = map[Kind]map[string]Kind{
+	RootFolder: {
+		ReadmeName: TextFile, VersionName: VersionFile, ThreadsName: ThreadsFile, RegistryName: RegistryFile,
+		HistoryDir: HistoryFolder, CasDir: CasFolder, ThreadsDir: ThreadsFolder,
+	},
+	ThreadFolder:  {DetailDir: DetailFolder, PagesDir: PagesFolder},
+	AttemptFolder: {AttemptThread: ThreadFolder, CasDir: CasFolder, AttemptWork: WorkFolder, AttemptError: TextFile, AttemptUnlinked: TextFile},
+}
+
+// What names in pages/, in history/ and in a year's folder look like.
+var (
+	pagePattern = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
+	yearPattern = lazyregexp.New(`^[0-9]{4}$`)
+	dayPattern  = lazyregexp.New(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.(jsonl|md)$`)
+)
+
+// ChildOf is what an entry of a folder has to be, by its name; Foreign where uwf has none of
+// that name there.
+func (k Kind) ChildOf(name string) Kind {
+	if c, ok := named[k][name]; ok {
+		return c
+	}
+	of, _, isNode := ParseNodeFile(name)
+	switch {
+	case k == ThreadsFolder && ThreadID(name).Valid():
+		return ThreadFolder
+	case k == ThreadFolder && isNode && of != "":
+		return OwnFile
+	case (k == ThreadFolder || k == CasFolder || k == NodeFolder) && isNode && of == "":
+		return NodeFile
+	case k == DetailFolder && node.Hash(name).Valid():
+		return NodeFolder
+	case k == PagesFolder && pagePattern.MatchString(name):
+		return PageFile
+	case k == HistoryFolder && yearPattern.MatchString(name):
+		return YearFolder
+	case k == YearFolder && dayPattern.MatchString(name):
+		if strings.HasSuffix(name, pageSuffix) {
+			return DayPage
+		}
+		return DayFile
+	}
+	return Foreign
+}
+
+// nodeSuffix ends the names of nodes' files, pageSuffix and daySuffix those of a day's page and lines.
+const (
+	nodeSuffix = ".json"
+	pageSuffix = ".md"
+	daySuffix  = ".jsonl"
+)
+
+// FileOf is the name of a node's file.
+func FileOf(h node.Hash) string { return string(h) + nodeSuffix }
+
+// OwnFileOf is the name of a file with what the record of refers to.
+func OwnFileOf(of, h node.Hash) string { return string(of) + "." + FileOf(h) }
+
+// ParseNodeFile are the hashes in the name of a node's file: <HASH>.json, or, of what a
+// record refers to, <OF>.<HASH>.json; of is empty for the former.
+func ParseNodeFile(name string) (of, h node.Hash, ok bool) {
+	stem, ok := strings.CutSuffix(name, nodeSuffix)
+	if record, hash, own := strings.Cut(stem, "."); own {
+		of, h = node.Hash(record), node.Hash(hash)
+		return of, h, ok && of.Valid() && h.Valid()
+	}
+	return "", node.Hash(stem), ok && node.Hash(stem).Valid()
+}
+
+// ThreadPath is a thread's folder.
+func ThreadPath(id ThreadID) string { return ThreadsDir + "/" + string(id) }
+
+// Place says where on the branch a node's file is. Within one place a hash names one
+// node; elsewhere it may name another one.
+type Place struct {
+	Thread ThreadID // empty: cas/, shared
+	// Of is the record (StartNode or StepNode) that refers to the node; empty: the node
+	// is a record of the thread itself. What a person has said, and no step has taken
+	// up yet, is there under its own hash.
+	Of     node.Hash
+	Detail bool // among the details of Of
+}
+
+// Folder is the folder of a place. All that a job reads of a thread lies in the thread's
+// folder itself: the records, and what they refer to, under names that begin with the
+// record's hash. Details and pages for people lie in folders below: a fetch that is
+// bounded by depth brings the former, and of the latter only which there are.
+func (p Place) Folder() string {
+	switch {
+	case p.Thread == "":
+		return CasDir
+	case p.Detail:
+		return ThreadPath(p.Thread) + "/" + DetailDir + "/" + string(p.Of)
+	}
+	return ThreadPath(p.Thread)
+}
+
+// File is the name of a node's file in the folder of the place.
+func (p Place) File(h node.Hash) string {
+	if p.Of == "" || p.Detail {
+		return FileOf(h)
+	}
+	return OwnFileOf(p.Of, h)
+}
+
+// String is the beginning of the paths of its files.
+func (p Place) String() string { return strings.TrimSuffix(p.Path(""), nodeSuffix) }
+
+// Path is the path of a node's file in a place.
+func (p Place) Path(h node.Hash) string { return p.Folder() + "/" + p.File(h) }
+
+// NodeAt is the place and the hash of a node, by the name of its file in the folder of p;
+// where p is a thread's records also of what these refer to.
+func (p Place) NodeAt(name string) (Place, node.Hash, bool) {
+	of, h, ok := ParseNodeFile(name)
+	if of != "" {
+		ok = ok && p.Thread != "" && p.Of == ""
+		p.Of = of
+	}
+	return p, h, ok
+}
+
+// HistoryFile is the file in history/<year>/ that a thread which ended at that time belongs
+// to, by the UTC date.
+func HistoryFile(completedAt time.Time) (year, name string) {
+	at := completedAt.UTC()
+	return at.Format("2006"), at.Format("01-02") + daySuffix
+}
+
+// DayPageOf is the page for readers beside a history file.
+func DayPageOf(file string) string { return strings.TrimSuffix(file, daySuffix) + pageSuffix }
+
+// DayFileOf is the history file of a page.
+func DayFileOf(page string) string { return strings.TrimSuffix(page, pageSuffix) + daySuffix }
+
+// index is the name of the page about a whole thread.
+const index = "index.md"
+
+// IndexPath is where the page about a whole thread goes.
+func IndexPath(id ThreadID) string { return pagesPath(id) + index }
+
+// TaskPath is where the page with a thread's task goes: before those of the steps.
+func TaskPath(id ThreadID) string { return PagePath(id, 0, "task") }
+
+// PagePath is where the page for people of a thread's step n (from 1) goes.
+// Characters of the role that a path should not hold become dashes.
+func PagePath(id ThreadID, n int, role string) string {
+	return fmt.Sprintf("%s%02d-%s%s", pagesPath(id), n, safeRole(role), pageSuffix)
+}
+
+func pagesPath(id ThreadID) string { return ThreadPath(id) + "/" + PagesDir + "/" }
+
+func safeRole(role string) string { return safeName(role, 60, "._-", "step") }
+
+// ParsePage takes a page's path apart, with its name made safe.
+func ParsePage(path string) (id ThreadID, name string, ok bool) {
+	rest, ok := strings.CutPrefix(path, ThreadsDir+"/")
+	thread, name, _ := strings.Cut(rest, "/"+PagesDir+"/")
+	if name != index {
+		number, role, numbered := strings.Cut(strings.TrimSuffix(name, pageSuffix), "-")
+		ok = ok && numbered
+		name = number + "-" + safeRole(role) + pageSuffix
+	}
+	id = ThreadID(thread)
+	return id, name, ok && id.Valid() && pagePattern.MatchString(name)
+}
+
+// PageNumber is the step that a page is about; 0 for that of the task, and for the index.
+func PageNumber(name string) int {
+	number, _, _ := strings.Cut(name, "-")
+	n, _ := parseNumber(number)
+	return n
+}
