@@ -3,14 +3,15 @@ package reading
 import (
 	"context"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// ReadAfter reads a thread as it will be after a change that begins it, takes a step back, or
-// only sets its entry.
+// ReadAfter reads a thread as it will be after a change that begins it, takes a step back,
+// adds one, as an import does, or only sets its entry.
 func ReadAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.ThreadID, entry gitcas.Entry) (*Thread, error) {
 	r := Locate(ctx, v, id)
 	var err error
@@ -24,7 +25,33 @@ func ReadAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.
 	}
 	r.Entry = entry
 	r.CutAfter(entry.Head)
-	return r, nil
+	if HeadOf(r.Chain) == entry.Head {
+		return r, nil
+	}
+	return r, r.addNewStep(c, entry.Head)
+}
+
+// addNewStep adds the step that a change brings.
+func (r *Thread) addNewStep(c *gitcas.Change, head node.Hash) error {
+	nodes := gitcas.Nodes{}
+	for _, n := range c.Nodes {
+		nodes.Add(n.Place, n.Hash, n.Node)
+	}
+	n, err := nodes.In(gitcas.Place{Thread: r.ID}).Get(head)
+	if err != nil {
+		return err
+	}
+	step, err := record.ParseStep(n)
+	if err != nil {
+		return err
+	}
+	if n, err = nodes.In(gitcas.Place{Thread: r.ID, Of: head}).Get(step.Output); err != nil {
+		return err
+	}
+	output, _ := n.Payload.(map[string]any)
+	r.Chain.Steps = append(r.Chain.Steps, gitcas.ChainStep{Hash: head, Step: step})
+	r.Past = append(r.Past, moderator.Output{Role: step.Role, Output: output})
+	return nil
 }
 
 // readNewStart reads the thread's StartNode among the nodes of a change.
