@@ -219,8 +219,7 @@ func (s *stage) startThread(ctx context.Context) error {
 func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
 	s.printHeading("The thread " + s.thread)
 	s.w.Printf("workflow solve-issue · one fresh clone and one fresh process a step · remote %s\n", s.remote)
-	s.w.Faint("The model's words are replayed from examples/demo/cassette.jsonl, written by hand; the tools are real.")
-	s.w.Println()
+	s.w.FaintLine("The model's words are replayed from examples/demo/cassette.jsonl, written by hand; the tools are real.")
 	var all []thread.Result
 	for range maxJobs {
 		clone, err := s.cloneRepository(ctx, "main")
@@ -313,8 +312,7 @@ func (s *stage) showFurther(ctx context.Context, clone string, last thread.Resul
 		{"uwf fsck --history", "every hash, schema and chain checked"},
 	} {
 		s.w.Printf("  %-70s ", line[0])
-		s.w.Faint("# " + line[1])
-		s.w.Println()
+		s.w.FaintLine("# " + line[1])
 	}
 	if _, err := exec.LookPath("uwf"); err != nil {
 		s.w.Println("uwf is not on your PATH yet: go install github.com/united-workforce/uwf/cmd/uwf@latest")

@@ -27,7 +27,9 @@ type Place struct {
 }
 
 // URL is the repository's page.
-func (p Place) URL() string { return strings.TrimRight(p.Server.String(), "/") + "/" + p.Repository }
+func (p Place) URL() string { return p.serverURL() + "/" + p.Repository }
+
+func (p Place) serverURL() string { return strings.TrimRight(p.Server.String(), "/") }
 
 // Of reads where a remote's address leads to: over HTTPS, ssh or in ssh's short
 // form. A file or a folder is on no forge.
@@ -69,11 +71,10 @@ func (p Place) API(ctx context.Context, getenv func(string) string, c *http.Clie
 	if api := p.githubAPI(); api != "" {
 		return api, forge.GitHub
 	}
-	base := strings.TrimRight(p.Server.String(), "/")
-	if gitea, err := isGitea(ctx, base, c); gitea && err == nil {
-		return base + "/api/v1", forge.Gitea
+	if gitea, err := p.IsGitea(ctx, c); gitea && err == nil {
+		return p.serverURL() + "/api/v1", forge.Gitea
 	}
-	return base + "/api/v3", forge.GitHub
+	return p.serverURL() + "/api/v3", forge.GitHub
 }
 
 // githubAPI is the address of the API of GitHub's own servers; empty for all others.
@@ -88,15 +89,6 @@ func (p Place) githubAPI() string {
 	return ""
 }
 
-// IsGitea reports whether a place is on a Gitea or Forgejo: GitHub's own servers are not,
-// all others are asked. The error says that one did not answer.
-func (p Place) IsGitea(ctx context.Context, c *http.Client) (bool, error) {
-	if p.githubAPI() != "" {
-		return false, nil
-	}
-	return isGitea(ctx, strings.TrimRight(p.Server.String(), "/"), c)
-}
-
 func sameServer(server string, u *url.URL) bool {
 	s, err := url.Parse(server)
 	return err == nil && s.Scheme == u.Scheme && strings.EqualFold(s.Host, u.Host)
@@ -105,12 +97,16 @@ func sameServer(server string, u *url.URL) bool {
 // askTime bounds the question what a server is. Somebody waits for the answer.
 const askTime = 5 * time.Second
 
-// isGitea asks a server for its version, as only Gitea and Forgejo tell it. No token is
-// sent, and what another server says does not count.
-func isGitea(ctx context.Context, base string, c *http.Client) (bool, error) {
+// IsGitea reports whether a place is on a Gitea or Forgejo: GitHub's own servers are not,
+// all others are asked for their version, as only those tell it. No token is sent, and what
+// another server says does not count. The error says that one did not answer.
+func (p Place) IsGitea(ctx context.Context, c *http.Client) (bool, error) {
+	if p.githubAPI() != "" {
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/version", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.serverURL()+"/api/v1/version", nil)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +131,7 @@ func isGitea(ctx context.Context, base string, c *http.Client) (bool, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if res.StatusCode >= http.StatusInternalServerError {
-		return false, fmt.Errorf("%s answers %s", base, res.Status)
+		return false, fmt.Errorf("%s answers %s", p.serverURL(), res.Status)
 	}
 	return err == nil && res.StatusCode == http.StatusOK && json.Unmarshal(body, &v) == nil && v.Version != "", err
 }

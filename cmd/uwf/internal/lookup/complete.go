@@ -27,6 +27,12 @@ func CompleteThread(f *app.Factory) cobra.CompletionFunc {
 	}
 }
 
+// TakeThread lets a command take one thread.
+func TakeThread(f *app.Factory, cmd *cobra.Command) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), CompleteThread(f)
+	return cmd
+}
+
 // takesMore reports whether a command takes another argument.
 func takesMore(cmd *cobra.Command, args []string) bool {
 	return cmd.Args != nil && cmd.Args(cmd, append(slices.Clone(args), "")) == nil

@@ -32,6 +32,12 @@ func (w *Writer) Bold(s string) { w.styleText("1", s) }
 // Faint writes text that steps back.
 func (w *Writer) Faint(s string) { w.styleText("2", s) }
 
+// FaintLine writes a line that steps back.
+func (w *Writer) FaintLine(s string) {
+	w.Faint(s)
+	w.Println()
+}
+
 // Good writes text in the colour of success, Warn in that of doubt, Bad in that
 // of failure.
 func (w *Writer) Good(s string) { w.styleText("32", s) }

@@ -52,16 +52,10 @@ func Local(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	if err != nil {
 		return nil, err
 	}
-	clean, _, err := r.Value([]any{name, record.Line(email)})
-	if err != nil {
-		return nil, fmt.Errorf("check git's user for secrets: %w", err)
-	}
 	p := &story.Person{By: record.By{Kind: record.ByLocal}}
-	if list, ok := clean.([]any); ok && len(list) == 2 {
-		p.Name, _ = list[0].(string)
-		p.Email, _ = list[1].(string)
-		p.Name = cmp.Or(record.Line(p.Name), "somebody") // what stands for a secret may be longer
-	}
+	p.Email, _ = r.String(record.Line(email))
+	p.Name, _ = r.String(name)
+	p.Name = cmp.Or(record.Line(p.Name), "somebody") // what stands for a secret may be longer
 	return p, nil
 }
 

@@ -24,7 +24,7 @@ type ListOptions struct {
 // NewCmdList makes `uwf thread steps`. A runF that is not nil replaces the run.
 func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	o := &ListOptions{Factory: f}
-	return &cobra.Command{
+	return lookup.TakeThread(f, &cobra.Command{
 		Use:   "steps THREAD",
 		Short: "List a thread's steps, with what each cost",
 		Long: `List a thread's steps, the oldest first: role, result, agent, time, tokens, cost and
@@ -33,11 +33,9 @@ at last; as text, those at the step that is still to be done stand at the end.
 
 The first of the steps in the JSON is the thread's start: its hash, workflow, prompt and
 timestamp.`,
-		Example:           "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.steps[1:][] | \"\\(.step) \\(.role) \\(.result)\"'",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, listRun, func(args []string) { o.Thread = args[0] }),
-	}
+		Example: "  uwf thread steps 01JY0000000000000000000000\n  uwf thread steps @latest --jq '.steps[1:][] | \"\\(.step) \\(.role) \\(.result)\"'",
+		RunE:    app.Run(o, runF, listRun, func(args []string) { o.Thread = args[0] }),
+	})
 }
 
 // listing is the JSON of `uwf thread steps`.

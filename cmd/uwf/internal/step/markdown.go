@@ -29,8 +29,7 @@ func writeFacts(w *output.Writer, pairs ...[2]string) {
 		}
 	}
 	if len(all) > 0 {
-		w.Faint(strings.Join(all, " | "))
-		w.Println()
+		w.FaintLine(strings.Join(all, " | "))
 	}
 }
 
@@ -55,8 +54,7 @@ func writePassage(w *output.Writer, text string, facts ...[2]string) {
 // writeHint writes what is left out, and how to read it.
 func writeHint(w *output.Writer, format string, args ...any) {
 	w.Println()
-	w.Faint("*(" + fmt.Sprintf(format, args...) + ")*")
-	w.Println()
+	w.FaintLine("*(" + fmt.Sprintf(format, args...) + ")*")
 }
 
 // writeMarkdown writes one step as a reader wants it: what went before, what came of it.
@@ -180,8 +178,7 @@ func writeTurn(w *output.Writer, turn any) {
 	calls, _ := m["toolCalls"].([]any)
 	for _, c := range calls {
 		if call, ok := c.(map[string]any); ok {
-			w.Faint("- " + output.Line("**"+node.Text(call["name"])+"** "+node.Text(call["args"]), 2000))
-			w.Println()
+			w.FaintLine("- " + output.Line("**"+node.Text(call["name"])+"** "+node.Text(call["args"]), 2000))
 		}
 	}
 	if content, _ := m["content"].(string); strings.TrimSpace(content) != "" {

@@ -30,7 +30,7 @@ type ReadOptions struct {
 // NewCmdRead makes `uwf thread read`. A runF that is not nil replaces the run.
 func NewCmdRead(f *app.Factory, runF func(context.Context, *ReadOptions) error) *cobra.Command {
 	o := &ReadOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:   "read THREAD",
 		Short: "Read a thread from beginning to end",
 		Long: `Read a thread from beginning to end as Markdown: its task, then each step with what people
@@ -42,10 +42,8 @@ the task. With --before the task is left out. --start prints it whole in any cas
 		Example: `  uwf thread read 01JY0000000000000000000000
   uwf thread read 01JY0000000000000000000000 --quota 4000
   uwf thread read 01JY0000000000000000000000 --quota 4000 --before 2`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, readRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, readRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().IntVar(&o.Quota, "quota", 0, "print steps of so many `CHARACTERS` together at most; 0 is all")
 	app.RefuseNegative(cmd, "quota")
 	cmd.Flags().StringVar(&o.Before, "before", "", "print only what comes before this `STEP`: its number or hash")

@@ -21,7 +21,7 @@ type CancelOptions struct {
 // NewCmdCancel makes `uwf thread cancel`. A runF that is not nil replaces the run.
 func NewCmdCancel(f *app.Factory, runF func(context.Context, *CancelOptions) error) *cobra.Command {
 	o := &CancelOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:     "cancel THREAD",
 		Aliases: []string{"kill"},
 		Short:   "End a thread for good",
@@ -29,10 +29,8 @@ func NewCmdCancel(f *app.Factory, runF func(context.Context, *CancelOptions) err
 its next renewal, and what it has is kept as an attempt. Cancelling twice is no error.`,
 		Example: `  uwf thread cancel 01JY0000000000000000000000 -m "solved by hand"
   uwf thread kill @latest`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, cancelRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, cancelRun, func(args []string) { o.Thread = args[0] }),
+	})
 	reasonFlags(cmd, &o.Reason)
 	return cmd
 }

@@ -29,7 +29,7 @@ type ForkOptions struct {
 // NewCmdFork makes `uwf thread fork`. A runF that is not nil replaces the run.
 func NewCmdFork(f *app.Factory, runF func(context.Context, *ForkOptions) error) *cobra.Command {
 	o := &ForkOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:   "fork STEP|THREAD",
 		Short: "Start a thread that begins with the steps of another one",
 		Long: `Start a thread that begins with the steps of another one, alive or ended: the steps up
@@ -41,10 +41,8 @@ With --from-role it begins just before the last step of that role, at or before 
 step that is named, so that the role works again. Nothing runs yet: step it.`,
 		Example: `  uwf thread fork 01JY0000000000000000000000:1
   uwf thread fork 01JY0000000000000000000000 --from-role developer`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, forkRun, func(args []string) { o.Step = args[0] }),
-	}
+		RunE: app.Run(o, runF, forkRun, func(args []string) { o.Step = args[0] }),
+	})
 	cmd.Flags().StringVar(&o.FromRole, "from-role", "", "let this `ROLE` work again")
 	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
 	LimitFlags(cmd, &o.Limits)

@@ -256,7 +256,6 @@ func (l *lister) writeText(w *output.Writer) {
 	}
 	w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
 	if l.isFull() {
-		w.Faint("there may be more: --offset continues")
-		w.Println()
+		w.FaintLine("there may be more: --offset continues")
 	}
 }

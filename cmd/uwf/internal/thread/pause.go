@@ -21,18 +21,16 @@ type PauseOptions struct {
 // NewCmdPause makes `uwf thread pause`. A runF that is not nil replaces the run.
 func NewCmdPause(f *app.Factory, runF func(context.Context, *PauseOptions) error) *cobra.Command {
 	o := &PauseOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:        "pause THREAD",
 		SuggestFor: []string{"stop", "suspend"},
 		Short:      "Let a thread wait before its next step",
 		Long: `Let a thread wait before its next step. A step that runs now is left alone: it is
 finished and committed, and the thread waits after it. uwf thread resume lets it go
 on. To stop a running step at once and for good, cancel the thread.`,
-		Example:           `  uwf thread pause 01JY0000000000000000000000 -m "wait for the release"`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, pauseRun, func(args []string) { o.Thread = args[0] }),
-	}
+		Example: `  uwf thread pause 01JY0000000000000000000000 -m "wait for the release"`,
+		RunE:    app.Run(o, runF, pauseRun, func(args []string) { o.Thread = args[0] }),
+	})
 	reasonFlags(cmd, &o.Reason)
 	return cmd
 }
@@ -55,7 +53,6 @@ func pauseRun(ctx context.Context, o *PauseOptions) error {
 		} else {
 			p.Printf("thread %s is %s and waits after this step\n", id, s.Status)
 		}
-		p.Faint("let it go on:  uwf thread resume " + string(id))
-		p.Println()
+		p.FaintLine("let it go on:  uwf thread resume " + string(id))
 	})
 }

@@ -22,7 +22,7 @@ type PokeOptions struct {
 // NewCmdPoke makes `uwf thread poke`. A runF that is not nil replaces the run.
 func NewCmdPoke(f *app.Factory, runF func(context.Context, *PokeOptions) error) *cobra.Command {
 	o := &PokeOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:   "poke THREAD",
 		Short: "Have the last step done again, with an instruction",
 		Long: `Take the thread's last step back and let its role work again, told the same as before
@@ -31,10 +31,8 @@ on the work branch is undone by a new commit; people's commits stay. Nothing run
 yet: step it.`,
 		Example: `  uwf thread poke 01JY0000000000000000000000 -p "Keep the old flag working"
   uwf thread poke @latest -p @review.md`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, pokeRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, pokeRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().StringVarP(&o.Text, "prompt", "p", "", "what to do differently: a `TEXT`, @FILE, or - for stdin")
 	return cmd
 }

@@ -23,7 +23,7 @@ type ResumeOptions struct {
 // NewCmdResume makes `uwf thread resume`. A runF that is not nil replaces the run.
 func NewCmdResume(f *app.Factory, runF func(context.Context, *ResumeOptions) error) *cobra.Command {
 	o := &ResumeOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:   "resume THREAD",
 		Short: "Let a thread go on: one that waits for a person, or one that has ended",
 		Long: `Let a suspended thread go on. The role that waits is told what it asked and what you
@@ -38,10 +38,8 @@ A thread that has ended goes on too, where its workflow says with whom: by the r
 edge of $START. Nothing runs yet: step it.`,
 		Example: `  uwf thread resume 01JY0000000000000000000000 -p "Use the second variant"
   uwf thread resume 01JY0000000000000000000000 -p "Both of them" --max-steps 60`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, resumeRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, resumeRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().StringVarP(&o.Answer, "prompt", "p", "", "the answer: a `TEXT`, @FILE, or - for stdin")
 	LimitFlags(cmd, &o.Limits)
 	return cmd

@@ -22,7 +22,7 @@ type RetryOptions struct {
 // NewCmdRetry makes `uwf thread retry`. A runF that is not nil replaces the run.
 func NewCmdRetry(f *app.Factory, runF func(context.Context, *RetryOptions) error) *cobra.Command {
 	o := &RetryOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:   "retry THREAD",
 		Short: "Let the step that failed be tried again",
 		Long: `Let the step that failed be tried again, also where three failed attempts have
@@ -33,11 +33,9 @@ runs yet: step it.
 A job that died keeps its thread until its claim is over: see uwf ps. Who knows that it is
 dead takes the thread with --take, which counts as an attempt that died. A job that lives
 after all is stopped, and what it has is kept.`,
-		Example:           "  uwf thread retry 01JY0000000000000000000000\n  uwf thread retry --take 01JY0000000000000000000000",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, retryRun, func(args []string) { o.Thread = args[0] }),
-	}
+		Example: "  uwf thread retry 01JY0000000000000000000000\n  uwf thread retry --take 01JY0000000000000000000000",
+		RunE:    app.Run(o, runF, retryRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().BoolVar(&o.Take, "take", false, "take the thread from the job that holds it, dead or not")
 	return cmd
 }

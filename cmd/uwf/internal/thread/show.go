@@ -37,17 +37,15 @@ type ShowOptions struct {
 // NewCmdShow makes `uwf thread show`. A runF that is not nil replaces the run.
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
 	o := &ShowOptions{Factory: f}
-	return &cobra.Command{
+	return lookup.TakeThread(f, &cobra.Command{
 		Use:   "show THREAD",
 		Short: "Show where a thread stands, and what to do next",
 		Long: `Show where a thread stands: its status, whose turn it is, what it has cost, which
 attempts failed, where its work is, how it was started; and what to do next.`,
 		Example: `  uwf thread show 01JY0000000000000000000000
   uwf thread show @latest --jq .status`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, showRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, showRun, func(args []string) { o.Thread = args[0] }),
+	})
 }
 
 // shown is the JSON of `uwf thread show`.
@@ -79,7 +77,7 @@ type shown struct {
 	GoesOnBy  *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 
 	waysOn   []life.Verb // what a person does so that it goes on
-	tried    int         // steps and failed attempts, which the limit of steps counts
+	used     extent      // with failed attempts
 	limit    error       // that its next step will find reached
 	failures int         // attempts at the next step that count
 	seeWork  string      // the command that shows the work branch; empty where there is none
@@ -170,7 +168,6 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 	if err != nil {
 		return s, err
 	}
-	s.tried = used.Steps
 	s.addCost(story.CostOf(used), sum.Used)
 	return s, s.addLimits(ctx, f, t, used)
 }
@@ -206,7 +203,7 @@ func (s *shown) addLimits(ctx context.Context, f *app.Factory, t *lookup.Thread,
 	}
 	limits := life.EffectiveLimits(worker.ConfiguredLimits(c), def, t.Entry.Limits)
 	all := limitsOf(limits)
-	s.Allowed, s.limit = &all, limits.Check(used, s.NextRole)
+	s.Allowed, s.limit, s.used = &all, limits.Check(used, s.NextRole), usedOf(used, life.WaitingRole(t.Entry))
 	return nil
 }
 
@@ -232,7 +229,9 @@ func (s shown) writeText(w *output.Writer) {
 	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
 		p.writeLine("", "%s of it for attempts that led to no step", n.formatAmount())
 	}
-	s.writeLimits(p)
+	if s.Allowed != nil {
+		p.writeLine("limits", "%s; failed attempts count too", s.used.formatAgainst(*s.Allowed))
+	}
 	for i, a := range s.Failed {
 		label := ""
 		if i == 0 {
@@ -309,25 +308,6 @@ func byWhom(by *record.By) string {
 // formatAmount is what something took.
 func (c cost) formatAmount() string {
 	return fmt.Sprintf("%d tokens, %s, %s", c.Tokens, text.Dollars(c.CostUSD, c.Unpriced), text.Took(c.DurationMs))
-}
-
-// writeLimits writes how much is left.
-func (s shown) writeLimits(p sheet) {
-	l := s.Allowed
-	if l == nil {
-		return
-	}
-	all := []string{fmt.Sprintf("%d of %d steps", s.tried, l.Steps), fmt.Sprintf("at most %d by one role", l.StepsPerRole)}
-	if l.Tokens > 0 {
-		all = append(all, fmt.Sprintf("%d of %d tokens", s.Tokens, l.Tokens))
-	}
-	if l.CostUSD > 0 {
-		all = append(all, fmt.Sprintf("%s of $%.2f", text.Dollars(s.CostUSD, s.Unpriced), l.CostUSD))
-	}
-	if l.WallMs > 0 {
-		all = append(all, fmt.Sprintf("%s of %s", formatWall(s.DurationMs), formatWall(l.WallMs)))
-	}
-	p.writeLine("limits", "%s; failed attempts count too", strings.Join(all, ", "))
 }
 
 // formatWall writes a time in milliseconds.

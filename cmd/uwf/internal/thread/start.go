@@ -117,8 +117,7 @@ func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
 			w.Printf("it waits for a person: %s\n", waits.Reason)
 			next[0], next[1] = app.NextCommand(waits.Next)
 		}
-		w.Faint(next[0] + "  " + next[1])
-		w.Println()
+		w.FaintLine(next[0] + "  " + next[1])
 	})
 }
 

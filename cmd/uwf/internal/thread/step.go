@@ -33,7 +33,7 @@ type StepOptions struct {
 // NewCmdStep makes `uwf thread step`. A runF that is not nil replaces the run.
 func NewCmdStep(f *app.Factory, runF func(context.Context, *StepOptions) error) *cobra.Command {
 	o := &StepOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:     "step THREAD",
 		Aliases: []string{"exec"},
 		Short:   "Do one step: moderator, agent, extract; then exit",
@@ -55,10 +55,8 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
   uwf thread step @latest --count 5
   uwf thread step 01JY0000000000000000000000 --dry-run
   uwf thread exec 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().IntVarP(&o.Count, "count", "c", 0, "do up to `N` steps, until the thread ends, waits or fails")
 	app.RefuseZero(cmd, "count")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
@@ -237,12 +235,10 @@ func printResult(w *output.Writer, r thread.Result) {
 	w.Println(what)
 	if r.Suspended != nil && !r.Done && r.Role != "" {
 		next, command := app.NextCommand(r.Suspended.Next)
-		w.Faint(next + "  " + command)
-		w.Println()
+		w.FaintLine(next + "  " + command)
 	}
 	if u := r.Usage; u != nil {
-		w.Faint(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced), text.Took(u.DurationMs)))
-		w.Println()
+		w.FaintLine(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced), text.Took(u.DurationMs)))
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 // NewCmdWait makes `uwf thread wait`. A runF that is not nil replaces the run.
 func NewCmdWait(f *app.Factory, runF func(context.Context, *WaitOptions) error) *cobra.Command {
 	o := &WaitOptions{Factory: f}
-	cmd := &cobra.Command{
+	cmd := lookup.TakeThread(f, &cobra.Command{
 		Use:     "wait THREAD",
 		Aliases: []string{"join"},
 		Short:   "Wait until a thread ends or waits for a person",
@@ -59,10 +59,8 @@ Exit codes: 0 ended, or what --for names · 1 the time of --timeout is over · 3
 for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
 		Example: `  uwf thread wait 01JY0000000000000000000000 --timeout 10m
   uwf thread wait 01JY0000000000000000000000 --for ended --jq .status`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: lookup.CompleteThread(f),
-		RunE:              app.Run(o, runF, waitRun, func(args []string) { o.Thread = args[0] }),
-	}
+		RunE: app.Run(o, runF, waitRun, func(args []string) { o.Thread = args[0] }),
+	})
 	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
 	app.RefuseNegative(cmd, "timeout")

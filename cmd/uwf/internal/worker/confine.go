@@ -1,14 +1,22 @@
 package worker
 
 import (
+	"context"
+	"errors"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/sandbox"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 )
 
 // sandboxMode is how much agents are confined: what the configuration says, or
@@ -65,4 +73,123 @@ func (w *Worker) makeWorkDir(root, dir string) error {
 		return err
 	}
 	return w.sandbox.OpenWay(root, WorkRoot(root))
+}
+
+// refuseOwnCheckout refuses a working folder that holds the .git of the checkout that uwf
+// was called from, unless somebody insists: git obeys what agents write there, when uwf or
+// the person or the prompt of a shell runs it next, or while they work.
+func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
+	own := f.Repo()
+	if f.Job != nil { // what a job knows of the repository it reads from the default branch
+		return nil
+	}
+	if own.Dir != "" && app.Within(dir, own.Dir) {
+		return app.Usagef("--workspace %s lies in %s, which is git's: name another folder, or leave --workspace out", dir, own.Dir)
+	}
+	if insisted {
+		return nil
+	}
+	places := []string{f.Dir}
+	if own.Root != "" {
+		places = append(places, filepath.Join(own.Root, ".git"), own.Dir)
+	}
+	for _, place := range places {
+		if app.Within(place, dir) {
+			return app.Usagef("--workspace %s holds %s, from where uwf is called: git obeys what agents write into a .git there, as soon as you, uwf or your shell's prompt runs it. "+
+				"Leave --workspace out (agents get a folder of their own), name another folder, or insist with --with-git: then the .git's config, hooks and info are put back after each agent", dir, place)
+		}
+	}
+	return nil
+}
+
+// refuseBusy refuses a folder in which another uwf lets agents work, before a thread is
+// claimed for it.
+func (w *Worker) refuseBusy(dir string) error {
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return err
+	}
+	if gitsettings.Busy(dir, app.KeptSettings(root)) {
+		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
+	}
+	return nil
+}
+
+// refuseStoreInside refuses that confined agents work in the folder that holds the store:
+// uwf works with its .git while they do, and they could direct it.
+func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {
+	if w.sandboxMode() == config.SandboxOff {
+		return nil
+	}
+	loc, err := w.f.Locate(ctx)
+	if err != nil {
+		return err
+	}
+	path := loc.URL
+	if u, err := url.Parse(loc.URL); err == nil && u.Scheme == "file" {
+		path = filepath.FromSlash(u.Path)
+	}
+	if filepath.IsAbs(path) && app.Within(path, dir) {
+		return app.Usagef("--workspace %s holds the threads as well (%s), which confined agents could change while uwf works with them: keep them on a remote (state.remote), name another folder, or leave --workspace out", dir, path)
+	}
+	return nil
+}
+
+// ownEntries are the entries named .git of that checkout in a folder, but for the folder's
+// own.
+func ownEntries(f *app.Factory, dir string) (entries []string) {
+	own := f.Repo()
+	top, err := filepath.EvalSymlinks(dir)
+	if f.Job != nil || own.Root == "" || err != nil {
+		return nil
+	}
+	for _, tree := range []string{own.Root, filepath.Dir(own.Dir)} { // that one is another where it is a linked working tree
+		real, err := filepath.EvalSymlinks(tree)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(top, real); err == nil && filepath.IsLocal(rel) && rel != "." {
+			entries = append(entries, filepath.Join(rel, ".git"))
+		}
+	}
+	return slices.Compact(entries)
+}
+
+// putBackTime bounds how long a .git is removed that was not there before, an agent's own.
+const (
+	putBackTime     = 30 * time.Second
+	putBackStopping = time.Second // where the job was told to end
+)
+
+// keepingGitSettings runs an agent, and puts back what git obeys in a folder that was
+// named. Folders of uwf's own have no .git, and nobody runs git there.
+func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func() (task.Draft, error)) (task.Draft, error) {
+	failed := func(d task.Draft, reason string, err error) (task.Draft, error) {
+		return d, &task.AgentError{Agent: t.Agent, Reason: reason, Err: err}
+	}
+	dir := w.folder.dir
+	if w.o.Workspace == "" {
+		return run()
+	}
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return failed(task.Draft{}, "it can't be started", err)
+	}
+	kept, err := gitsettings.Keep(dir, ownEntries(w.f, dir), app.KeptSettings(root))
+	if err != nil {
+		return failed(task.Draft{}, "it can't be started", err)
+	}
+	draft, err := run()
+	within := putBackTime
+	if ctx.Err() != nil {
+		within = putBackStopping
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	changed, perr := kept.PutBack(ctx)
+	draft.PutBack = changed
+	if perr != nil {
+		return failed(draft, "what it changed for git can't be undone", errors.Join(perr, err))
+	}
+	return draft, err
 }

@@ -59,17 +59,14 @@ func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
 	for _, entry := range settings {
 		key, value, _ := strings.Cut(entry, "\n")
 		found, err := w.redact.Find([]byte(key + "\n" + value))
-		if err == nil && len(found) == 0 {
-			continue
-		}
-		var shown any
-		if err == nil {
-			shown, _, err = w.redact.Value(key) // a URL in it may hold a password itself
-		}
 		if err != nil {
 			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
 		}
-		return app.Usagef("--workspace %s: its git configuration holds a credential (%v: %s), which agents could read; check out without it (persist-credentials: false of actions/checkout), remove it, or leave --workspace away",
+		if len(found) == 0 {
+			continue
+		}
+		shown, _ := w.redact.String(key) // a URL in it may hold a password itself
+		return app.Usagef("--workspace %s: its git configuration holds a credential (%s: %s), which agents could read; check out without it (persist-credentials: false of actions/checkout), remove it, or leave --workspace away",
 			dir, shown, found[0].Name)
 	}
 	return nil

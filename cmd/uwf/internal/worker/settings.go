@@ -182,11 +182,8 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 func (w *Worker) useCassette(o *gateway.Options, t task.Task) error {
 	clean := func(s string) (string, error) {
 		v, _, err := w.redact.Value(s)
-		if err != nil {
-			return "", err
-		}
 		out, _ := v.(string)
-		return out, nil
+		return out, err
 	}
 	var err error
 	switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -58,7 +57,7 @@ func historyRun(ctx context.Context, o *HistoryOptions) error {
 	if err != nil {
 		return err
 	}
-	list := versionsOf(known, r.RegistryEntry)
+	list := versionsOf(known, r)
 	return o.Factory.Printer().Print(list, func(w *output.Writer) {
 		for _, l := range list {
 			l.writeText(w)
@@ -66,10 +65,10 @@ func historyRun(ctx context.Context, o *HistoryOptions) error {
 	})
 }
 
-func versionsOf(known node.Getter, e gitcas.RegistryEntry) []version {
-	list := []version{{Hash: e.Hash, Timestamp: e.Timestamp, Current: true, Changes: []string{}}}
-	for _, h := range e.History {
-		list = append(list, version{Hash: h.Hash, Timestamp: h.Timestamp, Changes: []string{}})
+func versionsOf(known node.Getter, r registered) []version {
+	var list []version
+	for i, v := range r.versions() {
+		list = append(list, version{Hash: v.Hash, Timestamp: v.Timestamp, Current: i == 0, Changes: []string{}})
 	}
 	var before *workflow.Definition
 	for i := len(list) - 1; i >= 0; i-- {

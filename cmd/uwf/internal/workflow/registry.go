@@ -38,17 +38,22 @@ func findRegistered(ctx context.Context, f *app.Factory, name string) (registere
 	return r, nil
 }
 
+// versions are the workflows that the name has meant, the present one first.
+func (r registered) versions() []gitcas.RegistryVersion {
+	return append([]gitcas.RegistryVersion{{Hash: r.Hash, Timestamp: r.Timestamp}}, r.History...)
+}
+
 // change lets the name mean another workflow, or with an empty target nothing, and reports
 // whether it did: perhaps the name means that already. What somebody else made of it
 // meanwhile was never looked at, and stays.
-func (r registered) change(ctx context.Context, target node.Hash, build func(*gitcas.View) *gitcas.Change) (changed bool, err error) {
+func (r registered) change(ctx context.Context, subject string, target node.Hash) (changed bool, err error) {
 	_, err = r.store.Update(ctx, r.view, func(v *gitcas.View) (*gitcas.Change, error) {
 		switch now := v.Registry()[r.name].Hash; now {
 		case target:
 			return nil, nil
 		case r.Hash:
 			changed = true
-			return build(v), nil
+			return registerChange(v, subject, "", r.name, target), nil
 		default:
 			return nil, app.Usagef("%s: meanwhile somebody else set it to %s (before: %s); nothing was changed, look at it and run this again", r.name, cmp.Or(now, "nothing"), r.Hash)
 		}
@@ -56,18 +61,23 @@ func (r registered) change(ctx context.Context, target node.Hash, build func(*gi
 	return changed, err
 }
 
-// registerChange makes a name mean a workflow. The former versions come newest
+// registerChange makes a name mean a workflow, or nothing. The former versions come newest
 // first.
 func registerChange(v *gitcas.View, subject, body, name string, h node.Hash) *gitcas.Change {
-	e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
-	if old, there := v.Registry()[name]; there {
-		e.History = append([]gitcas.RegistryVersion{{Hash: old.Hash, Timestamp: old.Timestamp}}, old.History...)
-	}
-	return &gitcas.Change{
+	old, there := v.Registry()[name]
+	c := &gitcas.Change{
 		Subject: subject, Body: body,
-		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(h)}},
-		Registry: map[string]*gitcas.RegistryEntry{name: e},
+		Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(cmp.Or(h, old.Hash))}},
+		Registry: map[string]*gitcas.RegistryEntry{name: nil},
 	}
+	if h != "" {
+		e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
+		if there {
+			e.History = registered{RegistryEntry: old}.versions()
+		}
+		c.Registry[name] = e
+	}
+	return c
 }
 
 // completeRegistered completes names of the registry.

@@ -63,7 +63,12 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	res := removed{Name: o.Name, Hash: r.Hash, Versions: 1 + len(r.History), Threads: countUsers(r.view, r.RegistryEntry), Removed: true}
+	res := removed{Name: o.Name, Hash: r.Hash, Versions: len(r.versions()), Removed: true}
+	for _, t := range r.view.Threads() {
+		if slices.ContainsFunc(r.versions(), func(v gitcas.RegistryVersion) bool { return v.Hash == t.Workflow }) {
+			res.Threads++
+		}
+	}
 	question := fmt.Sprintf("Remove %s (%s) from the registry?%s", o.Name, text.Plural(res.Versions, "version"), res.describeThreads())
 	if err := o.Factory.Confirm(question, o.Yes); errors.Is(err, app.ErrDeclined) {
 		o.Factory.Notes().Println("nothing was removed")
@@ -71,31 +76,10 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	} else if err != nil {
 		return err
 	}
-	if _, err := r.change(ctx, "", func(*gitcas.View) *gitcas.Change {
-		return &gitcas.Change{
-			Subject:  "remove workflow " + o.Name,
-			Trailers: []gitcas.Trailer{{Key: "Uwf-Workflow", Value: string(r.Hash)}},
-			Registry: map[string]*gitcas.RegistryEntry{o.Name: nil},
-		}
-	}); err != nil {
+	if _, err := r.change(ctx, "remove workflow "+o.Name, ""); err != nil {
 		return fmt.Errorf("remove the workflow: %w", err)
 	}
 	return o.Factory.Printer().Print(res, res.writeText)
-}
-
-// countUsers counts the live threads that use a version of a name.
-func countUsers(v *gitcas.View, e gitcas.RegistryEntry) int {
-	versions := []node.Hash{e.Hash}
-	for _, h := range e.History {
-		versions = append(versions, h.Hash)
-	}
-	n := 0
-	for _, t := range v.Threads() {
-		if slices.Contains(versions, t.Workflow) {
-			n++
-		}
-	}
-	return n
 }
 
 // describeThreads says what becomes of the threads.
@@ -111,6 +95,5 @@ func (r removed) describeThreads() string {
 
 func (r removed) writeText(w *output.Writer) {
 	w.Printf("removed %s from the registry.%s\n", r.Name, r.describeThreads())
-	w.Faint("still found by its hash:  uwf thread start " + string(r.Hash) + ` -p "…"`)
-	w.Println()
+	w.FaintLine("still found by its hash:  uwf thread start " + string(r.Hash) + ` -p "…"`)
 }

@@ -73,10 +73,7 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 	if old, err := workflow.FromNode(r.view.Getter(ctx), r.Hash); err == nil {
 		res.Changes = append(res.Changes, describeChanges(old, d)...)
 	}
-	res.Changed, err = r.change(ctx, target, func(v *gitcas.View) *gitcas.Change {
-		return registerChange(v, "roll "+o.Name+" back", "", o.Name, target)
-	})
-	if err != nil {
+	if res.Changed, err = r.change(ctx, "roll "+o.Name+" back", target); err != nil {
 		return fmt.Errorf("roll the workflow back: %w", err)
 	}
 	if err := o.Factory.Printer().Print(res, res.writeText); err != nil {
@@ -110,8 +107,7 @@ func versionMeant(name string, e gitcas.RegistryEntry, prefix string) (node.Hash
 	if len(prefix) < minHashPrefix {
 		return "", app.Usagef("%q is too little of a hash: write at least %d characters of it", prefix, minHashPrefix)
 	}
-	var fits []string
-	texts := make([]string, 0, len(all)+1)
+	var fits, texts []string
 	for _, h := range append(all, e.Hash) {
 		texts = append(texts, string(h))
 		if strings.HasPrefix(string(h), prefix) {
@@ -130,12 +126,11 @@ func versionMeant(name string, e gitcas.RegistryEntry, prefix string) (node.Hash
 func (r rolledBack) writeText(w *output.Writer) {
 	w.Bold(r.Name)
 	w.Printf("  %s", r.Hash)
-	if !r.Changed {
-		w.Faint("  unchanged: it is the current version")
+	if r.Changed {
+		w.FaintLine("  before: " + string(r.Before))
 	} else {
-		w.Faint(fmt.Sprintf("  before: %s", r.Before))
+		w.FaintLine("  unchanged: it is the current version")
 	}
-	w.Println()
 	for _, c := range r.Changes {
 		w.Printf("  %s\n", c)
 	}
