@@ -81,8 +81,9 @@ func (r *Resolver) addInput(in *Inputs, arg string) error {
 		in.addProblem(arg, "check the file's permissions", "can't be read: %v", Reason(err))
 	default:
 		fix := "check the path"
-		if near := r.nearFile(arg); near != "" {
-			fix = fmt.Sprintf("did you mean %s?", near)
+		names, _ := expandGlob(filepath.Dir(r.Full(arg)), "*.y*ml")
+		if near := workflow.Suggest(filepath.Base(arg), names); near != "" {
+			fix = fmt.Sprintf("did you mean %s?", filepath.Join(filepath.Dir(arg), near))
 		}
 		in.addProblem(arg, fix, "no such file")
 	}
@@ -96,24 +97,6 @@ func Reason(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-// nearFile is the file beside a mistyped one that is most likely meant.
-func (r *Resolver) nearFile(file string) string {
-	entries, err := os.ReadDir(filepath.Dir(r.Full(file)))
-	if err != nil {
-		return ""
-	}
-	var names []string
-	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
-			names = append(names, e.Name())
-		}
-	}
-	if s := workflow.Suggest(filepath.Base(file), names); s != "" {
-		return filepath.Join(filepath.Dir(file), s)
-	}
-	return ""
 }
 
 func (r *Resolver) addNamed(in *Inputs, name string) error {

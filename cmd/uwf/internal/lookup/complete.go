@@ -20,7 +20,7 @@ const completeTime = 2 * time.Second
 // fails completes nothing: a shell has no room for errors.
 func CompleteThread(f *app.Factory) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 && !takesMore(cmd, args) {
+		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return completeThreads(cmd, f, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -31,11 +31,6 @@ func CompleteThread(f *app.Factory) cobra.CompletionFunc {
 func TakeThread(f *app.Factory, cmd *cobra.Command) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), CompleteThread(f)
 	return cmd
-}
-
-// takesMore reports whether a command takes another argument.
-func takesMore(cmd *cobra.Command, args []string) bool {
-	return cmd.Args != nil && cmd.Args(cmd, append(slices.Clone(args), "")) == nil
 }
 
 // CompleteStep completes the threads of steps; the number is the person's.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -26,30 +27,30 @@ type progress struct {
 	raw   io.Writer // the terminal, for the live line; nil elsewhere
 	now   func() time.Time
 
-	mu     sync.Mutex
-	line   string // what the live line says, without time and cost
-	cost   string
-	since  time.Time // when that began
-	stop   chan struct{}
-	ended  sync.WaitGroup
-	closed bool
+	mu    sync.Mutex
+	line  string // what the live line says, without time and cost
+	cost  string
+	since time.Time // when that began
+	stop  context.CancelFunc
+	ended sync.WaitGroup
 }
 
 func newProgress(f *app.Factory) *progress {
-	p := &progress{notes: f.Notes(), now: f.Now, stop: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &progress{notes: f.Notes(), now: f.Now, stop: stop}
 	if f.IO.ErrTTY {
 		p.raw = f.IO.Err
-		p.ended.Go(p.tickClock)
+		p.ended.Go(func() { p.tickClock(ctx) })
 	}
 	return p
 }
 
-func (p *progress) tickClock() {
+func (p *progress) tickClock(ctx context.Context) {
 	t := time.NewTicker(refresh)
 	defer t.Stop()
 	for {
 		select {
-		case <-p.stop:
+		case <-ctx.Done():
 			return
 		case <-t.C:
 			p.mu.Lock()
@@ -136,11 +137,7 @@ func (p *progress) tellAside(s string) {
 func (p *progress) endLine() {
 	p.mu.Lock()
 	p.eraseLine()
-	first := !p.closed
-	p.closed = true
 	p.mu.Unlock()
-	if first {
-		close(p.stop)
-		p.ended.Wait()
-	}
+	p.stop()
+	p.ended.Wait()
 }

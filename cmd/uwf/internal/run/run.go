@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
@@ -20,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -62,7 +62,7 @@ type outcome struct {
 }
 
 func runRun(ctx context.Context, o *Options) error {
-	if err := o.Start.ReadPrompt(); err != nil {
+	if err := o.Start.Prepare(ctx); err != nil {
 		return err
 	}
 	show := newProgress(o.Factory)
@@ -73,7 +73,7 @@ func runRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReady(ctx, w, o); err != nil {
+	if err := checkReady(w, o.Start.Definition(), o.Worker.Agent); err != nil {
 		return err
 	}
 	o.Start.Worker = worker.Options{Agent: o.Worker.Agent, Replay: o.Worker.Replay}
@@ -97,15 +97,9 @@ func runRun(ctx context.Context, o *Options) error {
 
 // checkReady says what to set up before anything is started: a thread that nobody can
 // work on helps nobody.
-func checkReady(ctx context.Context, w *worker.Worker, o *Options) error {
-	definitions := definition.New(o.Factory)
-	definitions.Warn = nil // starting it says so
-	def, err := definitions.Resolve(ctx, o.Start.Workflow)
-	if err != nil {
-		return err
-	}
-	for _, role := range def.Definition.RoleNames() {
-		if _, _, err := w.Settings.Agent(def.Definition.Name, role, o.Worker.Agent); err != nil {
+func checkReady(w *worker.Worker, def *workflow.Definition, agent string) error {
+	for _, role := range def.RoleNames() {
+		if _, _, err := w.Settings.Agent(def.Name, role, agent); err != nil {
 			return &app.UsageError{Err: fmt.Errorf("role %s: %w", role, err)}
 		}
 	}

@@ -2,6 +2,7 @@ package step
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -95,13 +96,12 @@ func firstStep(t *lookup.Thread) string {
 // stepTable has a row for each step, and for each attempt that failed before one.
 func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][]string) {
 	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit"}
-	var anyFailed bool
 	for _, s := range list {
 		n := strconv.Itoa(s.Step)
 		for _, said := range s.Said {
-			rows = append(rows, saidRow(n, said))
+			// Who it was stands where an agent's name does.
+			rows = append(rows, []string{n, s.Role, said.did, "by " + nameOf(said.By), "", "", "", ""})
 		}
-		anyFailed = anyFailed || len(s.Failed) > 0
 		for _, f := range s.Failed {
 			rows = append(rows, failedRow(n, f))
 		}
@@ -114,16 +114,10 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 	for _, a := range pending {
 		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
 	}
-	if anyFailed || len(pending) > 0 {
+	if slices.ContainsFunc(rows, func(row []string) bool { return len(row) > len(head) }) {
 		head = append(head, "error")
 	}
 	return head, rows
-}
-
-// saidRow is the row of what a person said before a step: who it was stands where an
-// agent's name does.
-func saidRow(step string, s spoken) []string {
-	return []string{step, s.Role, s.did, "by " + nameOf(s.By), "", "", "", ""}
 }
 
 // failedRow is the row of an attempt that led to no step.

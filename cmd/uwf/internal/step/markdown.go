@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
@@ -91,15 +92,11 @@ func (s shown) writeFields(w *output.Writer) {
 	if !ok {
 		fields = map[string]any{"output": s.Output} // of another system: ours are always objects
 	}
-	first := true
-	for _, k := range slices.Sorted(maps.Keys(fields)) {
-		if k == "$status" || k == "status" {
-			continue
-		}
-		if first {
-			w.Println()
-		}
-		first = false
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(k string) bool { return k == workflow.StatusField || k == workflow.LegacyStatusField })
+	if len(keys) > 0 {
+		w.Println()
+	}
+	for _, k := range keys {
 		writeField(w, k, fields[k])
 	}
 }

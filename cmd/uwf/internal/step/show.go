@@ -174,21 +174,19 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 		return d, err
 	}
 	below := s.View.In(ctx, gitcas.Place{Thread: s.ID, Of: rec.Hash, Detail: true})
-	get := func(what string, h node.Hash) (any, error) {
-		n, err := below.Get(h)
-		if err != nil {
-			return nil, fmt.Errorf("%s of step %d: %w", what, s.N, err)
+	read := func(what string, h *node.Hash) any {
+		if h == nil || err != nil {
+			return nil
 		}
-		return n.Payload, nil
-	}
-	if rec.AssembledPrompt != nil {
-		p, err := get("prompt", *rec.AssembledPrompt)
-		if err != nil {
-			return d, err
+		n, nerr := below.Get(*h)
+		if nerr != nil {
+			err = fmt.Errorf("%s of step %d: %w", what, s.N, nerr)
 		}
-		d.Prompt, _ = p.(string)
+		return n.Payload
 	}
-	detail, err := get("detail", rec.Detail)
+	d.Prompt, _ = read("prompt", rec.AssembledPrompt).(string)
+	d.Patch = read("patch", rec.Patch)
+	detail := read("detail", &rec.Detail)
 	if err != nil {
 		return d, err
 	}
@@ -196,21 +194,16 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 	if d.kept, isObject = detail.(map[string]any); !isObject {
 		d.Payload = detail
 	}
-	if rec.Patch != nil {
-		if d.Patch, err = get("patch", *rec.Patch); err != nil {
-			return d, err
-		}
-	}
 	turns, _ := d.kept["turns"].([]any)
 	d.Turns = make([]any, len(turns))
 	for i, t := range turns {
 		d.Turns[i] = t // one that is no node stands there itself
 		h, _ := t.(string)
-		switch turn, err := get("turn", node.Hash(h)); {
+		switch turn, err := below.Get(node.Hash(h)); {
 		case err == nil:
-			d.Turns[i] = turn
+			d.Turns[i] = turn.Payload
 		case !errors.Is(err, node.ErrNotFound):
-			return d, err
+			return d, fmt.Errorf("turn of step %d: %w", s.N, err)
 		}
 	}
 	return d, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -77,12 +78,12 @@ type spoken struct {
 // stepStatus is a step's status as its output says it.
 func stepStatus(payload any) string {
 	output, _ := payload.(map[string]any)
-	for _, key := range []string{"$status", "status"} {
+	for _, key := range []string{workflow.StatusField, workflow.LegacyStatusField} {
 		if v, ok := output[key].(string); ok {
 			return v
 		}
 	}
-	return "_"
+	return workflow.Unit
 }
 
 // outcome is what became of an attempt that led to no step.

@@ -51,7 +51,7 @@ step that is named, so that the role works again. Nothing runs yet: step it.`,
 
 func forkRun(ctx context.Context, o *ForkOptions) error {
 	f := o.Factory
-	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
+	w, err := person.NewWorker(ctx, f, worker.Options{})
 	if err != nil {
 		return err
 	}

@@ -98,13 +98,12 @@ type lister struct {
 	statuses      []string // nil: live ones, and with All the others too
 	after, before time.Time
 	view          *gitcas.View
-	names         map[node.Hash]string // of workflows
 	skip          int
 	list          []listed
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	l := &lister{ListOptions: o, names: map[node.Hash]string{}, skip: o.Offset, list: []listed{}}
+	l := &lister{ListOptions: o, skip: o.Offset, list: []listed{}}
 	if err := l.readFilter(); err != nil {
 		return err
 	}
@@ -157,10 +156,11 @@ func (l *lister) wantsOver() bool {
 
 func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 
-// addThread takes a thread into the list where it fits.
+// addThread takes a thread into the list where it fits. The node of an ended one's workflow
+// may be gone from cas/.
 func (l *lister) addThread(ctx context.Context, t listed) error {
 	var err error
-	if t.Name, err = l.workflowName(ctx, t.Workflow); err != nil {
+	if t.Name, err = lookup.WorkflowName(ctx, l.view, t.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err
 	}
 	switch {
@@ -220,21 +220,6 @@ func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
 		}
 		return gitcas.ErrStop
 	})
-}
-
-// workflowName is the name of a workflow; empty where its node is gone from cas/, as that
-// of an ended thread may be.
-func (l *lister) workflowName(ctx context.Context, h node.Hash) (string, error) {
-	name, ok := l.names[h]
-	if ok || h == "" {
-		return name, nil
-	}
-	name, err := lookup.WorkflowName(ctx, l.view, h)
-	if errors.Is(err, node.ErrNotFound) {
-		name, err = "", nil
-	}
-	l.names[h] = name
-	return name, err
 }
 
 func (l *lister) writeText(w *output.Writer) {

@@ -68,7 +68,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 			ids = append(ids, t.ID)
 		}
 	}
-	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
+	w, err := person.NewWorker(ctx, f, worker.Options{})
 	if err != nil {
 		return err
 	}

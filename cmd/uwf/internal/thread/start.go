@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -31,7 +32,8 @@ type StartOptions struct {
 	// Worker is how the thread will be worked on, where that is known.
 	Worker worker.Options
 
-	prompt string // what Prompt leads to, once it has been read
+	prompt   string               // what Prompt leads to, once it has been read
+	resolved *definition.Resolved // what Workflow leads to
 }
 
 // NewCmdStart makes `uwf thread start`. A runF that is not nil replaces the run.
@@ -122,54 +124,52 @@ func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
 }
 
 // Start starts a thread as the options say.
-func Start(ctx context.Context, o *StartOptions) (thread.Started, error) {
+func Start(ctx context.Context, o *StartOptions) (s thread.Started, err error) {
 	f := o.Factory
-	if err := o.ReadPrompt(); err != nil {
-		return thread.Started{}, err
-	}
-	def, err := definition.New(f).Resolve(ctx, o.Workflow)
-	if err != nil {
-		return thread.Started{}, err
+	if err := o.Prepare(ctx); err != nil {
+		return s, err
 	}
 	how := o.Worker
 	how.New = true
 	w, err := person.NewWorker(ctx, f, how)
 	if err != nil {
-		return thread.Started{}, err
+		return s, err
 	}
 	base, err := f.Base(ctx, w.Store.Remote(), o.Base)
 	if err != nil {
-		return thread.Started{}, err
+		return s, err
 	}
 	cwd, err := f.WorkFolder(ctx, base, o.Cwd)
 	if err != nil {
-		return thread.Started{}, err
+		return s, err
 	}
 	id, err := newID(f)
 	if err != nil {
-		return thread.Started{}, err
+		return s, err
 	}
 	return w.Start(ctx, thread.StartRequest{
-		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: o.Limits.Entry(),
+		ID: id, Workflow: o.resolved.Hash, Nodes: o.resolved.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: o.Limits.Entry(),
 	})
 }
 
-// ReadPrompt reads the prompt, which may be in a file or on stdin. Start does so
-// where nobody has before.
-func (o *StartOptions) ReadPrompt() error {
-	if o.prompt != "" {
+// Prepare reads the prompt, which may be in a file or on stdin, and the definition. Start
+// does so where nobody has before.
+func (o *StartOptions) Prepare(ctx context.Context) (err error) {
+	if o.resolved != nil {
 		return nil
 	}
-	prompt, err := readPrompt(o.Factory, o.Prompt)
-	if err != nil {
+	if o.prompt, err = readPrompt(o.Factory, o.Prompt); err != nil {
 		return err
 	}
-	if strings.TrimSpace(prompt) == "" {
+	if strings.TrimSpace(o.prompt) == "" {
 		return app.Usagef("the thread needs a prompt: say with -p what is to be done")
 	}
-	o.prompt = prompt
-	return nil
+	o.resolved, err = definition.New(o.Factory).Resolve(ctx, o.Workflow)
+	return err
 }
+
+// Definition is the one that Prepare read.
+func (o *StartOptions) Definition() *workflow.Definition { return o.resolved.Definition }
 
 func newID(f *app.Factory) (gitcas.ThreadID, error) {
 	id, err := ulid.New(ulid.Timestamp(f.Now().UTC().Truncate(time.Millisecond)), f.Rand)

@@ -98,7 +98,6 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if o.Factory.IO.ErrTTY {
 		o.Worker.Stderr = o.Factory.IO.Err
 	}
-	o.Worker.Observe = printNotices(o.Factory)
 	w, err := worker.New(ctx, o.Factory, o.Worker)
 	if err != nil {
 		return err

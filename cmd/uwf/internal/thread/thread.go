@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -103,7 +102,7 @@ func openWorker(ctx context.Context, f *app.Factory, arg string) (*worker.Worker
 	if err != nil {
 		return nil, "", err
 	}
-	w, err := person.NewWorker(ctx, f, worker.Options{Observe: printNotices(f)})
+	w, err := person.NewWorker(ctx, f, worker.Options{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -138,15 +137,6 @@ func letGoOn(ctx context.Context, f *app.Factory, arg string, deed func(*worker.
 			p.Printf("thread %s goes on; step it:  uwf thread step %s\n", id, id)
 		}
 	})
-}
-
-// printNotices tells a person on stderr what the engine remarks.
-func printNotices(f *app.Factory) func(thread.Event) {
-	return func(ev thread.Event) {
-		if ev.Kind == "notice" {
-			f.Notes().Printf("note: %s\n", ev.Text)
-		}
-	}
 }
 
 // readPrompt reads the value of -p: a text, @file, or - for stdin.

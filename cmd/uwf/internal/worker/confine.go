@@ -52,14 +52,10 @@ func (w *Worker) confineAgents(o *agents.Options) {
 
 // tellGaps says once of each thing that it isn't enforced.
 func (w *Worker) tellGaps() func([]string) {
-	var mu sync.Mutex
-	told := map[string]bool{}
+	var told sync.Map
 	return func(gaps []string) {
-		mu.Lock()
-		defer mu.Unlock()
 		for _, gap := range gaps {
-			if !told[gap] {
-				told[gap] = true
+			if _, again := told.LoadOrStore(gap, true); !again {
 				w.logEvent(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
 			}
 		}

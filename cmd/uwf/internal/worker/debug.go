@@ -77,7 +77,10 @@ func (w *Worker) logEvent(e thread.Event) {
 	default:
 		w.f.Log().Info("EVNTENGN", "engine event", append(attrs, slog.String("text", e.Text))...)
 	}
-	if w.o.Observe != nil {
+	switch {
+	case w.o.Observe != nil:
 		w.o.Observe(e)
+	case e.Kind == "notice":
+		w.f.Notes().Printf("note: %s\n", e.Text)
 	}
 }

@@ -1,6 +1,6 @@
 // Package worker puts an engine together for one process: the store, the
 // configured agents and models, a working folder, the redactor and this run's
-// identity. It decides nothing about threads and prints nothing.
+// identity. It decides nothing about threads and prints no result.
 package worker
 
 import (
@@ -53,7 +53,7 @@ type Options struct {
 	Sandbox string
 	// Timeout of one agent run; 0: the configured one.
 	Timeout time.Duration
-	// Observe is told what goes on.
+	// Observe is told what goes on; nil: people are told on stderr what the engine remarks.
 	Observe func(thread.Event)
 	// Stderr is where agents' stderr goes, redacted; nil: nowhere.
 	Stderr io.Writer
