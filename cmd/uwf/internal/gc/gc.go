@@ -184,54 +184,39 @@ type sealed struct {
 // it may be one that was named with --workspace.
 const cacheAge = 30 * 24 * time.Hour
 
+// findLocal finds working folders, caches, and steps that were sealed here and not pushed.
 func (l *local) findLocal() error {
 	l.folders = map[gitcas.ThreadID]string{}
-	entries, err := readDir(worker.WorkRoot(l.root))
+	used := map[string]bool{}
+	err := visitFolder(worker.WorkRoot(l.root), func(dir string, e fs.DirEntry) error {
+		if id := gitcas.ThreadID(e.Name()); id.Valid() && e.IsDir() {
+			l.folders[id], used[worker.CacheFile(l.root, dir)] = dir, true
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	used := map[string]bool{}
-	for _, e := range entries {
-		if id := gitcas.ThreadID(e.Name()); id.Valid() && e.IsDir() {
-			dir := worker.WorkDir(l.root, id)
-			l.folders[id] = dir
-			used[worker.CacheFile(l.root, dir)] = true
-		}
-	}
-	if entries, err = readDir(worker.CacheRoot(l.root)); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(worker.CacheRoot(l.root), e.Name())
+	err = visitFolder(worker.CacheRoot(l.root), func(path string, e fs.DirEntry) error {
 		if !used[path] && l.isStale(e) {
 			l.caches = append(l.caches, path)
 		}
-	}
-	return l.findSealed()
-}
-
-// findSealed finds the steps that were sealed on this machine and not pushed.
-func (l *local) findSealed() error {
-	root := worker.UnpushedRoot(l.root)
-	stores, err := readDir(root)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	for _, s := range stores {
-		if !s.IsDir() {
-			continue
+	return visitFolder(worker.UnpushedRoot(l.root), func(dir string, store fs.DirEntry) error {
+		if !store.IsDir() {
+			return nil
 		}
-		files, err := readDir(filepath.Join(root, s.Name()))
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if id := unpushed.ThreadOf(f.Name()); id != "" && f.Type().IsRegular() {
-				l.sealed = append(l.sealed, sealed{filepath.Join(root, s.Name(), f.Name()), s.Name(), id})
+		return visitFolder(dir, func(path string, e fs.DirEntry) error {
+			if id := unpushed.ThreadOf(e.Name()); id != "" && e.Type().IsRegular() {
+				l.sealed = append(l.sealed, sealed{path, store.Name(), id})
 			}
-		}
-	}
-	return nil
+			return nil
+		})
+	})
 }
 
 // threadIDs are those that something here is for.
@@ -253,13 +238,16 @@ func (l *local) isStale(e fs.DirEntry) bool {
 		l.now.Sub(info.ModTime()) >= max(cacheAge, l.age)
 }
 
-// readDir lists a folder; one that is not there is empty.
-func readDir(dir string) ([]fs.DirEntry, error) {
+// visitFolder visits what lies in a folder; one that is not there is empty.
+func visitFolder(dir string, visit func(path string, e fs.DirEntry) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
-	return entries, err
+	for _, e := range entries {
+		err = errors.Join(err, visit(filepath.Join(dir, e.Name()), e))
+	}
+	return err
 }
 
 // judgeAll says what is to become of each folder, sealed step and cache.

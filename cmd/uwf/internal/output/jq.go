@@ -149,14 +149,12 @@ func (p Printer) printQuery(v any) error {
 	w := p.Text()
 	err = p.Query.runQuery(b, func(one any) error {
 		if s, ok := one.(string); ok {
-			w.Printf("%s\n", s)
-			return w.Flush()
-		}
-		line, err := gojq.Marshal(one)
-		if err != nil {
+			w.Println(s)
+		} else if line, err := gojq.Marshal(one); err != nil {
 			return fmt.Errorf("print the result: %w", err)
+		} else {
+			w.writeRaw(escapeUnsafe(string(line)) + "\n")
 		}
-		w.writeRaw(escapeUnsafe(string(line)) + "\n")
 		return w.Flush()
 	})
 	return errors.Join(err, w.Flush())

@@ -49,56 +49,46 @@ func (w *Worker) refuseExposure() error {
 // password or token: agents read every file of their folder. CI jobs that check
 // out with the job's token are the usual case.
 func (w *Worker) refuseCredentials(ctx context.Context, dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
-		return &app.UsageError{Err: fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)}
+		return err
 	}
-	for _, entry := range settings {
-		key, value, _ := strings.Cut(entry, "\n")
-		found, err := w.redact.Find([]byte(key + "\n" + value))
+	for _, s := range settings {
+		found, err := w.redact.Find([]byte(s.key + "\n" + s.value))
 		if err != nil {
 			return fmt.Errorf("look for credentials in the git configuration of %s: %w", dir, err)
 		}
-		if len(found) == 0 {
-			continue
+		if len(found) > 0 {
+			shown, _ := w.redact.String(s.key) // a URL in it may hold a password itself
+			return app.Usagef("--workspace %s: its git configuration holds a credential (%s: %s), which agents could read; check out without it (persist-credentials: false of actions/checkout), remove it, or leave --workspace away",
+				dir, shown, found[0].Name)
 		}
-		shown, _ := w.redact.String(key) // a URL in it may hold a password itself
-		return app.Usagef("--workspace %s: its git configuration holds a credential (%s: %s), which agents could read; check out without it (persist-credentials: false of actions/checkout), remove it, or leave --workspace away",
-			dir, shown, found[0].Name)
 	}
 	return nil
 }
 
-// checkoutSettings are a checkout's own of git: key, a newline, value. What they include is
-// among them, since a file outside of the folder is readable as well, and so are those
-// of the working tree, which have a file of their own where the others say so.
-func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]string, error) {
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--local", "--includes", "--null", "--list")
+// setting is one of git's.
+type setting struct{ key, value string }
+
+// checkoutSettings are a checkout's own of git; a folder that is no checkout has none. What
+// they include is among them, since a file outside of the folder is readable as well, and so
+// are those of the working tree, which have a file of their own where the others say so.
+func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]setting, error) {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--includes", "--null", "--show-scope", "--list")
 	if err != nil {
-		return nil, err
+		return nil, app.Usagef("--workspace %s: its git configuration can't be read: %w", dir, err)
 	}
-	own := splitNUL(out)
-	if !slices.ContainsFunc(own, func(entry string) bool { return strings.HasPrefix(entry, "extensions.worktreeconfig") }) {
-		return own, nil
-	}
-	if out, err = w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--includes", "--null", "--show-scope", "--list"); err != nil {
-		return nil, err
-	}
-	for pair := range slices.Chunk(splitNUL(out), 2) {
-		if pair[0] == "worktree" && len(pair) == 2 {
-			own = append(own, pair[1])
+	var own []setting
+	for pair := range slices.Chunk(strings.Split(string(out), "\x00"), 2) { // what comes last is empty
+		if scope := pair[0]; len(pair) == 2 && (scope == "local" || scope == "worktree") {
+			key, value, _ := strings.Cut(pair[1], "\n")
+			own = append(own, setting{key, value})
 		}
 	}
 	return own, nil
-}
-
-// splitNUL are what a NUL ends each.
-func splitNUL(out []byte) []string {
-	all := strings.Split(string(out), "\x00")
-	return all[:len(all)-1]
 }
 
 // WorkIn lets agents work in a folder that nobody chose by name, a CI job's
@@ -110,38 +100,16 @@ func (w *Worker) WorkIn(ctx context.Context, dir string) (why string, err error)
 	if err != nil || !info.IsDir() {
 		return "it is no folder", nil //nolint:nilerr // that is the answer
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return "", fmt.Errorf("look into the workspace: %w", err)
-	}
-	if len(entries) > 0 {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
-			return "it holds files and is no git checkout", nil //nolint:nilerr // that is the answer
+	for _, refuse := range []func(context.Context, string) error{w.refuseCredentials, w.refuseStrangeSettings, w.refuseChanges} {
+		err := refuse(ctx, dir)
+		if errors.As(err, new(*app.UsageError)) {
+			return err.Error(), nil
 		}
-		if why, err = w.whyUnfit(ctx, dir); why != "" || err != nil {
-			return why, err
+		if err != nil {
+			return "", err
 		}
 	}
 	w.o.Workspace, w.looked = dir, w.f.Path(dir)
-	return "", nil
-}
-
-// whyUnfit says what is against a checkout.
-func (w *Worker) whyUnfit(ctx context.Context, dir string) (string, error) {
-	var usage *app.UsageError
-	if err := w.refuseCredentials(ctx, dir); errors.As(err, &usage) {
-		return "its git configuration holds a credential, or can't be read (check out with persist-credentials: false)", nil
-	} else if err != nil {
-		return "", err
-	}
-	if key, err := w.strangeSetting(ctx, dir); key != "" || err != nil {
-		return fmt.Sprintf("its git configuration sets %s, which a fresh checkout doesn't", key), err
-	}
-	if err := w.refuseChanges(ctx, dir); errors.As(err, &usage) {
-		return "it holds changes that are in no commit", nil
-	} else if err != nil {
-		return "", err
-	}
 	return "", nil
 }
 
@@ -151,18 +119,18 @@ func (w *Worker) whyUnfit(ctx context.Context, dir string) (string, error) {
 var plainSetting = lazyregexp.New(`^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|sparsecheckout|sparsecheckoutcone)|` +
 	`remote\.[^.]+\.(url|fetch|promisor|partialclonefilter|tagopt)|branch\..+\.(remote|merge)|user\.(name|email)|init\.defaultbranch|advice\..+|gc\.auto|extensions\.(worktreeconfig|partialclone)|index\.sparse)$`)
 
-// strangeSetting is the first setting of a checkout that is not plain.
-func (w *Worker) strangeSetting(ctx context.Context, dir string) (string, error) {
+// refuseStrangeSettings refuses a checkout with settings that are not plain.
+func (w *Worker) refuseStrangeSettings(ctx context.Context, dir string) error {
 	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	for _, entry := range settings {
-		if key, _, _ := strings.Cut(entry, "\n"); !plainSetting.MatchString(key) {
-			return fmt.Sprintf("%.80q", key), nil
+	for _, s := range settings {
+		if !plainSetting.MatchString(s.key) {
+			return app.Usagef("--workspace %s: its git configuration sets %.80q, which a fresh checkout doesn't", dir, s.key)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // runsPrograms are the settings for which looking for changes runs a program.
@@ -171,20 +139,19 @@ var runsPrograms = lazyregexp.New(`^(filter\..+\.(clean|process)|protocol\..+)$`
 // refusePrograms refuses a checkout whose git settings name programs that looking for
 // changes would run, where agents are confined: they may have written them.
 func (w *Worker) refusePrograms(ctx context.Context, dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || w.sandbox == nil {
-		return nil //nolint:nilerr // without a checkout there is nothing to look at
+	if w.sandbox == nil {
+		return nil
 	}
 	settings, err := w.checkoutSettings(ctx, dir)
 	if err != nil {
-		return app.Usagef("--workspace %s: %w", dir, err)
+		return err
 	}
-	for _, entry := range settings {
-		key, value, _ := strings.Cut(entry, "\n")
-		if runsPrograms.MatchString(key) {
-			return app.Usagef("--workspace %s: its git configuration sets %.80q, with which git runs programs, and confined agents may have written that; take it out, or leave --workspace away", dir, key)
+	for _, s := range settings {
+		if runsPrograms.MatchString(s.key) {
+			return app.Usagef("--workspace %s: its git configuration sets %.80q, with which git runs programs, and confined agents may have written that; take it out, or leave --workspace away", dir, s.key)
 		}
-		if leadsInto(dir, key, value, w.f.Getenv("HOME")) {
-			return app.Usagef("--workspace %s: its git configuration leads git to files that agents work on (%.80q is %.80q), and git would run what they write there; take it out, or leave --workspace away", dir, key, value)
+		if leadsInto(dir, s.key, s.value, w.f.Getenv("HOME")) {
+			return app.Usagef("--workspace %s: its git configuration leads git to files that agents work on (%.80q is %.80q), and git would run what they write there; take it out, or leave --workspace away", dir, s.key, s.value)
 		}
 	}
 	return nil
