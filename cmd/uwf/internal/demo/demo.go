@@ -5,7 +5,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +63,7 @@ type stage struct {
 	remote string // URL of the bare repository
 	thread string
 	jobs   int
+	last   thread.Result // of the last step
 }
 
 func demoRun(ctx context.Context, o *Options) error {
@@ -95,17 +95,12 @@ func (s *stage) playDemo(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	if err := s.seedRepository(ctx); err != nil {
-		return err
+	for _, act := range []func(context.Context) error{s.seedRepository, s.startThread, s.runSteps, s.showResult} {
+		if err := act(ctx); err != nil {
+			return err
+		}
 	}
-	if err := s.startThread(ctx); err != nil {
-		return err
-	}
-	steps, err := s.runSteps(ctx)
-	if err != nil {
-		return err
-	}
-	return s.showResult(ctx, steps)
+	return nil
 }
 
 // makeDir makes the demo's folder. What it returns removes it again, unless the
@@ -148,9 +143,6 @@ func (s *stage) serveRepository(ctx context.Context) (stop func(), err error) {
 	s.remote = srv.URL + "/blog.git"
 	return func() { _ = srv.Close() }, nil
 }
-
-// errStopped ends a demo whose thread did not come to its end.
-var errStopped = errors.New("the demo's thread did not end")
 
 // maxJobs stops a demo that goes in circles.
 const maxJobs = 12
@@ -216,30 +208,28 @@ func (s *stage) startThread(ctx context.Context) error {
 
 // runSteps runs jobs until the thread has ended: each a fresh clone and a fresh
 // process that does one step.
-func (s *stage) runSteps(ctx context.Context) ([]thread.Result, error) {
+func (s *stage) runSteps(ctx context.Context) error {
 	s.printHeading("The thread " + s.thread)
 	s.w.Printf("workflow solve-issue · one fresh clone and one fresh process a step · remote %s\n", s.remote)
 	s.w.FaintLine("The model's words are replayed from examples/demo/cassette.jsonl, written by hand; the tools are real.")
-	var all []thread.Result
 	for range maxJobs {
 		clone, err := s.cloneRepository(ctx, "main")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		began := s.Factory.Now()
-		var r thread.Result
-		err = s.runUwf(ctx, clone, &r, "thread", "step", s.thread, "--agent", "builtin",
+		s.last = thread.Result{}
+		err = s.runUwf(ctx, clone, &s.last, "thread", "step", s.thread, "--agent", "builtin",
 			"--allow-shell", "--replay", filepath.Join(s.dir, "cassette.jsonl"))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, r)
-		s.stepLine(r, s.Factory.Now().Sub(began).Seconds())
-		if r.Done {
-			return all, nil
+		s.stepLine(s.last, s.Factory.Now().Sub(began).Seconds())
+		if s.last.Done {
+			return nil
 		}
 	}
-	return nil, fmt.Errorf("%w within %d jobs", errStopped, maxJobs)
+	return fmt.Errorf("the demo's thread did not end within %d jobs", maxJobs)
 }
 
 func (s *stage) stepLine(r thread.Result, seconds float64) {
@@ -264,17 +254,17 @@ func (s *stage) stepLine(r thread.Result, seconds float64) {
 }
 
 // showResult prints what the thread left behind.
-func (s *stage) showResult(ctx context.Context, steps []thread.Result) error {
-	last := steps[len(steps)-1]
-	if last.Work == nil {
-		return fmt.Errorf("%w: it has no work branch", errStopped)
+func (s *stage) showResult(ctx context.Context) error {
+	if s.last.Work == nil {
+		return errors.New("the demo's thread has no work branch")
 	}
-	clone, err := s.cloneRepository(ctx, last.Work.Branch)
+	branch := s.last.Work.Branch
+	clone, err := s.cloneRepository(ctx, branch)
 	if err != nil {
 		return err
 	}
 	for _, show := range [][]string{
-		{"What changed: git diff main..." + last.Work.Branch, "git", "diff", "--stat", "--patch", "origin/main..." + "origin/" + last.Work.Branch},
+		{"What changed: git diff main..." + branch, "git", "diff", "--stat", "--patch", "origin/main...origin/" + branch},
 		{"The state branch: git log uwf-state", "git", "log", "--format=%h  %s", "origin/uwf-state"},
 		{"go test ./... after", "go", "test", "./..."},
 	} {
@@ -282,7 +272,7 @@ func (s *stage) showResult(ctx context.Context, steps []thread.Result) error {
 			return err
 		}
 	}
-	return s.showFurther(ctx, clone, last)
+	return s.showFurther(ctx, clone, branch)
 }
 
 // showProgram prints what a program says, under a heading.
@@ -294,7 +284,7 @@ func (s *stage) showProgram(ctx context.Context, heading, dir string, command ..
 }
 
 // showFurther says how to look at what the demo leaves, if it leaves anything.
-func (s *stage) showFurther(ctx context.Context, clone string, last thread.Result) error {
+func (s *stage) showFurther(ctx context.Context, clone, branch string) error {
 	s.printHeading("Look further")
 	if s.Keep == "" {
 		s.w.Println("All of it is gone now. With --keep DIR it stays, to be looked at with git and uwf.")
@@ -306,7 +296,7 @@ func (s *stage) showFurther(ctx context.Context, clone string, last thread.Resul
 	for _, line := range [][2]string{
 		{"cd " + text.ShellWord(clone), "the last clone"},
 		{"git log origin/uwf-state -- threads/" + s.thread, "what happened, with each output"},
-		{"git log -p origin/" + last.Work.Branch, "what the agents edited, step by step"},
+		{"git log -p origin/" + branch, "what the agents edited, step by step"},
 		{"uwf thread read " + s.thread, "the whole conversation"},
 		{"uwf thread steps " + s.thread, "the steps and what they cost"},
 		{"uwf fsck --history", "every hash, schema and chain checked"},
@@ -346,17 +336,12 @@ func (s *stage) cloneRepository(ctx context.Context, branch string) (string, err
 
 // runUwf runs this binary in a folder, as a job does, and decodes what it prints.
 func (s *stage) runUwf(ctx context.Context, dir string, into any, args ...string) error {
-	words := slices.Concat(s.self, args)
-	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(s.processEnv(), "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)))
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("uwf %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()+out.String()))
+	out, err := s.runProgram(ctx, dir, slices.Concat(s.self, args)...)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		return fmt.Errorf("uwf %s printed no JSON: %w\n%s", strings.Join(args, " "), err, out.String())
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		return fmt.Errorf("uwf %s printed no JSON: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }
@@ -368,14 +353,14 @@ func (s *stage) runGit(ctx context.Context, dir string, args ...string) error {
 }
 
 func (s *stage) runProgram(ctx context.Context, dir string, command ...string) (string, error) {
+	var errs strings.Builder
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Dir = dir
-	cmd.Env = s.processEnv()
-	out, err := cmd.CombinedOutput()
+	cmd.Dir, cmd.Env, cmd.Stderr = dir, s.processEnv(), &errs
+	out, err := cmd.Output()
 	if err != nil {
-		return string(out), fmt.Errorf("%s in %s: %w\n%s", strings.Join(command, " "), dir, err, strings.TrimSpace(string(out)))
+		err = fmt.Errorf("%s in %s: %w\n%s", strings.Join(command, " "), dir, err, strings.TrimSpace(errs.String()+string(out)))
 	}
-	return string(out), nil
+	return string(out), err
 }
 
 // processEnv is the environment of the demo's processes: no configuration of the
@@ -388,7 +373,7 @@ func (s *stage) processEnv() []string {
 			env = append(env, kv)
 		}
 	}
-	return append(env,
+	return append(env, "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
 		"GIT_AUTHOR_NAME=uwf demo", "GIT_AUTHOR_EMAIL=demo@localhost",
 		"GIT_COMMITTER_NAME=uwf demo", "GIT_COMMITTER_EMAIL=demo@localhost",

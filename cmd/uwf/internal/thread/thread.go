@@ -143,10 +143,7 @@ func letGoOn(ctx context.Context, f *app.Factory, arg string, deed func(*worker.
 func readPrompt(f *app.Factory, value string) (string, error) {
 	const maxPrompt = 1 << 20
 	name, isFile := strings.CutPrefix(value, "@")
-	switch {
-	case value == "-":
-		name = "-"
-	case !isFile:
+	if !isFile && value != "-" {
 		return value, nil
 	}
 	b, err := f.ReadInput(name, maxPrompt)

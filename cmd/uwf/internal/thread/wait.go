@@ -26,13 +26,8 @@ type WaitOptions struct {
 	Timeout time.Duration
 }
 
-// What can be waited for.
-const (
-	forRunning   = "running"
-	forSuspended = "suspended"
-	forEnded     = "ended"
-	forStep      = "step"
-)
+// What can be waited for, besides the statuses.
+const forStep = "step"
 
 // The pace of asking: at once where something happened just now, seldom where
 // nothing has for long. Each time only refs are listed.
@@ -64,7 +59,7 @@ for a person · 4 cancelled, or removed · 5 store damaged or unreadable`,
 	cmd.Flags().StringVar(&o.For, "for", "", "wait for `WHAT`: running, suspended, ended or step (default: ended, or waiting for a person)")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "wait no longer than this `TIME`, such as 10m; 0 is for ever")
 	app.RefuseNegative(cmd, "timeout")
-	app.AllowValues(cmd, "for", forRunning, forSuspended, forEnded, forStep)
+	app.AllowValues(cmd, "for", lookup.Running, string(gitcas.StatusSuspended), statefile.ReasonEnded, forStep)
 	return cmd
 }
 
@@ -131,7 +126,7 @@ func (w *waiter) isOver(t *lookup.Thread) (bool, int) {
 	switch status {
 	case statefile.ReasonCancelled, statefile.ReasonRemoved:
 		return true, app.CodeNotYours
-	case forEnded:
+	case statefile.ReasonEnded:
 		return true, app.CodeOK
 	}
 	switch w.For {
@@ -139,12 +134,12 @@ func (w *waiter) isOver(t *lookup.Thread) (bool, int) {
 		if t.Entry.Head != w.first {
 			return true, app.CodeOK
 		}
-	case forEnded:
+	case statefile.ReasonEnded:
 		return false, 0
 	case status:
 		return true, app.CodeOK
 	}
-	return status == forSuspended, app.CodeSuspended
+	return status == string(gitcas.StatusSuspended), app.CodeSuspended
 }
 
 // readAgain reads the thread again where one of its refs has moved. Time alone changes

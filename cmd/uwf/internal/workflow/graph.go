@@ -84,12 +84,8 @@ func terminalWidth(f *app.Factory) int {
 
 // speaksUTF8 reports that nothing says otherwise.
 func speaksUTF8(f *app.Factory) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(f.Getenv(name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true
+	locale := strings.ToLower(cmp.Or(f.Getenv("LC_ALL"), f.Getenv("LC_CTYPE"), f.Getenv("LANG"), "utf-8"))
+	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
 // drawn is the JSON of `uwf workflow graph`.
