@@ -22,7 +22,7 @@ type Summary struct {
 	Agent   string        `json:"agent,omitempty"`
 	Phase   string        `json:"phase,omitempty"` // where it failed, "deliver" after the end; "stopped" and "poked": it did not, but was stopped by a person, or taken back; "interrupted": its job was ended
 	Error   string        `json:"error,omitempty"`
-	At      time.Time     `json:"at"`
+	At      time.Time     `json:"at"` // UTC
 	Usage   *record.Usage `json:"usage,omitempty"`
 	Claim   bool          `json:"claim,omitempty"` // its job died without a word: only the claim tells of it
 }
@@ -58,11 +58,11 @@ func ReadAll(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas
 }
 
 func describeAttempt(ref string, a gitcas.Attempt) Summary {
-	out := Summary{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At}
+	out := Summary{Ref: ref, Run: a.Run, Attempt: a.Attempt, Error: a.Error, At: a.At.UTC()}
 	if a.Claim != nil {
 		c := life.ClampClaim(*a.Claim)
 		out.Run, out.Claim, out.Phase, out.Error = c.Run, true, "agent", life.DescribeDeath(c)
-		out.At, out.Usage = time.UnixMilli(c.Renewed), life.ClaimUsage(c)
+		out.At, out.Usage = time.UnixMilli(c.Renewed).UTC(), life.ClaimUsage(c)
 		return out
 	}
 	h, ok := ErrorStepOf(a.Nodes)
@@ -97,7 +97,7 @@ func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Ha
 	if err != nil {
 		return Summary{}, err
 	}
-	a := Summary{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs), Usage: step.Usage}
+	a := Summary{Hash: h, Role: step.Role, Agent: step.Agent, At: time.UnixMilli(step.CompletedAtMs).UTC(), Usage: step.Usage}
 	if step.Run != nil {
 		a.Run, a.Attempt = step.Run.ID, step.Run.Attempt
 	}

@@ -49,8 +49,6 @@ type Resolver struct {
 	// View reads the store; it is called only when it is needed, and may say
 	// gitcas.ErrNoStore.
 	View func(context.Context) (*gitcas.View, error)
-	// Stdin reads stdin up to a limit.
-	Stdin func(limit int64) ([]byte, error)
 	// Invalid is told of each definition that can't be used; nil: nobody.
 	Invalid func(*workflow.InvalidError)
 	// Warn is told what a definition says to no effect; nil: nobody.
@@ -59,7 +57,7 @@ type Resolver struct {
 
 // New makes a Resolver that reads the store at most once.
 func New(f *app.Factory) *Resolver {
-	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now, Stdin: func(limit int64) ([]byte, error) { return f.ReadInput("-", limit) }}
+	r := &Resolver{Dir: f.Dir, Root: f.RepoRoot(), Now: f.Now}
 	r.Warn = func(p workflow.Problem) { f.Notes().Printf("warning: %s\n", p) }
 	if job := annotation.Of(f); job != nil {
 		r.Invalid, r.Warn = job.Invalid, job.Warn

@@ -104,8 +104,7 @@ func (t *Thread) HasWork(ctx context.Context) (bool, error) {
 
 // Attempts are the tries at the thread's next step that led to none.
 func (t *Thread) Attempts(ctx context.Context) ([]attempt.Summary, error) {
-	list, err := attempt.ReadAll(ctx, t.Store, t.View, t.ID, t.Entry)
-	return inUTC(list), err
+	return attempt.ReadAll(ctx, t.Store, t.View, t.ID, t.Entry)
 }
 
 // AttemptsBefore are the tries that led to no step, before one did.
@@ -113,16 +112,7 @@ func (t *Thread) AttemptsBefore(ctx context.Context, step gitcas.ChainStep) ([]a
 	if len(step.PreviousAttempts) == 0 {
 		return nil, nil
 	}
-	list, err := attempt.ReadLinkedTo(t.In(ctx), t.ID, step.Step)
-	return inUTC(list), err
-}
-
-// inUTC gives times as all times are printed.
-func inUTC(list []attempt.Summary) []attempt.Summary {
-	for i := range list {
-		list[i].At = list[i].At.UTC()
-	}
-	return list
+	return attempt.ReadLinkedTo(t.In(ctx), t.ID, step.Step)
 }
 
 // Ref is what an argument says of a thread, before any store was asked.

@@ -310,12 +310,7 @@ func (c cost) formatAmount() string {
 	return fmt.Sprintf("%d tokens, %s, %s", c.Tokens, text.Dollars(c.CostUSD, c.Unpriced), text.Took(c.DurationMs))
 }
 
-// formatWall writes a time in milliseconds.
-func formatWall(ms int64) string {
-	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
-}
-
-// attempt says on one line what became of an attempt.
+// formatTried says on one line what became of an attempt.
 func formatTried(a attempt.Summary) string {
 	who := a.Role
 	if a.Agent != "" {

@@ -334,5 +334,5 @@ func (e extent) formatAgainst(limit extent) string {
 	out += ", " + of(fmt.Sprint(e.StepsPerRole), limit.StepsPerRole == 0, fmt.Sprint(limit.StepsPerRole)) + " by this role"
 	out += ", " + of(fmt.Sprint(e.Tokens), limit.Tokens == 0, fmt.Sprint(limit.Tokens)) + " tokens"
 	out += ", " + of(text.Dollars(e.CostUSD, e.Unpriced), limit.CostUSD == 0, fmt.Sprintf("$%.2f", limit.CostUSD))
-	return out + ", " + of(formatWall(e.WallMs), limit.WallMs == 0, formatWall(limit.WallMs))
+	return out + ", " + of(text.Took(e.WallMs), limit.WallMs == 0, text.Took(limit.WallMs))
 }

@@ -54,12 +54,6 @@ type listed struct {
 	Error    string `json:"error,omitempty"`    // why a file or a stored workflow can't be read
 }
 
-// The origins: the repository's folders, and the registry.
-const (
-	originLocal  = "local"
-	originGlobal = "global"
-)
-
 func listRun(ctx context.Context, o *ListOptions) error {
 	r := definition.New(o.Factory)
 	r.Invalid, r.Warn = nil, nil // a list is no check
@@ -102,7 +96,7 @@ func listAll(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 	}
 	out := []listed{}
 	for _, p := range places {
-		l := listed{Name: p.Name, Origin: originLocal, From: p.File}
+		l := listed{Name: p.Name, Origin: "local", From: p.File}
 		w, err := r.Load(ctx, p.File)
 		var invalid *workflow.InvalidError
 		switch {
@@ -146,7 +140,7 @@ func listRegistry(ctx context.Context, r *definition.Resolver) ([]listed, error)
 	}
 	var out []listed
 	for name, e := range v.Registry() {
-		l := listed{Name: name, Origin: originGlobal, Hash: e.Hash, From: definition.FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
+		l := listed{Name: name, Origin: "global", Hash: e.Hash, From: definition.FromRegistry, Updated: e.Timestamp, Versions: 1 + len(e.History)}
 		d, err := workflow.FromNode(known, e.Hash)
 		if err != nil {
 			l.Error = err.Error() // one damaged workflow doesn't hide the others

@@ -84,13 +84,10 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 
 // describeThreads says what becomes of the threads.
 func (r removed) describeThreads() string {
-	switch r.Threads {
-	case 0:
+	if r.Threads == 0 {
 		return ""
-	case 1:
-		return " 1 live thread uses it and goes on: it keeps the version that it was started with."
 	}
-	return fmt.Sprintf(" %d live threads use it and go on: they keep the version that they were started with.", r.Threads)
+	return fmt.Sprintf(" Live threads that use it: %d; each goes on with the version that it was started with.", r.Threads)
 }
 
 func (r removed) writeText(w *output.Writer) {

@@ -115,7 +115,7 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 		v.addBroken(p)
 	}
 	for _, file := range in.Files {
-		if err := v.checkFile(ctx, r, file, o.Name); err != nil {
+		if err := v.checkFile(ctx, o, r, file); err != nil {
 			return err
 		}
 	}
@@ -130,10 +130,10 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 
 // checkFile adds what is to be said about one file, or about stdin, which stands for a
 // file. Only what is wrong with the store ends the command.
-func (v *verdict) checkFile(ctx context.Context, r *definition.Resolver, file, stdin string) error {
+func (v *verdict) checkFile(ctx context.Context, o *ValidateOptions, r *definition.Resolver, file string) error {
 	read := func() ([]byte, error) { return app.ReadRegular(r.Full(file), definition.MaxSize) }
 	if file == definition.Stdin {
-		file, read = cmp.Or(stdin, "stdin"), func() ([]byte, error) { return r.Stdin(definition.MaxSize) }
+		file, read = cmp.Or(o.Name, "stdin"), func() ([]byte, error) { return o.Factory.ReadInput("-", definition.MaxSize) }
 	}
 	data, err := read()
 	if err != nil {
