@@ -4,6 +4,7 @@
 package annotation
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -34,11 +35,7 @@ func Of(f *app.Factory) *Job {
 	if f.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	top := f.Getenv("GITHUB_WORKSPACE")
-	if top == "" {
-		top = f.RepoRoot()
-	}
-	return &Job{out: f.IO.Err, dir: f.Dir, top: top}
+	return &Job{out: f.IO.Err, dir: f.Dir, top: cmp.Or(f.Getenv("GITHUB_WORKSPACE"), f.RepoRoot())}
 }
 
 // Invalid annotates what is wrong with a definition.

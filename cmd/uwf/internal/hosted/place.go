@@ -35,7 +35,6 @@ func (p Place) serverURL() string { return strings.TrimRight(p.Server.String(), 
 // form. A file or a folder is on no forge.
 func Of(remote string) (Place, error) {
 	given := remote
-	none := fmt.Errorf("%q is not the address of a repository on a forge", remote)
 	host, rest, short := strings.Cut(remote, ":")
 	if short && !strings.HasPrefix(rest, "//") && !strings.ContainsAny(host, `/\`) && len(host) > 1 {
 		remote = "ssh://" + host + "/" + strings.TrimPrefix(rest, "/")
@@ -43,9 +42,9 @@ func Of(remote string) (Place, error) {
 	u, err := url.Parse(remote)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "ssh" {
 		if err == nil && u.User != nil { // its password is shown to nobody
-			none = fmt.Errorf("%q is not the address of a repository on a forge", u.Redacted())
+			given = u.Redacted()
 		}
-		return Place{}, none
+		return Place{}, fmt.Errorf("%q is not the address of a repository on a forge", given)
 	}
 	parts := strings.Split(strings.Trim(strings.TrimSuffix(strings.TrimRight(u.Path, "/"), ".git"), "/"), "/")
 	if len(parts) < 2 || parts[len(parts)-1] == "" || parts[len(parts)-2] == "" {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -359,12 +360,12 @@ func findStep(ctx context.Context, store *gitcas.Store, v *gitcas.View, h node.H
 	return candidate{found.Place.Thread, found.Ended}, err
 }
 
-// findLatest finds the thread that was started last. The history is read from its end
+// findLatest finds the thread that was started last: ids begin with their time. The history is read from its end
 // on until what comes had ended before the best one was started.
 func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
 	var best candidate
 	for id := range v.Threads() {
-		if startedLater(id, best.id) {
+		if id > best.id {
 			best = candidate{id: id}
 		}
 	}
@@ -376,7 +377,7 @@ func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candi
 		if best.id != "" && time.UnixMilli(e.CompletedAt).Before(best.id.Time().Add(-grace)) {
 			return gitcas.ErrStop
 		}
-		if startedLater(e.Thread, best.id) {
+		if e.Thread > best.id {
 			best = candidate{id: e.Thread, ended: &e}
 		}
 		return nil
@@ -385,14 +386,6 @@ func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candi
 		err = app.Usagef("there is no thread yet, so none is the latest; start one with: uwf thread start WORKFLOW -p \"…\"")
 	}
 	return best, err
-}
-
-// startedLater reports whether a was started after b.
-func startedLater(a, b gitcas.ThreadID) bool {
-	if c := a.Time().Compare(b.Time()); c != 0 || b == "" {
-		return c > 0 || b == ""
-	}
-	return a > b
 }
 
 func newAmbiguousError(text string, fits []candidate) error {
@@ -429,4 +422,95 @@ func newUnknownError(ctx context.Context, store *gitcas.Store, v *gitcas.View, t
 		return nil
 	})
 	return &app.UnknownError{What: "thread", ID: text, Near: app.Near(text, ids), See: "uwf thread list --all"}
+}
+
+// Step is one step of a thread's chain.
+type Step struct {
+	*Thread
+	Chain gitcas.Chain
+	N     int // from 1
+}
+
+// Node is the step's own record.
+func (s *Step) Node() gitcas.ChainStep { return s.Chain.Steps[s.N-1] }
+
+// StepRef is what an argument says of a step, before any store was asked: its
+// hash, or a thread and a number.
+type StepRef struct {
+	hash   node.Hash
+	thread Ref
+	n      int
+}
+
+// ParseStep reads a STEP argument: THREAD:N, N from 1, or a step's hash.
+func ParseStep(arg string) (StepRef, error) {
+	thread, num, ok := strings.Cut(arg, ":")
+	if !ok {
+		if h := node.Hash(strings.ToUpper(arg)); h.Valid() {
+			return StepRef{hash: h}, nil
+		}
+		return StepRef{}, app.Usagef("%.80q is no step: write THREAD:N, as in 01JY0000000000000000000000:2 or %s:2, or the step's hash", arg, Latest)
+	}
+	ref, err := Parse(thread)
+	if err != nil {
+		return StepRef{}, err
+	}
+	n, err := strconv.Atoi(num)
+	if err != nil || n < 1 {
+		return StepRef{}, app.Usagef("%.80q is no step: %q is no number from 1", arg, num)
+	}
+	return StepRef{thread: ref, n: n}, nil
+}
+
+// FindStep reads the step that an argument names, and its thread.
+func FindStep(ctx context.Context, open Open, arg string) (*Step, error) {
+	r, err := ParseStep(arg)
+	if err != nil {
+		return nil, err
+	}
+	store, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Find(ctx, store)
+}
+
+// Find reads the step, and its thread.
+func (r StepRef) Find(ctx context.Context, store *gitcas.Store) (*Step, error) {
+	s := &Step{N: r.n}
+	var err error
+	if r.hash == "" {
+		s.Thread, err = r.thread.Find(ctx, store)
+	} else {
+		s.Thread, err = readThreadOf(ctx, store, r.hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Chain, err = s.View.Chain(ctx, s.ID); err != nil {
+		return nil, err
+	}
+	if r.hash != "" {
+		s.N = 1 + slices.IndexFunc(s.Chain.Steps, func(c gitcas.ChainStep) bool { return c.Hash == r.hash })
+	}
+	switch {
+	case s.N == 0:
+		return nil, app.Usagef("node %s is kept in thread %s, but is no step of its chain: it was replaced, or failed (see: uwf cas get %s)", r.hash, s.ID, r.hash)
+	case s.N > len(s.Chain.Steps):
+		return nil, app.Usagef("thread %s has %d steps, there is no step %d (see: uwf thread steps %s)", s.ID, len(s.Chain.Steps), s.N, s.ID)
+	}
+	return s, nil
+}
+
+// readThreadOf reads the thread that a step is in.
+func readThreadOf(ctx context.Context, store *gitcas.Store, h node.Hash) (*Thread, error) {
+	v, err := store.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := findStep(ctx, store, v, h)
+	if err != nil {
+		return nil, err
+	}
+	return readCandidate(ctx, store, v, c)
 }

@@ -94,7 +94,7 @@ func (q *Query) runQuery(result []byte, emit func(any) error) error {
 		case errors.Is(err, context.DeadlineExceeded):
 			err = fmt.Errorf("it did not come to an end within %s", queryTime)
 		}
-		return &QueryError{Text: q.text, Err: err}
+		return &QueryError{fmt.Errorf("--jq: the expression %q: %w", q.text, err)}
 	}
 }
 
@@ -124,17 +124,7 @@ func convertNumbers(v any) any {
 }
 
 // QueryError is an expression that does not fit the result.
-type QueryError struct {
-	Text string
-	Err  error
-}
-
-func (e *QueryError) Error() string {
-	return fmt.Sprintf("--jq: the expression %q: %v", e.Text, e.Err)
-}
-
-// Unwrap gives the cause.
-func (e *QueryError) Unwrap() error { return e.Err }
+type QueryError struct{ error }
 
 // ExitCode is that of wrong usage: the command did what it was asked for.
 func (*QueryError) ExitCode() int { return 2 }

@@ -77,6 +77,15 @@ func (w *Writer) Table(head []string, rows [][]string) {
 	}
 }
 
+// WriteTable writes a table with a row for each of a list.
+func WriteTable[T any](w *Writer, head []string, list []T, row func(T) []string) {
+	rows := make([][]string, len(list))
+	for i, one := range list {
+		rows[i] = row(one)
+	}
+	w.Table(head, rows)
+}
+
 // maxCell is the longest cell of a table, in characters.
 const maxCell = 80
 

@@ -4,9 +4,9 @@ package ps
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,25 +63,24 @@ func psRun(ctx context.Context, o *Options) error {
 			w.Println("no job works on a thread")
 			return
 		}
-		rows := make([][]string, len(jobs))
-		for i, j := range jobs {
+		head := []string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}
+		output.WriteTable(w, head, jobs, func(j job) []string {
 			run := fmt.Sprintf("%s.%d", j.Run, j.Attempt)
 			if j.Ahead {
 				run = "started by " + run
 			}
-			rows[i] = []string{
+			return []string{
 				string(j.Thread), j.Name, j.Role, run, fmt.Sprintf("%s/%d", j.Host, j.PID),
 				text.Time(j.Since), max(v.Time().Sub(j.Renewed), 0).Round(time.Second).String() + " ago", strconv.FormatInt(j.Tokens, 10),
 			}
-		}
-		w.Table([]string{"thread", "workflow", "role", "run", "host", "since", "renewed", "tokens"}, rows)
+		})
 	})
 }
 
 // listRunning are the jobs whose claims count, in the order of their threads' ids.
 func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 	jobs := []job{}
-	for id := range v.Claims() {
+	for _, id := range slices.Sorted(maps.Keys(v.Claims())) {
 		e, alive := v.Entry(id)
 		c, counts := life.WorkingClaim(v, id, e)
 		if !alive || !counts {
@@ -97,6 +96,5 @@ func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 		}
 		jobs = append(jobs, j)
 	}
-	slices.SortFunc(jobs, func(a, b job) int { return strings.Compare(string(a.Thread), string(b.Thread)) })
 	return jobs, nil
 }

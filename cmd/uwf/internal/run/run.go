@@ -160,13 +160,8 @@ func (o *Options) readOutlook(ctx context.Context, id gitcas.ThreadID, out outco
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 	defer cancel()
 	now, err := thread.Look(ctx, o.Factory, id)
-	if err == nil {
-		return now
-	}
-	now = thread.Outlook{Status: out.Status}
-	if s := out.Suspended; s != nil {
-		what, command := app.NextCommand(s.Next)
-		now.Next = [][2]string{{what, command}}
+	if err != nil {
+		return thread.Outlook{Status: out.Status}
 	}
 	return now
 }

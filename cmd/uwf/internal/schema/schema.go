@@ -24,21 +24,16 @@ var files embed.FS
 
 const folder = "files"
 
-// sameOutput are the commands that print what another one prints.
-func sameOutput() map[string]string {
-	return map[string]string{
-		"step list": "thread steps",
-		"step show": "thread step-details",
-		"step read": "thread step-details",
-		"step fork": "thread fork",
-	}
-}
-
-// File is the name of a command's file; path is its words, with or without "uwf".
+// File is the name of a command's file; path is its words, with or without "uwf". Some
+// commands print what another one prints.
 func File(path string) string {
-	path = strings.TrimPrefix(path, "uwf ")
-	if other, ok := sameOutput()[path]; ok {
-		path = other
+	switch path = strings.TrimPrefix(path, "uwf "); path {
+	case "step list":
+		path = "thread steps"
+	case "step show", "step read":
+		path = "thread step-details"
+	case "step fork":
+		path = "thread fork"
 	}
 	return strings.ReplaceAll(path, " ", ".") + ".json"
 }
@@ -131,11 +126,7 @@ func schemaEntries(cmd *cobra.Command) []entry {
 func (o *Options) listSchemas() error {
 	list := schemaEntries(o.Root)
 	return o.Factory.Printer().Print(list, func(w *output.Writer) {
-		rows := make([][]string, len(list))
-		for i, e := range list {
-			rows[i] = []string{e.Command, e.Short}
-		}
-		w.Table(nil, rows)
+		output.WriteTable(w, nil, list, func(e entry) []string { return []string{e.Command, e.Short} })
 	})
 }
 

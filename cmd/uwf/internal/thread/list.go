@@ -115,10 +115,8 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err := l.addAlive(ctx); err != nil {
 		return err
 	}
-	if l.wantsOver() && !l.isFull() {
-		if err := l.addEnded(ctx, store); err != nil {
-			return err
-		}
+	if err := l.addEnded(ctx, store); err != nil {
+		return err
 	}
 	return o.Factory.Printer().Print(l.list, l.writeText)
 }
@@ -144,14 +142,6 @@ func (l *lister) readFilter() error {
 		l.before, err = app.Moment("--before", l.Before, l.Factory.Now())
 	}
 	return err
-}
-
-// wantsOver reports whether threads that are over can fit.
-func (l *lister) wantsOver() bool {
-	if l.statuses == nil {
-		return l.All
-	}
-	return slices.Contains(l.statuses, statefile.ReasonEnded) || slices.Contains(l.statuses, statefile.ReasonCancelled)
 }
 
 func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
@@ -208,6 +198,12 @@ func (l *lister) addAlive(ctx context.Context) error {
 // addEnded adds the threads that have ended, and reads no more of the history than
 // is needed: none ends before it was started. Clocks differ, so a day more is read.
 func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
+	over := func(status string) bool {
+		return status == statefile.ReasonEnded || status == statefile.ReasonCancelled
+	}
+	if l.isFull() || l.statuses == nil && !l.All || l.statuses != nil && !slices.ContainsFunc(l.statuses, over) {
+		return nil
+	}
 	from := l.after
 	if !from.IsZero() {
 		from = from.Add(-24 * time.Hour)
@@ -231,15 +227,13 @@ func (l *lister) writeText(w *output.Writer) {
 		}
 		return
 	}
-	rows := make([][]string, len(l.list))
-	for i, t := range l.list {
+	output.WriteTable(w, []string{"thread", "status", "workflow", "next", "since", "reason"}, l.list, func(t listed) []string {
 		since := ""
 		if t.Since != nil {
 			since = text.Time(*t.Since)
 		}
-		rows[i] = []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
-	}
-	w.Table([]string{"thread", "status", "workflow", "next", "since", "reason"}, rows)
+		return []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
+	})
 	if l.isFull() {
 		w.FaintLine("there may be more: --offset continues")
 	}

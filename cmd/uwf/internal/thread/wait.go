@@ -79,8 +79,7 @@ func waitRun(ctx context.Context, o *WaitOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}
-	return w.waitForThread(ctx, t)
+	return (&waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause}).waitForThread(ctx, t)
 }
 
 // waiter looks at a thread again and again.

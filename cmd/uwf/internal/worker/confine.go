@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -62,15 +61,6 @@ func (w *Worker) tellGaps() func([]string) {
 	}
 }
 
-// makeWorkDir makes a thread's working folder below the storage root. The agents'
-// user must be able to go there, though not to look around on the way.
-func (w *Worker) makeWorkDir(root, dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return w.sandbox.OpenWay(root, WorkRoot(root))
-}
-
 // refuseOwnCheckout refuses a working folder that holds the .git of the checkout that uwf
 // was called from, unless somebody insists: git obeys what agents write there, when uwf or
 // the person or the prompt of a shell runs it next, or while they work.
@@ -94,19 +84,6 @@ func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
 			return app.Usagef("--workspace %s holds %s, from where uwf is called: git obeys what agents write into a .git there, as soon as you, uwf or your shell's prompt runs it. "+
 				"Leave --workspace out (agents get a folder of their own), name another folder, or insist with --with-git: then the .git's config, hooks and info are put back after each agent", dir, place)
 		}
-	}
-	return nil
-}
-
-// refuseBusy refuses a folder in which another uwf lets agents work, before a thread is
-// claimed for it.
-func (w *Worker) refuseBusy(dir string) error {
-	root, err := w.f.StorageRoot()
-	if err != nil {
-		return err
-	}
-	if gitsettings.Busy(dir, app.KeptSettings(root)) {
-		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ func taskAttrs(t task.Task) []slog.Attr {
 // exitOf is the exit code of an agent's process; -1: a signal ended it, or it had none.
 func exitOf(err error) int {
 	var exit *agents.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
+	if errors.As(err, &exit) {
 		return exit.Code
 	}
-	return -1
+	if err != nil {
+		return -1
+	}
+	return 0
 }
 
 // logCall writes down one exchange with a model, and what the model did not get of the

@@ -30,6 +30,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 	"github.com/united-workforce/uwf/internal/removal"
 )
 
@@ -230,14 +231,15 @@ func (l leftAs) takePicture(ctx context.Context, ws *workspace.Workspace, now ti
 // not on it. So when it is used for the first time it must be empty or a clean
 // checkout: nobody loses work by naming the wrong folder.
 func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return err
+	}
 	dir := w.f.Path(w.o.Workspace)
 	if w.o.Workspace == "" {
-		root, err := w.f.StorageRoot()
-		if err != nil {
-			return err
-		}
 		dir = w.f.Path(WorkDir(root, id))
-		if err := w.makeWorkDir(root, dir); err != nil {
+		// The agents' user must be able to go there, though not to look around on the way.
+		if err := errors.Join(os.MkdirAll(dir, 0o700), w.sandbox.OpenWay(root, WorkRoot(root))); err != nil {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
 	}
@@ -249,8 +251,8 @@ func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
 	if w.o.Workspace == "" {
 		return nil
 	}
-	if err := w.refuseBusy(dir); err != nil {
-		return err
+	if gitsettings.Busy(dir, app.KeptSettings(root)) { // before a thread is claimed for it
+		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
 	}
 	if w.looked == dir { // by WorkIn, a moment ago
 		w.looked = ""

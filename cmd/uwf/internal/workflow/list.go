@@ -66,11 +66,9 @@ func listRun(ctx context.Context, o *ListOptions) error {
 			w.Printf("no workflows here; write one to .uwf/workflows/NAME.yaml, or register one with uwf workflow put FILE\n")
 			return
 		}
-		rows := make([][]string, len(lines))
-		for i, l := range lines {
-			rows[i] = []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState()}
-		}
-		w.Table([]string{"NAME", "HASH", "DIALECT", "FROM", ""}, rows)
+		output.WriteTable(w, []string{"NAME", "HASH", "DIALECT", "FROM", ""}, lines, func(l listed) []string {
+			return []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState()}
+		})
 	})
 }
 

@@ -177,11 +177,7 @@ func (s shownWorkflow) writeText(w *output.Writer) {
 	}
 	if len(s.Conditions) > 0 {
 		w.Printf("\nconditions\n")
-		var rows [][]string
-		for _, c := range s.Conditions {
-			rows = append(rows, []string{"", c.Name, c.Expression, c.Description})
-		}
-		w.Table(nil, rows)
+		output.WriteTable(w, nil, s.Conditions, func(c shownCondition) []string { return []string{"", c.Name, c.Expression, c.Description} })
 	}
 	if s.Limits != nil {
 		w.Printf("\nlimits  %s\n", s.limits)
