@@ -89,10 +89,10 @@ func (c checker) checkCondition(at *conditionAt, what string) {
 		wrong(*bad)
 		return
 	}
-	for _, bad := range compiled.Suspects() {
+	for _, bad := range compiled.Suspects {
 		wrong(bad)
 	}
-	for _, n := range compiled.Roles() {
+	for _, n := range compiled.Roles {
 		if c.findRole(n.Role) == nil {
 			wrong(condition.SyntaxError{Offset: n.Offset, Length: n.Length, Message: fmt.Sprintf("%q is no role", n.Role),
 				Fix: suggestName(n.Role, c.roleNames())})

@@ -25,16 +25,14 @@ var (
 )
 
 // Condition is a compiled expression. It is safe for concurrent use.
-type Condition interface {
-	// Holds reports whether the expression's value counts as true: everything but
-	// null, "", 0, NaN, false and no value at all. An empty list counts as true.
-	Holds(t *Thread) (bool, error)
+type Condition struct {
+	compiled *gnata.Expression
 	// Roles are the names that the expression asks $first and $last for, or compares
 	// the role of steps with.
-	Roles() []Name
+	Roles []Name
 	// Suspects are the names in the expression that stand for nothing, so that it
 	// can't be what was meant.
-	Suspects() []SyntaxError
+	Suspects []SyntaxError
 }
 
 // Name is a role's name in an expression. Offset and Length are in bytes and span
@@ -69,7 +67,7 @@ func refusedFunctions() map[string]string {
 }
 
 // Compile reads an expression. The error is a *SyntaxError.
-func Compile(expression string) (Condition, error) {
+func Compile(expression string) (*Condition, error) {
 	switch {
 	case strings.TrimSpace(expression) == "":
 		return nil, &SyntaxError{Length: 1, Message: "the expression is empty", Fix: "write a JSONata expression, such as steps[-1].output.approved = false"}
@@ -94,7 +92,7 @@ func Compile(expression string) (Condition, error) {
 	if err != nil {
 		return nil, explainError(expression, tokens, err)
 	}
-	return &jsonata{compiled: compiled, roles: roleNames(tokens), suspects: suspectNames(tokens)}, nil
+	return &Condition{compiled: compiled, Roles: roleNames(tokens), Suspects: suspectNames(tokens)}, nil
 }
 
 // compileExpression calls the library, which reports some of its own mistakes by panicking.
@@ -107,25 +105,16 @@ func compileExpression(expression string) (out *gnata.Expression, err error) {
 	return gnata.Compile(expression)
 }
 
-// jsonata is a Condition by the library gnata.
-type jsonata struct {
-	compiled *gnata.Expression
-	roles    []Name
-	suspects []SyntaxError
-}
-
-func (j *jsonata) Roles() []Name { return j.roles }
-
-func (j *jsonata) Suspects() []SyntaxError { return j.suspects }
-
 // maxTries is how often an expression that ran out of memory is tried: it may be
 // others in this process who took it.
 const maxTries = 3
 
-func (j *jsonata) Holds(t *Thread) (bool, error) {
+// Holds reports whether the expression's value counts as true: everything but
+// null, "", 0, NaN, false and no value at all. An empty list counts as true.
+func (c *Condition) Holds(t *Thread) (bool, error) {
 	for try := 1; ; try++ {
 		b := newBudget(t.measure)
-		v, err := j.evalWatched(b, t)
+		v, err := c.evalWatched(b, t)
 		if errors.Is(err, errStuck) {
 			return false, err
 		}
@@ -150,14 +139,14 @@ var errStuck = fmt.Errorf("%w: more than %v", ErrTimeout, maxStuck)
 // evalWatched is eval with an end that the library has no say in: it can be busy for
 // ever within one function, or in comparing two values. What is left behind then
 // goes on until the process ends, which has nothing more to decide.
-func (j *jsonata) evalWatched(b *budget, t *Thread) (any, error) {
+func (c *Condition) evalWatched(b *budget, t *Thread) (any, error) {
 	type result struct {
 		value any
 		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		v, err := j.evalExpression(b, t)
+		v, err := c.evalExpression(b, t)
 		done <- result{v, err}
 	}()
 	select {
@@ -168,7 +157,7 @@ func (j *jsonata) evalWatched(b *budget, t *Thread) (any, error) {
 	}
 }
 
-func (j *jsonata) evalExpression(b *budget, t *Thread) (v any, err error) {
+func (c *Condition) evalExpression(b *budget, t *Thread) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fmt.Errorf("%v", p)
@@ -176,7 +165,7 @@ func (j *jsonata) evalExpression(b *budget, t *Thread) (v any, err error) {
 	}()
 	env := gnata.NewCustomEnv(t.customFunctions())
 	guardFunctions(b, env)
-	return j.compiled.EvalWithCustomFuncs(b, t.data, env)
+	return c.compiled.EvalWithCustomFuncs(b, t.data, env)
 }
 
 // isTruthy is how the oldest dialect reads an expression's value.

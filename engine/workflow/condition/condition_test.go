@@ -176,7 +176,7 @@ func TestRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Roles()); got != "[{a 6 3} {b 24 3} {f 105 3} {g 127 3} {h 154 3}]" {
+	if got := fmt.Sprint(c.Roles); got != "[{a 6 3} {b 24 3} {f 105 3} {g 127 3} {h 154 3}]" {
 		t.Errorf("roles %s", got)
 	}
 }
@@ -221,7 +221,7 @@ func TestSuspects(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, s := range c.Suspects() {
+		for _, s := range c.Suspects {
 			name := s.Message[:strings.IndexAny(s.Message+":", ":")]
 			name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "there is no "), "function $"), " is not set anywhere")
 			if strings.HasPrefix(s.Message, "there is no function $") {
@@ -267,12 +267,12 @@ func FuzzCondition(f *testing.F) {
 			}
 			return
 		}
-		for _, r := range c.Roles() {
+		for _, r := range c.Roles {
 			if r.Offset < 0 || r.Offset+r.Length > len(expression) {
 				t.Fatalf("%+v", r)
 			}
 		}
-		for _, s := range c.Suspects() {
+		for _, s := range c.Suspects {
 			if s.Offset < 0 || s.Offset+s.Length > len(expression) || s.Length < 1 || s.Fix == "" || s.Message == "" {
 				t.Fatalf("%+v", s)
 			}

@@ -3,7 +3,6 @@ package condition
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"regexp/syntax"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // library is within one of its own functions.
 const (
 	maxWork    = 1 << 28 // characters times instructions of a regular expression
-	maxCounted = 1 << 30 // characters that $match and $replace count, from the start for each match
+	maxCounted = 1 << 15 // bytes of a text whose characters $match and $replace count, from the start for each match
 )
 
 // How large a regular expression may be once it is compiled.
@@ -26,8 +25,7 @@ const (
 // guardedFunctions are the functions whose results, or work, can be far larger than what they
 // are given.
 func guardedFunctions() map[string]func(args []any) error {
-	match := func(args []any) error { return checkCountable(args, 2) }
-	return map[string]func([]any) error{"contains": checkSearchable, "split": checkSearchable, "match": match, "replace": checkReplaceable, "join": checkJoinable, "string": checkWritable}
+	return map[string]func([]any) error{"contains": checkSearchable, "split": checkSearchable, "match": checkCountable, "replace": checkReplaceable, "join": checkJoinable, "string": checkWritable}
 }
 
 // guardFunctions puts a check before each of the guarded functions of an environment. The
@@ -115,61 +113,23 @@ func checkSearchable(args []any) error {
 	return nil
 }
 
-// countMatches is how many matches are asked for, as far as matters: at most one too many.
-// The argument that limits them is the one at limit.
-func countMatches(args []any, text string, limit int) (matches int, err error) {
-	if err := checkSearchable(args); err != nil {
-		return 0, err
-	}
-	most := maxCounted/max(len(text), 1) + 1
-	if limit < len(args) {
-		if n, ok := args[limit].(float64); ok && n >= 0 && n < float64(most) {
-			most = int(n)
-		}
-	}
-	if part, ok := textAt(args, 1); ok {
-		return min(strings.Count(text, part), most), nil
-	}
-	re := expressionAt(args, 1)
-	if re == nil {
-		return 0, nil
-	}
-	compiled, err := regexp.Compile(re.String())
-	if err != nil {
-		return 0, nil //nolint:nilerr // the library says so
-	}
-	return len(compiled.FindAllStringIndex(text, most)), nil
-}
-
 // checkCountable: for each match the library counts the characters before it.
-func checkCountable(args []any, limit int) error {
-	text, ok := textAt(args, 0)
-	if !ok {
-		return nil
+func checkCountable(args []any) error {
+	if text, _ := textAt(args, 0); len(text) > maxCounted {
+		return fmt.Errorf("is to look through %d bytes; the limit is %d: take a part of the text", len(text), maxCounted)
 	}
-	matches, err := countMatches(args, text, limit)
-	if err == nil && matches*len(text) > maxCounted {
-		err = fmt.Errorf("has %d matches or more in %d bytes: ask for fewer, or take a part of the text", matches, len(text))
-	}
-	return err
+	return checkSearchable(args)
 }
 
 // checkReplaceable: each match becomes the replacement, in which each $ can stand for all
 // of the match.
 func checkReplaceable(args []any) error {
-	text, ok := textAt(args, 0)
-	if !ok {
-		return nil
+	text, _ := textAt(args, 0)
+	with, _ := textAt(args, 2)
+	if len(text)*(len(with)+1) > maxMemory {
+		return fmt.Errorf("is to put %d bytes in the place of each match in %d", len(with), len(text))
 	}
-	with, ok := textAt(args, 2)
-	if !ok {
-		return checkCountable(args, 3)
-	}
-	matches, err := countMatches(args, text, 3)
-	if err == nil && matches*len(with)+(strings.Count(with, "$")+1)*len(text) > maxMemory {
-		err = fmt.Errorf("puts %d bytes in the place of each of %d matches or more", len(with), matches)
-	}
-	return err
+	return checkCountable(args)
 }
 
 // checkJoinable: the separator comes between all.

@@ -17,6 +17,7 @@ func TestBombs(t *testing.T) {
 	for expression, want := range map[string]error{
 		"$replace(start.prompt, 'a', start.prompt)":                     condition.ErrTooLarge, // 1 TB
 		"$replace(start.prompt, /a/, start.prompt)":                     condition.ErrTooLarge,
+		"$replace(start.short, 'a', start.prompt)":                      condition.ErrTooLarge,
 		"$replace(start.prompt, /a+/, $join([1..1000].('$0')))":         condition.ErrTooLarge,
 		"$replace(start.prompt, /a/, function($m){'b'})":                condition.ErrTooLarge, // hours
 		"$match(start.prompt, /a/)":                                     condition.ErrTooLarge,
@@ -47,7 +48,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-func compileExpression(t *testing.T, expression string) condition.Condition {
+func compileExpression(t *testing.T, expression string) *condition.Condition {
 	t.Helper()
 	c, err := condition.Compile(expression)
 	if err != nil {

@@ -3,7 +3,6 @@ package condition
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
@@ -49,63 +48,39 @@ func scanTokens(expression string) []token {
 	return out
 }
 
-// operators of two characters.
-const operators = ".. := != >= <= ** ~> ?: ??"
+// tokenForm is what an expression begins with: a comment, a text, a name in quotes, a number,
+// a variable, a name, or an operator. What else begins with a quote, or like a comment, has no end.
+var tokenForm = lazyregexp.New(`(?s)^(?:(/\*.*?\*/)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(` + "`[^`]*`" + `)|((?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]*)?)` +
+	`|(/\*.*|["'` + "`" + `].*)|(\.\.|[:!><]=|\*\*|~>|\?[:?])|([` + stops + `])|([^` + stops + `]+))`)
+
+// stops are the characters that end a name, for within brackets.
+const stops = ` \t\n\r\v.\[\]{}(),@#;:?+\-*/%|=<>^&!~`
 
 // nextToken is the token that rest begins with; before are those before it.
 func nextToken(rest string, before []token) token {
-	c := rest[0]
-	switch {
-	case strings.HasPrefix(rest, "/*"):
-		if end := strings.Index(rest[2:], "*/"); end >= 0 {
-			return token{text: rest[:end+4]}
-		}
-		return token{kind: broken, text: rest}
-	case c == '/' && !afterValue(before):
+	if rest[0] == '/' && !strings.HasPrefix(rest, "/*") && !afterValue(before) {
 		return regexToken(rest)
-	case len(rest) > 1 && strings.Contains(operators, rest[:2]) && rest[1] != ' ' && c != ' ':
-		return token{text: rest[:2]}
-	case c == '"' || c == '\'' || c == '`':
-		return quotedToken(rest, c)
-	case c >= '0' && c <= '9':
-		return token{kind: number, text: numeral.FindString(rest)}
-	case isStop(c):
-		return token{text: rest[:1]}
 	}
-	end := 0
-	for end < len(rest) && !isStop(rest[end]) {
-		_, size := utf8.DecodeRuneInString(rest[end:])
-		end += size
-	}
-	if c == '$' {
-		return token{kind: variable, text: rest[:end], name: rest[1:end]}
-	}
-	return token{kind: name, text: rest[:end]}
-}
-
-var numeral = lazyregexp.New(`^(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]*)?`)
-
-func isStop(c byte) bool { return strings.IndexByte(" \t\n\r\v.[]{}(),@#;:?+-*/%|=<>^&!~", c) >= 0 }
-
-// quotedToken is a text or a quoted name.
-func quotedToken(rest string, quote byte) token {
-	k := text
-	if quote == '`' {
-		k = name
-	}
-	for i := 1; i < len(rest); i++ {
-		switch {
-		case rest[i] == '\\' && quote != '`':
-			i++
-		case rest[i] == quote:
-			t := token{kind: k, text: rest[:i+1]}
-			if !strings.Contains(t.text, `\`) {
-				t.name = rest[1:i]
-			}
-			return t
+	m := tokenForm.FindStringSubmatch(rest)
+	t := token{text: m[0]}
+	switch {
+	case m[2] != "":
+		t.kind = text
+		if !strings.Contains(t.text, `\`) {
+			t.name = t.text[1 : len(t.text)-1]
 		}
+	case m[3] != "":
+		t.kind = name
+	case m[4] != "":
+		t.kind = number
+	case m[5] != "":
+		t.kind = broken
+	case m[8] != "" && rest[0] == '$':
+		t.kind, t.name = variable, t.text[1:]
+	case m[8] != "":
+		t.kind = name
 	}
-	return token{kind: broken, text: rest}
+	return t
 }
 
 // regexToken is a regular expression with its flags.
