@@ -3,7 +3,6 @@ package workflow
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
@@ -36,10 +35,10 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *strictyaml.Node) {
 	case at.Val.Scalar == true && c.stored == "":
 		e.approval, e.Approval = at, &Approval{}
 	case at.Val.Scalar == false:
-		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "leave it out", "%s is false", what)
+		c.reportKey(at, "leave it out", "%s is false", what)
 	default:
 		// An empty value isn't read as none: a guard that was meant would be lost.
-		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or {not: [starter, author]} for another person than these",
+		c.reportKey(at, "write `approval: true`, or {not: [starter, author]} for another person than these",
 			"%s must be true or a map, this is %s", what, showScalar(at.Val))
 	}
 }
@@ -50,7 +49,7 @@ func (c *compiler) readNot(what string, approval *strictyaml.Entry) []string {
 	at := approval.Val.Get("not")
 	if at == nil {
 		if len(approval.Val.Entries) == 0 && !approval.Val.Broken && c.stored == "" {
-			c.problems.Add(approval.Pos, utf8.RuneCountInString(approval.Key), "write `approval: true`, or say who it must not be: {not: [starter]}", "%s is an empty map", what)
+			c.reportKey(approval, "write `approval: true`, or say who it must not be: {not: [starter]}", "%s is an empty map", what)
 		}
 		return nil
 	}
@@ -58,9 +57,9 @@ func (c *compiler) readNot(what string, approval *strictyaml.Entry) []string {
 	switch {
 	case at.Val.Kind == strictyaml.Bad:
 	case at.Val.Kind != strictyaml.List:
-		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, showScalar(at.Val))
+		c.reportKey(at, "write a list: [starter], [author] or [starter, author]", "%s must be a list, this is %s", what, showScalar(at.Val))
 	case len(at.Val.Items) == 0:
-		c.problems.Add(at.Pos, utf8.RuneCountInString(at.Key), "write `approval: true`, or say who it must not be: [starter]", "%s is empty", what)
+		c.reportKey(at, "write `approval: true`, or say who it must not be: [starter]", "%s is empty", what)
 	}
 	var names []string
 	for _, item := range at.Val.Items {
@@ -68,9 +67,9 @@ func (c *compiler) readNot(what string, approval *strictyaml.Entry) []string {
 		switch {
 		case item.Kind == strictyaml.Bad:
 		case !slices.Contains(approvalNames(), name):
-			c.problems.Add(item.Pos, item.Length(), suggestName(name, approvalNames()), "%s names %s, which is not known", what, showScalar(item))
+			c.reportValue(item, suggestName(name, approvalNames()), "%s names %s, which is not known", what, showScalar(item))
 		case slices.Contains(names, name):
-			c.problems.Add(item.Pos, item.Length(), "remove one of the two", "%s names %q twice", what, name)
+			c.reportValue(item, "remove one of the two", "%s names %q twice", what, name)
 		default:
 			names = append(names, name)
 		}
@@ -84,11 +83,10 @@ func (c *compiler) checkApproval(from string, e *edgeAt) {
 	switch {
 	case e.approval == nil:
 	case from == Start:
-		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "leave it out, or put it on an edge of a role that asks a person",
+		c.reportKey(e.approval, "leave it out, or put it on an edge of a role that asks a person",
 			"%s can't need an approval: nobody has asked anything there", e.describeEdge(from))
 	case e.To == Suspend:
-		c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key), "put it on the edges that the approval opens",
-			"%s can't need an approval: it is what asks for one", e.describeEdge(from))
+		c.reportKey(e.approval, "put it on the edges that the approval opens", "%s can't need an approval: it is what asks for one", e.describeEdge(from))
 	}
 }
 
@@ -100,7 +98,7 @@ func (c checker) checkAsks(f fromAt) {
 		return
 	}
 	e := f.edges[needs]
-	c.problems.Add(e.approval.Pos, utf8.RuneCountInString(e.approval.Key),
+	c.reportKey(e.approval,
 		fmt.Sprintf("add an edge of %s with `role: $SUSPEND`, whose prompt is the question, or write `new:` in place of `_:` under $START: then every role may suspend", f.name),
 		"%s can't be approved: role %q never asks a person", e.describeEdge(f.name), f.name)
 }

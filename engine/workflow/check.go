@@ -1,12 +1,13 @@
 package workflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
@@ -25,7 +26,7 @@ func (c *compiler) checkNames() {
 	const fix = "use letters, digits, - _ and ., beginning with a letter or digit"
 	if e := c.root.Get("name"); e != nil && c.name != "" {
 		if wrong := CheckName(c.name); wrong != "" {
-			c.problems.Add(e.Val.Pos, e.Val.Length(), fix, "the workflow's name %q %s", c.name, wrong)
+			c.reportValue(e.Val, fix, "the workflow's name %q %s", c.name, wrong)
 		}
 	} else if e != nil && e.Val.Scalar == "" && e.Val.Kind == strictyaml.Scalar {
 		c.problems.Add(e.Val.Pos, 1, fix, "the workflow's name is empty")
@@ -39,7 +40,7 @@ func (c *compiler) checkNames() {
 		if slices.Contains([]string{Start, End, Suspend}, r.Name) {
 			f = "remove the role: " + r.Name + " needs no description"
 		}
-		c.problems.Add(r.at, utf8.RuneCountInString(r.Name), f, "role %q: the name %s", r.Name, wrong)
+		c.reportKey(r.key, f, "role %q: the name %s", r.Name, wrong)
 	}
 }
 
@@ -80,7 +81,7 @@ func (c checker) checkSchemas() {
 		}
 		m, ok := r.Schema.(map[string]any)
 		if !ok {
-			c.problems.Add(r.schema.Pos, 1, "write a JSON schema with `type: object`", "the schema of role %q is no map", r.Name)
+			c.reportValue(r.schema, "write a JSON schema with `type: object`", "the schema of role %q is no map", r.Name)
 			r.known = false
 			continue
 		}
@@ -89,12 +90,11 @@ func (c checker) checkSchemas() {
 		case errors.As(err, &bad):
 			for _, p := range bad.Problems {
 				at, length := r.schema.At(p.Path)
-				c.problems.Add(at, length, advice.Schema(r.Schema, p),
-					"schema of role %q, %s: %s", r.Name, pointerName(p.Path), p.Message)
+				c.problems.Add(at, length, advice.Schema(r.Schema, p), "schema of role %q, %s: %s", r.Name, pointerName(p.Path), p.Message)
 			}
 			r.known = false
 		case err != nil:
-			c.problems.Add(r.schema.Pos, 1, "simplify the schema", "schema of role %q: %v", r.Name, err)
+			c.reportValue(r.schema, "simplify the schema", "schema of role %q: %v", r.Name, err)
 			r.known = false
 		default:
 			if t, has := m["type"]; has && t != "object" {
@@ -116,11 +116,11 @@ func pointerName(p string) string {
 
 // checkGraph looks at names and reachability.
 func (c checker) checkGraph() {
-	if c.graphPos.IsZero() || c.rolesLost {
+	if c.graphKey == nil || c.rolesLost {
 		return // reported: there is no graph, or there are no roles to lead to
 	}
 	if near := func(f fromAt) bool { return Suggest(f.name, []string{Start}) != "" }; c.findFrom(Start) == nil && !slices.ContainsFunc(c.graph, near) {
-		c.problems.Add(c.graphPos, len("graph"), "add `$START: {_: {role: …, prompt: …}}`", "the graph has no $START")
+		c.reportKey(c.graphKey, "add `$START: {_: {role: …, prompt: …}}`", "the graph has no $START")
 	}
 	for _, f := range c.graph {
 		c.checkFrom(f)
@@ -128,18 +128,16 @@ func (c checker) checkGraph() {
 	for _, r := range c.roles {
 		typo := slices.ContainsFunc(c.graph, func(f fromAt) bool { return c.findRole(f.name) == nil && Suggest(f.name, []string{r.Name}) != "" })
 		if CheckName(r.Name) == "" && c.findFrom(r.Name) == nil && !typo {
-			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add it to `graph` with where its output leads",
-				"role %q has no edges: a thread that gets there can't go on", r.Name)
+			c.reportKey(r.key, "add it to `graph` with where its output leads", "role %q has no edges: a thread that gets there can't go on", r.Name)
 		}
 	}
 	c.checkReachable()
 }
 
 func (c checker) checkFrom(f fromAt) {
-	length := utf8.RuneCountInString(f.name)
 	switch {
 	case f.name == End || f.name == Suspend:
-		c.problems.Add(f.at, length, "remove these edges", "%s is where a thread stops: nothing leaves it", f.name)
+		c.reportKey(f.key, "remove these edges", "%s is where a thread stops: nothing leaves it", f.name)
 		return
 	case f.name == Start:
 		c.checkStart(f)
@@ -148,9 +146,9 @@ func (c checker) checkFrom(f fromAt) {
 		if s := Suggest(f.name, append(c.roleNames(), Start)); s != "" {
 			fix = fmt.Sprintf("did you mean %q?", s)
 		}
-		c.problems.Add(f.at, length, fix, "the graph has edges of %q, which is no role", f.name)
+		c.reportKey(f.key, fix, "the graph has edges of %q, which is no role", f.name)
 	case len(f.edges) == 0 && !f.broken:
-		c.problems.Add(f.at, length, "add an edge for each status of the role, or `_` for none", "role %q has no edges", f.name)
+		c.reportKey(f.key, "add an edge for each status of the role, or `_` for none", "role %q has no edges", f.name)
 	}
 	for _, e := range f.edges {
 		c.checkTarget(f.name, e)
@@ -168,14 +166,14 @@ func (c checker) checkStart(f fromAt) {
 		fix = "write `new: {role: …, prompt: …}`"
 	}
 	if !f.broken && !slices.ContainsFunc(f.edges, func(e edgeAt) bool { return !e.resume }) {
-		c.problems.Add(f.at, len(Start), fix, "$START leads nowhere: it has no edge for a new thread")
+		c.reportKey(f.key, fix, "$START leads nowhere: it has no edge for a new thread")
 	}
 	for _, e := range f.edges {
 		if e.When.Kind == OnStatus {
-			c.problems.Add(e.at, e.labelLength(), fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
+			c.reportEdge(&e, fix, "$START has an edge for status %q: nothing has run there that could have one", e.When.Value)
 		}
 		if e.To == End || e.To == Suspend {
-			c.problems.Add(e.to.Pos, e.to.Length(), "name the first role", "$START leads to %s: no role would run", e.To)
+			c.reportValue(e.to, "name the first role", "$START leads to %s: no role would run", e.To)
 		}
 	}
 }
@@ -188,10 +186,10 @@ func (c checker) checkTarget(from string, e edgeAt) {
 		return
 	}
 	if e.To == Start {
-		c.problems.Add(e.to.Pos, e.to.Length(), "name a role", "%s leads to $START, where threads only begin", e.describeEdge(from))
+		c.reportValue(e.to, "name a role", "%s leads to $START, where threads only begin", e.describeEdge(from))
 		return
 	}
-	c.problems.Add(e.to.Pos, e.to.Length(), suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.describeEdge(from), e.To)
+	c.reportValue(e.to, suggestName(e.To, append(c.roleNames(), End, Suspend)), "%s leads to %q, which is no role", e.describeEdge(from), e.To)
 }
 
 func (c checker) checkPrompt(from string, e edgeAt) {
@@ -203,7 +201,7 @@ func (c checker) checkPrompt(from string, e edgeAt) {
 		if e.To == Suspend {
 			what = "what the person is to answer"
 		}
-		c.problems.Add(e.prompt.Pos, e.prompt.Length(), "say "+what, "%s has an empty prompt", e.describeEdge(from))
+		c.reportValue(e.prompt, "say "+what, "%s has an empty prompt", e.describeEdge(from))
 	}
 }
 
@@ -214,22 +212,9 @@ func (c checker) checkLocation(from string, e edgeAt) {
 		return
 	}
 	begin, _, _ := strings.Cut(e.Location, "{{")
-	depth := 0
-	for _, part := range strings.Split(strings.ReplaceAll(begin, `\`, "/"), "/") {
-		switch part {
-		case "..":
-			depth--
-		case ".", "":
-		default:
-			depth++
-		}
-		if depth < 0 {
-			break
-		}
-	}
-	if depth < 0 || strings.HasPrefix(begin, "/") || strings.HasPrefix(begin, "~") || strings.HasPrefix(begin, `\`) || strings.Contains(begin, ":\\") {
-		c.problems.Add(e.location.Pos, e.location.Length(), "name a folder relative to the top of the work tree",
-			"`location` of %s leads out of the work tree", e.describeEdge(from))
+	folder := path.Clean(strings.ReplaceAll(begin, `\`, "/"))
+	if folder == ".." || strings.HasPrefix(folder, "../") || strings.HasPrefix(folder, "/") || strings.HasPrefix(begin, "~") || strings.Contains(begin, ":\\") {
+		c.reportValue(e.location, "name a folder relative to the top of the work tree", "`location` of %s leads out of the work tree", e.describeEdge(from))
 	}
 }
 
@@ -239,41 +224,26 @@ func (c checker) checkReachable() {
 		return // reported; what seems unreachable may be reached by what can't be read
 	}
 	meant := c.guessMeant()
-	reached := c.reachableFrom(Start, func(name string) []string {
-		var out []string
-		for _, f := range c.graph {
-			if meant(f.name) != name {
-				continue
-			}
-			for _, e := range f.edges {
-				out = append(out, meant(e.To))
-			}
-		}
-		return out
-	})
-	for _, r := range c.roles {
-		if !reached[r.Name] && CheckName(r.Name) == "" && c.findFrom(r.Name) != nil {
-			c.problems.Add(r.at, utf8.RuneCountInString(r.Name), "add an edge that leads to it, or remove the role", "role %q can't be reached from $START", r.Name)
+	var ways, back []way
+	for _, f := range c.graph {
+		for _, e := range f.edges {
+			ways = append(ways, way{meant(f.name), meant(e.To)})
+			back = append(back, way{meant(e.To), meant(f.name)})
 		}
 	}
-	ending := c.reachableFrom(End, func(name string) []string {
-		var out []string
-		for _, f := range c.graph {
-			for _, e := range f.edges {
-				if meant(e.To) == name {
-					out = append(out, meant(f.name))
-				}
-			}
+	reached, ending := reachableFrom(Start, ways), reachableFrom(End, back)
+	for _, r := range c.roles {
+		if !reached[r.Name] && CheckName(r.Name) == "" && c.findFrom(r.Name) != nil {
+			c.reportKey(r.key, "add an edge that leads to it, or remove the role", "role %q can't be reached from $START", r.Name)
 		}
-		return out
-	})
+	}
 	if !ending[Start] {
-		c.problems.Add(c.graphPos, len("graph"), "add an edge with `role: $END`", "$END can't be reached from $START: a thread would never end")
+		c.reportKey(c.graphKey, "add an edge with `role: $END`", "$END can't be reached from $START: a thread would never end")
 		return
 	}
 	for _, f := range c.graph {
 		if reached[f.name] && !ending[f.name] && len(f.edges) > 0 && c.findRole(f.name) != nil {
-			c.problems.Add(f.at, utf8.RuneCountInString(f.name), "give it, or a role that it leads to, an edge towards $END",
+			c.reportKey(f.key, "give it, or a role that it leads to, an edge towards $END",
 				"from role %q no path leads to $END: a thread that gets there would never end", f.name)
 		}
 	}
@@ -283,31 +253,31 @@ func (c checker) checkReachable() {
 // means, so that one typo doesn't also make roles unreachable.
 func (c checker) guessMeant() func(string) string {
 	names := append(c.roleNames(), Start, End, Suspend)
-	known := make(map[string]string, len(names))
-	for _, n := range names {
-		known[n] = n
-	}
+	known := map[string]string{} // many edges may have the same mistake
 	return func(name string) string {
-		if as, ok := known[name]; ok {
-			return as
+		as, ok := known[name]
+		if !ok {
+			as = name
+			if !slices.Contains(names, name) {
+				as = cmp.Or(Suggest(name, names), name)
+			}
+			known[name] = as
 		}
-		as := name
-		if s := Suggest(name, names); s != "" {
-			as = s
-		}
-		known[name] = as
 		return as
 	}
 }
 
+// way leads from a name of the graph to another.
+type way struct{ from, to string }
+
 // reachableFrom is every name that can be reached from one.
-func (c checker) reachableFrom(from string, next func(string) []string) map[string]bool {
-	seen := map[string]bool{from: true}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		for _, to := range next(queue[0]) {
-			if !seen[to] {
-				seen[to] = true
-				queue = append(queue, to)
+func reachableFrom(name string, ways []way) map[string]bool {
+	seen := map[string]bool{name: true}
+	for before := 0; before < len(seen); {
+		before = len(seen)
+		for _, w := range ways {
+			if seen[w.from] {
+				seen[w.to] = true
 			}
 		}
 	}
@@ -352,8 +322,7 @@ func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 			if near := nearField(r.Schema, key); near != "" {
 				fix = fmt.Sprintf("rename the field %q to %s", near, key)
 			}
-			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix,
-				"role %q waits for status %q, but its schema has no %s", r.Name, e.When.Value, key)
+			c.reportEdge(&e, fix, "role %q waits for status %q, but its schema has no %s", r.Name, e.When.Value, key)
 		}
 	}
 }
@@ -362,7 +331,7 @@ func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 func (c checker) noUnit(r *roleAt, f *fromAt, key string) {
 	for _, e := range f.edges {
 		if e.When.Kind == Always {
-			c.problems.Add(e.at, e.labelLength(), fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
+			c.reportEdge(&e, fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
 				"role %q has an edge `_` for outputs without a status, which version 1 doesn't have", r.Name)
 		}
 	}
@@ -384,8 +353,7 @@ func (c checker) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 		if v.Name == Suspend {
 			fix = "remove it, and add a status with an edge to $SUSPEND, or write `new:` in place of `_:` under $START: then every role may suspend"
 		}
-		c.problems.Add(at, length, fix,
-			"role %q may answer with status %q, and no edge leads on from there", r.Name, v.Name)
+		c.problems.Add(at, length, fix, "role %q may answer with status %q, and no edge leads on from there", r.Name, v.Name)
 	}
 }
 
@@ -394,7 +362,7 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 	for _, e := range f.edges {
 		switch {
 		case e.When == When{OnStatus, Suspend} && c.suspends:
-			c.problems.Add(e.at, e.labelLength(), "remove the edge: the role goes on once a person has answered",
+			c.reportEdge(&e, "remove the edge: the role goes on once a person has answered",
 				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
 		case e.When.Kind == Always && c.liquid:
 			// reported
@@ -403,7 +371,7 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 			if len(names) == 0 {
 				fix = "write an edge for each status"
 			}
-			c.problems.Add(e.at, 1, fix, "role %q: the edge `_` is never taken, since the schema requires a %s", r.Name, key)
+			c.reportEdge(&e, fix, "role %q: the edge `_` is never taken, since the schema requires a %s", r.Name, key)
 		case len(names) == 0:
 			// that its statuses are no texts was reported
 		case e.When.Kind == OnStatus && !s.Open && !slices.Contains(names, e.When.Value):
@@ -411,7 +379,7 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 			if t := Suggest(e.When.Value, names); t != "" {
 				fix = fmt.Sprintf("did you mean %q?", t)
 			}
-			c.problems.Add(e.at, utf8.RuneCountInString(e.When.Value), fix, "role %q: the edge for status %q is never taken, since the schema doesn't allow it", r.Name, e.When.Value)
+			c.reportEdge(&e, fix, "role %q: the edge for status %q is never taken, since the schema doesn't allow it", r.Name, e.When.Value)
 		}
 	}
 }
@@ -420,7 +388,7 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 func (c checker) checkStatusTypes(r *roleAt, key string) {
 	walkStatus(r.schema, key, 0, func(v *strictyaml.Node) {
 		if _, text := v.Scalar.(string); v.Kind == strictyaml.Scalar && !text {
-			c.problems.Add(v.Pos, v.Length(), "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
+			c.reportValue(v, "put it in quotes", "role %q: a status must be text, this is %s", r.Name, v.KindName())
 		}
 	})
 	if t, has := advice.LookUp(r.Schema, []string{"properties", key, "type"}).(string); has && t != "string" {

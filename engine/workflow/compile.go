@@ -33,8 +33,8 @@ type compiler struct {
 	roles       []roleAt
 	conditions  []conditionAt
 	graph       []fromAt
-	graphPos    strictyaml.Pos // zero: there is none that could be checked
-	rolesLost   bool           // which roles there are can't be told
+	graphKey    *strictyaml.Entry // nil: there is none that could be checked
+	rolesLost   bool              // which roles there are can't be told
 	limits      *Limits
 	statusKey   string
 	liquid      bool // templates are Liquid: version 1
@@ -45,7 +45,7 @@ type compiler struct {
 // not be read, so that nothing can be said about its statuses.
 type roleAt struct {
 	Role
-	at     strictyaml.Pos
+	key    *strictyaml.Entry
 	schema *strictyaml.Node
 	known  bool
 }
@@ -53,7 +53,7 @@ type roleAt struct {
 // fromAt is what leaves a role, and where that stands.
 type fromAt struct {
 	name  string
-	at    strictyaml.Pos
+	key   *strictyaml.Entry
 	edges []edgeAt
 	// list says that the first edge that matches is taken.
 	list bool
@@ -104,8 +104,7 @@ func (c *compiler) compileAll() *Definition {
 func (c *compiler) readDefinition(keys ...string) bool {
 	if c.root.Kind != strictyaml.Map {
 		if c.root.Kind != strictyaml.Bad {
-			c.problems.Add(c.root.Pos, c.root.Length(), "write a map with name, description, roles and graph",
-				"a definition is a map, this is %s", c.root.KindName())
+			c.reportValue(c.root, "write a map with name, description, roles and graph", "a definition is a map, this is %s", c.root.KindName())
 		}
 		return false
 	}
@@ -157,6 +156,53 @@ func (c *compiler) buildDefinition() *Definition {
 	return d
 }
 
+// reportKey reports a problem at a key, with it or with what it stands for.
+func (c *compiler) reportKey(e *strictyaml.Entry, fix, format string, args ...any) {
+	c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), fix, format, args...)
+}
+
+// reportValue reports a problem at a value.
+func (c *compiler) reportValue(v *strictyaml.Node, fix, format string, args ...any) {
+	c.problems.Add(v.Pos, v.Length(), fix, format, args...)
+}
+
+// reportEdge reports a problem at what the file calls an edge.
+func (c *compiler) reportEdge(e *edgeAt, fix, format string, args ...any) {
+	c.problems.Add(e.at, e.labelLength(), fix, format, args...)
+}
+
+// isKind reports whether a key stands for a map, or a list; what else it stands for is
+// reported.
+func (c *compiler) isKind(e *strictyaml.Entry, kind strictyaml.Kind, what, fix string) bool {
+	if e.Val.Kind != kind && e.Val.Kind != strictyaml.Bad {
+		must := "a map"
+		if kind == strictyaml.List {
+			must = "a list"
+		}
+		c.reportKey(e, fix, "%s must be %s, this is %s", what, must, e.Val.KindName())
+	}
+	return e.Val.Kind == kind
+}
+
+// partOf is a map of the definition; nil: it is not there, or not usable, which was reported.
+// Missing is the fix where it must be there.
+func (c *compiler) partOf(key, missing, fix string, most int) *strictyaml.Entry {
+	e := c.root.Get(key)
+	switch {
+	case e == nil && missing != "":
+		c.problems.Add(c.root.Pos, 1, missing, "the definition has no `%s`", key)
+		return nil
+	case e == nil, missing == "" && (e.Val.IsNull() || e.Val.Kind == strictyaml.List && len(e.Val.Items) == 0):
+		return nil
+	case !c.isKind(e, strictyaml.Map, "`"+key+"`", fix):
+		return nil
+	case len(e.Val.Entries) > most:
+		c.reportKey(e, "divide the workflow", "the definition has %d %s; the limit is %d", len(e.Val.Entries), key, most)
+		return nil
+	}
+	return e
+}
+
 // noteKey begins the keys that are the author's own: notes, and what anchors are for.
 const noteKey = "x-"
 
@@ -178,7 +224,7 @@ func (c *compiler) unknownKeys(v *strictyaml.Node, what string, known ...string)
 		case strings.Contains(e.Key, " "):
 			fix = "remove what is no part of the definition; " + fix
 		}
-		c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), fix, "%s has an unknown key %q", what, e.Key)
+		c.reportKey(e, fix, "%s has an unknown key %q", what, e.Key)
 		advice.Adopt(v, e, meant)
 	}
 }
@@ -221,7 +267,7 @@ func (c *compiler) textOf(v *strictyaml.Node, what string) (string, bool) {
 		case strictyaml.Map:
 			fix = "put text that holds {{ }} or \": \" in quotes"
 		}
-		c.problems.Add(v.Pos, v.Length(), fix, "%s must be text, this is %s", what, v.KindName())
+		c.reportValue(v, fix, "%s must be text, this is %s", what, v.KindName())
 	}
 	return "", false
 }

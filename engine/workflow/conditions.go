@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/engine/workflow/condition"
 	"github.com/united-workforce/uwf/internal/strictyaml"
@@ -15,7 +14,7 @@ import (
 type conditionAt struct {
 	Condition
 	name       string
-	at         strictyaml.Pos
+	key        *strictyaml.Entry
 	expression *strictyaml.Node
 	used       bool
 }
@@ -23,26 +22,16 @@ type conditionAt struct {
 // readConditions reads the named conditions: name: JSONata, or name: {description,
 // expression}.
 func (c *compiler) readConditions() {
-	e := c.root.Get("conditions")
-	if e == nil || e.Val.Kind == strictyaml.Bad || e.Val.IsNull() {
+	e := c.partOf("conditions", "", "write a map from a name to a JSONata expression", maxConditions)
+	if e == nil {
 		return
 	}
-	const fix = "write a map from a name to a JSONata expression"
-	if e.Val.Kind != strictyaml.Map {
-		if e.Val.Kind != strictyaml.List || len(e.Val.Items) > 0 {
-			c.problems.Add(e.Pos, len(e.Key), fix, "`conditions` must be a map, this is %s", e.Val.KindName())
-		}
-		return
-	}
-	if n := len(e.Val.Entries); n > maxConditions {
-		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the definition has %d conditions; the limit is %d", n, maxConditions)
-		return
-	}
-	for _, one := range e.Val.Entries {
+	for i := range e.Val.Entries {
 		if c.problems.Full() {
 			return
 		}
-		at := conditionAt{name: one.Key, at: one.Pos}
+		one := &e.Val.Entries[i]
+		at := conditionAt{name: one.Key, key: one}
 		what := "condition " + quoteName(one.Key)
 		if one.Val.Kind == strictyaml.Map {
 			c.unknownKeys(one.Val, what, "description", "expression")
@@ -110,7 +99,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *strictyaml.Node) boo
 		return true
 	}
 	if !e.item {
-		c.problems.Add(at.Pos, len(at.Key), "keep the status, or write the edges of "+from+" as a list of {role, condition}",
+		c.reportKey(at, "keep the status, or write the edges of "+from+" as a list of {role, condition}",
 			"%s has both a status (line %d) and a `condition` (line %d): which of the two chooses it can't be told", e.describeEdge(from), e.at.Line, at.Pos.Line)
 		return false
 	}
@@ -144,7 +133,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *strictyaml.Node) boo
 			c.conditions[i].used = c.conditions[i].used || c.conditions[i].name == meant
 		}
 	}
-	c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "%s is chosen by %q, which is no condition", e.describeEdge(from), name)
+	c.reportValue(at.Val, fix, "%s is chosen by %q, which is no condition", e.describeEdge(from), name)
 	return true
 }
 
@@ -168,8 +157,7 @@ func (c checker) checkLists() {
 	}
 	for _, at := range c.conditions {
 		if !at.used {
-			c.problems.Add(at.at, utf8.RuneCountInString(at.name), "name it in an edge: {role: …, condition: "+at.name+"}, or remove it",
-				"condition %q is never used", at.name)
+			c.reportKey(at.key, "name it in an edge: {role: …, condition: "+at.name+"}, or remove it", "condition %q is never used", at.name)
 		}
 	}
 }
@@ -185,13 +173,13 @@ func (c checker) checkList(f fromAt) {
 		}
 		switch before, seen := first[name]; {
 		case first[""] > 0 && name != "":
-			c.problems.Add(e.at, 1, fmt.Sprintf("move it before edge %d, or remove it", first[""]),
+			c.reportEdge(&e, fmt.Sprintf("move it before edge %d, or remove it", first[""]),
 				"%s is never taken: edge %d of %s has no condition, so it is always taken", e.describeEdge(f.name), first[""], f.name)
 		case seen && name == "":
-			c.problems.Add(e.at, 1, "remove it, or give the one before a condition",
+			c.reportEdge(&e, "remove it, or give the one before a condition",
 				"%s is never taken: edge %d of %s has no condition either, and stands first", e.describeEdge(f.name), before, f.name)
 		case seen:
-			c.problems.Add(e.condition.Pos, e.condition.Length(), "remove it, or use another condition",
+			c.reportValue(e.condition, "remove it, or use another condition",
 				"%s is never taken: edge %d of %s has the same condition, and stands first", e.describeEdge(f.name), before, f.name)
 		default:
 			first[name] = i + 1

@@ -1,7 +1,9 @@
 package workflow
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow/shape"
@@ -181,19 +183,15 @@ func (d *Definition) Declares(role string) bool {
 // role's schema, then alphabetically. A role with nothing but an Always edge has
 // none.
 func (d *Definition) Statuses(role string) []string {
-	var out []string
-	edges := d.Graph[role]
-	has := func(s string) bool {
-		return slices.ContainsFunc(edges, func(e Edge) bool { return e.When.Kind == OnStatus && e.When.Value == s })
-	}
-	for _, v := range shape.StatusesOf(d.Roles[role].Schema, d.StatusKeyOf(role)).Values {
-		if has(v.Name) && !slices.Contains(out, v.Name) {
-			out = append(out, v.Name)
+	var waits, out []string
+	for _, e := range d.Graph[role] {
+		if e.When.Kind == OnStatus {
+			waits = append(waits, e.When.Value)
 		}
 	}
-	for _, e := range edges {
-		if e.When.Kind == OnStatus && !slices.Contains(out, e.When.Value) {
-			out = append(out, e.When.Value)
+	for _, name := range slices.Concat(shape.StatusesOf(d.Roles[role].Schema, d.StatusKeyOf(role)).Names(), waits) {
+		if slices.Contains(waits, name) && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
 	return out
@@ -247,17 +245,13 @@ func (d *Definition) NeedsApproval() bool {
 
 // sortEdges brings edges into the one order that both YAML and payloads give.
 func sortEdges(edges []Edge) {
-	slices.SortStableFunc(edges, func(a, b Edge) int {
-		switch {
-		case a.When.Kind != b.When.Kind && a.When.Kind == Always:
-			return 1
-		case a.When.Kind != b.When.Kind && b.When.Kind == Always:
-			return -1
-		case a.When.Value < b.When.Value:
-			return -1
-		case a.When.Value > b.When.Value:
+	last := func(e Edge) int {
+		if e.When.Kind == Always {
 			return 1
 		}
 		return 0
+	}
+	slices.SortStableFunc(edges, func(a, b Edge) int {
+		return cmp.Or(last(a)-last(b), strings.Compare(a.When.Value, b.When.Value))
 	})
 }

@@ -15,8 +15,7 @@ func (c *compiler) readVersion() {
 	// Whatever it says: what has a version has Liquid templates.
 	c.liquid, c.suspends = true, true
 	if e.Val.Scalar != int64(1) && e.Val.Kind != strictyaml.Bad {
-		c.problems.Add(e.Val.Pos, e.Val.Length(), "write `version: 1` for Liquid templates, or no version for mustache",
-			"version %s of the format is not known", showScalar(e.Val))
+		c.reportValue(e.Val, "write `version: 1` for Liquid templates, or no version for mustache", "version %s of the format is not known", showScalar(e.Val))
 	}
 }
 

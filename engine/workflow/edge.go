@@ -3,40 +3,31 @@ package workflow
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 func (c *compiler) readGraph() {
-	e := c.root.Get("graph")
+	e := c.partOf("graph", "add `graph:` with $START and each role", "write a map from $START and each role to its edges", maxEdges)
 	if e == nil {
-		c.problems.Add(c.root.Pos, 1, "add `graph:` with $START and each role", "the definition has no `graph`")
 		return
 	}
-	c.graphPos = e.Pos
-	if e.Val.Kind != strictyaml.Map {
-		if e.Val.Kind != strictyaml.Bad {
-			c.problems.Add(e.Pos, len(e.Key), "write a map from $START and each role to its edges", "`graph` must be a map, this is %s", e.Val.KindName())
-		}
-		c.graphPos = strictyaml.Pos{} // nothing more can be said about it
-		return
-	}
+	c.graphKey = e
 	edges := len(e.Val.Entries)
 	for _, f := range e.Val.Entries {
 		edges += len(f.Val.Entries) + len(f.Val.Items)
 	}
 	if edges > maxEdges {
-		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the graph has more than %d edges", maxEdges)
+		c.reportKey(e, "divide the workflow", "the graph has more than %d edges", maxEdges)
 		return
 	}
-	for _, f := range e.Val.Entries {
-		c.graph = append(c.graph, c.readEdges(f))
+	for i := range e.Val.Entries {
+		c.graph = append(c.graph, c.readEdges(&e.Val.Entries[i]))
 	}
 }
 
-func (c *compiler) readEdges(f strictyaml.Entry) fromAt {
-	out := fromAt{name: f.Key, at: f.Pos, broken: f.Val.Broken || f.Val.Kind == strictyaml.Bad, list: f.Val.Kind == strictyaml.List}
+func (c *compiler) readEdges(f *strictyaml.Entry) fromAt {
+	out := fromAt{name: f.Key, key: f, broken: f.Val.Broken || f.Val.Kind == strictyaml.Bad, list: f.Val.Kind == strictyaml.List}
 	add := func(edge edgeAt, ok bool) {
 		if !ok {
 			out.broken = true
@@ -68,7 +59,7 @@ func (c *compiler) readEdges(f strictyaml.Entry) fromAt {
 		if to := c.targetName(f.Val); to != "" {
 			fix = "write {_: {role: " + to + ", prompt: …}}, or an edge for each status"
 		}
-		c.problems.Add(f.Pos, utf8.RuneCountInString(f.Key), fix, "the edges of %s must be a map, this is %s", f.Key, showScalar(f.Val))
+		c.reportKey(f, fix, "the edges of %s must be a map, this is %s", f.Key, showScalar(f.Val))
 	}
 	return out
 }
@@ -80,7 +71,7 @@ const (
 )
 
 // startKeys looks at which generation $START is of.
-func (c *compiler) startKeys(f strictyaml.Entry) {
+func (c *compiler) startKeys(f *strictyaml.Entry) {
 	first, fresh := f.Val.Get(Unit), f.Val.Get(keyNew)
 	if first != nil && fresh != nil {
 		c.reportAmbiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
@@ -102,7 +93,7 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *strictyaml.Node) bool {
 			fix = "write one edge, {role: …, prompt: …}: one role works at a time"
 		}
 		if v.Kind != strictyaml.Bad {
-			c.problems.Add(e.at, e.labelLength(), fix, "%s must be a map, this is %s", what, showScalar(v))
+			c.reportEdge(e, fix, "%s must be a map, this is %s", what, showScalar(v))
 		}
 		return false
 	}
@@ -120,14 +111,14 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *strictyaml.Node) bool {
 		}
 		e.To, _ = c.textOf(at.Val, "`role` of "+what)
 	} else {
-		c.problems.Add(e.at, e.labelLength(), "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
+		c.reportEdge(e, "add `role:` with the next role, $END or $SUSPEND", "%s has no `role`", what)
 	}
 	c.readPrompt(from, e, v)
 	if at := v.Get("location"); at != nil && !at.Val.IsNull() {
 		e.location = at.Val
 		var ok bool
 		if e.Location, ok = c.textOf(at.Val, "`location` of "+what); ok && strings.TrimSpace(e.Location) == "" {
-			c.problems.Add(at.Pos, len(at.Key), "leave it out", "`location` of %s is blank", what)
+			c.reportKey(at, "leave it out", "`location` of %s is blank", what)
 		}
 	}
 	c.readApproval(from, e, v)
@@ -156,6 +147,6 @@ func (c *compiler) readPrompt(from string, e *edgeAt, v *strictyaml.Node) {
 		e.prompt = at.Val
 		e.Prompt, _ = c.textOf(at.Val, "`prompt` of "+what)
 	case from != Start && e.To != End && !e.item:
-		c.problems.Add(e.at, e.labelLength(), "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
+		c.reportEdge(e, "add `prompt:` with what the next role is to do", "%s has no `prompt`", what)
 	}
 }

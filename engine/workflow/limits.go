@@ -1,8 +1,8 @@
 package workflow
 
 import (
+	"maps"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/internal/strictyaml"
@@ -18,12 +18,8 @@ func limitKeys() []string {
 
 // readLimits reads how far a thread may go.
 func (c *compiler) readLimits() {
-	e := c.root.Get("limits")
-	if e == nil || e.Val.Kind == strictyaml.Bad || e.Val.IsNull() {
-		return
-	}
-	if e.Val.Kind != strictyaml.Map {
-		c.problems.Add(e.Pos, len(e.Key), "write a map, such as limits: {maxSteps: 20}", "`limits` must be a map, this is %s", e.Val.KindName())
+	e := c.partOf("limits", "", "write a map, such as limits: {maxSteps: 20}", maxEdges)
+	if e == nil {
 		return
 	}
 	c.unknownKeys(e.Val, "`limits`", limitKeys()...)
@@ -31,7 +27,7 @@ func (c *compiler) readLimits() {
 	for _, key := range limitKeys() {
 		if at := e.Val.Get(key); at != nil && at.Val.Kind != strictyaml.Bad {
 			if wrong, fix := l.setLimit(key, at.Val.Plain()); wrong != "" {
-				c.problems.Add(at.Val.Pos, at.Val.Length(), fix, "`limits.%s` %s, this is %s", key, wrong, showScalar(at.Val))
+				c.reportValue(at.Val, fix, "`limits.%s` %s, this is %s", key, wrong, showScalar(at.Val))
 			}
 		}
 	}
@@ -42,67 +38,42 @@ func (c *compiler) readLimits() {
 
 // setLimit gives one limit its value, and says what is wrong with that.
 func (l *Limits) setLimit(key string, v any) (wrong, fix string) {
-	if key == "wall" {
-		text, _ := v.(string)
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 || d > maxLimit*time.Second {
-			return "must be a duration above zero", "write it as 45m or 2h30m"
-		}
-		l.Wall = d
-		return "", ""
+	var n float64 // 0 where it is no number
+	switch v := v.(type) {
+	case int64:
+		n = float64(v)
+	case float64:
+		n = v
 	}
-	n, whole := v.(int64)
-	f, isFloat := v.(float64)
-	if isFloat && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		n, whole = int64(f), true
-	}
-	if key == "costUsd" {
-		if whole {
-			f = float64(n)
-		}
-		if (!whole && !isFloat) || f <= 0 || f > maxLimit || math.IsNaN(f) {
-			return "must be a number of US dollars above zero", "write it as 2.50"
-		}
-		l.CostUSD = f
-		return "", ""
-	}
-	most := int64(maxLimit)
-	if key == "tokens" {
-		most = 1 << 50
-	}
-	if !whole || n <= 0 || n > most {
-		return "must be a whole number above zero", "write a number such as 20"
-	}
-	switch key {
-	case "maxSteps":
+	text, _ := v.(string)
+	wall, _ := time.ParseDuration(text) // 0 where it is none
+	isWhole := func(most float64) bool { return n == math.Trunc(n) && n > 0 && n <= most }
+	switch {
+	case key == "wall" && wall > 0 && wall <= maxLimit*time.Second:
+		l.Wall = wall
+	case key == "wall":
+		return "must be a duration above zero", "write it as 45m or 2h30m"
+	case key == "costUsd" && n > 0 && n <= maxLimit:
+		l.CostUSD = n
+	case key == "costUsd":
+		return "must be a number of US dollars above zero", "write it as 2.50"
+	case key == "tokens" && isWhole(1<<50):
+		l.Tokens = int64(n)
+	case key == "maxSteps" && isWhole(maxLimit):
 		l.MaxSteps = int(n)
-	case "maxStepsPerRole":
+	case key == "maxStepsPerRole" && isWhole(maxLimit):
 		l.MaxStepsPerRole = int(n)
-	case "tokens":
-		l.Tokens = n
 	default:
-		return "is not known", "known are: " + strings.Join(limitKeys(), ", ")
+		return "must be a whole number above zero", "write a number such as 20"
 	}
 	return "", ""
 }
 
 // toPayload is the limits as a workflow node has them.
 func (l *Limits) toPayload() map[string]any {
-	out := map[string]any{}
-	if l.MaxSteps > 0 {
-		out["maxSteps"] = int64(l.MaxSteps)
+	out := map[string]any{
+		"maxSteps": int64(l.MaxSteps), "maxStepsPerRole": int64(l.MaxStepsPerRole), "tokens": l.Tokens, "costUsd": l.CostUSD, "wall": l.Wall.String(),
 	}
-	if l.MaxStepsPerRole > 0 {
-		out["maxStepsPerRole"] = int64(l.MaxStepsPerRole)
-	}
-	if l.Tokens > 0 {
-		out["tokens"] = l.Tokens
-	}
-	if l.CostUSD > 0 {
-		out["costUsd"] = l.CostUSD
-	}
-	if l.Wall > 0 {
-		out["wall"] = l.Wall.String()
-	}
+	maps.DeleteFunc(out, func(_ string, v any) bool { return v == int64(0) || v == 0.0 || v == "0s" })
 	return out
 }

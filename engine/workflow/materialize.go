@@ -118,7 +118,11 @@ func (d *Definition) graphPayload() map[string]any {
 	out := make(map[string]any, len(d.Graph))
 	for from, edges := range d.Graph {
 		if d.Lists[from] {
-			out[from] = listPayload(edges)
+			list := make([]any, len(edges))
+			for i, e := range edges {
+				list[i] = edgePayload(e, true)
+			}
+			out[from] = list
 			continue
 		}
 		targets := make(map[string]any, len(edges))
@@ -127,44 +131,36 @@ func (d *Definition) graphPayload() map[string]any {
 			if from == Start && d.AgentSuspends {
 				key = keyNew
 			}
-			targets[key] = targetPayload(e)
+			targets[key] = edgePayload(e, false)
 		}
 		if from == Start && d.Resume != nil {
-			targets[keyResume] = targetPayload(*d.Resume)
+			targets[keyResume] = edgePayload(*d.Resume, false)
 		}
 		out[from] = targets
 	}
 	return out
 }
 
-func targetPayload(e Edge) map[string]any {
-	target := map[string]any{"role": e.To, "prompt": e.Prompt, "location": nil}
-	if e.Location != "" {
-		target["location"] = e.Location
+// edgePayload is an edge of a map, or of a list, as a workflow node has it.
+func edgePayload(e Edge, list bool) map[string]any {
+	out := map[string]any{"role": e.To}
+	if e.Prompt != "" || !list {
+		out["prompt"] = e.Prompt
+	}
+	switch {
+	case e.Location != "":
+		out["location"] = e.Location
+	case !list:
+		out["location"] = nil
 	}
 	if e.Approval != nil {
-		target["approval"] = e.Approval.toPayload()
+		out["approval"] = e.Approval.toPayload()
 	}
-	return target
-}
-
-func listPayload(edges []Edge) []any {
-	out := make([]any, len(edges))
-	for i, e := range edges {
-		item := map[string]any{"role": e.To, "condition": nil}
-		if e.When.Kind == OnCondition {
-			item["condition"] = e.When.Value
-		}
-		if e.Prompt != "" {
-			item["prompt"] = e.Prompt
-		}
-		if e.Location != "" {
-			item["location"] = e.Location
-		}
-		if e.Approval != nil {
-			item["approval"] = e.Approval.toPayload()
-		}
-		out[i] = item
+	if list {
+		out["condition"] = nil
+	}
+	if e.When.Kind == OnCondition {
+		out["condition"] = e.When.Value
 	}
 	return out
 }

@@ -26,15 +26,11 @@ type Options struct {
 func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	name = filepath.ToSlash(name)
 	ps := &source.Problems{}
-	invalid := func() error { return &InvalidError{Name: name, Problems: ps.List(name)} }
 	root := source.Read(ps, name, data, opts.Include)
-	if root == nil {
-		return nil, invalid()
-	}
 	c := &compiler{problems: ps, warnings: &source.Problems{}, opts: opts, root: root}
 	d := c.compileAll()
 	if !ps.Empty() {
-		return nil, invalid()
+		return nil, &InvalidError{Name: name, Problems: ps.List(name)}
 	}
 	if opts.Warn != nil {
 		for _, w := range c.warnings.List(name) {

@@ -42,6 +42,7 @@ func TestParseRefuses(t *testing.T) {
 		{"$START: {_: {role: a}}", "$START: {_: {role: $SUSPEND}}", "x.yaml:6:22: $START leads to $SUSPEND: no role would run"},
 		{"role: $END", `role: ""`, "x.yaml:7:17: edge a → _ leads to an empty name"},
 		{"role: $END", `role: $END, location: \src`, "x.yaml:7:33: `location` of edge a → _ leads out of the work tree"},
+		{"role: $END", "role: $END, location: a/../..", "x.yaml:7:33: `location` of edge a → _ leads out of the work tree"},
 		{"role: $END", `role: $END, location: c:\src`, "x.yaml:7:33: `location` of edge a → _ leads out of the work tree"},
 		{"role: $END", `role: $END, location: " "`, "x.yaml:7:23: `location` of edge a → _ is blank"},
 		{"$START: {_: {role: a}}", "$START: {_: {role: a, approval: true}}", "x.yaml:6:25: edge $START → _ can't need an approval: nobody has asked anything there"},

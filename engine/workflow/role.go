@@ -5,89 +5,62 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
 func (c *compiler) readRoles() {
-	e := c.root.Get("roles")
+	const fix = "write a map from a role's name to its description, goal, …"
+	e := c.partOf("roles", "add `roles:` with at least one role", fix, maxRoles)
 	if e == nil {
-		c.problems.Add(c.root.Pos, 1, "add `roles:` with at least one role", "the definition has no `roles`")
 		return
 	}
-	if e.Val.Kind != strictyaml.Map || len(e.Val.Entries) == 0 {
-		if e.Val.Kind != strictyaml.Bad {
-			c.problems.Add(e.Pos, len(e.Key), "write a map from a role's name to its description, goal, …",
-				"`roles` must be a map with at least one role, this is %s", emptyOr(e.Val))
-		}
-		return
+	if len(e.Val.Entries) == 0 && !e.Val.Broken {
+		c.reportKey(e, fix, "`roles` is empty")
 	}
-	if n := len(e.Val.Entries); n > maxRoles {
-		c.problems.Add(e.Pos, len(e.Key), "divide the workflow", "the definition has %d roles; the limit is %d", n, maxRoles)
-		return
-	}
-	for i, r := range e.Val.Entries {
-		if c.checkOutdented(r, e.Val.Entries[i+1:]) {
+	for i := range e.Val.Entries {
+		if c.checkOutdented(&e.Val.Entries[i], e.Val.Entries[i+1:]) {
 			return
 		}
-		c.readRole(r)
+		c.readRole(&e.Val.Entries[i])
 	}
 }
 
 // checkOutdented reports a role whose fields stand beside it instead of below it: once,
 // not for each of them.
-func (c *compiler) checkOutdented(role strictyaml.Entry, after []strictyaml.Entry) bool {
+func (c *compiler) checkOutdented(role *strictyaml.Entry, after []strictyaml.Entry) bool {
 	if !role.Val.IsNull() || len(after) < 2 {
 		return false
 	}
-	fields := append([]string{"description"}, schemaKeys()...)
-	for _, s := range instructionStyles() {
-		fields = append(fields, s...)
+	if slices.ContainsFunc(after[:2], func(e strictyaml.Entry) bool { return !slices.Contains(roleKeys(), e.Key) }) {
+		return false
 	}
-	for _, e := range after[:2] {
-		if !slices.Contains(fields, e.Key) {
-			return false
-		}
-	}
-	c.problems.Add(role.Pos, utf8.RuneCountInString(role.Key), "indent "+after[0].Key+", "+after[1].Key+", … deeper than the role's name",
+	c.reportKey(role, "indent "+after[0].Key+", "+after[1].Key+", … deeper than the role's name",
 		"role %s is empty: its fields stand beside it", quoteName(role.Key))
 	// What the other roles are can't be told either.
 	c.rolesLost = true
 	return true
 }
 
-func emptyOr(v *strictyaml.Node) string {
-	if v.Kind == strictyaml.Map {
-		return "empty"
-	}
-	return v.KindName()
+// roleKeys are what a role may have.
+func roleKeys() []string {
+	return slices.Concat([]string{"description"}, schemaKeys(), slices.Concat(instructionStyles()...))
 }
 
-func (c *compiler) readRole(e strictyaml.Entry) {
+func (c *compiler) readRole(e *strictyaml.Entry) {
 	what := "role " + quoteName(e.Key)
-	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, at: e.Pos}
-	if e.Val.Kind != strictyaml.Map {
-		if e.Val.Kind != strictyaml.Bad {
-			c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), "give it description, goal, capabilities, procedure, output and frontmatter",
-				"%s must be a map, this is %s", what, e.Val.KindName())
-		}
-		c.roles = append(c.roles, role)
-		return
+	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, key: e}
+	if c.isKind(e, strictyaml.Map, what, "give it description, goal, capabilities, procedure, output and frontmatter") {
+		c.unknownKeys(e.Val, what, roleKeys()...)
+		role.Description = c.requireText(e.Val, "description", what, e.Pos)
+		c.readInstructions(&role, e, what)
+		c.readSchema(&role, e)
 	}
-	known := append([]string{"description"}, schemaKeys()...)
-	for _, s := range instructionStyles() {
-		known = append(known, s...)
-	}
-	c.unknownKeys(e.Val, what, known...)
-	role.Description = c.requireText(e.Val, "description", what, e.Pos)
-	c.readInstructions(&role, e, what)
-	c.readSchema(&role, e)
 	c.roles = append(c.roles, role)
 }
 
-func (c *compiler) readCapabilities(role strictyaml.Entry, what string) []string {
+func (c *compiler) readCapabilities(role *strictyaml.Entry, what string) []string {
 	out := []string{}
 	e := role.Val.Get("capabilities")
 	if e == nil {
@@ -96,10 +69,7 @@ func (c *compiler) readCapabilities(role strictyaml.Entry, what string) []string
 		}
 		return out
 	}
-	if e.Val.Kind != strictyaml.List {
-		if e.Val.Kind != strictyaml.Bad {
-			c.problems.Add(e.Pos, len(e.Key), "write a list, [] for none", "`capabilities` of %s must be a list of texts, this is %s", what, e.Val.KindName())
-		}
+	if !c.isKind(e, strictyaml.List, "`capabilities` of "+what, "write a list of texts, [] for none") {
 		return out
 	}
 	for _, item := range e.Val.Items {
@@ -120,7 +90,7 @@ func instructionStyles() [][]string {
 }
 
 // readInstructions reads what the role is to do, in the words of one generation.
-func (c *compiler) readInstructions(role *roleAt, e strictyaml.Entry, what string) {
+func (c *compiler) readInstructions(role *roleAt, e *strictyaml.Entry, what string) {
 	var found []*strictyaml.Entry
 	style := 0
 	for i, keys := range instructionStyles() {
@@ -141,7 +111,7 @@ func (c *compiler) readInstructions(role *roleAt, e strictyaml.Entry, what strin
 	case 1:
 		role.SystemPrompt = text("systemPrompt")
 		if at := e.Val.Get("systemPrompt"); at.Val.Scalar == "" {
-			c.problems.Add(at.Pos, len(at.Key), "say what the role is and does", "`systemPrompt` of %s is empty", what)
+			c.reportKey(at, "say what the role is and does", "`systemPrompt` of %s is empty", what)
 		}
 	case 2:
 		role.Goal, role.Output = text("identity"), text("report")
@@ -161,15 +131,14 @@ func (c *compiler) reportTwice(what string, a, b *strictyaml.Entry, why, fix str
 	if b.Pos.Line < a.Pos.Line {
 		a, b = b, a
 	}
-	c.problems.Add(b.Pos, utf8.RuneCountInString(b.Key), fix,
-		"%s has both `%s` (line %d) and `%s` (line %d)%s", what, a.Key, a.Pos.Line, b.Key, b.Pos.Line, why)
+	c.reportKey(b, fix, "%s has both `%s` (line %d) and `%s` (line %d)%s", what, a.Key, a.Pos.Line, b.Key, b.Pos.Line, why)
 }
 
 // schemaKeys are what the generations call the schema of a role's output.
 func schemaKeys() []string { return []string{"frontmatter", "meta", "outputSchema"} }
 
 // readSchema reads a role's schema, or the hash of one.
-func (c *compiler) readSchema(role *roleAt, e strictyaml.Entry) {
+func (c *compiler) readSchema(role *roleAt, e *strictyaml.Entry) {
 	what := "role " + quoteName(e.Key)
 	var schema *strictyaml.Entry
 	for _, key := range schemaKeys() {
@@ -188,7 +157,7 @@ func (c *compiler) readSchema(role *roleAt, e strictyaml.Entry) {
 			if role.SystemPrompt != "" {
 				key = "outputSchema"
 			}
-			c.problems.Add(e.Pos, utf8.RuneCountInString(e.Key), "add `"+key+":` with a JSON schema of the role's output", "%s has no `%s`", what, key)
+			c.reportKey(e, "add `"+key+":` with a JSON schema of the role's output", "%s has no `%s`", what, key)
 		}
 		return
 	}
@@ -197,32 +166,31 @@ func (c *compiler) readSchema(role *roleAt, e strictyaml.Entry) {
 		role.schema = schema.Val
 		plain, err := node.Normalize(schema.Val.Plain())
 		if err != nil {
-			c.problems.Add(schema.Pos, utf8.RuneCountInString(schema.Key), "simplify the schema", "the schema of %s can't be stored: %v", what, err)
+			c.reportKey(schema, "simplify the schema", "the schema of %s can't be stored: %v", what, err)
 			return
 		}
 		role.Schema, role.known = plain, true
 	case schema.Val.Kind == strictyaml.Scalar && node.Hash(schema.Val.Text).Valid():
 		c.schemaByHash(role, schema.Val)
 	case schema.Val.Kind != strictyaml.Bad:
-		c.problems.Add(schema.Pos, utf8.RuneCountInString(schema.Key), "write a JSON schema with `type: object`",
-			"`%s` of %s must be a JSON schema, this is %s", schema.Key, what, schema.Val.KindName())
+		c.reportKey(schema, "write a JSON schema with `type: object`", "`%s` of %s must be a JSON schema, this is %s", schema.Key, what, schema.Val.KindName())
 	}
 }
 
 func (c *compiler) schemaByHash(role *roleAt, v *strictyaml.Node) {
 	h := node.Hash(v.Text)
 	if c.opts.Nodes == nil {
-		c.problems.Add(v.Pos, v.Length(), "write the schema itself here", "role %q names a schema by hash, and there is no store to find it in", role.Name)
+		c.reportValue(v, "write the schema itself here", "role %q names a schema by hash, and there is no store to find it in", role.Name)
 		return
 	}
 	n, err := c.opts.Nodes.Get(h)
 	if err != nil {
 		c.missing = cmp.Or(c.missing, fmt.Errorf("schema of role %q: %w", role.Name, err))
-		c.problems.Add(v.Pos, v.Length(), "store the schema first, or write it here", "role %q: schema %s can't be read: %v", role.Name, h, err)
+		c.reportValue(v, "store the schema first, or write it here", "role %q: schema %s can't be read: %v", role.Name, h, err)
 		return
 	}
 	if n.Type != node.MetaSchema {
-		c.problems.Add(v.Pos, v.Length(), "name a schema node", "role %q: %s is no schema", role.Name, h)
+		c.reportValue(v, "name a schema node", "role %q: %s is no schema", role.Name, h)
 		return
 	}
 	role.Schema, role.Frontmatter, role.schema, role.known = n.Payload, h, v, true
