@@ -119,7 +119,7 @@ func Parse(name string, b []byte) (Script, error) {
 		}
 		for i, item := range n.Items {
 			e := &Entry{Line: item.Pos.Line}
-			e.settings().Read(r, item, fmt.Sprintf("%s[%d]", path, i))
+			e.settings().ReadInto(r, item, fmt.Sprintf("%s[%d]", path, i))
 			s.Entries = append(s.Entries, *e)
 		}
 	}}
@@ -149,7 +149,7 @@ func (e *Entry) settings() table.Setting {
 		field("attempt", table.Whole("", &e.Attempt, 1, maxNumber)),
 		field("output", table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
 			if n.Kind == strictyaml.List {
-				outputs.Read(r, n, path)
+				outputs.ReadInto(r, n, path)
 				return
 			}
 			table.Text("", &output).Read(r, n, path)

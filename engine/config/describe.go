@@ -10,22 +10,11 @@ import (
 )
 
 // Info is what is known of a setting without looking at any source.
-type Info struct {
-	Kind    table.ValueKind
-	Doc     string
-	Choices []string // of a text; nil: any
-	Secret  bool
-}
+type Info = table.Setting
 
 // Describe says what may stand at a path. A path that leads nowhere is an
 // *UnknownPathError.
-func Describe(p Path) (Info, error) {
-	s, err := allSettings(&Config{}).At(p)
-	if err != nil {
-		return Info{}, err
-	}
-	return Info{Kind: s.Kind, Doc: s.Doc, Choices: s.Choices, Secret: s.Secret}, nil
-}
+func Describe(p Path) (Info, error) { return allSettings(&Config{}).At(p) }
 
 // Check finds what is wrong with one file by itself; name is used in messages.
 func Check(name string, data []byte) []Problem {

@@ -49,62 +49,70 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 // configures; it returns the alias of the first one's model.
 func (l *loader) addAmbient(c *Config) (first string) {
 	for _, v := range knownVendors() {
-		if _, taken := c.Providers[v.name]; taken || !v.ambient && l.valueOf("UWF_PROVIDER") != v.name {
+		if _, taken := c.Providers[v.Name]; taken || !v.ambient && l.valueOf("UWF_PROVIDER") != v.Name {
 			continue
 		}
 		p, origin, ok := l.vendorProvider(v)
 		if !ok {
 			continue
 		}
-		c.Providers[v.name] = p
-		c.Origins[table.Join("providers", v.name)] = origin
-		if _, taken := c.Models[v.name]; taken {
+		c.Providers[v.Name] = p
+		c.Origins[table.Join("providers", v.Name)] = origin
+		if _, taken := c.Models[v.Name]; taken {
 			continue
 		}
-		c.Models[v.name] = l.vendorModel(v)
-		c.Origins[table.Join("models", v.name)] = origin
-		first = cmp.Or(first, v.name)
+		c.Models[v.Name] = l.vendorModel(v)
+		c.Origins[table.Join("models", v.Name)] = origin
+		first = cmp.Or(first, v.Name)
 	}
 	return first
 }
 
 // vendorModel is the model of a vendor that the environment names, or the usual one.
-func (l *loader) vendorModel(v vendor) Model {
-	m := v.model
+func (l *loader) vendorModel(v Preset) Model {
+	m := v.Model
 	if name := l.valueOf(v.modEnv); name != "" {
 		m = Model{Name: name}
 	}
-	m.Provider = v.name
+	m.Provider = v.Name
 	return withKnownSize(m)
 }
 
 // vendorProvider is what the environment says about one vendor.
-func (l *loader) vendorProvider(v vendor) (p Provider, origin string, ok bool) {
-	key, hasKey := l.lookupVariable(v.keyEnv)
+func (l *loader) vendorProvider(v Preset) (p Provider, origin string, ok bool) {
+	key, hasKey := l.lookupVariable(v.APIKeyEnv)
 	base, hasBase := l.lookupVariable(v.urlEnv)
 	switch {
-	case hasKey && hasBase && key.source != base.source:
-		l.addProblem("$"+v.urlEnv, "", "set both in one place",
-			"the address is from %s and the key, %s, from %s: a key is only sent where its own source says", base.source, v.keyEnv, key.source)
+	case hasKey && hasBase && !l.isOneSource(base, v.urlEnv, key, v.APIKeyEnv):
 		return p, "", false
 	case hasKey:
-		p = Provider{BaseURL: base.value, APIKeyEnv: v.keyEnv, Kind: v.kind}
-		origin = "$" + v.keyEnv
-	case v.keyEnv == "":
-		p = Provider{Kind: v.kind}
+		p = Provider{BaseURL: base.value, APIKeyEnv: v.APIKeyEnv, Kind: v.Kind}
+		origin = "$" + v.APIKeyEnv
+	case v.APIKeyEnv == "":
+		p = Provider{Kind: v.Kind}
 		origin = "$UWF_PROVIDER"
-	case hasBase && v.kind == OpenAI: // a server of one's own, which needs no key
-		p = Provider{BaseURL: base.value, Kind: v.kind}
+	case hasBase && v.Kind == OpenAI: // a server of one's own, which needs no key
+		p = Provider{BaseURL: base.value, Kind: v.Kind}
 		origin = "$" + v.urlEnv
 	default:
 		return p, "", false
 	}
-	p, wrong := completeProvider(v.name, p)
+	p, wrong := completeProvider(v.Name, p)
 	if wrong != "" {
 		l.addProblem("$"+v.urlEnv, "", "", "%s", wrong)
 		return p, "", false
 	}
 	return p, origin, true
+}
+
+// isOneSource reports whether an address and a key were set in one place; another is a
+// problem.
+func (l *loader) isOneSource(base variable, urlEnv string, key variable, keyEnv string) bool {
+	if base.source != key.source {
+		l.addProblem("$"+urlEnv, "", "set both in one place",
+			"the address is from %s and the key, %s, from %s: a key is only sent where its own source says", base.source, keyEnv, key.source)
+	}
+	return base.source == key.source
 }
 
 // ownProvider adds the provider of UWF_BASE_URL and UWF_API_KEY and returns its
@@ -117,22 +125,17 @@ func (l *loader) ownProvider(c *Config) string {
 	}
 	name := cmp.Or(l.valueOf("UWF_PROVIDER"), ownProvider)
 	v, known := vendorNamed(name)
-	if !known {
-		v = vendor{kind: ""}
-	}
 	switch {
-	case hasBase && hasKey && base.source != key.source:
-		l.addProblem("$UWF_BASE_URL", "", "set both in one place",
-			"the address is from %s and the key, UWF_API_KEY, from %s: a key is only sent where its own source says", base.source, key.source)
+	case hasBase && hasKey && !l.isOneSource(base, "UWF_BASE_URL", key, "UWF_API_KEY"):
 		return ""
 	case !hasBase && name == ownProvider:
-		base.value = knownVendors()[0].baseURL
+		base.value = knownVendors()[0].BaseURL
 	case !hasBase && !known:
 		l.addProblem("$UWF_API_KEY", "", "set UWF_BASE_URL too",
 			"the address of provider %q comes from another source, which gets no key of the environment", name)
 		return ""
 	}
-	p := Provider{BaseURL: base.value, Kind: v.kind}
+	p := Provider{BaseURL: base.value, Kind: v.Kind}
 	if hasKey {
 		p.APIKeyEnv = "UWF_API_KEY"
 		p.APIKey = Key(strings.TrimSpace(key.value))

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -107,7 +106,7 @@ func completeProvider(name string, p Provider) (Provider, string) {
 		if !known {
 			return p, fmt.Sprintf("baseUrl is missing (it is known for %s)", strings.Join(vendorNames(), ", "))
 		}
-		p.BaseURL = v.baseURL
+		p.BaseURL = v.BaseURL
 	}
 	u, err := url.Parse(p.BaseURL)
 	switch {
@@ -119,15 +118,15 @@ func completeProvider(name string, p Provider) (Provider, string) {
 	p.BaseURL = strings.TrimRight(p.BaseURL, "/")
 	// Only the vendor's own address gets the vendor's key without being asked for.
 	if at, ok := vendorAt(p.BaseURL); ok && p.APIKey == "" && p.APIKeyEnv == "" {
-		p.APIKeyEnv = at.keyEnv
+		p.APIKeyEnv = at.APIKeyEnv
 	}
 	if p.Kind == "" {
 		p.Kind = OpenAI
 		if known {
-			p.Kind = v.kind
+			p.Kind = v.Kind
 		}
 		if at, ok := vendorAt(p.BaseURL); ok {
-			p.Kind = at.kind
+			p.Kind = at.Kind
 		}
 	}
 	return p, ""
@@ -206,10 +205,6 @@ func modelOverrides(c *Config) table.Setting {
 		e.Get = func() (any, bool) { return c.ExtractModel, c.ExtractModel != "" }
 		return e
 	}
-	s.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
-		c.ModelOverrides = map[string]map[string]string{}
-		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
-	}
 	s.Names = func() []string {
 		all := names()
 		if c.ExtractModel != "" && !slices.Contains(all, extractScenario) {
@@ -279,28 +274,20 @@ func redactSettings(x *Redact) table.Setting {
 // overrideSettings is workflow → role → alias; an alias in place of the roles is for all
 // of them, which the role "*" stands for.
 func overrideSettings(doc string, into *map[string]map[string]string) table.Setting {
-	s := table.Setting{Kind: table.NamedValue, Doc: doc}
-	s.Entry = func(workflow string) table.Setting {
-		e := table.Setting{Kind: table.OverrideValue, Doc: "An alias for every role of this workflow, or role: alias."}
-		roles := (*into)[workflow]
-		of := table.Texts("", "An alias.", &roles)
-		e.Entry, e.Names = of.Entry, of.Names
-		e.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
+	return table.Named(doc, into, func(_ string, roles *map[string]string, keep func()) table.Setting {
+		of := table.Texts("", "An alias.", roles)
+		of.Kind, of.Doc = table.OverrideValue, "An alias for every role of this workflow, or role: alias."
+		byRole := of.ReadInto
+		of.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
 			if n.Kind == strictyaml.Scalar && !n.IsNull() {
-				roles = map[string]string{everyRole: n.Text}
+				*roles = map[string]string{everyRole: n.Text}
 			} else {
-				of.Read(r, n, path)
+				byRole(r, n, path)
 			}
-			(*into)[workflow] = roles
+			keep()
 		}
-		return e
-	}
-	s.Names = func() []string { return slices.Sorted(maps.Keys(*into)) }
-	s.Read = func(r *table.Reader, n *strictyaml.Node, path string) {
-		*into = map[string]map[string]string{}
-		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
-	}
-	return s
+		return of
+	})
 }
 
 // everyRole stands for all roles of a workflow in overrides.

@@ -43,9 +43,11 @@ func Load(s Sources) (*Config, error) {
 		return nil, l.err
 	}
 	if !l.isTrusted() {
-		l.checkPlaces(repo)
+		l.refuseInRepo(repo, "open places of this machine to agents", "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository",
+			"confine.read", "confine.write")
 	}
-	l.checkHelper(repo)
+	// The repository's own programs: even where it is trusted, that is up to each user.
+	l.refuseInRepo(repo, "say whose credential helpers are run", "put this into ~/.uwf/config.yaml", "state.credentialHelper")
 	l.warnKeys(repo, s.RepoFile)
 	c := mergeConfigs(repo, home)
 	l.fromEnvironment(c)
@@ -183,17 +185,19 @@ func (l *loader) isTrusted() bool { return l.s.RepoTrusted || isOn(l.valueOf("UW
 
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 
-// checkPlaces refuses that a file of an untrusted checkout opens files of this machine to
-// agents.
-func (l *loader) checkPlaces(repo *Config) {
-	for _, key := range []string{"confine.read", "confine.write"} {
+// refuseInRepo refuses settings that a file of the repository may not hold.
+func (l *loader) refuseInRepo(repo *Config, message, fix string, keys ...string) {
+	for _, key := range keys {
 		if origin, ok := repo.Origins[key]; ok {
-			file, line, col := splitOrigin(origin)
-			l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
-				Message: "a file of the repository may not open places of this machine to agents",
-				Fix:     "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository"})
+			l.problems = append(l.problems, problemAt(origin, key, "a file of the repository may not "+message, fix))
 		}
 	}
+}
+
+// problemAt is a problem where a setting comes from.
+func problemAt(origin, path, message, fix string) Problem {
+	file, line, col := splitOrigin(origin)
+	return Problem{File: file, Line: line, Col: col, Path: path, Message: message, Fix: fix}
 }
 
 // withholdKeys finds the providers of an untrusted checkout's file that would send a key of
@@ -206,7 +210,7 @@ func (l *loader) withholdKeys(c, repo, home *Config) {
 		if p.APIKeyEnv == "" || c.Origins[path] != repo.Origins[path] { // the second: it is another one in this run
 			continue
 		}
-		if v, ok := vendorAt(p.BaseURL); ok && v.keyEnv == p.APIKeyEnv {
+		if v, ok := vendorAt(p.BaseURL); ok && v.APIKeyEnv == p.APIKeyEnv {
 			continue
 		}
 		if l.isVouched(home, p) {
@@ -218,10 +222,9 @@ func (l *loader) withholdKeys(c, repo, home *Config) {
 
 // newWithheld says what is wrong with a provider, and how to let it have its key.
 func newWithheld(origin, path string, p Provider, command string) Withheld {
-	file, line, col := splitOrigin(origin)
-	return Withheld{Command: command, Problem: Problem{File: file, Line: line, Col: col, Path: path,
-		Message: fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
-		Fix:     "put this provider into ~/.uwf/config.yaml if you trust that address with the key: " + command + "; or set UWF_TRUST_REPO=1 if you trust this repository"}}
+	return Withheld{Command: command, Problem: problemAt(origin, path,
+		fmt.Sprintf("a file of the repository may not send the key in %s to %s", p.APIKeyEnv, p.BaseURL),
+		"put this provider into ~/.uwf/config.yaml if you trust that address with the key: "+command+"; or set UWF_TRUST_REPO=1 if you trust this repository")}
 }
 
 // trustCommand puts a provider of the repository into ~/.uwf/config.yaml, under a name that
@@ -235,18 +238,6 @@ func trustCommand(home *Config, name string, p Provider) string {
 	return fmt.Sprintf("uwf config set %s %s %s %s", text.ShellWord(at+".baseUrl"), text.ShellWord(p.BaseURL), text.ShellWord(at+".apiKeyEnv"), text.ShellWord(p.APIKeyEnv))
 }
 
-// checkHelper refuses that a file of the repository has the repository's own programs
-// asked for credentials, even where it is trusted: it is up to each user.
-func (l *loader) checkHelper(repo *Config) {
-	const key = "state.credentialHelper"
-	if origin, ok := repo.Origins[key]; ok {
-		file, line, col := splitOrigin(origin)
-		l.problems = append(l.problems, Problem{File: file, Line: line, Col: col, Path: key,
-			Message: "a file of the repository may not say whose credential helpers are run",
-			Fix:     "put this into ~/.uwf/config.yaml"})
-	}
-}
-
 // isVouched says whether the user's own settings send the same key to the same place.
 func (l *loader) isVouched(home *Config, p Provider) bool {
 	for _, h := range home.Providers {
@@ -255,9 +246,9 @@ func (l *loader) isVouched(home *Config, p Provider) bool {
 		}
 	}
 	for _, v := range knownVendors() {
-		key, ok := l.lookupVariable(v.keyEnv)
+		key, ok := l.lookupVariable(v.APIKeyEnv)
 		base, set := l.lookupVariable(v.urlEnv)
-		if ok && set && v.keyEnv == p.APIKeyEnv && key.source == base.source && sameURL(base.value, p.BaseURL) {
+		if ok && set && v.APIKeyEnv == p.APIKeyEnv && key.source == base.source && sameURL(base.value, p.BaseURL) {
 			return true
 		}
 	}
@@ -321,7 +312,6 @@ func (l *loader) checkNames(c *Config) {
 		if name == "" || slices.Contains(names, name) {
 			return Problem{}, false
 		}
-		file, line, col := splitOrigin(origin)
 		fix := "there is none yet"
 		if len(names) > 0 {
 			fix = "there are " + strings.Join(names, ", ")
@@ -329,7 +319,7 @@ func (l *loader) checkNames(c *Config) {
 		if near := table.Suggest(name, names); near != "" {
 			fix = fmt.Sprintf("did you mean %q?", near)
 		}
-		return Problem{File: file, Line: line, Col: col, Path: path, Message: fmt.Sprintf("there is no %s %q", what, name), Fix: fix}, true
+		return problemAt(origin, path, fmt.Sprintf("there is no %s %q", what, name), fix), true
 	}
 	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
 	for _, alias := range models {
@@ -369,31 +359,24 @@ func (l *loader) gatherSecrets(c *Config) {
 		env = append(env, k+"="+l.env[k].value)
 	}
 	c.secrets = redact.FromEnv(env)
-	for _, name := range c.Redact.Env {
-		if v, ok := l.lookupVariable(name); ok {
-			c.secrets = append(c.secrets, redact.Secret{Name: name, Value: v.value})
+	add := func(name, value string) {
+		if value != "" {
+			c.secrets = append(c.secrets, redact.Secret{Name: name, Value: value})
 		}
+	}
+	for _, name := range c.Redact.Env {
+		add(name, l.valueOf(name))
 	}
 	for _, name := range sortedKeys(c.Providers) {
-		p := c.Providers[name]
-		if p.APIKey != "" {
-			label := p.APIKeyEnv
-			if label == "" {
-				label = name + "-key"
-			}
-			c.secrets = append(c.secrets, redact.Secret{Name: label, Value: p.APIKey.Reveal()})
-		}
+		add(cmp.Or(c.Providers[name].APIKeyEnv, name+"-key"), c.Providers[name].APIKey.Reveal())
 	}
 	for _, name := range sortedKeys(c.withheld) {
-		key := c.Providers[name].APIKeyEnv
-		if v, ok := l.lookupVariable(key); ok {
-			c.secrets = append(c.secrets, redact.Secret{Name: key, Value: v.value})
-		}
+		add(c.Providers[name].APIKeyEnv, l.valueOf(c.Providers[name].APIKeyEnv))
 	}
 	for _, name := range sortedKeys(c.Agents) {
 		for _, k := range sortedKeys(c.Agents[name].Env) {
 			if redact.SecretName(k) {
-				c.secrets = append(c.secrets, redact.Secret{Name: k, Value: c.Agents[name].Env[k]})
+				add(k, c.Agents[name].Env[k])
 			}
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/united-workforce/uwf/engine/config/table"
 )
 
 // mergeConfigs puts the two files together: what the repository says first, then what
@@ -46,19 +44,12 @@ func mergeConfigs(repo, home *Config) *Config {
 
 // dropReplaced forgets where the parts of an entry came from that is replaced whole.
 func dropReplaced(origins map[string]string, repo *Config) {
-	var prefixes []string
-	for _, name := range sortedKeys(repo.Providers) {
-		prefixes = append(prefixes, table.Join("providers", name)+".")
+	for entry := range repo.Origins {
+		kind, name, _ := strings.Cut(entry, ".")
+		if name != "" && slices.Contains([]string{"providers", "models", "agents"}, kind) {
+			maps.DeleteFunc(origins, func(path, _ string) bool { return strings.HasPrefix(path, entry+".") })
+		}
 	}
-	for _, name := range sortedKeys(repo.Models) {
-		prefixes = append(prefixes, table.Join("models", name)+".")
-	}
-	for _, name := range sortedKeys(repo.Agents) {
-		prefixes = append(prefixes, table.Join("agents", name)+".")
-	}
-	maps.DeleteFunc(origins, func(path, _ string) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
-	})
 }
 
 // bothAllowShell says whether every file that mentions allowShell allows it, and one does.

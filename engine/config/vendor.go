@@ -2,65 +2,55 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
-// vendor is a provider that uwf knows without being told.
-type vendor struct {
-	name    string
-	label   string
-	kind    Kind
-	baseURL string
-	keyEnv  string // empty: it needs no key
+// Preset is a provider that uwf knows without being told, for people to choose.
+type Preset struct {
+	Name, Label string
+	Kind        Kind
+	BaseURL     string
+	APIKeyEnv   string // empty: it needs no key
+	Model       Model  // without one
+	Note        string // what people should know before they choose it
+
 	// ambient: the key in the environment is enough to use it. A key that every CI
 	// job has is no such sign.
 	ambient bool
 	urlEnv  string // variable that holds another base URL; empty: none
 	modEnv  string // variable that names the model
-	model   Model  // without one
 	free    bool   // its models cost nothing
 	reports bool   // it says with each answer what it cost
-	note    string // what people should know before they choose it
 }
 
 // knownVendors are asked in this order when the environment holds several keys.
-func knownVendors() []vendor {
-	return []vendor{
-		{name: "openai", label: "OpenAI", kind: OpenAI, baseURL: "https://api.openai.com/v1", keyEnv: "OPENAI_API_KEY", ambient: true,
-			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 10)},
-			note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
-		{name: "anthropic", label: "Anthropic", kind: Anthropic, baseURL: "https://api.anthropic.com", keyEnv: "ANTHROPIC_API_KEY", ambient: true,
-			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 10)},
-			note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
-		{name: "openrouter", label: "OpenRouter", kind: OpenAI, baseURL: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY", ambient: true,
-			modEnv: "OPENROUTER_MODEL", reports: true, model: Model{Name: "anthropic/claude-sonnet-5.5"},
-			note: "one key for models of many providers; it reports the price of each answer"},
-		{name: "github-models", label: "GitHub Models", kind: OpenAI, baseURL: "https://models.github.ai/inference", keyEnv: "GITHUB_TOKEN", free: true,
-			model: Model{Name: "openai/gpt-4.1", Window: 12_000, MaxOutput: 4_000},
-			note:  "needs a token that may read models (permissions: models: read in a job); free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there are few a day: enough for small steps, not for large repositories"},
-		{name: "ollama", label: "Ollama (on this machine)", kind: OpenAI, baseURL: "http://127.0.0.1:11434/v1", free: true,
-			model: Model{Name: "qwen3", Window: 32_768, MaxOutput: 4_096},
-			note:  "no key; pull the model first (ollama pull qwen3), and start the server with a window as large as the one configured here (OLLAMA_CONTEXT_LENGTH=32768 ollama serve): it drops what is too much without a word"},
+func knownVendors() []Preset {
+	return []Preset{
+		{Name: "openai", Label: "OpenAI", Kind: OpenAI, BaseURL: "https://api.openai.com/v1", APIKeyEnv: "OPENAI_API_KEY", ambient: true,
+			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", Model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 10)},
+			Note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
+		{Name: "anthropic", Label: "Anthropic", Kind: Anthropic, BaseURL: "https://api.anthropic.com", APIKeyEnv: "ANTHROPIC_API_KEY", ambient: true,
+			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", Model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 10)},
+			Note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
+		{Name: "openrouter", Label: "OpenRouter", Kind: OpenAI, BaseURL: "https://openrouter.ai/api/v1", APIKeyEnv: "OPENROUTER_API_KEY", ambient: true,
+			modEnv: "OPENROUTER_MODEL", reports: true, Model: Model{Name: "anthropic/claude-sonnet-5.5"},
+			Note: "one key for models of many providers; it reports the price of each answer"},
+		{Name: "github-models", Label: "GitHub Models", Kind: OpenAI, BaseURL: "https://models.github.ai/inference", APIKeyEnv: "GITHUB_TOKEN", free: true,
+			Model: Model{Name: "openai/gpt-4.1", Window: 12_000, MaxOutput: 4_000},
+			Note:  "needs a token that may read models (permissions: models: read in a job); free of charge, but a request takes about 8,000 tokens in and 4,000 out, and there are few a day: enough for small steps, not for large repositories"},
+		{Name: "ollama", Label: "Ollama (on this machine)", Kind: OpenAI, BaseURL: "http://127.0.0.1:11434/v1", free: true,
+			Model: Model{Name: "qwen3", Window: 32_768, MaxOutput: 4_096},
+			Note:  "no key; pull the model first (ollama pull qwen3), and start the server with a window as large as the one configured here (OLLAMA_CONTEXT_LENGTH=32768 ollama serve): it drops what is too much without a word"},
 	}
 }
 
-// Preset is a provider that uwf knows, for people to choose.
-type Preset struct {
-	Name, Label string
-	Kind        Kind
-	BaseURL     string
-	APIKeyEnv   string // empty: no key
-	Model       Model  // with what is known of its size and price
-	Note        string
-}
-
-// Presets are the providers that uwf knows.
+// Presets are the providers that uwf knows, with what is known of their models.
 func Presets() []Preset {
-	var out []Preset
-	for _, v := range knownVendors() {
-		m := withKnownSize(v.model)
-		m.Provider = v.name
-		out = append(out, Preset{Name: v.name, Label: v.label, Kind: v.kind, BaseURL: v.baseURL, APIKeyEnv: v.keyEnv, Model: m, Note: v.note})
+	out := knownVendors()
+	for i, v := range out {
+		out[i].Model = withKnownSize(v.Model)
+		out[i].Model.Provider = v.Name
 	}
 	return out
 }
@@ -72,28 +62,27 @@ func KnownSize(m Model) Model { return withKnownSize(m) }
 func vendorNames() []string {
 	var out []string
 	for _, v := range knownVendors() {
-		out = append(out, v.name)
+		out = append(out, v.Name)
 	}
 	return out
 }
 
-func vendorNamed(name string) (vendor, bool) {
-	for _, v := range knownVendors() {
-		if v.name == name {
-			return v, true
-		}
+// findVendor is the first vendor that is meant.
+func findVendor(isMeant func(v Preset) bool) (Preset, bool) {
+	all := knownVendors()
+	if i := slices.IndexFunc(all, isMeant); i >= 0 {
+		return all[i], true
 	}
-	return vendor{}, false
+	return Preset{}, false
+}
+
+func vendorNamed(name string) (Preset, bool) {
+	return findVendor(func(v Preset) bool { return v.Name == name })
 }
 
 // vendorOf is the vendor whose own address a provider has.
-func vendorOf(p Provider) (vendor, bool) {
-	for _, v := range knownVendors() {
-		if sameURL(v.baseURL, p.BaseURL) {
-			return v, true
-		}
-	}
-	return vendor{}, false
+func vendorOf(p Provider) (Preset, bool) {
+	return findVendor(func(v Preset) bool { return sameURL(v.BaseURL, p.BaseURL) })
 }
 
 func newPrice(input, cachedInput, output float64) Price {
@@ -101,17 +90,15 @@ func newPrice(input, cachedInput, output float64) Price {
 }
 
 // vendorAt is the vendor whose own host an address has, reached over TLS.
-func vendorAt(baseURL string) (vendor, bool) {
+func vendorAt(baseURL string) (Preset, bool) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Scheme != "https" || u.Port() != "" && u.Port() != "443" {
-		return vendor{}, false
+		return Preset{}, false
 	}
-	for _, v := range knownVendors() {
-		if own, err := url.Parse(v.baseURL); err == nil && strings.EqualFold(own.Hostname(), u.Hostname()) {
-			return v, true
-		}
-	}
-	return vendor{}, false
+	return findVendor(func(v Preset) bool {
+		own, err := url.Parse(v.BaseURL)
+		return err == nil && strings.EqualFold(own.Hostname(), u.Hostname())
+	})
 }
 
 // withKnownSize fills in the window and the output limit of well-known models, in

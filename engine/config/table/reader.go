@@ -35,7 +35,7 @@ func (r *Reader) Read(data []byte, s Setting) {
 		r.Problems = append(r.Problems, Problem{File: r.File, Line: f.At.Line, Col: f.At.Col, Message: f.Message, Fix: f.Fix})
 	}
 	if !root.IsNull() {
-		s.Read(r, root, "")
+		s.ReadInto(r, root, "")
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
 			r.Problem(keyOf(e), path, s.adviceFor(e.Key), "unknown key")
 		case !e.Val.IsNull():
 			r.Origins[path] = r.position(e.Val.Pos)
-			s.Fields[i].Read(r, e.Val, path)
+			s.Fields[i].ReadInto(r, e.Val, path)
 		}
 	})
 }
@@ -83,11 +83,11 @@ func (s Setting) adviceFor(key string) string {
 	return "known here: " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }
 
-// Named reads a mapping whose keys are names that people choose.
-func (r *Reader) Named(n *strictyaml.Node, path string, each func(name string, v *strictyaml.Node, path string)) {
+// readNamed reads a mapping whose keys are names that people choose.
+func (r *Reader) readNamed(n *strictyaml.Node, path string, s Setting) {
 	r.readEntries(n, path, func(e strictyaml.Entry, path string) {
 		r.Origins[path] = r.position(e.Pos)
-		each(e.Key, e.Val, path)
+		s.Entry(e.Key).ReadInto(r, e.Val, path)
 	})
 }
 

@@ -48,10 +48,13 @@ type Setting struct {
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
 	Names    func() []string           // of a named mapping: the entries that there are
 
-	Read func(r *Reader, n *strictyaml.Node, path string)
+	Clear func() // of a named mapping: forget the entries that there are
+
+	Read func(r *Reader, n *strictyaml.Node, path string) // of a value; nil: by Fields or Entry
 	Get  func() (v any, set bool)
 	// Wrong says what is wrong with a value of one line; empty: nothing.
 	Wrong func(n *strictyaml.Node) string
+	after []func(r *Reader, n *strictyaml.Node, path string)
 }
 
 // Field is a setting of an object, by its key.
@@ -60,29 +63,36 @@ type Field struct {
 	Setting
 }
 
-// Object is a mapping with known keys.
-func Object(doc string, fields ...Field) Setting {
-	s := Setting{Kind: ObjectValue, Doc: doc, Fields: fields}
-	s.Read = func(r *Reader, n *strictyaml.Node, path string) { r.readObject(n, path, s) }
-	return s
-}
-
-// Then calls fn after the object was read.
-func (s Setting) Then(fn func(r *Reader, n *strictyaml.Node, path string)) Setting {
-	read := s.Read
-	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
-		read(r, n, path)
+// ReadInto reads a value into where the setting puts it.
+func (s Setting) ReadInto(r *Reader, n *strictyaml.Node, path string) {
+	switch {
+	case s.Read != nil:
+		s.Read(r, n, path)
+	case s.Fields != nil:
+		r.readObject(n, path, s)
+	default:
+		s.Clear()
+		r.readNamed(n, path, s)
+	}
+	for _, fn := range s.after {
 		fn(r, n, path)
 	}
+}
+
+// Object is a mapping with known keys.
+func Object(doc string, fields ...Field) Setting {
+	return Setting{Kind: ObjectValue, Doc: doc, Fields: fields}
+}
+
+// Then calls fn after the value was read.
+func (s Setting) Then(fn func(r *Reader, n *strictyaml.Node, path string)) Setting {
+	s.after = append(slices.Clone(s.after), fn)
 	return s
 }
 
 // Instead says what to write in place of keys of earlier versions.
 func (s Setting) Instead(retired map[string]string) Setting {
 	s.Retired = retired
-	if s.Kind == ObjectValue {
-		s.Read = func(r *Reader, n *strictyaml.Node, path string) { r.readObject(n, path, s) }
-	}
 	return s
 }
 
@@ -96,17 +106,15 @@ func (s Setting) Default(v any) Setting {
 // bind gets the entry that is there (or a zero one) and returns its Setting, which
 // keeps what it reads through keep.
 func Named[V any](doc string, into *map[string]V, bind func(name string, v *V, keep func()) Setting) Setting {
-	s := Setting{Kind: NamedValue, Doc: doc}
-	s.Entry = func(name string) Setting {
-		v := (*into)[name]
-		return bind(name, &v, func() { (*into)[name] = v })
+	return Setting{
+		Kind: NamedValue, Doc: doc,
+		Entry: func(name string) Setting {
+			v := (*into)[name]
+			return bind(name, &v, func() { (*into)[name] = v })
+		},
+		Names: func() []string { return slices.Sorted(maps.Keys(*into)) },
+		Clear: func() { *into = map[string]V{} },
 	}
-	s.Names = func() []string { return slices.Sorted(maps.Keys(*into)) }
-	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
-		*into = map[string]V{}
-		r.Named(n, path, func(name string, v *strictyaml.Node, path string) { s.Entry(name).Read(r, v, path) })
-	}
-	return s
 }
 
 // leaf is a setting whose value parse reads, or says what is wrong with it.
