@@ -285,85 +285,62 @@ func (d *drawing) naturalWidth() int {
 	return w
 }
 
+// stretch is the line to one node: a column, from its first row to its last.
+type stretch struct{ target, col, first, last int }
+
 // paintLanes puts the lanes beside the rows.
 func (d *drawing) paintLanes() string {
 	base := d.naturalWidth() + laneGap
-	lanes := make([]crossings, len(d.rows))
+	var lines []stretch
 	for target, lane := range d.lane {
-		d.drawLane(lanes, target, base+laneWidth*lane+laneWidth-1)
+		touches := func(r row) bool { return r.target == target }
+		s := stretch{target: target, col: base + laneWidth*(lane+1) - 1, first: slices.IndexFunc(d.rows, touches)}
+		for i, r := range d.rows {
+			if touches(r) {
+				s.last = i
+			}
+		}
+		lines = append(lines, s)
 	}
 	var b strings.Builder
 	for i, r := range d.rows {
 		line := r.text
-		if len(lanes[i]) > 0 {
-			line += d.lanesBeside(r, lanes[i], base)
+		for col := columnsOf(r.text); col < base+laneWidth*d.used; col++ {
+			line += d.cellAt(lines, i, col)
 		}
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
 	return b.String()
 }
 
-// crossings are the directions in which lines leave the characters of a row.
-type crossings map[int]uint8
-
-const (
-	up uint8 = 1 << iota
-	down
-	leftward
-	rightward
-)
-
-// drawLane draws the line to one node in a column, from its first row to its last.
-func (d *drawing) drawLane(lanes []crossings, target, col int) {
-	var rows []int
-	for i, r := range d.rows {
-		if r.target == target {
-			rows = append(rows, i)
+// cellAt is what stands in a column beside a row's text: a part of the line that begins or
+// ends in the row, or of one that leads past it.
+func (d *drawing) cellAt(lines []stretch, i, col int) string {
+	r, own, past := d.rows[i], stretch{col: -1}, false
+	for _, s := range lines {
+		if s.target == r.target {
+			own = s
 		}
+		past = past || s.col == col && s.first < i && i < s.last
 	}
-	for k, r := range rows {
-		bits := leftward
-		if k > 0 {
-			bits |= up
-			for between := rows[k-1] + 1; between < r; between++ {
-				d.markCell(lanes, between, col, up|down)
-			}
-		}
-		if k < len(rows)-1 {
-			bits |= down
-		}
-		d.markCell(lanes, r, col, bits)
-		for c := columnsOf(d.rows[r].text); c < col; c++ {
-			d.markCell(lanes, r, c, leftward|rightward)
-		}
+	begin := col == columnsOf(r.text)
+	switch {
+	case col > own.col && past:
+		return d.pen.down
+	case col > own.col, begin && !r.into && !d.isBare(r.text):
+		return " "
+	case begin && r.into:
+		return d.pen.back
+	case col == own.col && past:
+		return d.pen.join
+	case col == own.col && i < own.last:
+		return d.pen.top
+	case col == own.col && i > own.first:
+		return d.pen.bottom
+	case past:
+		return d.pen.cross
 	}
-}
-
-func (d *drawing) markCell(lanes []crossings, r, col int, bits uint8) {
-	if lanes[r] == nil {
-		lanes[r] = crossings{}
-	}
-	lanes[r][col] |= bits
-}
-
-// lanesBeside is what stands beside a row's text.
-func (d *drawing) lanesBeside(r row, cells crossings, base int) string {
-	var b strings.Builder
-	from := columnsOf(r.text)
-	for c := from; c < base+laneWidth*d.used; c++ {
-		bits := cells[c]
-		switch {
-		case c == from && r.target >= 0 && !r.into && !d.isBare(r.text):
-			b.WriteString(" ")
-		case c == from && r.into:
-			b.WriteString(d.pen.back)
-		case bits == 0:
-			b.WriteString(" ")
-		default:
-			b.WriteString(d.pen.lines[bits])
-		}
-	}
-	return b.String()
+	return d.pen.across
 }
 
 // isBare reports an edge without a label: its line goes on without a gap.

@@ -11,7 +11,8 @@ type pen struct {
 	frame, double             frame
 	across, down, tee, corner string
 	tip, arrow, back, here    string
-	lines                     map[uint8]string
+	// Where lines meet: one that another crosses, ends at; the ends of a line.
+	cross, join, top, bottom string
 }
 
 // frame is what a box is drawn with.
@@ -26,10 +27,7 @@ func unicodePen() pen {
 		frame:  frame{[4]string{"┌", "┐", "└", "┘"}, "─", "│", "┬"},
 		double: frame{[4]string{"╔", "╗", "╚", "╝"}, "═", "║", "╤"},
 		across: "─", down: "│", tee: "├", corner: "└", tip: "▼", arrow: "──▶", back: "◀", here: "◀ here",
-		lines: map[uint8]string{
-			leftward | rightward: "─", up | down: "│", leftward | down: "┐", leftward | up: "┘", leftward | up | down: "┤",
-			leftward | rightward | up | down: "┼", leftward: "─", leftward | rightward | down: "┬", leftward | rightward | up: "┴",
-		},
+		cross: "┼", join: "┤", top: "┐", bottom: "┘",
 	}
 }
 
@@ -38,10 +36,7 @@ func asciiPen() pen {
 		frame:  frame{[4]string{"+", "+", "+", "+"}, "-", "|", "+"},
 		double: frame{[4]string{"#", "#", "#", "#"}, "=", "#", "+"},
 		across: "-", down: "|", tee: "+", corner: "+", tip: "v", arrow: "-->", back: "<", here: "<- here",
-		lines: map[uint8]string{
-			leftward | rightward: "-", up | down: "|", leftward | down: "+", leftward | up: "+", leftward | up | down: "+",
-			leftward | rightward | up | down: "|", leftward: "-", leftward | rightward | down: "+", leftward | rightward | up: "+",
-		},
+		cross: "|", join: "+", top: "+", bottom: "+",
 	}
 }
 
