@@ -317,7 +317,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"unknown key", sources{home: "defaultModle: x\n"}, []string{homeFile + ":1:1", "unknown key", `"defaultModel"`}},
 		{"unknown key inside", sources{home: "providers:\n  openai:\n    base_url: x\n"}, []string{":3:5", "providers.openai.base_url", `"baseUrl"`}},
-		{"nothing near", sources{home: "zzzzzzzzzz: x\n"}, []string{"known here"}},
+		{"nothing near", sources{home: "zzzzzzzzzz: x\n"}, []string{"known are"}},
 		{"all at once", sources{home: "a1: x\nb1: y\n", repo: "c1: z\n"}, []string{homeFile + ":1:1", homeFile + ":2:1", repoFile + ":1:1"}},
 		{"duplicate", sources{home: "sandbox: auto\nsandbox: off\n"}, []string{":2:1", "duplicate key"}},
 		{"anchor", sources{home: "state: &a {branch: x}\n"}, []string{"the anchor &a is not read"}},

@@ -2,10 +2,10 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ownProvider is the name of the provider that UWF_BASE_URL and UWF_API_KEY
@@ -161,7 +161,7 @@ func (l *loader) chooseModel(c *Config, own string) {
 	}
 	if _, ok := c.Providers[provider]; provider != "" && !ok {
 		if len(l.problems) == 0 { // else that is why it is missing
-			l.addProblem("$UWF_PROVIDER", "", l.nearProvider(c, provider), "there is no provider %q", provider)
+			l.addProblem("$UWF_PROVIDER", "", text.DidYouMean(provider, sortedKeys(c.Providers), "set its key, or UWF_BASE_URL; "+text.KnownAre(sortedKeys(c.Providers))), "there is no provider %q", provider)
 		}
 		return
 	}
@@ -223,15 +223,4 @@ func (l *loader) modelOf(c *Config, provider string) {
 		return
 	}
 	l.setDefault(c, of[0], "$UWF_PROVIDER")
-}
-
-func (l *loader) nearProvider(c *Config, name string) string {
-	names := sortedKeys(c.Providers)
-	if near := table.Suggest(name, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	if len(names) == 0 {
-		return "set its key, or UWF_BASE_URL"
-	}
-	return "there are " + strings.Join(names, ", ")
 }

@@ -312,14 +312,7 @@ func (l *loader) checkNames(c *Config) {
 		if name == "" || slices.Contains(names, name) {
 			return Problem{}, false
 		}
-		fix := "there is none yet"
-		if len(names) > 0 {
-			fix = "there are " + strings.Join(names, ", ")
-		}
-		if near := table.Suggest(name, names); near != "" {
-			fix = fmt.Sprintf("did you mean %q?", near)
-		}
-		return problemAt(origin, path, fmt.Sprintf("there is no %s %q", what, name), fix), true
+		return problemAt(origin, path, fmt.Sprintf("there is no %s %q", what, name), text.DidYouMean(name, names, text.KnownAre(names))), true
 	}
 	providers, models := sortedKeys(c.Providers), sortedKeys(c.Models)
 	for _, alias := range models {

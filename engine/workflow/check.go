@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // checker checks what was read of a definition, beyond its shape.
@@ -142,11 +143,7 @@ func (c checker) checkFrom(f fromAt) {
 	case f.name == Start:
 		c.checkStart(f)
 	case c.findRole(f.name) == nil:
-		fix := "add the role to `roles`, or remove its edges"
-		if s := Suggest(f.name, append(c.roleNames(), Start)); s != "" {
-			fix = fmt.Sprintf("did you mean %q?", s)
-		}
-		c.reportKey(f.key, fix, "the graph has edges of %q, which is no role", f.name)
+		c.reportKey(f.key, text.DidYouMean(f.name, append(c.roleNames(), Start), "add the role to `roles`, or remove its edges"), "the graph has edges of %q, which is no role", f.name)
 	case len(f.edges) == 0 && !f.broken:
 		c.reportKey(f.key, "add an edge for each status of the role, or `_` for none", "role %q has no edges", f.name)
 	}
@@ -375,10 +372,7 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 		case len(names) == 0:
 			// that its statuses are no texts was reported
 		case e.When.Kind == OnStatus && !s.Open && !slices.Contains(names, e.When.Value):
-			fix := fmt.Sprintf("the schema allows: %s", strings.Join(names, ", "))
-			if t := Suggest(e.When.Value, names); t != "" {
-				fix = fmt.Sprintf("did you mean %q?", t)
-			}
+			fix := text.DidYouMean(e.When.Value, names, "the schema allows: "+strings.Join(names, ", "))
 			c.reportEdge(&e, fix, "role %q: the edge for status %q is never taken, since the schema doesn't allow it", r.Name, e.When.Value)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/condition"
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // conditionAt is a named condition and where it stands.
@@ -63,9 +64,7 @@ func (c checker) checkCondition(at *conditionAt, what string) {
 		return
 	}
 	wrong := func(bad condition.SyntaxError) {
-		if meant := Suggest(bad.Name, bad.Known); meant != "" {
-			bad.Fix = fmt.Sprintf("did you mean %q?", meant)
-		}
+		bad.Fix = text.DidYouMean(bad.Name, bad.Known, bad.Fix)
 		pos, length := v.Within(bad.Offset, bad.Length)
 		c.problems.Add(pos, length, bad.Fix, "%s: %s", what, bad.Message)
 	}
@@ -139,13 +138,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *strictyaml.Node) boo
 
 // suggestName is the fix for a name that is not known.
 func suggestName(name string, known []string) string {
-	if s := Suggest(name, known); s != "" {
-		return fmt.Sprintf("did you mean %q?", s)
-	}
-	if len(known) == 0 {
-		return "there are none; add it"
-	}
-	return "known are: " + strings.Join(known, ", ")
+	return text.DidYouMean(name, known, text.KnownAre(known))
 }
 
 // checkLists finds edges that are never taken, and conditions that nobody uses.

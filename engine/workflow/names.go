@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxName is the longest name of a workflow or role, in bytes: it becomes part of
@@ -113,6 +113,6 @@ func CheckName(name string) string {
 
 // Suggest returns the candidate that a mistyped name most likely means; "" where
 // none is close.
-func Suggest(name string, candidates []string) string { return advice.Suggest(name, candidates) }
+func Suggest(name string, candidates []string) string { return text.Suggest(name, candidates) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,5 +1,42 @@
 package text
 
+import (
+	"fmt"
+	"strings"
+)
+
+// Suggest returns the candidate that a mistyped name most likely means; "" where none is
+// close. Case, and the signs between words, make no difference.
+func Suggest(name string, candidates []string) string {
+	fold := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(s))
+	}
+	best, at := "", min(len(name)/3, 4)+1
+	for _, c := range candidates {
+		if d := Distance(fold(name), fold(c)); d < at {
+			best, at = c, d
+		}
+	}
+	return best
+}
+
+// DidYouMean says what to do about a name that is not known: it asks for the candidate that
+// is most likely meant, or says otherwise where none is close.
+func DidYouMean(name string, candidates []string, otherwise string) string {
+	if meant := Suggest(name, candidates); meant != "" {
+		return fmt.Sprintf("did you mean %q?", meant)
+	}
+	return otherwise
+}
+
+// KnownAre lists what is known in place of a name that is not.
+func KnownAre(candidates []string) string {
+	if len(candidates) == 0 {
+		return "there are none; add it"
+	}
+	return "known are: " + strings.Join(candidates, ", ")
+}
+
 // maxCompared is the longest text that Distance compares, in bytes: longer ones differ by
 // more than a slip of the finger.
 const maxCompared = 64

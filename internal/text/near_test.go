@@ -28,3 +28,19 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+// What is meant is said once, with what is known where nothing is near.
+func TestDidYouMean(t *testing.T) {
+	known := []string{"max_steps", "wall"}
+	for name, want := range map[string]string{
+		"maxSteps": `did you mean "max_steps"?`, "MAX-STPES": `did you mean "max_steps"?`, "wal": `did you mean "wall"?`,
+		"tokens": "known are: max_steps, wall", "": "known are: max_steps, wall",
+	} {
+		if got := DidYouMean(name, known, KnownAre(known)); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+	if got := DidYouMean("x", nil, KnownAre(nil)); got != "there are none; add it" {
+		t.Error(got)
+	}
+}

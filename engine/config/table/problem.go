@@ -2,10 +2,7 @@ package table
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Problem is one thing that is wrong, where it stands, and what to do.
@@ -41,18 +38,4 @@ func Lines(problems []Problem) string {
 		lines[i] = p.String()
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Suggest is the known name that is nearest to a wrong one; empty: none is near.
-func Suggest(name string, known []string) string {
-	plain := func(s string) string {
-		return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(s))
-	}
-	best, at := "", len(name)/3+2
-	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := text.Distance(plain(name), plain(k)); d < at {
-			best, at = k, d
-		}
-	}
-	return best
 }

@@ -3,9 +3,9 @@ package table
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const maxProblems = 50
@@ -77,10 +77,8 @@ func (s Setting) adviceFor(key string) string {
 	for _, f := range s.Fields {
 		names = append(names, f.Name)
 	}
-	if near := Suggest(key, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "known here: " + strings.Join(slices.Sorted(slices.Values(names)), ", ")
+	slices.Sort(names)
+	return text.DidYouMean(key, names, text.KnownAre(names))
 }
 
 // readNamed reads a mapping whose keys are names that people choose.

@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 		"a tag":                   {"text: !!int x\n", "f:1:7: the tag !!int is not allowed; remove it; text that begins with ! needs quotes"},
 		"twice":                   {"flag: false\nflag: true\n", `f:2:1: duplicate key "flag": it stands on line 1 already; remove one of the two, or rename it`},
 		"unknown":                 {"texts: x\n", `f:1:1: texts: unknown key; did you mean "text"?`},
-		"unknown, nothing near":   {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known here: choice, flag, list, names, number, secret, span, text, whole"},
+		"unknown, nothing near":   {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known are: choice, flag, list, names, number, secret, span, text, whole"},
 		"of a former version":     {"former: x\n", "f:1:1: former: unknown key; write text instead"},
 		"a name that is empty":    {"names: {\"\": x}\n", "f:1:9: a key is empty; name the key"},
 		"names that are a list":   {"names: [x]\n", "f:1:8: names: must be a map (name: value), this is a list"},

@@ -1,9 +1,13 @@
+// Package advice says what people and models most likely mean by what is wrong in a
+// definition: words of other languages, what is nearly a JSON schema. It reports nothing
+// itself.
 package advice
 
 import (
 	"slices"
 
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // otherWords are what other workflow languages call the keys of a definition.
@@ -44,7 +48,7 @@ func Key(key string, known []string) string {
 	if misplacedKeys()[key] != "" {
 		return ""
 	}
-	return Suggest(key, known)
+	return text.Suggest(key, known)
 }
 
 // Elsewhere says where a key belongs that has its place elsewhere; "" for others.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // schemaKeywords are what a schema may hold. References, and formats but for one, are not
@@ -93,7 +94,7 @@ func unknownKeywordFix(key string, value any, depth int) string {
 	}[key]; ok {
 		return "write " + other
 	}
-	if s := Suggest(key, schemaKeywords()); s != "" {
+	if s := text.Suggest(key, schemaKeywords()); s != "" {
 		return "did you mean `" + s + "`?"
 	}
 	_, isMap := value.(map[string]any)
@@ -111,14 +112,14 @@ func unknownKeywordFix(key string, value any, depth int) string {
 }
 
 func typeFix(value any) string {
-	text, _ := value.(string)
+	name, _ := value.(string)
 	if other, ok := map[string]string{
 		"str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean", "list": "array",
 		"dict": "object", "map": "object", "none": "null", "date": "string", "any": "", "enum": "string, with `enum: […]`",
-	}[strings.ToLower(text)]; ok && other != "" {
+	}[strings.ToLower(name)]; ok && other != "" {
 		return "write type: " + other
 	}
-	if s := Suggest(text, []string{"string", "number", "integer", "boolean", "object", "array", "null"}); s != "" {
+	if s := text.Suggest(name, []string{"string", "number", "integer", "boolean", "object", "array", "null"}); s != "" {
 		return "did you mean `" + s + "`?"
 	}
 	return "write one of them, such as type: string, or leave it out for any value"

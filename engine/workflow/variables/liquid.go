@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/liquid"
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Liquid checks one template, whose language is Liquid.
@@ -20,11 +20,8 @@ func Liquid(in Template) {
 		if !errors.As(err, &bad) {
 			bad = &liquid.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the template"}
 		}
-		if meant := advice.Suggest(bad.Name, bad.Known); meant != "" {
-			bad.Fix = fmt.Sprintf("did you mean %q?", meant)
-		}
 		at, length := in.Text.Within(bad.Offset, bad.Length)
-		in.Problems.Add(at, length, bad.Fix, "%s: %s", in.What, bad.Message)
+		in.Problems.Add(at, length, text.DidYouMean(bad.Name, bad.Known, bad.Fix), "%s: %s", in.What, bad.Message)
 		return
 	}
 	if in.Unknown {

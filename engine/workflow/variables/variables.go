@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/internal/strictyaml"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Body is the name of the markdown under an output's frontmatter.
@@ -239,14 +239,12 @@ func (n *names) unknownField(name string, known []string) (wrong, fix string) {
 
 // suggestField is the fix for a field that is not known.
 func suggestField(name string, known []string) string {
-	if meant := advice.Suggest(name, known); meant != "" {
-		return fmt.Sprintf("did you mean %q?", meant)
-	}
+	slices.Sort(known)
+	known = slices.Compact(known)
 	if len(known) == 0 {
 		return "add the field to the schema"
 	}
-	slices.Sort(known)
-	return "known are: " + strings.Join(slices.Compact(known), ", ")
+	return text.DidYouMean(name, known, text.KnownAre(known))
 }
 
 func levelNames(l level) []string { return slices.Sorted(maps.Keys(l.fields)) }
