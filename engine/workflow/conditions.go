@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,27 +62,18 @@ func (c checker) checkCondition(at *conditionAt, what string) {
 	if _, ok := v.Scalar.(string); !ok {
 		return
 	}
-	wrong := func(bad condition.SyntaxError) {
-		bad.Fix = text.DidYouMean(bad.Name, bad.Known, bad.Fix)
-		pos, length := v.Within(bad.Offset, bad.Length)
-		c.problems.Add(pos, length, bad.Fix, "%s: %s", what, bad.Message)
-	}
 	compiled, err := condition.Compile(at.Expression)
 	if err != nil {
-		var bad *condition.SyntaxError
-		if !errors.As(err, &bad) {
-			bad = &condition.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the expression"}
-		}
-		wrong(*bad)
+		c.problems.AddWithin(v, what, err)
 		return
 	}
 	for _, bad := range compiled.Suspects {
-		wrong(bad)
+		c.problems.AddWithin(v, what, &bad)
 	}
 	for _, n := range compiled.Roles {
 		if c.findRole(n.Role) == nil {
-			wrong(condition.SyntaxError{Offset: n.Offset, Length: n.Length, Message: fmt.Sprintf("%q is no role", n.Role),
-				Fix: suggestName(n.Role, c.roleNames())})
+			pos, length := v.Within(n.Offset, n.Length)
+			c.problems.Add(pos, length, suggestName(n.Role, c.roleNames()), "%s: %q is no role", what, n.Role)
 		}
 	}
 }

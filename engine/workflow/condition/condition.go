@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/recolabs/gnata"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
 )
 
 // MaxExpression is the longest expression, in bytes.
@@ -42,20 +44,8 @@ type Name struct {
 	Offset, Length int
 }
 
-// SyntaxError says why a text is no condition. Offset and Length are in bytes
-// within the expression; Offset is -1 where the place is not known.
-type SyntaxError struct {
-	Offset, Length int
-	Message        string
-	Fix            string
-	// Name is what is not known, Known are names that are.
-	Name  string
-	Known []string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%s (%s)", e.Message, e.Fix)
-}
+// SyntaxError says why a text is no condition.
+type SyntaxError = source.SyntaxError
 
 // refusedFunctions are the functions that a condition can't use, and why.
 func refusedFunctions() map[string]string {

@@ -10,7 +10,7 @@ const MaxTime = maxTime
 func (t *Template) SetClock(now func() time.Time) { t.now = now }
 
 // Unread is a template that Parse has not looked at.
-func Unread(text string) *Template { return &Template{source: text, now: time.Now} }
+func Unread(text string) *Template { return &Template{text: text, now: time.Now} }
 
 // Compile asks the library alone.
 func Compile(text string) error {

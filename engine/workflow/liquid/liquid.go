@@ -9,6 +9,7 @@ import (
 	"github.com/osteele/liquid/parser"
 	"github.com/osteele/liquid/render"
 
+	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/engine/workflow/template"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
@@ -20,24 +21,14 @@ const (
 	maxTag      = 2 << 10 // one {{ }} or {% %}: the library takes the square of it
 )
 
-// SyntaxError says why a text is no template. Offset and Length are in bytes
-// within the template; Offset is -1 where the place is not known.
-type SyntaxError struct {
-	Offset, Length int
-	Message        string
-	Fix            string
-	// Name is a filter or tag that is not known, Known are those that are.
-	Name  string
-	Known []string
-}
-
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Fix) }
+// SyntaxError says why a text is no template.
+type SyntaxError = source.SyntaxError
 
 // Template is a parsed template. It is safe for concurrent use.
 type Template struct {
-	source string
-	items  []Item
-	now    func() time.Time
+	text  string
+	items []Item
+	now   func() time.Time
 }
 
 // Parse reads a template. The error is a *SyntaxError.
@@ -54,7 +45,7 @@ func Parse(text string) (t *Template, err error) {
 	if _, err := compileTemplate(text, &budget{}); err != nil {
 		return nil, &SyntaxError{Offset: -1, Length: 1, Message: errorReason(err), Fix: "see the Liquid manual for the syntax"}
 	}
-	return &Template{source: text, items: items, now: time.Now}, nil
+	return &Template{text: text, items: items, now: time.Now}, nil
 }
 
 // Items are the tags that use names or set them, in order.
@@ -78,7 +69,7 @@ func (t *Template) Render(data map[string]any) (out string, err error) {
 	}
 	vars, _ := liquidForm(normal).(object)
 	cfg := newConfig(b)
-	root, bad := cfg.Compile(t.source, parser.SourceLoc{LineNo: 1})
+	root, bad := cfg.Compile(t.text, parser.SourceLoc{LineNo: 1})
 	if bad != nil {
 		return "", fmt.Errorf("rendering a template: %s", errorReason(bad))
 	}

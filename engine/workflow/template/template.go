@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/cbroglie/mustache"
+
+	"github.com/united-workforce/uwf/engine/workflow/source"
 )
 
 // Limits of a template. They keep a nested section over a long list from
@@ -27,17 +29,8 @@ const (
 // sections that repeat without end.
 var ErrTooLong = errors.New("the rendered text is too long")
 
-// SyntaxError says why a text is no template. Line counts from 1 within the
-// template; Fix is a sentence on what to do.
-type SyntaxError struct {
-	Line    int
-	Message string
-	Fix     string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("template line %d: %s (%s)", e.Line, e.Message, e.Fix)
-}
+// SyntaxError says why a text is no template. The library knows the line: it is of that.
+type SyntaxError = source.SyntaxError
 
 // Kind is what a tag does.
 type Kind uint8
@@ -69,11 +62,11 @@ func Parse(text string) (*Template, error) {
 	// partials from files.
 	compiled, err := mustache.ParseStringPartialsRaw(text, &mustache.StaticProvider{}, true)
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, syntaxError(text, err)
 	}
-	tags, err := convertTags(compiled.Tags(), 1)
-	if err != nil {
-		return nil, err
+	tags, bad := convertTags(compiled.Tags(), 1)
+	if bad != nil {
+		return nil, placeError(text, 1, bad)
 	}
 	return &Template{compiled: compiled, tags: tags}, nil
 }
@@ -118,10 +111,9 @@ func (l *limited) Write(p []byte) (int, error) {
 	return 0, l.err
 }
 
-func convertTags(tags []mustache.Tag, depth int) ([]Tag, error) {
+func convertTags(tags []mustache.Tag, depth int) ([]Tag, *SyntaxError) {
 	if depth > maxNesting {
-		return nil, &SyntaxError{Line: 1,
-			Message: fmt.Sprintf("sections nest deeper than %d levels", maxNesting), Fix: "flatten the template"}
+		return nil, &SyntaxError{Message: fmt.Sprintf("sections nest deeper than %d levels", maxNesting), Fix: "flatten the template"}
 	}
 	out := make([]Tag, 0, len(tags))
 	for _, t := range tags {
@@ -138,7 +130,7 @@ func convertTags(tags []mustache.Tag, depth int) ([]Tag, error) {
 			}
 			tag.Tags = inner
 		case mustache.Partial:
-			return nil, &SyntaxError{Line: 1, Message: fmt.Sprintf("partial %q: templates can't include others", t.Name()),
+			return nil, &SyntaxError{Message: fmt.Sprintf("partial %q: templates can't include others", t.Name()),
 				Fix: "write the text here, or use !include for the whole prompt"}
 		default:
 			tag.Kind = Variable
@@ -148,12 +140,21 @@ func convertTags(tags []mustache.Tag, depth int) ([]Tag, error) {
 	return out, nil
 }
 
-func syntaxError(err error) *SyntaxError {
-	out := &SyntaxError{Line: 1, Message: err.Error(), Fix: "see the mustache manual for the syntax"}
-	var parse mustache.ParseError
-	if errors.As(err, &parse) {
-		out.Line = max(parse.Line, 1)
+// placeError says of which line (from 1) of a text an error is.
+func placeError(text string, line int, e *SyntaxError) *SyntaxError {
+	for ; line > 1; line-- {
+		e.Offset += strings.IndexByte(text[e.Offset:], '\n') + 1
 	}
+	whole, _, _ := strings.Cut(text[e.Offset:], "\n")
+	trimmed := strings.TrimLeft(whole, " ")
+	e.Offset, e.Length = e.Offset+len(whole)-len(trimmed), max(len(trimmed), 1)
+	return e
+}
+
+func syntaxError(text string, err error) *SyntaxError {
+	out := &SyntaxError{Message: err.Error(), Fix: "see the mustache manual for the syntax"}
+	var parse mustache.ParseError
+	errors.As(err, &parse)
 	switch parse.Code {
 	case mustache.ErrUnmatchedOpenTag:
 		out.Message, out.Fix = "a {{ is never closed", "close it with }}"
@@ -170,5 +171,5 @@ func syntaxError(err error) *SyntaxError {
 	case mustache.ErrNestingTooDeep:
 		out.Message, out.Fix = "sections nest too deep", "flatten the template"
 	}
-	return out
+	return placeError(text, parse.Line, out)
 }

@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,19 +8,13 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow/liquid"
 	"github.com/united-workforce/uwf/internal/strictyaml"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Liquid checks one template, whose language is Liquid.
 func Liquid(in Template) {
 	t, err := liquid.Parse(in.plainText())
 	if err != nil {
-		var bad *liquid.SyntaxError
-		if !errors.As(err, &bad) {
-			bad = &liquid.SyntaxError{Offset: -1, Message: err.Error(), Fix: "correct the template"}
-		}
-		at, length := in.Text.Within(bad.Offset, bad.Length)
-		in.Problems.Add(at, length, text.DidYouMean(bad.Name, bad.Known, bad.Fix), "%s: %s", in.What, bad.Message)
+		in.Problems.AddWithin(in.Text, in.What, err)
 		return
 	}
 	if in.Unknown {

@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,12 +18,7 @@ func Mustache(in Template) {
 	}
 	t, err := template.Parse(in.plainText())
 	if err != nil {
-		var bad *template.SyntaxError
-		if !errors.As(err, &bad) {
-			bad = &template.SyntaxError{Line: 1, Message: err.Error()}
-		}
-		at, length := in.lineAt(bad.Line)
-		in.Problems.Add(at, length, bad.Fix, "%s: %s", in.What, bad.Message)
+		in.Problems.AddWithin(in.Text, in.What, err)
 		return
 	}
 	if in.Unknown {
@@ -73,17 +67,6 @@ func reportForeign(in Template) bool {
 		report(m, "this is Liquid, and templates are mustache", "add `version: 1` at the top, which makes all templates Liquid; or "+sections)
 	}
 	return len(blocks)+len(tags) > 0
-}
-
-// lineAt is the place of a line (from 1) of the template.
-func (t *Template) lineAt(n int) (strictyaml.Pos, int) {
-	text, offset := t.plainText(), 0
-	for ; n > 1; n-- {
-		offset += strings.IndexByte(text[offset:], '\n') + 1
-	}
-	line, _, _ := strings.Cut(text[offset:], "\n")
-	trimmed := strings.TrimLeft(line, " ")
-	return t.Text.Within(offset+len(line)-len(trimmed), len(trimmed))
 }
 
 // sections checks the tags of one template. Without levels it is $START's.
