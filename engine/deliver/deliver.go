@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
@@ -58,7 +57,7 @@ type delivery struct {
 // claimed on its end head, its work branch brought up to the recorded commit, then Do
 // is called, then the archive commit is pushed, which names the pull request.
 //
-// When Do fails, the thread stays to be delivered and the error is a DeliverError;
+// When Do fails, the thread stays to be delivered and the error is one of kind failed;
 // after MaxAttempts failed deliveries, or where the work branch can't be brought up,
 // it is suspended until a person resumes or retries it.
 func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, error) {
@@ -149,7 +148,7 @@ func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 	}
 	// Bringing the branch up takes a while, in which nobody renews the claim.
 	if _, _, ours := r.IsOurs(r.View); !ours {
-		return r.describeLast(), r.explainLost(ctx, r.View)
+		return r.describeLast(), r.Refuse("it was taken over, resumed or cancelled before it could be delivered")
 	}
 	r.line = r.EndLine(r.Entry)
 	if err := r.callDo(ctx, tip); err != nil {
@@ -209,40 +208,25 @@ func (r *delivery) bringBranchUp(ctx context.Context) (wire.ID, error) {
 func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
 	defer cancel()
-	failure := &life.DeliverError{Thread: r.ID, Err: cause}
 	reason := r.cleanReason(cause)
-	after := r.Entry
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, held, ours := r.IsOurs(v)
-		if !ours {
-			return nil, nil // somebody else has it: nothing to note
-		}
-		c := &gitcas.Change{Subject: story.Subject(r.Title(), r.ID, "not delivered"), Body: reason, Refs: []wire.RefUpdate{lease.Drop(r.ID, held)}}
+	err := r.Change(ctx, "noted", func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, held gitcas.Held) error {
+		c.Subject, c.Body = "not delivered", reason
 		a := gitcas.Attempt{Thread: r.ID, Run: r.Engine.Who.Run, Attempt: r.Engine.Who.Attempt, Error: reason, At: r.Lease.ServerTime()}
-		if err := r.Attempt.AddTo(c, v, "delivery", a, nil); err != nil {
-			return nil, err
-		}
-		life.LinkAttempts(&entry, r.ID, held.Died, layout.AttemptRef(r.ID, a.Run, a.Attempt))
-		r.made.AddTo(&entry, r.Entry)
+		life.LinkAttempts(entry, r.ID, held.Died, layout.AttemptRef(r.ID, a.Run, a.Attempt))
+		r.made.AddTo(entry, r.Entry)
 		entry.Since = v.Time().UnixMilli()
-		if n := life.CountAttempts(entry, r.ID, nil); n >= life.MaxAttempts {
-			life.MakeWait(&entry, "", tooManyDeliveries(n)+"\n"+reason, nil)
+		if n := life.CountAttempts(*entry, r.ID, nil); n >= life.MaxAttempts {
+			life.MakeWait(entry, "", tooManyDeliveries(n)+"\n"+reason, nil)
 		}
-		c.Trailers = story.EntryTrailers(r.ID, entry)
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
-		c.Landed = func(*gitcas.View) { after = entry }
-		return c, nil
+		return r.Attempt.AddTo(c, v, "delivery", a, nil)
+	})
+	switch {
+	case err == nil:
+		r.Engine.Reached("delivery failed")
+	case life.KindOf(err) != life.KindNotYours: // else somebody else has it: nothing to note
+		cause = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
 	}
-	v, err := r.Engine.Update(ctx, r.View, build, r.ID)
-	if err != nil {
-		failure.Err = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
-		return failure
-	}
-	r.View, r.Entry = v, after
-	r.Lease.Adopt(v)
-	failure.Waits = after.Status == gitcas.StatusSuspended
-	r.Engine.Reached("delivery failed")
-	return failure
+	return life.NotDelivered(r.ID, err == nil && r.Entry.Status == gitcas.StatusSuspended, cause)
 }
 
 // cleanReason is an error without secrets, as it is kept.
@@ -261,50 +245,26 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.Lease.ServerTime().UnixMilli()
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, held, ours := r.IsOurs(v)
-		if !ours {
-			return nil, r.explainLost(push, v)
+	err := r.Change(push, "archived", func(_ *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
+		was := *entry
+		r.made.AddTo(entry, r.Entry)
+		if entry.Comment == was.Comment && entry.PR == was.PR {
+			c.Threads = nil
 		}
-		return r.archiveChange(entry, held), nil
-	}
-	v, err := r.Engine.Update(push, r.View, build, r.ID)
+		r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
+		c.Subject, c.Archive = "delivered", []gitcas.Ended{r.line}
+		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}}
+		return nil
+	})
 	switch {
 	case life.KindOf(err) == life.KindNotYours:
 		return r.describeLast(), err
 	case err != nil:
 		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
-	r.View = v
-	r.Lease.Adopt(v)
 	r.Engine.Reached("delivered")
 	res := r.describeLast()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
 	r.Engine.Emit(thread.Event{Kind: "delivered", Thread: r.ID, Step: len(r.Chain.Steps)})
 	return res, nil
-}
-
-func (r *delivery) archiveChange(entry gitcas.Entry, held gitcas.Held) *gitcas.Change {
-	was := entry
-	r.made.AddTo(&entry, r.Entry)
-	r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
-	c := &gitcas.Change{
-		Subject:  story.Subject(r.Title(), r.ID, "delivered"),
-		Trailers: append(story.EntryTrailers(r.ID, entry), gitcas.Trailer{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}),
-		Archive:  []gitcas.Ended{r.line},
-		Refs:     []wire.RefUpdate{lease.Drop(r.ID, held)},
-	}
-	if entry.Comment != was.Comment || entry.PR != was.PR {
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
-	}
-	return c
-}
-
-// explainLost says what became of a thread that this job delivered for nothing.
-func (r *delivery) explainLost(ctx context.Context, v *gitcas.View) error {
-	if _, alive := v.Entry(r.ID); alive {
-		return r.Refuse("it was taken over or resumed before its delivery could be noted")
-	}
-	_, err := r.Engine.Judge(ctx, v, r.ID, life.Deliver)
-	return err
 }

@@ -91,6 +91,18 @@ func Stuck(id gitcas.ThreadID, steps int, cause error) *Error {
 	return err
 }
 
+// NotDelivered says that a thread has ended, and its end could not be made known. It stays to
+// be delivered by the next job; or it waits for a person, who lets it be tried again.
+func NotDelivered(id gitcas.ThreadID, waits bool, cause error) *Error {
+	err := &Error{Kind: KindFailed, Thread: id, Deed: Deliver, Err: cause}
+	next := "its work is safe, and the next job tries again"
+	if waits {
+		next, err.Next = "nobody tries again by itself", []Verb{{For: "let it be tried", Do: Retry, Thread: id}}
+	}
+	err.Reason = fmt.Sprintf("thread %s has ended, but could not be delivered: %v\n%s", id, cause, next)
+	return err
+}
+
 // FailedError: the step failed. The thread's head has not moved, unless Unsure;
 // Attempt is the ref that keeps what the agent produced, empty when nothing could
 // be kept.
@@ -134,33 +146,6 @@ func (e *FailedError) Verbs() []Verb {
 		v.For, v.Do = fmt.Sprintf("it has failed %d times, and waits for your word", e.Tries), Retry
 	}
 	return []Verb{v}
-}
-
-// DeliverError: the thread has ended, and its end could not be made known. It stays
-// to be delivered, by the next job; or it waits for a person, who lets it be tried
-// again.
-type DeliverError struct {
-	Thread gitcas.ThreadID
-	Waits  bool // too many deliveries failed: the thread was suspended
-	Err    error
-}
-
-func (e *DeliverError) Error() string {
-	next := "its work is safe, and the next job tries again"
-	if e.Waits {
-		next = "nobody tries again by itself"
-	}
-	return fmt.Sprintf("thread %s has ended, but could not be delivered: %v\n%s", e.Thread, e.Err, next)
-}
-
-func (e *DeliverError) Unwrap() error { return e.Err }
-
-// Verbs is what can be done about it.
-func (e *DeliverError) Verbs() []Verb {
-	if !e.Waits {
-		return nil
-	}
-	return []Verb{{For: "let it be tried", Do: Retry, Thread: e.Thread}}
 }
 
 // UnknownThreadError: no thread of that id, neither alive nor ended.

@@ -40,7 +40,7 @@ func KindOf(err error) Kind {
 		return KindDone
 	case isAny(gitcas.ErrDamaged): // first: trying again does not help
 		return KindDamaged
-	case errors.As(err, new(*FailedError)), errors.As(err, new(*DeliverError)):
+	case errors.As(err, new(*FailedError)):
 		return KindFailed
 	case errors.As(err, &own):
 		return own.Kind

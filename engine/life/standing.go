@@ -2,6 +2,7 @@ package life
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -45,67 +46,60 @@ const (
 	Removed     State = "removed"
 )
 
-// rule is what a deed does at the states at which it may be done. At all others it is
-// refused, where the thread is under way in words of the deed's own.
-type rule struct {
-	does     map[State]string
-	underWay string
-}
-
-// at gives several states the same words.
-func at(does string, states ...State) map[State]string {
-	out := make(map[State]string, len(states))
-	for _, s := range states {
-		out[s] = does
-	}
-	return out
-}
-
-// rules is what each deed does, and where. docs/states.md is made of it.
-var rules = map[Deed]rule{
-	Start: {does: map[State]string{
-		Active: begun, Running: begun, Failed: begun, Pausing: begun, Suspended: begun, ToDeliver: begun, Undelivered: begun,
-		Ended: "begins another thread", Cancelled: "begins another thread", Removed: "begins another thread",
-	}},
-	Step: {does: map[State]string{
-		Active:  "has the next role work",
-		Failed:  "has the role try again; after three failed attempts makes the thread wait",
-		Pausing: "makes the thread wait",
-	}},
-	Deliver: {does: at("makes the end known, and takes the thread off the list", ToDeliver), underWay: "it has not ended"},
-	Resume: {underWay: "it does not wait for anybody", does: map[State]string{
-		Pausing:     "takes the pause back",
-		Suspended:   "has the role that waits work, and tells it the answer; failed attempts no longer count",
-		Undelivered: "has it delivered",
-		ToDeliver:   "lets it go on by the workflow's resume edge instead",
-		Ended:       "brings it back, and lets it go on by the workflow's resume edge",
-	}},
-	Raise: {does: at("raises its limits", Active, Failed, Pausing)},
-	Retry: {does: at(again, Failed, Pausing, Suspended, ToDeliver, Undelivered), underWay: nothingFailed},
-	Take:  {does: at(again+"; the claim of a job that has the thread is taken away", Running, Failed, Pausing, Suspended, ToDeliver, Undelivered), underWay: nothingFailed},
-	Poke:  {does: at("takes the last step back, and has it done again", Active, Failed, Pausing, Suspended, Undelivered)},
-	Pause: {does: map[State]string{
-		Active: waits, Failed: waits, Running: "makes it wait after the step that runs", Pausing: "gives another reason for the pause",
-	}},
-	Suspend: {does: at("makes it wait; a job that has it loses it", Active, Running, Failed, Pausing)},
-	Cancel: {does: map[State]string{
-		Active: over, Running: over, Failed: over, Pausing: over, Suspended: over, ToDeliver: over, Undelivered: over, Cancelled: "does nothing",
-	}},
-	Fork: {does: at("begins another thread with its first steps", Active, Running, Failed, Pausing, Suspended, ToDeliver, Undelivered, Ended, Cancelled)},
-	Remove: {underWay: "it is under way", does: map[State]string{
-		Ended: off, Cancelled: off, Removed: "deletes what is left of its refs",
-	}},
-}
-
-// What several deeds do, or say.
-const (
-	begun         = "is answered with this thread"
-	again         = "no longer counts the attempts that failed, so that the next job tries again"
-	waits         = "makes it wait"
-	over          = "ends it for good; a job that has it loses it"
-	off           = "takes it off all lists, and deletes its refs"
-	nothingFailed = "no failed attempt of its next step counts"
+var (
+	underWay = []State{Active, Running, Failed, Pausing}
+	living   = append(underWay[:4:4], Suspended, ToDeliver, Undelivered)
 )
+
+// rules is what each deed does, and at which states. At all others it is refused.
+// docs/states.md is made of it.
+var rules = []struct {
+	deed Deed
+	does string
+	at   []State
+}{
+	{Start, "is answered with this thread", living},
+	{Start, "begins another thread", []State{Ended, Cancelled, Removed}},
+	{Step, "has the next role work", []State{Active}},
+	{Step, "has the role try again; after three failed attempts makes the thread wait", []State{Failed}},
+	{Step, "makes the thread wait", []State{Pausing}},
+	{Deliver, "makes the end known, and takes the thread off the list", []State{ToDeliver}},
+	{Resume, "takes the pause back", []State{Pausing}},
+	{Resume, "has the role that waits work, and tells it the answer; failed attempts no longer count", []State{Suspended}},
+	{Resume, "has it delivered", []State{Undelivered}},
+	{Resume, "lets it go on by the workflow's resume edge instead", []State{ToDeliver}},
+	{Resume, "brings it back, and lets it go on by the workflow's resume edge", []State{Ended}},
+	{Raise, "raises its limits", []State{Active, Failed, Pausing}},
+	{Retry, "no longer counts the attempts that failed, so that the next job tries again", []State{Failed, Pausing, Suspended, ToDeliver, Undelivered}},
+	{Take, "is retry; the claim of a job that has the thread is taken away", []State{Running, Failed, Pausing, Suspended, ToDeliver, Undelivered}},
+	{Poke, "takes the last step back, and has it done again", []State{Active, Failed, Pausing, Suspended, Undelivered}},
+	{Pause, "makes it wait", []State{Active, Failed}},
+	{Pause, "makes it wait after the step that runs", []State{Running}},
+	{Pause, "gives another reason for the pause", []State{Pausing}},
+	{Suspend, "makes it wait; a job that has it loses it", underWay},
+	{Cancel, "ends it for good; a job that has it loses it", living},
+	{Cancel, "does nothing", []State{Cancelled}},
+	{Fork, "begins another thread with its first steps", append(living[:7:7], Ended, Cancelled)},
+	{Remove, "takes it off all lists, and deletes its refs", []State{Ended, Cancelled}},
+	{Remove, "deletes what is left of its refs", []State{Removed}},
+}
+
+// refusals are why deeds are refused that do not fit a thread under way.
+var refusals = map[Deed]string{
+	Deliver: "it has not ended", Resume: "it does not wait for anybody", Retry: nothingFailed, Take: nothingFailed, Remove: "it is under way",
+}
+
+const nothingFailed = "no failed attempt of its next step counts"
+
+// effect is what a deed does at a state; empty: it is refused.
+func effect(d Deed, s State) string {
+	for _, r := range rules {
+		if r.deed == d && slices.Contains(r.at, s) {
+			return r.does
+		}
+	}
+	return ""
+}
 
 // Standing is how a thread stands: its entry, its newest history line where it is over, and
 // what of the rest of the store decides on deeds.
@@ -167,8 +161,8 @@ func (s Standing) Judge(d Deed) error {
 	state := s.State()
 	waits := state == Suspended || state == Undelivered
 	tries := d == Retry || d == Take && (s.Claim == nil || waits)
-	switch r := rules[d]; {
-	case r.does[state] != "" && (!tries || s.hasFailed()):
+	switch {
+	case effect(d, state) != "" && (!tries || s.hasFailed()):
 		return nil
 	case waits && (d == Step || d == Deliver):
 		return Waiting(s.Thread, s.Entry)
@@ -187,7 +181,7 @@ func (s Standing) Judge(d Deed) error {
 		err.Next = s.Next(d)
 		return err
 	default:
-		return s.Refuse(d, r.underWay)
+		return s.Refuse(d, refusals[d])
 	}
 }
 

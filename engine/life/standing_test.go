@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,8 +76,10 @@ does *suspend* where a run was cancelled; the rest are people's.
 			fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(told[does], ", "), does)
 		}
 	}
-	if len(deeds) != len(rules) {
-		t.Errorf("%d deeds have rules, and %d are shown", len(rules), len(deeds))
+	for _, r := range rules {
+		if !slices.Contains(deeds, r.deed) {
+			t.Errorf("%s is not shown", r.deed)
+		}
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
@@ -92,10 +95,10 @@ does *suspend* where a run was cancelled; the rest are people's.
 func outcome(t *testing.T, s Standing, d Deed) string {
 	err := s.Judge(d)
 	if err == nil {
-		return rules[d].does[s.State()]
+		return effect(d, s.State())
 	}
 	var refused *Error
-	if !errors.As(err, &refused) || refused.Reason == "" || rules[d].does[s.State()] != "" && s.hasFailed() {
+	if !errors.As(err, &refused) || refused.Reason == "" || effect(d, s.State()) != "" && s.hasFailed() {
 		t.Fatalf("%s at %s: %v", d, s.State(), err)
 	}
 	said := "refused: " + refused.Reason

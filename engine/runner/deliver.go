@@ -27,7 +27,7 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 		return j.delivery.HandOver(ctx, id, d)
 	}})
 	j.NoteResult(res)
-	var undelivered *life.DeliverError
+	var undelivered *life.Error
 	switch {
 	case err == nil:
 		j.CallHook("delivered")
@@ -39,14 +39,14 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 		return j.EndGreen(err.Error())
 	case life.KindOf(err) == life.KindSuspended:
 		return j.tellWaiting(ctx, res)
-	case errors.As(err, &undelivered):
+	case errors.As(err, &undelivered) && undelivered.Kind == life.KindFailed:
 		j.tellUndelivered(ctx, id, undelivered)
 	}
 	return err
 }
 
 // tellUndelivered tells that a thread's end could not be made known.
-func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeliverError) {
+func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.Error) {
 	p := j.LoadThreadOrLast(ctx, id)
 	if p == nil {
 		return
@@ -55,7 +55,7 @@ func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *li
 	f, label := countTries(p.Entry), ""
 	f.Phase, f.Message, f.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
 	f.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
-	if err.Waits {
+	if len(err.Next) > 0 {
 		f.Advice, label = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again.", effects.LabelFailed
 	}
 	t.Question, t.Role, t.Failure = "", "", &f

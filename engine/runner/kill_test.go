@@ -447,7 +447,7 @@ func TestDeliveredLater(t *testing.T) {
 		return nil
 	}
 	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
-	var undelivered *life.DeliverError
+	var undelivered *life.Error
 	if !errors.As(err, &undelivered) || codeOf(err) == 0 {
 		t.Fatalf("the job ended with %v", err)
 	}

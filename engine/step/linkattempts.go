@@ -9,7 +9,6 @@ import (
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 )
@@ -23,25 +22,15 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	var after gitcas.Entry
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, _, ours := r.IsOurs(v)
-		if !ours {
-			return nil, r.Refuse("it changed before its failed attempts could be linked")
-		}
-		life.LinkAttempts(&entry, r.ID, nil, refs...)
+	err = r.Change(ctx, "stepped", func(_ *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
+		c.Refs = nil // it goes on under the claim
+		life.LinkAttempts(entry, r.ID, nil, refs...)
 		if stopped > 0 {
-			life.ForgiveAttempts(&entry, stopped, r.plan.role)
+			life.ForgiveAttempts(entry, stopped, r.plan.role)
 		}
-		return &gitcas.Change{
-			Subject:  story.Subject(r.Title(), r.ID, fmt.Sprintf("failed before · step %d", r.StepNumber())),
-			Body:     "kept when the thread could not be changed:\n" + strings.Join(refs, "\n"),
-			Trailers: story.EntryTrailers(r.ID, entry),
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
-			Landed:   func(*gitcas.View) { after = entry },
-		}, nil
-	}
-	v, err := r.e.Update(ctx, r.View, build, r.ID)
+		c.Subject, c.Body = fmt.Sprintf("failed before · step %d", r.StepNumber()), "kept when the thread could not be changed:\n"+strings.Join(refs, "\n")
+		return nil
+	})
 	switch {
 	case life.KindOf(err) == life.KindNotYours:
 		return err
@@ -50,8 +39,7 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 			"%w\n%s was kept when the thread could not be changed, and still it can't be: no agent runs until it can. Let this job push %s",
 			err, refs[0], r.e.Store.Branch())}
 	}
-	r.View, r.Entry, r.Lease.Latest = v, after, v
-	r.Lease.Entry = after
+	r.Lease.Latest, r.Lease.Entry = r.View, r.Entry
 	r.e.Reached("linked")
 	return nil
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // suspendThread suspends the thread and returns the error that the step ends with.
@@ -25,11 +22,8 @@ func (r *run) suspendThread(ctx context.Context, reason string) (thread.Result, 
 // suspendWith suspends a thread whose finished step can't be placed on the work
 // branch; the step is kept as an attempt in the same push.
 func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (thread.Result, error) {
-	nodes, text := r.salvageDrafts(ctx, "commit", d, cause)
-	err := r.Suspend(ctx, r.waitingRole(), cause.Error(), &gitcas.Attempt{
-		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: r.workParents(),
-		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
-	}, r.workObjects())
+	a := r.buildAttempt(ctx, "commit", d, cause)
+	err := r.Suspend(ctx, r.waitingRole(), cause.Error(), &a, r.workObjects())
 	var moved *life.Error
 	switch {
 	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
@@ -45,39 +39,15 @@ func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.D
 // endThread ends a thread whose moderator says so without a step: one whose last
 // step was committed by an older version or another tool.
 func (r *run) endThread(ctx context.Context) (thread.Result, error) {
-	after := r.Entry
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(r.ID)
-		if !alive {
-			_, err := r.e.Judge(ctx, v, r.ID, life.Step)
-			return nil, err
-		}
-		held, claimed := v.Claim(r.ID)
-		if !life.SameThread(entry, r.Entry) || !claimed || !r.Lease.Owns(held.Claim) {
-			return nil, r.Refuse("it changed before it could be ended")
-		}
-		r.AddEffects(&entry)
-		life.EndThread(&entry, r.req.Deliver, v.Time().UnixMilli())
-		c := &gitcas.Change{
-			Subject:  story.Subject(r.Title(), r.ID, "ended"),
-			Trailers: story.EntryTrailers(r.ID, entry),
-			Threads:  map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry},
-			Refs:     []wire.RefUpdate{lease.Drop(r.ID, held)},
-			Landed:   func(*gitcas.View) { after = entry },
-		}
+	err := r.Change(ctx, "ended", func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
+		life.EndThread(entry, r.req.Deliver, v.Time().UnixMilli())
 		if !r.req.Deliver {
-			c.Archive = []gitcas.Ended{r.EndLine(entry)}
+			c.Archive = []gitcas.Ended{r.EndLine(*entry)}
 		}
-		return c, nil
-	}
-	v, err := r.e.Update(ctx, r.View, build, r.ID)
-	if err != nil {
-		return r.describeThread(), err
-	}
-	r.View = v
-	r.Lease.Adopt(v)
+		c.Subject = "ended"
+		return nil
+	})
 	res := r.describeThread()
-	res.AddEntry(after)
-	res.Status, res.Done = string(gitcas.StatusEnded), true
-	return res, nil
+	res.Done = err == nil
+	return res, err
 }

@@ -55,7 +55,7 @@ func (f *fixture) undelivered(run string) (thread.Result, string) {
 	res, err := f.deliverWith(run, func(context.Context, deliver.Delivery) (life.Effects, error) {
 		return life.Effects{Comment: 34}, errors.New("the forge is down")
 	})
-	if !errors.As(err, new(*life.DeliverError)) {
+	if life.KindOf(err) != life.KindFailed {
 		f.Errorf("%T: %v", err, err)
 	}
 	return res, f.code(err, life.KindFailed)

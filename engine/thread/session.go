@@ -213,50 +213,58 @@ func (s *Session) EndLine(entry gitcas.Entry) gitcas.Ended {
 	return line
 }
 
-// Suspend makes the thread wait before a role and deletes this job's claim in one push: a
-// job without the claim may not suspend a thread. An attempt, if there is one, is kept in
-// the same push, with the objects of its work.
+// Change changes the thread's entry, as long as the thread is as this job claimed it, and lets
+// the claim go in the same push: a job without the claim may not. complete gets the entry,
+// and a change whose subject says what becomes of the thread.
+func (s *Session) Change(ctx context.Context, did string, complete func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, held gitcas.Held) error) error {
+	var after gitcas.Entry
+	v, err := s.Engine.Update(ctx, s.View, func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, held, ours := s.IsOurs(v)
+		if !ours {
+			return nil, s.Refuse("it changed, or its claim was lost, before it could be " + did)
+		}
+		s.AddEffects(&entry)
+		c := &gitcas.Change{
+			Refs:    []wire.RefUpdate{lease.Drop(s.ID, held)},
+			Threads: map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry},
+			Landed:  func(*gitcas.View) { after = entry },
+		}
+		if err := complete(v, c, &entry, held); err != nil {
+			return nil, err
+		}
+		c.Subject = story.Subject(s.Title(), s.ID, c.Subject)
+		c.Trailers = append(story.EntryTrailers(s.ID, entry), c.Trailers...)
+		return c, nil
+	}, s.ID)
+	if err == nil {
+		s.View, s.Entry = v, after
+		s.Lease.Adopt(v)
+	}
+	return err
+}
+
+// Suspend makes the thread wait before a role. An attempt, if there is one, is kept in the
+// same push, with the objects of its work.
 func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas.Attempt, objs []wire.PackObject) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, s.Entry.Work)
-	var after gitcas.Entry
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		entry, alive := v.Entry(s.ID)
-		if !alive || !life.SameThread(entry, s.Entry) {
-			return nil, s.Refuse("it changed before it could be suspended")
+	step := s.StepNumber()
+	err := s.Change(ctx, "suspended", func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, held gitcas.Held) error {
+		life.LinkAttempts(entry, s.ID, held.Died)
+		life.MakeWait(entry, role, reason, nil)
+		c.Subject, c.Body = fmt.Sprintf("suspended · step %d", step), entry.Suspended.Reason
+		if kept == nil {
+			return nil
 		}
-		held, claimed := v.Claim(s.ID)
-		if !claimed || !s.Lease.Owns(held.Claim) {
-			return nil, s.Refuse("the claim was lost before it could be suspended")
-		}
-		life.LinkAttempts(&entry, s.ID, held.Died)
-		s.AddEffects(&entry)
-		life.MakeWait(&entry, role, reason, nil)
-		c := &gitcas.Change{
-			Subject:  story.Subject(s.Title(), s.ID, fmt.Sprintf("suspended · step %d", s.StepNumber())),
-			Body:     entry.Suspended.Reason,
-			Trailers: story.EntryTrailers(s.ID, entry),
-			Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)},
-		}
-		if kept != nil {
-			if err := s.Attempt.AddTo(c, v, "failure", *kept, objs); err != nil {
-				return nil, err
-			}
-			life.LinkAttempts(&entry, s.ID, nil, layout.AttemptRef(s.ID, kept.Run, kept.Attempt))
-		}
-		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry}
-		c.Landed = func(*gitcas.View) { after = entry }
-		return c, nil
-	}
-	v, err := s.Engine.Update(ctx, s.View, build, s.ID)
+		life.LinkAttempts(entry, s.ID, nil, layout.AttemptRef(s.ID, kept.Run, kept.Attempt))
+		return s.Attempt.AddTo(c, v, "failure", *kept, objs)
+	})
 	if err != nil {
 		return err
 	}
-	s.View, s.Entry = v, after
-	s.Lease.Adopt(v)
 	s.Engine.Reached("suspend")
-	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: s.StepNumber(), Role: role, Text: after.Suspended.Reason})
+	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: step, Role: role, Text: s.Entry.Suspended.Reason})
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (w *world) deliveryOver(a *actor, did bool) {
 		w.problem("%s says that it delivered the thread, and did nothing", a.name)
 	case life.KindOf(a.err) == life.KindSuspended && did:
 		w.problem("%s delivered the thread, and says %v", a.name, a.err)
-	case a.err != nil && a.signaled.IsZero() && !errors.Is(a.err, wire.ErrUnreachable) && life.KindOf(a.err) != life.KindNotYours && life.KindOf(a.err) != life.KindSuspended && !errors.As(a.err, new(*life.DeliverError)):
+	case a.err != nil && a.signaled.IsZero() && !errors.Is(a.err, wire.ErrUnreachable) && life.KindOf(a.err) != life.KindNotYours && life.KindOf(a.err) != life.KindSuspended && life.KindOf(a.err) != life.KindFailed:
 		w.problem("%s: delivery: %T: %v", a.name, a.err, a.err)
 	}
 }

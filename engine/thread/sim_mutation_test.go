@@ -47,11 +47,6 @@ var mutations = []mutation{
 		"if err != nil || own || !own {",
 	},
 	{
-		"a job suspends under another one's claim", "session.go",
-		"if !claimed || !s.Lease.Owns(held.Claim) {",
-		"if !claimed {",
-	},
-	{
 		"claims deleted without comparing", "../lease/lease.go",
 		"if !ok || !l.Owns(held.Claim) {\n\t\tl.gone = true",
 		"if !ok {\n\t\tl.gone = true",
@@ -62,7 +57,7 @@ var mutations = []mutation{
 		"}",
 	},
 	{
-		"a delivery is archived without the claim", "session.go",
+		"a job suspends, ends or archives under another one's claim", "session.go",
 		"return entry, held, alive && life.SameThread(entry, s.Entry) && claimed && s.Lease.Owns(held.Claim)",
 		"return entry, held, alive && life.SameThread(entry, s.Entry) && claimed",
 	},
@@ -247,19 +242,14 @@ var mutations = []mutation{
 		"held, claimed := v.Claim(id); claimed &&",
 	},
 	{
-		"a job's suspension leaves the claim", "session.go",
-		"Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)},",
-		"Refs:     []wire.RefUpdate{lease.Drop(s.ID, held)}[:0],",
+		"a job's suspension or delivery leaves the claim", "session.go",
+		"[]wire.RefUpdate{lease.Drop(s.ID, held)},",
+		"[]wire.RefUpdate{lease.Drop(s.ID, held)}[:0],",
 	},
 	{
 		"a cancellation leaves the claim", "cancel.go",
 		"\tdropClaim(c, v, id)\n",
 		"",
-	},
-	{
-		"a delivery leaves the claim", "../deliver/deliver.go",
-		"Archive:  []gitcas.Ended{r.line},\n\t\tRefs:     []wire.RefUpdate{lease.Drop(r.ID, held)},",
-		"Archive:  []gitcas.Ended{r.line},\n\t\tRefs:     []wire.RefUpdate{lease.Drop(r.ID, held)}[:0],",
 	},
 	{
 		"a claim that is found dead is no attempt", "../lease/lease.go",

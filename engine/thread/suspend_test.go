@@ -191,8 +191,8 @@ func TestSuspendsWithItsClaimOnly(t *testing.T) {
 		says      string
 		claimed   string // the run whose claim is there afterwards
 	}{
-		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, "the claim was lost", "other"},
-		"let go":     {func(f *fixture) { f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID) }, "the claim was lost", ""},
+		"taken over": {func(f *fixture) { f.claimBy(f.other(0)) }, "its claim was lost", "other"},
+		"let go":     {func(f *fixture) { f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID) }, "its claim was lost", ""},
 		"changed": {func(f *fixture) {
 			f.edit(func(e *gitcas.Entry) { e.Limits = map[string]float64{"maxSteps": 9} })
 		}, "it changed", ""},

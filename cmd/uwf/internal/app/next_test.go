@@ -41,7 +41,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"thread T can't go on: x\ncorrect the definition, store it, start another thread, and cancel this one: uwf thread cancel T":                  life.Stuck("T", 0, errors.New("x")),
 		"thread T can't go on: x\nhave its last step done again: uwf thread poke T -p \"…\"\nor begin another thread before it: uwf thread fork T:1": life.Stuck("T", 2, errors.New("x")),
 		"agent m: it died: y\nlast words": &task.AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
-		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":                                   &life.DeliverError{Thread: "T", Waits: true, Err: errors.New("x")},
+		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":                                   life.NotDelivered("T", true, errors.New("x")),
 		"x\nif whoever it is is dead: uwf thread retry --take T":                                                                                                 life.Advise(errors.New("x"), life.Verb{For: "if whoever it is is dead", Do: life.Take, Thread: "T"}),
 		"x\nsee what was changed: uwf fsck --history":                                                                                                            fmt.Errorf("%w", life.Advise(errors.New("x"), life.Verb{For: "see what was changed", Do: life.Check})),
 		"x\nbegin another: uwf thread fork T":                                                                                                                    life.Advise(errors.New("x"), life.Verb{For: "begin another", Do: life.Fork, Thread: "T", Steps: -1}),
