@@ -4,10 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/step/patch"
+	"github.com/united-workforce/uwf/engine/step/screen"
+	"github.com/united-workforce/uwf/engine/step/seal"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -62,4 +73,199 @@ func (r *agentRun) tellPutBack(lines []string) {
 		r.putBack = append(r.putBack, said)
 		r.emitNotice("what git obeys in the workspace was changed by the agent, and put back: " + said)
 	}
+}
+
+// restoreFolder makes the folder equal to the work branch's tip if that descends from
+// the recorded commit, so that people's commits are kept, and to the recorded
+// commit where the branch is not there.
+func (r *agentRun) restoreFolder(ctx context.Context) error {
+	from, err := r.FindBase(ctx)
+	if err != nil {
+		return err
+	}
+	r.from = from
+	if !r.from.IsZero() {
+		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
+			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
+		}
+	}
+	r.restored = true
+	return nil
+}
+
+// enterLocation makes the step's location the folder that the agent is started in. That of an
+// edge was filled in from an agent's output, so it is only taken inside the workspace.
+func (r *agentRun) enterLocation() error {
+	if r.task.Location == "" {
+		return nil
+	}
+	dir, err := r.e.Folder.Sub(r.task.Location)
+	if err != nil {
+		return fmt.Errorf("go to location %q of the workspace: %w", r.task.Location, err)
+	}
+	r.task.Workspace = dir
+	return nil
+}
+
+// salvageTree takes a picture of the folder for the attempt ref, without files that may
+// hold a token; the zero id when there is none, or when it holds a secret.
+func (r *agentRun) salvageTree(ctx context.Context) wire.ID {
+	if r.snap == nil {
+		if !r.restored || r.unreadable {
+			return wire.ZeroID
+		}
+		snap, err := r.takeSnapshot(ctx, "attempt", nil)
+		var found *screen.FoundError
+		if errors.As(err, &found) && !found.Known() {
+			snap, err = r.takeSnapshot(ctx, "attempt", nil, found.Paths()...)
+		}
+		if err != nil {
+			return wire.ZeroID
+		}
+		r.snap = snap
+	}
+	return r.snap.Tree
+}
+
+func (r *agentRun) workObjects() []wire.PackObject {
+	if r.snap == nil {
+		return nil
+	}
+	return r.snap.Objects
+}
+
+func (r *agentRun) workParents() []wire.ID {
+	if r.from == wire.ZeroID {
+		return nil
+	}
+	return []wire.ID{r.from}
+}
+
+// takeSnapshot makes the work commit and refuses one that holds what must not be
+// committed. Files at the paths without are left as they were.
+// workMessage is the message of the step's commit on the work branch; s is nil where there is
+// no step.
+func (r *agentRun) workMessage(result string, s *sealed) (string, error) {
+	head := node.Pin{Hash: reading.HeadOf(r.Chain), Digest: r.Chain.Head}
+	if s == nil {
+		return story.WorkMessage(r.task, r.stepMaker(), head, result, nil, nil)
+	}
+	return story.WorkMessage(r.task, r.stepMaker(), head, result, &s.Told, s.step.Usage)
+}
+
+func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
+	snap, err := r.snapshotChecked(ctx, result, s, without...)
+	var found *screen.FoundError
+	r.unreadable = err != nil && !errors.As(err, &found)
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("what is in %s takes too long to read: remove what isn't needed, or add whole folders of it to .gitignore: %w", r.e.Folder.Dir(), err)
+	case errors.Is(err, workspace.ErrLimit):
+		err = fmt.Errorf("%w; what the agent left is in %s until the next try", err, r.e.Folder.Dir())
+	}
+	return snap, err
+}
+
+func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
+	msg, err := r.workMessage(result, s)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
+		Parents: r.workParents(), Message: msg, When: r.Lease.ServerTime(), Without: without,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range snap.Skipped {
+		r.emitNotice(fmt.Sprintf("%s is not kept: %s", k.Path, k.Why))
+	}
+	if n := snap.MoreSkipped; n > 0 {
+		r.emitNotice(fmt.Sprintf("%d more are not kept", n))
+	}
+	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
+		return nil, err
+	}
+	return &snap, nil
+}
+
+// patchTimeout bounds how long the old versions of changed files are read.
+const patchTimeout = 30 * time.Second
+
+// sealPatch gives a step that changed files the patch of it. One that can't be made is
+// left out, and said: the work itself is in the commit.
+func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
+	if r.snap.Unchanged || len(r.snap.Changes) == 0 {
+		return
+	}
+	files, err := patch.Files(r.snap.Objects, r.snap.Changes, func(ids []wire.ID) (map[wire.ID][]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+		defer cancel()
+		return r.e.fetchBlobs(ctx, ids)
+	})
+	if err != nil {
+		r.emitNotice("the record of what the step changed has no diff: " + err.Error())
+	}
+	base := ""
+	if !r.from.IsZero() {
+		base = r.from.String()
+	}
+	s := r.newSealer(nil)
+	p := patch.Make(base, files, r.e.Clock.Now)
+	h, clean, err := addPatch(s, p)
+	if err != nil {
+		r.emitNotice("what the step changed is not on record beside its commit: " + err.Error())
+		return
+	}
+	o.step.Patch, o.Patch = &h, &clean
+	o.nodes = append(o.nodes, s.Nodes()...)
+}
+
+// addPatch seals a patch, and returns it as it is then: without secrets.
+func addPatch(s *seal.Sealer, p record.Patch) (node.Hash, record.Patch, error) {
+	h, err := s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true)
+	if err != nil {
+		return "", p, err
+	}
+	n, err := s.Get(h)
+	if err != nil {
+		return "", p, err
+	}
+	p, err = record.ParsePatch(n)
+	return h, p, err
+}
+
+// maxPatch bounds the node of a patch, in bytes: a diff or hashes of lines, and names.
+const maxPatch = 4 << 20
+
+// ReadBlobs fetches contents of files that the remote has; those that it could get also
+// beside an error. A file that is empty is not nil. A remote that is away is waited for,
+// however little time ctx leaves for the work on this machine.
+func (e *Stepper) ReadBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
+	defer cancel()
+	return e.fetchBlobs(ctx, ids)
+}
+
+func (e *Stepper) fetchBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read the files as they were: %w", err)
+	}
+	data := make(map[wire.ID][]byte, len(ids))
+	for _, id := range ids {
+		o, ok := objs[id]
+		if !ok {
+			err = errors.Join(err, fmt.Errorf("file %s is not on the remote", id))
+			continue
+		}
+		if data[id] = o.Data; data[id] == nil {
+			data[id] = []byte{}
+		}
+	}
+	return data, err
 }

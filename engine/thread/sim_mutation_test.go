@@ -385,7 +385,7 @@ var guarded = []struct {
 		"Usage: &record.Usage{},",
 	}},
 	{"TestDeadAhead", mutation{
-		"what the dead took is not held against the limits", "../step/linkattempts.go",
+		"what the dead took is not held against the limits", "../step/claim.go",
 		"if len(held.Died) == 0 && len(",
 		"if len(held.Died) >= 0 && len(",
 	}},

@@ -8,10 +8,88 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 )
+
+// ClaimAhead claims a thread, as a view shows it, for the jobs that the caller starts for its
+// next step: each gives the nonce to its Request. It is to be released where they can't be
+// started. Nil: that step runs no agent, so that there is nothing to be claimed for.
+func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
+	r := newTurn(e, Request{Thread: id})
+	r.Thread = *reading.Locate(ctx, v, id)
+	if _, _, err := r.checkUnclaimed(ctx); err != nil {
+		return nil, e.CleanError(err)
+	}
+	if err := r.decideRole(ctx); err != nil {
+		return nil, e.CleanError(err)
+	}
+	if r.plan.role == "" || r.plan.suspend != "" || r.plan.limit != nil {
+		return nil, nil //nolint:nilnil,nilerr // no agent: a limit is for that step to tell
+	}
+	t := r.claimTerms()
+	t.Ahead = true
+	// Whoever works under it reads the thread anew, as recheck does.
+	_, h, err := e.WinClaim(ctx, v, id, t)
+	if err != nil {
+		return nil, e.CleanError(err)
+	}
+	return h, nil
+}
+
+// takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
+func (r *turn) takeAhead() bool {
+	l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, r.claimTerms().Budget)
+	if l != nil {
+		r.Lease = l
+	}
+	return l != nil
+}
+
+// effectiveLimits are those that hold for this thread.
+func (r *turn) effectiveLimits() moderator.Limits { return r.e.LimitsOf(&r.Thread) }
+
+// attemptLedger reads the attempts at this step, as of the role whose turn it is.
+func (r *turn) attemptLedger() *attempt.Ledger {
+	r.tried.Role = r.plan.role
+	if r.brought != nil {
+		r.tried.Replaces = r.brought.replacesClaim
+	}
+	return r.tried
+}
+
+// countUsed counts what the thread has used, with the attempts at this step that refs hold.
+func (r *turn) countUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
+	return r.attemptLedger().CountUsed(ctx, refs)
+}
+
+// remainingBudget is what the limits leave for the next step. The limits were checked
+// before, so what is left is more than nothing.
+func (r *turn) remainingBudget() task.Budget {
+	l := r.effectiveLimits()
+	var b task.Budget
+	if l.Tokens > 0 {
+		b.Tokens = max(l.Tokens-r.used.Tokens, 1)
+	}
+	if l.CostUSD > 0 {
+		b.CostUSD = l.CostUSD - r.used.CostUSD
+	}
+	return b
+}
+
+// claimTerms are those of a claim for what was decided.
+func (r *turn) claimTerms() lease.Terms {
+	t := lease.Terms{Work: r.e.Settings.Timeout()}
+	if r.plan.role != "" && r.plan.suspend == "" && r.plan.limit == nil {
+		t.Budget = r.remainingBudget()
+	}
+	return t
+}
 
 // linkUnlinked links the attempts on the thread's head that could be kept and not linked,
 // since nobody could change the thread: a state branch that became protected takes no pushes,
