@@ -65,10 +65,7 @@ func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, err
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.claimAndDeliver(ctx)
-	if err != nil {
-		err = e.CleanError(err)
-		res.Error = thread.NewStepError(err)
-	}
+	err = e.Conclude(&res, err)
 	return res, err
 }
 
@@ -80,13 +77,10 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
-	v, h, err := r.Engine.Claim(ctx, r.View, r.ID, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime})
-	if err != nil {
+	if err := r.Claim(ctx, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime}); err != nil {
 		return r.describeLast(), err
 	}
-	r.View, r.Lease = v, h
 	defer r.Lease.Release(ctx)
-	r.Entry, _ = v.Entry(r.ID)
 	r.Engine.Reached("deliver-claimed")
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {

@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -20,13 +21,17 @@ const PhaseInterrupted = "interrupted"
 
 // LinkAttempts names attempts in the entry: claims found dead first.
 func LinkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ...string) {
-	entry.Attempts = AppendAttempts(entry.Attempts, append(DeadRefs(id, died), own...)...)
+	entry.Attempts = AttemptsOf(*entry, id, died, own...)
 }
 
-// AppendAttempts is a list of attempts with more of them, each once.
-func AppendAttempts(attempts []string, more ...string) []string {
-	attempts = slices.Clone(attempts)
-	for _, ref := range more {
+// AttemptsOf are the refs of the attempts that an entry names, those that a claim names in
+// died, as <run>.<attempt>, and some more, each once.
+func AttemptsOf(entry gitcas.Entry, id gitcas.ThreadID, died []string, more ...string) []string {
+	attempts, dead := slices.Clone(entry.Attempts), make([]string, len(died))
+	for i := range died {
+		dead[i] = layout.AttemptRefs(id) + died[i]
+	}
+	for _, ref := range append(dead, more...) {
 		if !slices.Contains(attempts, ref) {
 			attempts = append(attempts, ref)
 		}
@@ -34,30 +39,20 @@ func AppendAttempts(attempts []string, more ...string) []string {
 	return attempts
 }
 
-// DeadRefs are the refs of the attempts that a claim names in died, as <run>.<attempt>.
-func DeadRefs(id gitcas.ThreadID, died []string) []string {
-	out := make([]string, 0, len(died)+1)
-	for _, d := range died {
-		out = append(out, layout.AttemptRefs(id)+d)
-	}
-	return out
-}
-
 // ForgiveAttempts takes some linked attempts out of those that count. They stay linked, and what
 // they took stays counted.
 func ForgiveAttempts(entry *gitcas.Entry, attempts int, role string) {
-	next := gitcas.Next{Role: role}
-	if entry.Next != nil {
-		next = *entry.Next
+	if attempts > 0 {
+		next := *cmp.Or(entry.Next, &gitcas.Next{Role: role})
+		next.Forgiven += attempts
+		entry.Next = &next
 	}
-	next.Forgiven += attempts
-	entry.Next = &next
 }
 
 // CountAttempts counts the failed attempts on the thread's present head that have
 // not been forgiven by a resume.
 func CountAttempts(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
-	n := len(AppendAttempts(entry.Attempts, DeadRefs(id, died)...))
+	n := len(AttemptsOf(entry, id, died))
 	if entry.Next != nil {
 		n -= entry.Next.Forgiven
 	}
@@ -126,10 +121,7 @@ func TakePause(entry *gitcas.Entry, role string) {
 // LetGoOn has a role work next, on somebody's word: failed attempts no longer count. What
 // was said to it, and which step it does again, stays.
 func LetGoOn(entry *gitcas.Entry, role string, since int64, by *record.By) {
-	var next gitcas.Next
-	if entry.Next != nil {
-		next = *entry.Next
-	}
+	next := *cmp.Or(entry.Next, &gitcas.Next{})
 	next.Role, next.Since, next.Forgiven, next.By = role, since, len(entry.Attempts), by
 	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
 }

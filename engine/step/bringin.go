@@ -38,14 +38,11 @@ func (e *Stepper) BringIn(ctx context.Context, req Request) (thread.Result, bool
 	r := newRun(e, req)
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
-	if err := r.Load(ctx); err != nil {
-		return r.describeThread(), false, e.CleanError(err)
+	res, in, err := r.describeThread(), false, r.Load(ctx)
+	if err == nil {
+		res, in, err = r.bringIn(ctx)
 	}
-	res, in, err := r.bringIn(ctx)
-	if err != nil {
-		err = e.CleanError(err)
-		res.Error = thread.NewStepError(err)
-	}
+	err = e.Conclude(&res, err)
 	return res, in, err
 }
 
@@ -198,17 +195,14 @@ func (r *bringing) placeStep(ctx context.Context) (thread.Result, bool, error) {
 		r.Lease = r.e.Leases().Observe(live, r.ID, r.Entry)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}
-	v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})
-	if err != nil {
-		return r.describeRefused(err), false, err
+	if err := r.Claim(ctx, lease.Terms{Work: lease.DeliveryTime}); err != nil {
+		return r.describeThread(), false, err
 	}
-	r.View, r.Lease = v, h
 	defer r.Lease.Release(ctx)
-	r.LookIn(ctx, v)
-	r.Entry, _ = v.Entry(r.ID)
+	r.LookIn(ctx, r.View)
 	r.brought.same = life.SameThread(r.Entry, r.brought.Entry)
 	if !r.brought.same {
-		return r.keepBrought(ctx, v, "people have changed the thread since", true)
+		return r.keepBrought(ctx, r.View, "people have changed the thread since", true)
 	}
 	return r.commitBrought(ctx)
 }
@@ -308,21 +302,21 @@ func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, erro
 }
 
 // sealBrought does what a job does between its agent and the commit.
-func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, verdict, error) {
+func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, plan, error) {
 	held, _ := r.Lease.Current()
 	decision, err := r.DecideNext()
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
 	if p := planOf(decision); p.role != r.plan.role {
-		return nil, verdict{}, fmt.Errorf("the next step is role %s's, and not role %s's", p.role, r.plan.role)
+		return nil, plan{}, fmt.Errorf("the next step is role %s's, and not role %s's", p.role, r.plan.role)
 	}
 	r.plan.prompt = decision.Prompt
 	if err := r.noteApproval(); err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err != nil {
-		return nil, verdict{}, err
+	if err := r.countUsed(ctx, held.Died); err != nil {
+		return nil, plan{}, err
 	}
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.readPrompt()
 	r.task.Entry = r.Entry
@@ -330,18 +324,18 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, verd
 		r.task.Model = &task.Model{Name: name}
 	}
 	if r.task.Nodes, err = r.visibleNodes(); err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
 	if err := r.checkFrom(ctx); err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
 	step, err := r.sealDraft(d)
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
 	next, err := r.nextAfter(step)
 	if err != nil {
-		return nil, verdict{}, err
+		return nil, plan{}, err
 	}
 	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	if r.snap.Unchanged {

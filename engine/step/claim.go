@@ -29,8 +29,8 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	if err := r.decideRole(ctx); err != nil {
 		return nil, e.CleanError(err)
 	}
-	if r.plan.role == "" || r.plan.suspend != "" || r.plan.limit != nil {
-		return nil, nil //nolint:nilnil,nilerr // no agent: a limit is for that step to tell
+	if !r.plan.runsAgent() {
+		return nil, nil //nolint:nilnil // a limit is for that step to tell
 	}
 	t := r.claimTerms()
 	t.Ahead = true
@@ -42,13 +42,18 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	return h, nil
 }
 
-// takeAhead goes on with the claim that was made ahead for this step, if it is on the thread.
-func (r *turn) takeAhead() bool {
-	l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, r.claimTerms().Budget)
-	if l != nil {
-		r.Lease = l
+// takeClaim claims the thread for what was decided, or goes on with the claim that the step
+// before has left for this one, or that was made ahead for it.
+func (r *turn) takeClaim(ctx context.Context) error {
+	t := r.claimTerms()
+	if r.req.Held != nil && r.Lease.TakeUp(r.View, r.Entry, t.Budget) {
+		return nil
 	}
-	return l != nil
+	if l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, t.Budget); l != nil {
+		r.Lease = l
+		return nil
+	}
+	return r.Claim(ctx, t)
 }
 
 // effectiveLimits are those that hold for this thread.
@@ -63,9 +68,13 @@ func (r *turn) attemptLedger() *attempt.Ledger {
 	return r.tried
 }
 
-// countUsed counts what the thread has used, with the attempts at this step that refs hold.
-func (r *turn) countUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
-	return r.attemptLedger().CountUsed(ctx, refs)
+// countUsed counts what the thread has used, with the attempts at this step, and with those of
+// jobs that died; and finds the limit that leaves nothing for it.
+func (r *turn) countUsed(ctx context.Context, died []string) (err error) {
+	if r.used, err = r.attemptLedger().CountUsed(ctx, life.AttemptsOf(r.Entry, r.ID, died)); err == nil {
+		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
+	}
+	return err
 }
 
 // remainingBudget is what the limits leave for the next step. The limits were checked
@@ -85,7 +94,7 @@ func (r *turn) remainingBudget() task.Budget {
 // claimTerms are those of a claim for what was decided.
 func (r *turn) claimTerms() lease.Terms {
 	t := lease.Terms{Work: r.e.Settings.Timeout()}
-	if r.plan.role != "" && r.plan.suspend == "" && r.plan.limit == nil {
+	if r.plan.runsAgent() {
 		t.Budget = r.remainingBudget()
 	}
 	return t
@@ -103,9 +112,7 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 	err = r.Change(ctx, "stepped", func(_ *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
 		c.Refs = nil // it goes on under the claim
 		life.LinkAttempts(entry, r.ID, nil, refs...)
-		if stopped > 0 {
-			life.ForgiveAttempts(entry, stopped, r.plan.role)
-		}
+		life.ForgiveAttempts(entry, stopped, r.plan.role)
 		c.Subject, c.Body = fmt.Sprintf("failed before · step %d", r.StepNumber()), "kept when the thread could not be changed:\n"+strings.Join(refs, "\n")
 		return nil
 	})
@@ -125,15 +132,12 @@ func (r *turn) linkUnlinked(ctx context.Context) error {
 // findUnlinked finds those attempts, and how many of them a person stopped.
 func (r *turn) findUnlinked(ctx context.Context) (refs []string, stopped int, err error) {
 	held, _ := r.Lease.Current()
-	known := life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)
+	known := life.AttemptsOf(r.Entry, r.ID, held.Died)
 	var left []string
 	for _, ref := range slices.Sorted(maps.Keys(r.View.Refs())) {
 		if strings.HasPrefix(ref, layout.AttemptRefs(r.ID)) && !slices.Contains(known, ref) && !r.tried.OnRecord[ref] {
 			left = append(left, ref)
 		}
-	}
-	if len(left) == 0 {
-		return nil, 0, nil
 	}
 	found, err := r.e.Store.Unlinked(ctx, r.View, left)
 	if err != nil {
@@ -170,9 +174,5 @@ func (r *turn) countDead(ctx context.Context) error {
 	if len(held.Died) == 0 && len(r.Entry.Attempts) == known {
 		return nil
 	}
-	var err error
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, held.Died)...)); err == nil {
-		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
-	}
-	return err
+	return r.countUsed(ctx, held.Died)
 }

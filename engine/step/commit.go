@@ -37,7 +37,7 @@ func (e *doneError) Error() string { return "the step is in the thread already" 
 
 // commitStep pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
-func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next verdict) (thread.Result, error) {
+func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	var done *committed
@@ -141,7 +141,7 @@ type committed struct {
 }
 
 // stepChange is the commit as v allows it: rebuilt for every try.
-func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next verdict, along *lease.Lease) (*gitcas.Change, *committed, error) {
+func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next plan, along *lease.Lease) (*gitcas.Change, *committed, error) {
 	entry, held, err := r.checkStillOurs(ctx, v)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +154,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next ve
 	if work.Commit != "" {
 		step.Work = &record.Work{Branch: work.Branch, Commit: work.Commit}
 	}
-	nodes, prev, err := r.attemptLedger().ReadErrorSteps(ctx, v, life.AppendAttempts(entry.Attempts, life.DeadRefs(r.ID, held.Died)...))
+	nodes, prev, err := r.attemptLedger().ReadErrorSteps(ctx, v, life.AttemptsOf(entry, r.ID, held.Died))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,7 +241,7 @@ func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry,
 
 // placeWork puts the edits on the work branch: as they are where nobody pushed
 // meanwhile, else replayed on people's commits where no file overlaps.
-func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next verdict, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
+func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry, next plan, s *sealed) (gitcas.Work, []wire.RefUpdate, []wire.PackObject, error) {
 	work := workbranch.Of(r.ID, entry)
 	tip := workbranch.Tip(v, work)
 	if r.snap == nil || r.snap.Unchanged {
@@ -263,7 +263,7 @@ func (r *run) placeWork(ctx context.Context, v *gitcas.View, entry gitcas.Entry,
 	return work, []wire.RefUpdate{{Name: workbranch.Ref(work.Branch), Old: tip, New: target}}, objs, nil
 }
 
-func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, next verdict, s *sealed) (wire.ID, []wire.PackObject, error) {
+func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, next plan, s *sealed) (wire.ID, []wire.PackObject, error) {
 	contains, err := workbranch.Contains(ctx, r.e.Store.Remote(), tip, r.from)
 	if err != nil {
 		return wire.ZeroID, nil, err
@@ -294,7 +294,7 @@ func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, ne
 }
 
 // nextEntry is the thread's entry after the step.
-func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, next verdict) gitcas.Entry {
+func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, next plan) gitcas.Entry {
 	entry.Head, entry.Work = head, work
 	at := r.Lease.ServerTime().UnixMilli()
 	switch {
@@ -325,7 +325,7 @@ func (r *run) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNo
 }
 
 // describeCommitted is the result of a step that is on the state branch.
-func (r *run) describeCommitted(done *committed, s *sealed, next verdict) thread.Result {
+func (r *run) describeCommitted(done *committed, s *sealed, next plan) thread.Result {
 	res := r.describeThread()
 	res.Head, res.HeadDigest, res.Status, res.Result = done.head, done.digest, string(done.entry.Status), next.status
 	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step

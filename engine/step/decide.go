@@ -17,8 +17,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// plan is what the moderator wants for the next step.
+// plan is what the moderator makes of the thread's last output.
 type plan struct {
+	status   string // of that output
 	role     string
 	prompt   string
 	location string
@@ -29,11 +30,8 @@ type plan struct {
 	limit    error
 }
 
-// verdict is what the moderator makes of the new output.
-type verdict struct {
-	status string
-	plan
-}
+// runsAgent reports whether an agent is to run.
+func (p plan) runsAgent() bool { return p.role != "" && p.suspend == "" && p.limit == nil }
 
 // checkUnclaimed settles what needs no claim: threads that are gone, suspended or
 // already stepped by this very run.
@@ -51,13 +49,11 @@ func (r *turn) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) 
 		}
 		return false, r.describeThread(), r.Refuse(fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash))
 	}
-	if err := r.CheckHead(); err != nil {
-		return false, r.describeThread(), err
+	err := r.CheckHead()
+	if err == nil {
+		err = r.Judge()
 	}
-	if err := r.Judge(); err != nil {
-		return false, r.describeThread(), err
-	}
-	return false, thread.Result{}, nil
+	return false, r.describeThread(), err
 }
 
 // decideRole asks the moderator whose turn it is, and checks the limits before
@@ -72,64 +68,58 @@ func (r *turn) decideRole(ctx context.Context) error {
 		return err
 	}
 	r.plan = planOf(d)
-	if r.plan.role != "" {
-		if err := r.noteApproval(); err != nil {
-			return err
-		}
-		r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def.Name, r.plan.role, r.req.Agent)
-		if err != nil {
-			return life.Usagef("thread %s, role %s: %v", r.ID, r.plan.role, err)
-		}
-		if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
-			return err
-		}
-		if r.used, err = r.countUsed(ctx, r.Entry.Attempts); err != nil {
-			return err
-		}
-		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
+	if r.plan.role == "" {
+		return nil
 	}
-	return nil
+	if err := r.noteApproval(); err != nil {
+		return err
+	}
+	r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def.Name, r.plan.role, r.req.Agent)
+	if err != nil {
+		return life.Usagef("thread %s, role %s: %v", r.ID, r.plan.role, err)
+	}
+	if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
+		return err
+	}
+	return r.countUsed(ctx, nil)
 }
 
 func planOf(d moderator.Decision) plan {
+	p := plan{status: cmp.Or(d.Status, workflow.Unit), prompt: d.Prompt, end: d.Kind == moderator.End}
 	switch d.Kind {
-	case moderator.End:
-		return plan{end: true, prompt: d.Prompt}
+	case moderator.Run:
+		p.role, p.location = d.Role, d.Location
 	case moderator.Suspend:
-		return plan{suspend: d.Reason}
+		p.suspend = d.Reason
 	}
-	return plan{role: d.Role, prompt: d.Prompt, location: d.Location}
+	return p
 }
 
 // nextAfter puts the new output before the moderator, before it is committed: a status
 // without an edge would leave the thread stuck.
-func (r *agentRun) nextAfter(s *sealed) (verdict, error) {
+func (r *agentRun) nextAfter(s *sealed) (plan, error) {
 	last := moderator.Output{Role: r.task.Role, Output: s.Output, Body: s.Body}
 	if len(r.Def.Conditions) > 0 {
 		// What the commit adds to the node (work commit, earlier attempts) is not
 		// known yet.
 		n, _, err := s.step.Node(r.Lease.ServerTime())
 		if err != nil {
-			return verdict{}, fmt.Errorf("step node: %w", err)
+			return plan{}, fmt.Errorf("step node: %w", err)
 		}
 		last.Node, _ = n.Payload.(map[string]any)
 	}
 	t, err := r.ModeratorThread(last)
 	if err != nil {
-		return verdict{}, err
+		return plan{}, err
 	}
 	d, err := moderator.Next(r.Def, t)
-	if err != nil {
-		return verdict{}, err
+	if err == nil {
+		err = r.checkApproval(d)
 	}
-	if err := r.checkApproval(d); err != nil {
-		return verdict{}, err
+	if err == nil && len(d.Prompt) > reading.MaxPrompt {
+		err = fmt.Errorf("the output fills the prompt of role %s with %d bytes; at most %d are passed on: write long texts to files", d.Role, len(d.Prompt), reading.MaxPrompt)
 	}
-	status := cmp.Or(d.Status, workflow.Unit)
-	if len(d.Prompt) > reading.MaxPrompt {
-		return verdict{}, fmt.Errorf("the output fills the prompt of role %s with %d bytes; at most %d are passed on: write long texts to files", d.Role, len(d.Prompt), reading.MaxPrompt)
-	}
-	return verdict{status: status, plan: planOf(d)}, nil
+	return planOf(d), err
 }
 
 func (r *turn) waitingRole() string {
@@ -147,12 +137,12 @@ func (r *turn) waitingRole() string {
 
 // planNext decides, before a step is committed, whether this job takes the next one at
 // once: whoever asked for this step says so, and the limits leave something for it.
-func (r *run) planNext(next verdict, usage *record.Usage) (*lease.Lease, error) {
+func (r *run) planNext(next plan, usage *record.Usage) (*lease.Lease, error) {
 	if r.req.Next == nil || next.role == "" {
 		return nil, nil
 	}
 	after := newTurn(r.e, r.req)
-	after.Entry, after.Def, after.used, after.plan = r.Entry, r.Def, r.used, next.plan
+	after.Entry, after.Def, after.used, after.plan = r.Entry, r.Def, r.used, next
 	after.used.Add(r.task.Role, usage)
 	if limit := after.effectiveLimits().Check(after.used, next.role); limit != nil {
 		return nil, nil //nolint:nilerr // the next job finds it, and says so

@@ -103,19 +103,12 @@ func (r *turn) countClaim(ctx context.Context, c gitcas.Claim, died []string) er
 	if len(died) == 0 || r.plan.role == "" || r.plan.suspend != "" {
 		return nil
 	}
-	known := died
-	if c.For == "" {
-		known = died[:len(died)-1] // the last one is this claim
-	}
-	var err error
-	if r.used, err = r.countUsed(ctx, life.AppendAttempts(r.Entry.Attempts, life.DeadRefs(r.ID, known)...)); err != nil {
-		return err
-	}
-	if c.For == "" {
+	err := r.countUsed(ctx, died)
+	if err == nil && c.For == "" {
 		r.used.Add(r.plan.role, life.ClaimUsage(life.ClampClaim(c)))
+		r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
 	}
-	r.plan.limit = r.effectiveLimits().Check(r.used, r.plan.role)
-	return nil
+	return err
 }
 
 func (r *agentRun) describePlan() Plan {

@@ -98,13 +98,8 @@ func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 		r.e.DropClaim(ctx, r.View, r.ID)
 		return r.describeThread(), err
 	}
-	if !(r.req.Held != nil && r.Lease.TakeUp(r.View, r.Entry, r.claimTerms().Budget)) && !r.takeAhead() {
-		v, h, err := r.e.Claim(ctx, r.View, r.ID, r.claimTerms())
-		if err != nil {
-			return r.describeRefused(err), err
-		}
-		r.View, r.Lease = v, h
-		r.Entry, _ = v.Entry(r.ID)
+	if err := r.takeClaim(ctx); err != nil {
+		return r.describeThread(), err
 	}
 	defer r.Lease.Release(ctx)
 	r.Lease.HandsOver = r.req.HandsOver
@@ -179,16 +174,6 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	r.keepOnDisk(step)
 	r.sealPatch(ctx, step)
 	return r.commitStep(ctx, draft, step, next)
-}
-
-// describeRefused is the result of a job that did not get the thread.
-func (r *turn) describeRefused(err error) thread.Result {
-	res := r.describeThread()
-	var claimed *life.ClaimedError
-	if errors.As(err, &claimed) && claimed.For == "" {
-		res.Status = "running"
-	}
-	return res
 }
 
 // Folder is the agent's working folder.
@@ -276,12 +261,8 @@ func (e *Stepper) Step(ctx context.Context, req Request) (thread.Result, error) 
 	defer stop()
 	res, err := r.runCycle(ctx)
 	res.PutBack = r.putBack
-	if err != nil {
-		err = e.CleanError(err)
-		res.Error = thread.NewStepError(err)
-		if res.Usage == nil {
-			res.Usage = r.lost
-		}
+	if err = e.Conclude(&res, err); err != nil && res.Usage == nil {
+		res.Usage = r.lost
 	}
 	if e.RemoveLeftovers != nil {
 		ctx, cancel := deadline.Outlive(ctx, 0, deadline.CleanupGrace)

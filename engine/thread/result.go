@@ -62,17 +62,23 @@ type StepError struct {
 	StepHash node.Hash `json:"stepHash,omitempty"`
 }
 
-// NewStepError is an error as a Result has it; nil for none.
-func NewStepError(err error) *StepError {
+// Conclude takes secrets out of the error that a job's work on a thread ended with, if any,
+// and has the result tell of it.
+func (e *Engine) Conclude(res *Result, err error) error {
 	if err == nil {
 		return nil
 	}
-	out := &StepError{Message: err.Error()}
+	err = e.CleanError(err)
+	res.Error = &StepError{Message: err.Error()}
 	var failed *life.FailedError
 	if errors.As(err, &failed) {
-		out.StepHash = failed.Step
+		res.Error.StepHash = failed.Step
 	}
-	return out
+	var claimed *life.ClaimedError
+	if errors.As(err, &claimed) && claimed.For == "" {
+		res.Status = string(life.Running)
+	}
+	return err
 }
 
 // SuspendedInfo says which role waits for a person, and why.

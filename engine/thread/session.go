@@ -63,6 +63,16 @@ func (s *Session) Load(ctx context.Context) error {
 	return nil
 }
 
+// Claim takes the thread for this job, and reads its entry as it was claimed.
+func (s *Session) Claim(ctx context.Context, t lease.Terms) error {
+	v, l, err := s.Engine.Claim(ctx, s.View, s.ID, t)
+	if err == nil {
+		s.View, s.Lease = v, l
+		s.Entry, _ = v.Entry(s.ID)
+	}
+	return err
+}
+
 // Reload reads the store again after a push of this job's own, which the commit must not
 // take for somebody else's, or one that came too late. A claim that is seen to be gone ends
 // the work here, before it is paid for.

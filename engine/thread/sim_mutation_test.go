@@ -173,8 +173,8 @@ var mutations = []mutation{
 	},
 	{
 		"it is brought in without a claim", "../step/bringin.go",
-		"v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime})",
-		"v, h, err := r.e.Claim(ctx, r.View, r.ID, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
+		"r.Claim(ctx, lease.Terms{Work: lease.DeliveryTime})",
+		"r.Claim(ctx, lease.Terms{Work: lease.DeliveryTime, Take: &gitcas.Held{}})",
 	},
 	{
 		"a claim that counts is replaced", "../lease/lease.go",
