@@ -153,18 +153,13 @@ func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 
 // callDo calls Do while the claim is renewed beside it.
 func (r *delivery) callDo(ctx context.Context, tip wire.ID) error {
-	doCtx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	stopRenewal := r.Renew(ctx, &task.Meter{}, stop)
-	defer stopRenewal()
-	made, err := r.do(doCtx, Delivery{View: r.View, Entry: r.Entry, Def: r.Def, Chain: r.Chain, Tip: tip, Ended: r.line})
-	stopRenewal()
-	r.made = made
+	err := r.Work(ctx, &task.Meter{}, func(ctx context.Context) (err error) {
+		r.made, err = r.do(ctx, Delivery{View: r.View, Entry: r.Entry, Def: r.Def, Chain: r.Chain, Tip: tip, Ended: r.line})
+		return err
+	})
 	switch {
-	case errors.Is(context.Cause(doCtx), lease.ErrLost):
+	case errors.Is(err, lease.ErrLost):
 		return r.Refuse("it was taken over, resumed or cancelled while it was delivered")
-	case err != nil && ctx.Err() != nil:
-		return r.noteFailure(ctx, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
 		return r.noteFailure(ctx, err)
 	}

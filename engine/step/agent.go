@@ -25,36 +25,27 @@ import (
 // runAgent runs the agent while the claim is renewed beside it. Its error is the
 // step's: the attempt has been kept by then.
 func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
-	agentCtx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	r.Lease.Budget = r.task.Budget
-	stopRenewal := r.Renew(ctx, &r.meter, stop)
-	defer stopRenewal()
-
 	r.e.Emit(thread.Event{Kind: "agent", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Agent: r.task.Agent, Text: r.task.EdgePrompt})
 	r.task.Timeout = r.Lease.AgentTime(r.task.Timeout)
-	draft, err := r.announceAndRun(agentCtx)
-	stopRenewal()
+	var draft task.Draft
+	err := r.Work(ctx, &r.meter, func(ctx context.Context) (err error) {
+		if r.req.OnClaimed != nil {
+			err = r.req.OnClaimed(ctx, r.task)
+		}
+		if err == nil {
+			draft, err = r.e.Agent.Run(ctx, r.task, &r.meter)
+		}
+		return err
+	})
 	r.tellPutBack(draft.PutBack)
 	switch {
-	case errors.Is(context.Cause(agentCtx), lease.ErrLost):
+	case errors.Is(err, lease.ErrLost):
 		return draft, r.loseThread(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
-	case err != nil && ctx.Err() != nil:
-		return draft, r.failStep(ctx, "agent", draft, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
 	case err != nil:
 		return draft, r.failStep(ctx, "agent", draft, err)
 	}
 	return draft, nil
-}
-
-// announceAndRun tells the caller what is to be done, and has the agent do it.
-func (r *agentRun) announceAndRun(ctx context.Context) (task.Draft, error) {
-	if r.req.OnClaimed != nil {
-		if err := r.req.OnClaimed(ctx, r.task); err != nil {
-			return task.Draft{}, err
-		}
-	}
-	return r.e.Agent.Run(ctx, r.task, &r.meter)
 }
 
 // maxPutBack bounds a line of what was put back, in bytes.
@@ -64,9 +55,8 @@ const maxPutBack = 1_000
 // even into the name of a setting.
 func (r *agentRun) tellPutBack(lines []string) {
 	for _, line := range lines {
-		clean, _, err := r.e.Redact.Value(line)
-		said, ok := clean.(string)
-		if err != nil || !ok {
+		said, err := r.e.CleanText("line", line)
+		if err != nil {
 			said = "something that could not be checked for secrets"
 		}
 		said = text.Cut(text.Line(said), maxPutBack)
@@ -77,33 +67,23 @@ func (r *agentRun) tellPutBack(lines []string) {
 
 // restoreFolder makes the folder equal to the work branch's tip if that descends from
 // the recorded commit, so that people's commits are kept, and to the recorded
-// commit where the branch is not there.
-func (r *agentRun) restoreFolder(ctx context.Context) error {
-	from, err := r.FindBase(ctx)
-	if err != nil {
+// commit where the branch is not there. The agent is started in the step's location: that of
+// an edge was filled in from an agent's output, so it is only taken inside the workspace.
+func (r *agentRun) restoreFolder(ctx context.Context) (err error) {
+	if r.from, err = r.FindBase(ctx); err != nil {
 		return err
 	}
-	r.from = from
 	if !r.from.IsZero() {
 		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
 			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
 		}
 	}
 	r.restored = true
-	return nil
-}
-
-// enterLocation makes the step's location the folder that the agent is started in. That of an
-// edge was filled in from an agent's output, so it is only taken inside the workspace.
-func (r *agentRun) enterLocation() error {
-	if r.task.Location == "" {
-		return nil
+	if r.task.Location != "" {
+		if r.task.Workspace, err = r.e.Folder.Sub(r.task.Location); err != nil {
+			return fmt.Errorf("go to location %q of the workspace: %w", r.task.Location, err)
+		}
 	}
-	dir, err := r.e.Folder.Sub(r.task.Location)
-	if err != nil {
-		return fmt.Errorf("go to location %q of the workspace: %w", r.task.Location, err)
-	}
-	r.task.Workspace = dir
 	return nil
 }
 
@@ -141,8 +121,6 @@ func (r *agentRun) workParents() []wire.ID {
 	return []wire.ID{r.from}
 }
 
-// takeSnapshot makes the work commit and refuses one that holds what must not be
-// committed. Files at the paths without are left as they were.
 // workMessage is the message of the step's commit on the work branch; s is nil where there is
 // no step.
 func (r *agentRun) workMessage(result string, s *sealed) (string, error) {
@@ -153,6 +131,8 @@ func (r *agentRun) workMessage(result string, s *sealed) (string, error) {
 	return story.WorkMessage(r.task, r.stepMaker(), head, result, &s.Told, s.step.Usage)
 }
 
+// takeSnapshot makes the work commit and refuses one that holds what must not be
+// committed. Files at the paths without are left as they were.
 func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
 	snap, err := r.snapshotChecked(ctx, result, s, without...)
 	var found *screen.FoundError
@@ -223,17 +203,15 @@ func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
 }
 
 // addPatch seals a patch, and returns it as it is then: without secrets.
-func addPatch(s *seal.Sealer, p record.Patch) (node.Hash, record.Patch, error) {
-	h, err := s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true)
-	if err != nil {
-		return "", p, err
+func addPatch(s *seal.Sealer, p record.Patch) (h node.Hash, clean record.Patch, err error) {
+	var n node.Node
+	if h, err = s.AddUpTo(maxPatch, record.PatchSchema, p.Payload(), true); err == nil {
+		n, err = s.Get(h)
 	}
-	n, err := s.Get(h)
-	if err != nil {
-		return "", p, err
+	if err == nil {
+		clean, err = record.ParsePatch(n)
 	}
-	p, err = record.ParsePatch(n)
-	return h, p, err
+	return h, clean, err
 }
 
 // maxPatch bounds the node of a patch, in bytes: a diff or hashes of lines, and names.

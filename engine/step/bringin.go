@@ -68,7 +68,7 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 		case err != nil:
 			r.emitNotice(err.Error())
 		default:
-			res, in, err := b.bringInStep(ctx, u)
+			res, in, err := b.placeStep(ctx, u)
 			if in && !res.Again || err != nil {
 				return res, in, err
 			}
@@ -92,16 +92,6 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 // bringing is a run that brings in a step which another job sealed.
 type bringing struct{ *run }
 
-// bringInStep is bringIn of one step.
-func (r *bringing) bringInStep(ctx context.Context, u unpushed.Step) (thread.Result, bool, error) {
-	var err error
-	if r.brought, err = newBrought(u); err != nil {
-		r.setAside(r.diskPath(), err)
-		return r.describeThread(), false, nil
-	}
-	return r.placeStep(ctx)
-}
-
 // brought is a sealed step that another job left.
 type brought struct {
 	unpushed.Step
@@ -110,22 +100,17 @@ type brought struct {
 	same bool
 }
 
-func newBrought(u unpushed.Step) (*brought, error) {
-	step, err := u.Record()
-	return &brought{Step: u, step: step}, err
-}
-
 // replacesClaim reports whether the step tells all that a dead claim tells of: that it was made
 // under it, and took as much.
 func (b *brought) replacesClaim(c gitcas.Claim) bool {
-	if b != nil && c.Ahead && c.Nonce == b.Nonce {
+	u, run := b.step.Usage, b.step.Run
+	switch {
+	case c.Nonce != b.Nonce:
+		return false
+	case c.Ahead:
 		return true // all that its jobs might have used is charged
 	}
-	if b == nil || c.Nonce != b.Nonce || c.Run != b.step.Run.ID || c.Attempt != b.step.Run.Attempt {
-		return false
-	}
-	u := b.step.Usage
-	return c.Tokens <= u.InputTokens+u.OutputTokens && c.CostUSD <= u.CostUSD
+	return c.Run == run.ID && c.Attempt == run.Attempt && c.Tokens <= u.InputTokens+u.OutputTokens && c.CostUSD <= u.CostUSD
 }
 
 // asDraft is the step as its agent left it, but that it was redacted and hashed by the job
@@ -160,7 +145,13 @@ func isNotTheSteps(ctx context.Context, err error) bool {
 
 // placeStep finds out what becomes of the step, and sees to it. It reports whether the step
 // is in the thread.
-func (r *bringing) placeStep(ctx context.Context) (thread.Result, bool, error) {
+func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Result, bool, error) {
+	made, err := u.Record()
+	r.brought = &brought{Step: u, step: made}
+	if err != nil {
+		r.setAside(r.diskPath(), err)
+		return r.describeThread(), false, nil
+	}
 	live := r.View
 	entry, alive := live.Entry(r.ID)
 	switch err := r.ReadNow(ctx, r.e.Store, live); {
@@ -259,7 +250,7 @@ func (r *bringing) keepBrought(ctx context.Context, live *gitcas.View, why strin
 	cause := fmt.Errorf("it was sealed, and not pushed before its job ended; %s", why)
 	a := r.buildAttempt(ctx, "commit", d, cause)
 	r.View = live
-	ref, _, err := r.pushOrKeepAttempt(ctx, a, link)
+	ref, _, err := r.saveAttempt(ctx, a, link)
 	switch {
 	case err == nil:
 		r.emitNotice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", text.OneLine(r.stepMaker().ID), ref, why))
@@ -323,23 +314,15 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, plan
 	if name := r.brought.Model; name != "" {
 		r.task.Model = &task.Model{Name: name}
 	}
-	if r.task.Nodes, err = r.visibleNodes(); err != nil {
-		return nil, plan{}, err
+	if r.task.Nodes, err = r.visibleNodes(); err == nil {
+		err = r.checkFrom(ctx)
 	}
-	if err := r.checkFrom(ctx); err != nil {
-		return nil, plan{}, err
-	}
-	step, err := r.sealDraft(d)
 	if err != nil {
 		return nil, plan{}, err
 	}
-	next, err := r.nextAfter(step)
-	if err != nil {
-		return nil, plan{}, err
-	}
-	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
-	if r.snap.Unchanged {
-		return step, next, nil
+	step, next, _, err := r.sealAndDecide(d)
+	if err != nil || r.snap.Unchanged {
+		return step, next, err
 	}
 	msg, err := r.workMessage(next.status, step)
 	if err == nil {

@@ -20,15 +20,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/text"
 )
-
-// movedError says inside an Update that the thread is no longer as this job
-// claimed it.
-type movedError struct{ reason string }
-
-func (e *movedError) Error() string { return e.reason }
 
 // doneError says inside an Update that another job has brought this job's step in.
 type doneError struct{ res thread.Result }
@@ -54,33 +47,21 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 		return c, err
 	}
 	v, err := r.e.Update(push, r.View, build, r.ID)
-	var moved *movedError
+	var moved *life.Error
 	var div *workbranch.DivergedError
 	switch {
-	case errors.As(err, new(*doneError)):
-		return r.endUncommitted(err)
-	case errors.As(err, &moved):
-		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.reason))
+	case err == nil:
+		r.noteCommitted(push, v, done)
+		r.dropFromDisk()
+		return r.describeCommitted(done, s, next, along), nil
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
-	case err != nil:
-		unsure := errors.Is(err, gitcas.ErrUnsure)
+	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
+		err = r.loseThread(ctx, "commit", d, moved.Reason)
+	case !errors.As(err, new(*doneError)):
 		err = r.failStep(ctx, "commit", d, err)
-		var failure *life.FailedError
-		if errors.As(err, &failure) {
-			failure.Unsure = unsure
-		}
-		return r.endUncommitted(err)
 	}
-	r.noteCommitted(push, v, done)
-	r.dropFromDisk()
-	res := r.describeCommitted(done, s, next)
-	if !done.claim.ID.IsZero() {
-		along.Set(done.claim, false)
-		res.Held = along
-	}
-	r.e.Reached("commit")
-	return res, nil
+	return r.endUncommitted(err)
 }
 
 // endUncommitted is the end of a job that did not commit its step; there is no error where another
@@ -123,20 +104,18 @@ func (r *run) noteCommitted(ctx context.Context, v *gitcas.View, done *committed
 	if err != nil {
 		return
 	}
-	if workbranch.Tip(fresh, done.work).IsZero() && r.snap != nil && !r.snap.Unchanged {
-		first := wire.RefUpdate{Name: workbranch.Ref(done.work.Branch), New: plumbing.NewHash(done.work.Commit)}
+	if workbranch.Tip(fresh, done.entry.Work).IsZero() && r.snap != nil && !r.snap.Unchanged {
+		first := wire.RefUpdate{Name: workbranch.Ref(done.entry.Work.Branch), New: plumbing.NewHash(done.entry.Work.Commit)}
 		_ = r.e.Store.PushRef(ctx, first, nil) // else by the next job
 		return
 	}
-	r.e.Branches().CatchUp(ctx, fresh, r.ID, done.work)
+	r.e.Branches().CatchUp(ctx, fresh, r.ID, done.entry.Work)
 }
 
 // committed is a step as it went out.
 type committed struct {
-	head   node.Hash
-	digest node.Digest // of head; empty where it is not known
 	entry  gitcas.Entry
-	work   gitcas.Work
+	digest node.Digest // of the head
 	claim  gitcas.Held // that of the next step, where it went out too
 }
 
@@ -201,7 +180,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 			return nil, nil, err
 		}
 	}
-	return c, &committed{head: head, digest: digest, entry: after, work: work, claim: claimed}, nil
+	return c, &committed{entry: after, digest: digest, claim: claimed}, nil
 }
 
 // digestOf is the digest of a record among nodes.
@@ -226,15 +205,15 @@ func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry,
 	case !alive:
 		ended, err := reading.FindEnded(ctx, r.e.Store, v, r.ID)
 		if err == nil || errors.As(err, new(*life.UnknownThreadError)) {
-			err = &movedError{life.DescribeEnd(ended)}
+			err = r.Refuse(life.DescribeEnd(ended))
 		}
 		return entry, held, err
 	case entry.Head != r.Entry.Head:
-		return entry, held, &movedError{"its head moved on to " + string(entry.Head)}
+		return entry, held, r.Refuse("its head moved on to " + string(entry.Head))
 	case !life.SameThread(entry, r.Entry):
-		return entry, held, &movedError{"it was changed while the agent worked"}
+		return entry, held, r.Refuse("it was changed while the agent worked")
 	case !claimed || !r.Lease.Owns(held.Claim):
-		return entry, held, &movedError{"the claim is no longer ours"}
+		return entry, held, r.Refuse("the claim is no longer ours")
 	}
 	return entry, held, nil
 }
@@ -271,26 +250,17 @@ func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, ne
 	if !contains {
 		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
 	}
-	known := make(wire.Objects, len(r.snap.Objects))
-	for _, o := range r.snap.Objects {
-		known.Add(o.Object)
-	}
-	m, err := workspace.Merge(ctx, r.e.Store.Remote(), r.from, r.snap.Commit, tip, known)
-	if err != nil {
-		return wire.ZeroID, nil, err
-	}
-	if len(m.Overlap) > 0 {
-		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String(), Overlap: m.Overlap}
-	}
 	msg, err := r.workMessage(next.status, s)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	o, err := workbranch.Commit(r.Lease.ServerTime(), m.Tree, []wire.ID{tip}, msg)
-	if err != nil {
-		return wire.ZeroID, nil, err
+	known := make(wire.Objects, len(r.snap.Objects))
+	for _, o := range r.snap.Objects {
+		known.Add(o.Object)
 	}
-	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
+	work.Commit = r.from.String()
+	join := workbranch.Join{Work: work, Base: r.from, Ours: r.snap.Commit, Tip: tip, Parents: []wire.ID{tip}, Known: known}
+	return join.Commit(ctx, r.e.Store.Remote(), r.Lease.ServerTime(), msg)
 }
 
 // nextEntry is the thread's entry after the step.
@@ -315,24 +285,21 @@ func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, ne
 // holdWork makes a push without atomicity safe: the attempt ref goes first and
 // holds the work commit until the work branch has it.
 func (r *run) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNode, work gitcas.Work) error {
-	parents := r.workParents()
+	a := r.newAttempt(nodes)
 	if work.Commit != "" {
-		parents = []wire.ID{plumbing.NewHash(work.Commit)}
+		a.Parents = []wire.ID{plumbing.NewHash(work.Commit)}
 	}
-	return r.Attempt.AddTo(c, v, "work "+work.Commit, gitcas.Attempt{
-		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: parents, Nodes: nodes, At: r.Lease.ServerTime(),
-	}, nil)
+	return r.Attempt.AddTo(c, v, "work "+work.Commit, a, nil)
 }
 
-// describeCommitted is the result of a step that is on the state branch.
-func (r *run) describeCommitted(done *committed, s *sealed, next plan) thread.Result {
+// describeCommitted is the result of a step that is on the state branch, with the claim for
+// the next one.
+func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *lease.Lease) thread.Result {
 	res := r.describeThread()
-	res.Head, res.HeadDigest, res.Status, res.Result = done.head, done.digest, string(done.entry.Status), next.status
-	res.Role, res.NextRole, res.Step = r.task.Role, next.role, r.task.Step
-	res.Usage = s.step.Usage
-	res.Done = next.end
-	if done.work.Commit != "" {
-		res.Work = &record.Work{Branch: done.work.Branch, Commit: done.work.Commit}
+	res.Head, res.HeadDigest, res.Status, res.Result = done.entry.Head, done.digest, string(done.entry.Status), next.status
+	res.Role, res.NextRole, res.Step, res.Usage, res.Done = r.task.Role, next.role, r.task.Step, s.step.Usage, next.end
+	if w := done.entry.Work; w.Commit != "" {
+		res.Work = &record.Work{Branch: w.Branch, Commit: w.Commit}
 	}
 	res.AddEntry(done.entry)
 	kind := "committed"
@@ -342,6 +309,11 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan) thread.Re
 		kind = "ended"
 	}
 	r.e.Emit(thread.Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
+	if !done.claim.ID.IsZero() {
+		along.Set(done.claim, false)
+		res.Held = along
+	}
+	r.e.Reached("commit")
 	return res
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
@@ -26,17 +25,18 @@ import (
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
 func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause error) error {
+	unsure := phase == "commit" && errors.Is(cause, gitcas.ErrUnsure)
 	switch {
 	case deadline.StoppedByPerson(ctx):
 		phase = life.PhaseStopped
 	case deadline.WasInterrupted(ctx):
 		phase = life.PhaseInterrupted
 	}
-	ref, step, err := r.saveAttempt(ctx, phase, d, cause, true)
+	ref, step, err := r.saveAttempt(ctx, r.buildAttempt(ctx, phase, d, cause), true)
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
-	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.ShowAttempt(ref)}
+	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.ShowAttempt(ref), Unsure: unsure}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.describeNotKept(), err))
 	}
@@ -45,7 +45,7 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 
 // loseThread ends a step whose thread is no longer ours: only the attempt is kept.
 func (r *keeper) loseThread(ctx context.Context, phase string, d task.Draft, reason string) error {
-	ref, _, err := r.saveAttempt(ctx, phase, d, errors.New(reason), false)
+	ref, _, err := r.saveAttempt(ctx, r.buildAttempt(ctx, phase, d, errors.New(reason)), false)
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
@@ -71,12 +71,7 @@ func (r *keeper) describeNotKept() string {
 // saveAttempt pushes the attempt ref. With link it also names the attempt in the
 // thread's entry and deletes the claim in the same push, provided that claim and
 // head are still ours. It returns the ref, and the StepNode that tells of the attempt.
-func (r *keeper) saveAttempt(ctx context.Context, phase string, d task.Draft, cause error, link bool) (ref string, step node.Hash, err error) {
-	return r.pushOrKeepAttempt(ctx, r.buildAttempt(ctx, phase, d, cause), link)
-}
-
-// pushOrKeepAttempt is saveAttempt of an attempt that was put together.
-func (r *keeper) pushOrKeepAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
+func (r *keeper) saveAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
 	err = r.pushAttempt(ctx, a, link)
 	if errors.Is(err, wire.ErrSecretRefused) {
 		// The server found a secret, most likely in the folder: without it, at
@@ -109,11 +104,16 @@ func (r *keeper) pushOrKeepAttempt(ctx context.Context, a gitcas.Attempt, link b
 func (r *keeper) buildAttempt(ctx context.Context, phase string, d task.Draft, cause error) gitcas.Attempt {
 	ctx, cancel := deadline.Outlive(ctx, deadline.SalvageTimeout, deadline.SalvageGrace)
 	defer cancel()
-	nodes, text := r.salvageDrafts(ctx, phase, d, cause)
-	return gitcas.Attempt{
-		Thread: r.ID, Run: r.stepMaker().ID, Attempt: r.stepMaker().Attempt, Parents: r.workParents(),
-		Nodes: nodes, WorkTree: r.salvageTree(ctx), Error: text, At: r.Lease.ServerTime(),
-	}
+	a := r.newAttempt(nil)
+	a.Nodes, a.Error = r.salvageDrafts(ctx, phase, d, cause)
+	a.WorkTree = r.salvageTree(ctx)
+	return a
+}
+
+// newAttempt is an attempt with some nodes, on what its agent worked from.
+func (r *agentRun) newAttempt(nodes []gitcas.PlacedNode) gitcas.Attempt {
+	made := r.stepMaker()
+	return gitcas.Attempt{Thread: r.ID, Run: made.ID, Attempt: made.Attempt, Parents: r.workParents(), Nodes: nodes, At: r.Lease.ServerTime()}
 }
 
 func (r *keeper) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) error {
@@ -203,14 +203,26 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 // by itself, as long as ctx lasts. It fails closed: what can't be redacted is left
 // out. The error StepNode comes first: no agent can fill the room that it needs.
 func (r *keeper) salvageDrafts(ctx context.Context, phase string, d task.Draft, cause error) ([]gitcas.PlacedNode, string) {
-	r.lost = r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{}).Usage
+	step := r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
+	r.lost = step.Usage
 	s := r.newSealer(d.Nodes)
 	reason, err := s.Clean(cause.Error())
 	if err != nil {
 		reason = "the error message could not be checked for secrets and was left out"
 	}
 	reason = text.Cut(reason, attempt.MaxErrorText)
-	h, nodes, err := r.errorStep(ctx, s, phase, reason, d)
+	var h node.Hash
+	var nodes []gitcas.PlacedNode
+	step.Output, err = s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": reason, "phase": phase}, false)
+	if err == nil {
+		step.Detail, err = s.Add(node.String, text.Cut(d.Stderr, attempt.MaxErrorText), false)
+	}
+	if err == nil {
+		step.EdgePrompt, err = s.Clean(step.EdgePrompt)
+	}
+	if err == nil {
+		h, nodes, err = r.View.Complete(ctx, r.ID, step, r.Lease.ServerTime(), s.Nodes(), nil)
+	}
 	if err != nil {
 		return nil, reason
 	}
@@ -221,23 +233,6 @@ func (r *keeper) salvageDrafts(ctx context.Context, phase string, d task.Draft, 
 		nodes = append(nodes, n)
 	}
 	return nodes, reason
-}
-
-func (r *keeper) errorStep(ctx context.Context, s *seal.Sealer, phase, reason string, d task.Draft) (node.Hash, []gitcas.PlacedNode, error) {
-	out, err := s.Add(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": reason, "phase": phase}, false)
-	if err != nil {
-		return "", nil, err
-	}
-	detail, err := s.Add(node.String, text.Cut(d.Stderr, attempt.MaxErrorText), false)
-	if err != nil {
-		return "", nil, err
-	}
-	step := r.baseStep(task.Draft{Usage: d.Usage, Took: d.Took}, record.Step{})
-	step.Output, step.Detail = out, detail
-	if step.EdgePrompt, err = s.Clean(step.EdgePrompt); err != nil {
-		return "", nil, err
-	}
-	return r.View.Complete(ctx, r.ID, step, r.Lease.ServerTime(), s.Nodes(), nil)
 }
 
 // keepOnDisk keeps the sealed step on this machine, as far as that can be done: where it

@@ -147,9 +147,6 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	case err != nil:
 		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
 	}
-	if err := r.enterLocation(); err != nil {
-		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
-	}
 	r.e.Reached("workspace")
 	draft, err := r.runAgent(ctx)
 	if err != nil {
@@ -159,21 +156,29 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	// The work is done and paid for: an interrupt no longer cuts it off at once.
 	ctx, cancel := deadline.Outlive(ctx, deadline.SealTimeout, deadline.CommitGrace)
 	defer cancel()
-	step, err := r.sealDraft(draft)
+	step, next, phase, err := r.sealAndDecide(draft)
 	if err != nil {
-		return r.describeThread(), r.failStep(ctx, "seal", draft, err)
+		return r.describeThread(), r.failStep(ctx, phase, draft, err)
 	}
-	next, err := r.nextAfter(step)
-	if err != nil {
-		return r.describeThread(), r.failStep(ctx, "extract", draft, err)
-	}
-	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
 	}
 	r.keepOnDisk(step)
 	r.sealPatch(ctx, step)
 	return r.commitStep(ctx, draft, step, next)
+}
+
+// sealAndDecide seals what the agent left, and asks the moderator what follows from it; phase
+// is where that failed.
+func (r *agentRun) sealAndDecide(d task.Draft) (step *sealed, next plan, phase string, err error) {
+	if step, err = r.sealDraft(d); err != nil {
+		return nil, next, "seal", err
+	}
+	if next, err = r.nextAfter(step); err != nil {
+		return nil, next, "extract", err
+	}
+	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	return step, next, "", nil
 }
 
 // Folder is the agent's working folder.

@@ -23,7 +23,7 @@ func (r *agentRun) prepareTask() error {
 		OutputSchema: role.Frontmatter, StatusKey: r.Def.StatusKeyOf(r.plan.role), Statuses: r.openStatuses(), Closed: r.approval.closed, ClosedWhy: r.approval.why,
 		StatusOptional: r.Def.StatusOptional(r.plan.role) && !slices.Contains(r.approval.closed, ""),
 		Suspends:       r.Def.AgentSuspends,
-		EdgePrompt:     r.plan.prompt, StartPrompt: r.startPrompt(), Cwd: r.WorkFolder(), Location: r.workLocation(),
+		EdgePrompt:     r.plan.prompt, StartPrompt: r.Chain.Start.Prompt, Cwd: r.WorkFolder(), Location: r.workLocation(),
 		StartedAtMs: r.Lease.ServerTime().UnixMilli(), Model: r.e.Settings.Model(r.Def.Name, r.plan.role), Run: r.stepMaker(),
 		Extract: r.e.Settings.ExtractModel(r.Def.Name, r.plan.role),
 		Command: r.plan.command, Timeout: r.e.Settings.Timeout(), PreviousAttempts: r.tried.Failed, Entry: r.Entry, Definition: r.Def,
@@ -45,7 +45,7 @@ func (r *agentRun) assemblePrompt() string {
 		now = strings.TrimRight(now, "\n") + "\n\n" + r.approval.note
 	}
 	in := prompt.Input{
-		Definition: r.Def, Role: r.plan.role, Task: r.startPrompt(), Outside: r.Chain.Start.Trigger != nil,
+		Definition: r.Def, Role: r.plan.role, Task: r.Chain.Start.Prompt, Outside: r.Chain.Start.Trigger != nil,
 		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
 		Closed: r.approval.closed,
 	}
@@ -59,46 +59,13 @@ func (r *agentRun) assemblePrompt() string {
 // outputs and bodies, the failed attempts at this step, the workflow, and the
 // schemas of all of these.
 func (r *agentRun) visibleNodes() (gitcas.Nodes, error) {
-	out := gitcas.Nodes{{}: maps.Clone(r.Chain.Definition)}
-	add := func(p gitcas.Place, g node.Getter, hashes ...node.Hash) error {
-		for i := 0; i < len(hashes); i++ {
-			h := hashes[i]
-			n, shared := gitcas.Known(h)
-			if shared {
-				out.Add(gitcas.Place{}, h, n)
-				continue
-			}
-			if _, there := out[gitcas.Place{}][h]; there {
-				continue
-			}
-			n, err := g.Get(h)
-			if err != nil {
-				return fmt.Errorf("read node %s of thread %s: %w", h, r.ID, err)
-			}
-			out.Add(p, h, n)
-			hashes = append(hashes, n.Type)
-		}
-		return nil
-	}
-	of := func(g func(gitcas.Place) node.Getter, h node.Hash, refs ...node.Hash) error {
-		records := gitcas.Place{Thread: r.ID}
-		if err := add(records, g(records), h); err != nil {
-			return err
-		}
-		own := gitcas.Place{Thread: r.ID, Of: h}
-		return add(own, g(own), refs...)
-	}
+	v := &visible{id: r.ID, nodes: gitcas.Nodes{{}: maps.Clone(r.Chain.Definition)}}
+	shared := []node.Hash{node.MetaSchema, node.String, r.task.OutputSchema}
 	for h := range r.Chain.Definition {
-		if err := add(gitcas.Place{}, r.Chain.Definition, r.Chain.Definition[h].Type); err != nil {
-			return nil, err
-		}
+		shared = append(shared, r.Chain.Definition[h].Type)
 	}
-	if err := add(gitcas.Place{}, r.Chain.Definition, node.MetaSchema, node.String, r.task.OutputSchema); err != nil {
-		return nil, err
-	}
-	if err := of(r.In, r.Chain.StartHash); err != nil {
-		return nil, err
-	}
+	v.addNodes(gitcas.Place{}, r.Chain.Definition, shared...)
+	v.addRecord(r.In, r.Chain.StartHash)
 	for _, s := range r.Chain.Steps {
 		refs := []node.Hash{s.Output}
 		for _, h := range []*node.Hash{s.Body, s.Answer} {
@@ -106,15 +73,11 @@ func (r *agentRun) visibleNodes() (gitcas.Nodes, error) {
 				refs = append(refs, *h)
 			}
 		}
-		if err := of(r.In, s.Hash, refs...); err != nil {
-			return nil, err
-		}
+		v.addRecord(r.In, s.Hash, refs...)
 	}
 	if n := r.Entry.Next; n != nil && n.Answer != "" {
 		own := gitcas.Place{Thread: r.ID, Of: n.Answer}
-		if err := add(own, r.In(own), n.Answer); err != nil {
-			return nil, err
-		}
+		v.addNodes(own, r.In(own), n.Answer)
 	}
 	for _, h := range r.tried.Failed {
 		step, err := r.tried.ReadStep(h)
@@ -125,11 +88,44 @@ func (r *agentRun) visibleNodes() (gitcas.Nodes, error) {
 		if _, failed := r.tried.Nodes[gitcas.Place{Thread: r.ID}][h]; failed {
 			g, refs = r.tried.Nodes.In, append(refs, step.Detail) // that of a step is not at hand
 		}
-		if err := of(g, h, refs...); err != nil {
-			return nil, err
-		}
+		v.addRecord(g, h, refs...)
 	}
-	return out, nil
+	return v.nodes, v.err
+}
+
+// visible are nodes that an agent may read, with their schemas; err is the first error.
+type visible struct {
+	id    gitcas.ThreadID
+	nodes gitcas.Nodes
+	err   error
+}
+
+func (v *visible) addNodes(at gitcas.Place, g node.Getter, hashes ...node.Hash) {
+	for i := 0; i < len(hashes) && v.err == nil; i++ {
+		h := hashes[i]
+		n, shared := gitcas.Known(h)
+		if shared {
+			v.nodes.Add(gitcas.Place{}, h, n)
+			continue
+		}
+		if _, there := v.nodes[gitcas.Place{}][h]; there {
+			continue
+		}
+		n, err := g.Get(h)
+		if err != nil {
+			v.err = fmt.Errorf("read node %s of thread %s: %w", h, v.id, err)
+			return
+		}
+		v.nodes.Add(at, h, n)
+		hashes = append(hashes, n.Type)
+	}
+}
+
+// addRecord adds a StartNode or a StepNode, with some nodes that it refers to.
+func (v *visible) addRecord(g func(gitcas.Place) node.Getter, h node.Hash, refs ...node.Hash) {
+	records, own := gitcas.Place{Thread: v.id}, gitcas.Place{Thread: v.id, Of: h}
+	v.addNodes(records, g(records), h)
+	v.addNodes(own, g(own), refs...)
 }
 
 // workLocation is the folder of the work tree that the role works in: the edge's, else the
@@ -148,8 +144,6 @@ func (r *turn) stepMaker() record.Run {
 	}
 	return r.e.JobRun()
 }
-
-func (r *turn) startPrompt() string { return r.Chain.Start.Prompt }
 
 func (r *agentRun) emitNotice(text string) {
 	r.e.Emit(thread.Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: text})

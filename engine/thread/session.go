@@ -3,6 +3,7 @@ package thread
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -278,17 +279,25 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 	return nil
 }
 
-// Renew watches and renews the claim in the background until the returned function is
-// called, which waits for the last renewal to be over: after it, nothing but the commit
-// touches the claim. stop is called when the claim is lost.
-func (s *Session) Renew(ctx context.Context, meter *task.Meter, stop func(error)) (end func()) {
+// Work does something while the claim is watched and renewed beside it; after that nothing but
+// the commit touches the claim. It gets a context that ends when the claim is lost, which is
+// lease.ErrLost then.
+func (s *Session) Work(ctx context.Context, meter *task.Meter, do func(ctx context.Context) error) error {
+	doCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	renewCtx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	bell := meter.Listen() // before the agent uses anything
 	wg.Go(func() { s.Lease.Watch(renewCtx, meter, bell, stop) })
-	return func() {
-		cancel()
-		wg.Wait()
-		s.View = s.Lease.Latest
+	err := do(doCtx)
+	cancel()
+	wg.Wait()
+	s.View = s.Lease.Latest
+	switch {
+	case errors.Is(context.Cause(doCtx), lease.ErrLost):
+		return lease.ErrLost
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
 	}
+	return err
 }

@@ -23,8 +23,8 @@ var mutations = []mutation{
 	},
 	{
 		"no entry check on rebuild", "../step/commit.go",
-		"case !life.SameThread(entry, r.Entry):\n\t\treturn entry, held, &movedError",
-		"case false:\n\t\treturn entry, held, &movedError",
+		"case !life.SameThread(entry, r.Entry):\n\t\treturn entry, held, r.Refuse",
+		"case false:\n\t\treturn entry, held, r.Refuse",
 	},
 	{
 		"a pause is not looked at", "../step/decide.go",
@@ -158,13 +158,13 @@ var mutations = []mutation{
 	},
 	{
 		"the sealed step is deleted before it landed", "../step/commit.go",
-		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *movedError",
-		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *movedError",
+		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.Error",
+		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.Error",
 	},
 	{
 		"the sealed step stays on disk", "../step/commit.go",
-		"\tr.noteCommitted(push, v, done)\n\tr.dropFromDisk()",
-		"\tr.noteCommitted(push, v, done)\n\tr.onDisk = false",
+		"r.noteCommitted(push, v, done)\n\t\tr.dropFromDisk()",
+		"r.noteCommitted(push, v, done)\n\t\tr.onDisk = false",
 	},
 	{
 		"what is on disk is not brought in", "../step/step.go",
@@ -213,8 +213,8 @@ var mutations = []mutation{
 	},
 	{
 		"a claim is renewed until its job is over", "session.go",
-		"\t\tcancel()\n\t\twg.Wait()\n",
-		"\t\tcontext.AfterFunc(ctx, cancel)\n\t\twg.Go(func() {})\n",
+		"\tcancel()\n\twg.Wait()\n",
+		"\tcontext.AfterFunc(ctx, cancel)\n\twg.Go(func() {})\n",
 	},
 	{
 		"a claim that may have landed is not looked for", "../lease/keeper.go",
@@ -355,8 +355,8 @@ var guarded = []struct {
 		"if r.req.Next == nil || next.role != \"\" {",
 	}},
 	{"TestBringInWithPeople", mutation{
-		"edits are replayed where files overlap", "../step/commit.go",
-		"if len(m.Overlap) > 0 {",
+		"edits are replayed where files overlap", "../workbranch/workbranch.go",
+		"if err == nil && len(m.Overlap) > 0 {",
 		"if false && len(m.Overlap) > 0 {",
 	}},
 	{"TestDeliverBringsTheBranchUp", mutation{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/engine/deadline"
@@ -135,18 +136,28 @@ func (b *Branches) mergeCommits(ctx context.Context, w gitcas.Work, recorded, ti
 	if base.IsZero() {
 		return wire.ZeroID, nil, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String()}
 	}
-	m, err := workspace.Merge(ctx, b.Store.Remote(), base, recorded, tip, nil)
+	return Join{Work: w, Base: base, Ours: recorded, Tip: tip, Parents: []wire.ID{recorded, tip}}.Commit(ctx, b.Store.Remote(), b.Clock.Now(), "Merge people's commits with the thread's\n")
+}
+
+// Join is what led from Base to Ours, put on the Tip of a work branch.
+type Join struct {
+	Work            gitcas.Work // as it is recorded
+	Base, Ours, Tip wire.ID
+	Parents         []wire.ID
+	Known           wire.Objects // that the remote may not have
+}
+
+// Commit makes the commit of it; where files overlap the error is a *DivergedError.
+func (j Join) Commit(ctx context.Context, remote wire.Remote, at time.Time, message string) (wire.ID, []wire.PackObject, error) {
+	m, err := workspace.Merge(ctx, remote, j.Base, j.Ours, j.Tip, j.Known)
+	if err == nil && len(m.Overlap) > 0 {
+		err = &DivergedError{Branch: j.Work.Branch, Recorded: j.Work.Commit, Tip: j.Tip.String(), Overlap: m.Overlap}
+	}
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	if len(m.Overlap) > 0 {
-		return wire.ZeroID, nil, &DivergedError{Branch: w.Branch, Recorded: w.Commit, Tip: tip.String(), Overlap: m.Overlap}
-	}
-	o, err := Commit(b.Clock.Now(), m.Tree, []wire.ID{recorded, tip}, "Merge people's commits with the thread's\n")
-	if err != nil {
-		return wire.ZeroID, nil, err
-	}
-	return o.ID, append(m.Objects, wire.PackObject{Object: o}), nil
+	o, err := Commit(at, m.Tree, j.Parents, message)
+	return o.ID, append(m.Objects, wire.PackObject{Object: o}), err
 }
 
 // CommitID is the commit that is recorded for a thread; zero for none.
