@@ -1,9 +1,15 @@
 package thread
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/lease"
@@ -11,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Remains are what the jobs of a CI run left of their work on a thread's present head.
@@ -77,4 +84,89 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		c := &gitcas.Change{Refs: append(keep, lease.Drop(id, held))}
 		return story.SetEntry(c, id, entry, "its job died", life.DescribeDeath(held.Claim), nil), nil
 	}, id)
+}
+
+// Record writes a thread's comment and pull request into its entry, for a job that
+// takes no step and so has no commit of its own for it. A step that runs is not
+// concerned. Of a thread that is not alive nothing is noted.
+func (e *Engine) Record(ctx context.Context, id gitcas.ThreadID, f life.Effects) error {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return fmt.Errorf("note the comment and the pull request of thread %s: %w", id, err)
+	}
+	build := func(v *gitcas.View) (*gitcas.Change, error) {
+		entry, alive := v.Entry(id)
+		was := entry
+		f.AddTo(&entry, gitcas.Entry{})
+		if !alive || reflect.DeepEqual(entry, was) {
+			return nil, nil
+		}
+		return story.SetEntry(&gitcas.Change{}, id, entry, "comment and pull request noted", "", nil), nil
+	}
+	if _, err := e.Update(ctx, v, build, id); err != nil {
+		return fmt.Errorf("note the comment and the pull request of thread %s: %w", id, err)
+	}
+	e.Reached("record")
+	return nil
+}
+
+// Pending is a thread whose next step, or delivery, is due and nobody's work.
+type Pending struct {
+	Thread  gitcas.ThreadID
+	Head    node.Hash
+	Deliver bool
+	Since   time.Time // the zero time where nobody wrote it down
+}
+
+// Pending lists the threads of a view that have waited for their next step, or for
+// their delivery, for longer than idle, without a claim that counts: the job that was
+// to do it died, or was never started. The view must have been loaded for no thread
+// in particular, which is the claims of all. The oldest come first.
+//
+// What failed in a job that lived to say so is a person's to try again, and not
+// listed; nor is what was interrupted, which the job's own run takes up. A delivery, which costs nothing, is tried until MaxAttempts of them failed,
+// which suspends the thread. So is a step whose jobs died MaxAttempts times: nothing
+// is listed for ever.
+func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
+	var out []Pending
+	for id, entry := range v.Threads() {
+		p := Pending{Thread: id, Head: entry.Head}
+		var since int64
+		switch {
+		case entry.Status == gitcas.StatusActive && entry.Next != nil && life.CountAttempts(entry, id, nil) == 0:
+			since = entry.Next.Since
+		case entry.Status == gitcas.StatusEnded && entry.Deliver:
+			since, p.Deliver = entry.Since, true
+		default:
+			continue
+		}
+		if since != 0 {
+			p.Since = time.UnixMilli(since)
+		}
+		// A time to come says nothing, like a claim's: a wrong clock must not keep
+		// everybody out.
+		if v.Time().Sub(p.Since).Abs() <= idle {
+			continue
+		}
+		if held, claimed := v.Claim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
+			continue
+		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Pending) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Thread, b.Thread))
+	})
+	return out
+}
+
+// Find looks for the thread that has a key, whatever its status. Of several it is
+// the oldest. One that is over has given its key back.
+func Find(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
+	threads := v.Threads()
+	for _, id := range slices.Sorted(maps.Keys(threads)) {
+		if key != "" && threads[id].Key == key {
+			return id, true
+		}
+	}
+	return "", false
 }

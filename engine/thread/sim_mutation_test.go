@@ -97,22 +97,22 @@ var mutations = []mutation{
 		"if c.Until == 0 || !renewed.Before(since) {",
 	},
 	{
-		"an earlier attempt is not known to be over", "../lease/alive.go",
+		"an earlier attempt is not known to be over", "../lease/keeper.go",
 		"c.Job == k.Who.Job && c.Attempt < k.Who.Attempt || ",
 		"",
 	},
 	{
-		"a job that the rescue knows is over counts", "../lease/alive.go",
+		"a job that the rescue knows is over counts", "../lease/keeper.go",
 		"slices.Contains(k.Who.Over, c.Job)",
 		"false && slices.Contains(k.Who.Over, c.Job)",
 	},
 	{
-		"a dead process counts", "../lease/alive.go",
+		"a dead process counts", "../lease/keeper.go",
 		"return w.Alive(c.PID, c.Started), true",
 		"return w.Alive(c.PID, c.Started), w.Alive(c.PID, c.Started)",
 	},
 	{
-		"pids of another container count", "../lease/alive.go",
+		"pids of another container count", "../lease/keeper.go",
 		"c.PIDNS != \"\" && c.PIDNS == w.PIDNS",
 		"c.PIDNS != \"\"",
 	},
@@ -395,12 +395,12 @@ var guarded = []struct {
 		"if false && kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {",
 	}},
 	{"TestRenewalByUsage", mutation{
-		"the tenth begun is not charged", "../task/budget.go",
+		"the tenth begun is not charged", "../task/task.go",
 		"float64(countTenths(used, budget))*budget/10) }",
 		"0) }",
 	}},
 	{"TestPokedUnderAnothersClaim", mutation{
-		"people change a thread that another one works on", "withclaim.go",
+		"people change a thread that another one works on", "deed.go",
 		"if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {",
 		"if _ = claimed; !alive || !life.SameThread(entry, before) {",
 	}},
