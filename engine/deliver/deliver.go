@@ -73,12 +73,12 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 	if err := r.Load(ctx); err != nil {
 		return r.Result(), err
 	}
-	if done, res, err := r.checkUnclaimed(ctx); done || err != nil {
+	if done, res, err := r.CheckUnclaimed(ctx); done || err != nil {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
 	if err := r.Claim(ctx, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime}); err != nil {
-		return r.describeLast(), err
+		return r.Describe(), err
 	}
 	defer r.Lease.Release(ctx)
 	r.Engine.Reached("deliver-claimed")
@@ -99,33 +99,6 @@ func (r *delivery) suspendThread(ctx context.Context, reason string) (thread.Res
 
 func tooManyDeliveries(n int) string { return fmt.Sprintf("it has ended, but %d deliveries failed", n) }
 
-// checkUnclaimed settles what needs no claim.
-func (r *delivery) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) {
-	if _, alive := r.View.Entry(r.ID); !alive {
-		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash == "" || r.Expect.Hash == ended.Head })
-	}
-	if err := r.ReadChain(ctx, r.View); err != nil {
-		return false, r.Result(), err
-	}
-	if expect := r.Expect.Hash; expect != "" && r.Entry.Head != expect {
-		return false, r.describeLast(), r.Refuse(fmt.Sprintf("its head is %s, not %s", r.Entry.Head, expect))
-	}
-	if err := r.Judge(); err != nil {
-		return false, r.describeLast(), err
-	}
-	return false, thread.Result{}, r.CheckHead()
-}
-
-// describeLast is the result with what the last step said.
-func (r *delivery) describeLast() thread.Result {
-	res := r.Result()
-	if len(r.Chain.Steps) > 0 {
-		res = r.Report(res)
-		res.Again = false
-	}
-	return res
-}
-
 // tryDelivery brings the work branch up, does what is to be done, and archives.
 func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 	tip, err := r.bringBranchUp(ctx)
@@ -136,17 +109,17 @@ func (r *delivery) tryDelivery(ctx context.Context) (thread.Result, error) {
 	case kind == life.KindUsage:
 		return r.suspendThread(ctx, err.Error())
 	case kind == life.KindNotYours:
-		return r.describeLast(), err
+		return r.Describe(), err
 	case err != nil:
-		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("bring its work branch up: %w", err))
+		return r.Describe(), r.noteFailure(ctx, fmt.Errorf("bring its work branch up: %w", err))
 	}
 	// Bringing the branch up takes a while, in which nobody renews the claim.
 	if _, _, ours := r.IsOurs(r.View); !ours {
-		return r.describeLast(), r.Refuse("it was taken over, resumed or cancelled before it could be delivered")
+		return r.Describe(), r.Refuse("it was taken over, resumed or cancelled before it could be delivered")
 	}
 	r.line = r.EndLine(r.Entry)
 	if err := r.callDo(ctx, tip); err != nil {
-		return r.describeLast(), err
+		return r.Describe(), err
 	}
 	return r.archiveThread(ctx)
 }
@@ -247,12 +220,12 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	})
 	switch {
 	case life.KindOf(err) == life.KindNotYours:
-		return r.describeLast(), err
+		return r.Describe(), err
 	case err != nil:
-		return r.describeLast(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
+		return r.Describe(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
 	r.Engine.Reached("delivered")
-	res := r.describeLast()
+	res := r.Describe()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR
 	r.Engine.Emit(thread.Event{Kind: "delivered", Thread: r.ID, Step: len(r.Chain.Steps)})
 	return res, nil

@@ -23,7 +23,7 @@ import (
 func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*lease.Lease, error) {
 	r := newTurn(e, Request{Thread: id})
 	r.Thread = *reading.Locate(ctx, v, id)
-	if _, _, err := r.checkUnclaimed(ctx); err != nil {
+	if _, _, err := r.CheckUnclaimed(ctx); err != nil {
 		return nil, e.CleanError(err)
 	}
 	if err := r.decideRole(ctx); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
-	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
@@ -32,29 +31,6 @@ type plan struct {
 
 // runsAgent reports whether an agent is to run.
 func (p plan) runsAgent() bool { return p.role != "" && p.suspend == "" && p.limit == nil }
-
-// checkUnclaimed settles what needs no claim: threads that are gone, suspended or
-// already stepped by this very run.
-func (r *turn) checkUnclaimed(ctx context.Context) (bool, thread.Result, error) {
-	entry, alive := r.View.Entry(r.ID)
-	if !alive {
-		return r.ReportEnd(ctx, func(ended gitcas.Ended) bool { return r.Expect.Hash != "" && ended.Head != r.Expect.Hash })
-	}
-	if err := r.ReadChain(ctx, r.View); err != nil {
-		return false, r.describeThread(), err
-	}
-	if expect := r.Expect; expect.Hash != "" && entry.Head != expect.Hash {
-		if r.SteppedBy(r.e.Who.Run) {
-			return true, r.Report(r.describeThread()), nil
-		}
-		return false, r.describeThread(), r.Refuse(fmt.Sprintf("its head is %s, not %s", entry.Head, expect.Hash))
-	}
-	err := r.CheckHead()
-	if err == nil {
-		err = r.Judge()
-	}
-	return false, r.describeThread(), err
-}
 
 // decideRole asks the moderator whose turn it is, and checks the limits before
 // anything costs money.

@@ -52,7 +52,7 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 		r.plan.end = life.KindOf(err) == life.KindNotYours
 		return err
 	}
-	done, _, err := r.checkUnclaimed(ctx)
+	done, _, err := r.CheckUnclaimed(ctx)
 	if err != nil || done {
 		return err
 	}

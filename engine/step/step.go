@@ -90,7 +90,7 @@ func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 			return res, err
 		}
 	}
-	if done, res, err := r.checkUnclaimed(ctx); done || err != nil {
+	if done, res, err := r.CheckUnclaimed(ctx); done || err != nil {
 		r.e.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}

@@ -47,11 +47,6 @@ func NewSession(e *Engine, d life.Deed, id gitcas.ThreadID, expect node.Pin) *Se
 // Refuse says why the thread is not this job's to work on.
 func (s *Session) Refuse(reason string) *life.Error { return life.Refuse(s.Deed, s.ID, reason) }
 
-// Judge says whether the deed may be done with the thread, as far as its entry tells.
-func (s *Session) Judge() error {
-	return life.Standing{Thread: s.ID, Alive: true, Entry: s.Entry}.Judge(s.Deed)
-}
-
 // Load reads the store for the thread.
 func (s *Session) Load(ctx context.Context) error {
 	v, err := s.Engine.Store.Load(ctx, s.ID)
@@ -153,10 +148,43 @@ func (s *Session) Report(res Result) Result {
 	return res
 }
 
-// ReportEnd answers for a thread that is no longer on the tip. To the run that ended it,
-// where isDue says that this is what it was to do, it says what it said then, and reports
-// true; to all others the error says how the thread ended.
-func (s *Session) ReportEnd(ctx context.Context, isDue func(gitcas.Ended) bool) (bool, Result, error) {
+// Describe describes the thread, in a delivery with what its last step said.
+func (s *Session) Describe() Result {
+	res := s.Result()
+	if s.Deed == life.Deliver && len(s.Chain.Steps) > 0 {
+		res = s.Report(res)
+		res.Again = false
+	}
+	return res
+}
+
+// CheckUnclaimed settles what needs no claim: threads that are gone, at another head, not as
+// the deed needs them, or already stepped by this very run. It reports whether this run did
+// before what it was to do.
+func (s *Session) CheckUnclaimed(ctx context.Context) (bool, Result, error) {
+	if _, alive := s.View.Entry(s.ID); !alive {
+		return s.reportEnd(ctx)
+	}
+	if err := s.ReadChain(ctx, s.View); err != nil {
+		return false, s.Result(), err
+	}
+	if expect := s.Expect; expect.Hash != "" && s.Entry.Head != expect.Hash {
+		if s.Deed == life.Step && s.SteppedBy(s.Engine.Who.Run) {
+			return true, s.Report(s.Result()), nil
+		}
+		return false, s.Describe(), s.Refuse(fmt.Sprintf("its head is %s, not %s", s.Entry.Head, expect.Hash))
+	}
+	err := s.CheckHead()
+	if err == nil {
+		err = life.Standing{Thread: s.ID, Alive: true, Entry: s.Entry}.Judge(s.Deed)
+	}
+	return false, s.Describe(), err
+}
+
+// reportEnd answers for a thread that is no longer on the tip. To the run that ended it, where
+// that is what it was to do, it says what it said then, and reports true; to all others the
+// error says how the thread ended.
+func (s *Session) reportEnd(ctx context.Context) (bool, Result, error) {
 	res := s.Result()
 	ended, err := reading.FindEnded(ctx, s.Engine.Store, s.View, s.ID)
 	if err != nil {
@@ -164,7 +192,11 @@ func (s *Session) ReportEnd(ctx context.Context, isDue func(gitcas.Ended) bool) 
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
 	s.finishEnd(ctx, ended)
-	if ended.Reason == gitcas.ReasonEnded && isDue(ended) {
+	isDue := s.Expect.Hash != "" && ended.Head != s.Expect.Hash
+	if s.Deed == life.Deliver {
+		isDue = !isDue
+	}
+	if ended.Reason == gitcas.ReasonEnded && isDue {
 		mine, err := s.isEndedByUs(ctx, ended)
 		if err != nil {
 			return false, res, err

@@ -267,9 +267,9 @@ var mutations = []mutation{
 		" {",
 	},
 	{
-		"another head is stepped than was told", "../step/decide.go",
-		"if expect := r.Expect; expect.Hash != \"\" && entry",
-		"if expect := r.Expect; expect.Hash == \"\" && entry",
+		"another head is stepped than was told", "session.go",
+		"if expect := s.Expect; expect.Hash != \"\" && s.Entry",
+		"if expect := s.Expect; expect.Hash == \"\" && s.Entry",
 	},
 	{
 		"a next step goes on with a claim that is gone", "../lease/lease.go",
@@ -340,9 +340,9 @@ var guarded = []struct {
 		"result",
 	}},
 	{"TestAgain", mutation{
-		"what a run did it does not know", "../step/decide.go",
-		"if r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
-		"if false && r.SteppedBy(r.e.Who.Run) {\n\t\t\treturn true",
+		"what a run did it does not know", "session.go",
+		"s.Deed == life.Step && s.SteppedBy",
+		"s.Deed == life.Deliver && s.SteppedBy",
 	}},
 	{"TestNoNextStep", mutation{
 		"a next step is claimed past a limit", "../step/decide.go",
