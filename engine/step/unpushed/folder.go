@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -143,17 +142,12 @@ func (f *Folder) readFirst(root *os.Root, store string, id gitcas.ThreadID) (Ste
 	} else if !info.IsDir() {
 		return Step{}, &BadError{Path: filepath.Join(f.Dir, store), Why: "it is a link or a file, and not the folder of the store's steps"}
 	}
-	dir, err := root.Open(store)
+	files, err := fs.ReadDir(root.FS(), store) // by name
 	if err != nil {
 		return Step{}, err
 	}
-	names, err := dir.Readdirnames(-1)
-	if err := errors.Join(err, dir.Close()); err != nil {
-		return Step{}, err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if ThreadOf(name) == id && namePattern.MatchString(name[len(id):]) {
+	for _, file := range files {
+		if name := file.Name(); ThreadOf(name) == id && namePattern.MatchString(name[len(id):]) {
 			return f.readFile(root, store, id, filepath.Join(store, name))
 		}
 	}
@@ -179,9 +173,10 @@ func (f *Folder) readFile(root *os.Root, store string, id gitcas.ThreadID, name 
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	s, err = Decode(file)
+	var bad *BadError
 	switch {
-	case errors.Is(err, errBad):
-		return fail("%v", err)
+	case errors.As(err, &bad):
+		return fail("%s", bad.Why)
 	case err != nil:
 		return s, err
 	case s.Store != store || s.Thread != id:

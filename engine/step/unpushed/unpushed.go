@@ -13,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -82,21 +81,19 @@ const (
 // header is the file's first line. The nodes follow, a line each, and then the objects:
 // a line with type and size, and the content.
 type header struct {
-	Format  int    `json:"format"`
-	Store   string `json:"store"`
-	Thread  string `json:"thread"`
-	Entry   string `json:"entry"` // as threads.yaml has it
-	Nonce   string `json:"nonce,omitempty"`
-	Handle  string `json:"handle"`
-	Model   string `json:"model,omitempty"`
-	Work    work   `json:"work"`
-	Nodes   int    `json:"nodes"`
-	Objects int    `json:"objects"`
-}
-
-type work struct {
-	From   string `json:"from,omitempty"`
-	Commit string `json:"commit,omitempty"`
+	Format int             `json:"format"`
+	Store  string          `json:"store"`
+	Thread gitcas.ThreadID `json:"thread"`
+	Entry  string          `json:"entry"` // as threads.yaml has it
+	Nonce  string          `json:"nonce,omitempty"`
+	Handle node.Hash       `json:"handle"`
+	Model  string          `json:"model,omitempty"`
+	Work   struct {
+		From   string `json:"from,omitempty"`
+		Commit string `json:"commit,omitempty"`
+	} `json:"work"`
+	Nodes   int `json:"nodes"`
+	Objects int `json:"objects"`
 }
 
 // Encode writes the file of a step.
@@ -106,10 +103,10 @@ func Encode(w io.Writer, s Step) error {
 		return err
 	}
 	h := header{
-		Format: Format, Store: s.Store, Thread: string(s.Thread), Entry: string(list.Encode()), Nonce: s.Nonce,
-		Handle: string(s.Handle), Model: s.Model, Work: work{From: idText(s.Work.From), Commit: idText(s.Work.Commit)},
-		Nodes: len(s.Nodes), Objects: len(s.Work.Objects),
+		Format: Format, Store: s.Store, Thread: s.Thread, Entry: string(list.Encode()), Nonce: s.Nonce,
+		Handle: s.Handle, Model: s.Model, Nodes: len(s.Nodes), Objects: len(s.Work.Objects),
 	}
+	h.Work.From, h.Work.Commit = idText(s.Work.From), idText(s.Work.Commit)
 	line, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -138,11 +135,9 @@ func idText(id wire.ID) string {
 	return id.String()
 }
 
-// errBad is what is wrong with a file. It is put into a BadError by who knows its name.
-var errBad = errors.New("")
-
+// badStep is what is wrong with a file, whose path is put in by who knows it.
 func badStep(format string, args ...any) error {
-	return fmt.Errorf("%w"+format, append([]any{errBad}, args...)...)
+	return &BadError{Why: fmt.Sprintf(format, args...)}
 }
 
 // Decode reads a file that anybody may have written. Every node is what its hash says and
@@ -208,21 +203,17 @@ func readHeader(in *bufio.Reader) (header, error) {
 	if err != nil {
 		return h, err
 	}
-	// First strictly: encoding/json takes the last of two equal keys.
-	if _, err := node.ParseJSON(raw); err != nil {
-		return h, badStep("its first line: %v", err)
+	_, err = node.ParseJSON(raw) // first strictly: encoding/json takes the last of two equal keys
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		err = d.Decode(&h)
 	}
-	var version struct{ Format int }
-	if err := json.Unmarshal(raw, &version); err != nil {
+	switch {
+	case err != nil:
 		return h, badStep("its first line: %v", err)
-	}
-	if version.Format != Format {
-		return h, badStep("it has format %d, and this uwf knows %d", version.Format, Format)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&h); err != nil {
-		return h, badStep("its first line: %v", err)
+	case h.Format != Format:
+		return h, badStep("it has format %d, and this uwf knows %d", h.Format, Format)
 	}
 	return h, nil
 }
@@ -249,35 +240,38 @@ func readLine(in *bufio.Reader, most int) ([]byte, error) {
 
 // buildStep is what the first line says.
 func (h header) buildStep() (Step, error) {
-	s := Step{Store: h.Store, Thread: gitcas.ThreadID(h.Thread), Nonce: h.Nonce, Handle: node.Hash(h.Handle), Model: h.Model}
-	switch {
-	case !storeName.MatchString(h.Store):
-		return s, badStep("store: %.80q is no store's id", h.Store)
-	case !s.Thread.Valid():
-		return s, badStep("thread: %.80q is no thread's id", h.Thread)
-	case !noncePlain.MatchString(h.Nonce):
-		return s, badStep("nonce: %.80q is none", h.Nonce)
-	case !s.Handle.Valid():
-		return s, badStep("handle: %.80q is no hash", h.Handle)
-	case h.Model != "" && !goodName(h.Model):
-		return s, badStep("model: %.80q is no name", h.Model)
-	case h.Nodes < 1 || h.Nodes > maxNodes || h.Objects < 0 || h.Objects > maxObjects:
-		return s, badStep("it says that it holds %d nodes and %d objects", h.Nodes, h.Objects)
+	s := Step{Store: h.Store, Thread: h.Thread, Nonce: h.Nonce, Handle: h.Handle, Model: h.Model}
+	for _, field := range []struct {
+		good bool
+		why  string
+		says any
+	}{
+		{storeName.MatchString(h.Store), "store: %.80q is no store's id", h.Store},
+		{h.Thread.Valid(), "thread: %.80q is no thread's id", h.Thread},
+		{noncePlain.MatchString(h.Nonce), "nonce: %.80q is none", h.Nonce},
+		{h.Handle.Valid(), "handle: %.80q is no hash", h.Handle},
+		{h.Model == "" || goodName(h.Model), "model: %.80q is no name", h.Model},
+		{h.Nodes >= 1 && h.Nodes <= maxNodes, "it says that it holds %d nodes", h.Nodes},
+		{h.Objects >= 0 && h.Objects <= maxObjects, "it says that it holds %d objects", h.Objects},
+	} {
+		if !field.good {
+			return s, badStep(field.why, field.says)
+		}
 	}
 	list, err := statefile.ParseThreads([]byte(h.Entry))
 	if err != nil {
 		return s, badStep("entry: %v", err)
 	}
-	var ok bool
-	if s.Entry, ok = list.Get(s.Thread); !ok || len(list.Keys()) != 1 {
+	var ok, ok2, ok3 bool
+	s.Entry, ok = list.Get(s.Thread)
+	s.Work.From, ok2 = parseID(h.Work.From)
+	s.Work.Commit, ok3 = parseID(h.Work.Commit)
+	switch {
+	case !ok || len(list.Keys()) != 1:
 		return s, badStep("entry: it is not of thread %s alone", s.Thread)
-	}
-	from, ok := parseID(h.Work.From)
-	commit, ok2 := parseID(h.Work.Commit)
-	if !ok || !ok2 {
+	case !ok2 || !ok3:
 		return s, badStep("work: %.80q and %.80q are no commits", h.Work.From, h.Work.Commit)
 	}
-	s.Work = Work{From: from, Commit: commit}
 	return s, nil
 }
 
@@ -314,11 +308,6 @@ func readNodes(in *bufio.Reader, count int) (map[node.Hash]node.Node, error) {
 	return out, nil
 }
 
-// objectTypes are those that a commit with its files is made of.
-var objectTypes = map[string]plumbing.ObjectType{
-	"commit": plumbing.CommitObject, "tree": plumbing.TreeObject, "blob": plumbing.BlobObject,
-}
-
 // readObjects reads objects. A size is not believed before that much has come.
 func readObjects(in *bufio.Reader, count int) (wire.Objects, error) {
 	out := wire.Objects{}
@@ -328,10 +317,11 @@ func readObjects(in *bufio.Reader, count int) (wire.Objects, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _, _ := strings.Cut(string(line), " ")
+		var name string
 		var size int64
-		typ, known := objectTypes[name]
-		if _, err := fmt.Sscanf(string(line), name+" %d", &size); !known || err != nil || string(line) != fmt.Sprintf("%s %d", name, size) {
+		_, _ = fmt.Sscanf(string(line), "%s %d", &name, &size) // what it is not, it is not written like
+		typ, err := plumbing.ParseObjectType(name)
+		if err != nil || typ > plumbing.BlobObject || string(line) != fmt.Sprintf("%s %d", name, size) {
 			return nil, badStep("%.80q begins no object", line)
 		}
 		left := &files

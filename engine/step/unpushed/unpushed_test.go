@@ -335,7 +335,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := Decode(bytes.NewReader(b))
 		if err != nil {
-			if !errors.Is(err, errBad) {
+			if !errors.As(err, new(*BadError)) {
 				t.Errorf("%v", err)
 			}
 			return
