@@ -13,31 +13,22 @@ import (
 // Cancel ends a thread for good: it never runs again. A job that works on it
 // finds its claim gone and keeps what it has as an attempt.
 func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) (gitcas.Ended, error) {
-	v, err := e.Store.Load(ctx, id)
-	if err != nil {
-		return gitcas.Ended{}, fmt.Errorf("cancel thread %s: %w", id, err)
-	}
-	if entry, alive := v.Entry(id); alive {
-		e.Branches().CatchUp(ctx, v, id, entry.Work)
-	}
 	var line gitcas.Ended
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		s, err := e.Judge(ctx, v, id, life.Cancel)
-		if err != nil || !s.Alive { // cancelled is cancelled, whoever did it
+	_, err := e.perform(ctx, id, life.Cancel, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+		if !s.Alive { // cancelled is cancelled, whoever did it
 			line = s.Ended
-			return nil, err
+			return nil, nil
 		}
 		c, err := e.cancelChange(ctx, v, id, reason)
 		if err == nil {
 			c.Landed = func(*gitcas.View) { line = c.Archive[0] }
 		}
 		return c, err
+	})
+	if err == nil {
+		e.Reached("cancel")
 	}
-	if _, err := e.Update(ctx, v, build, id); err != nil {
-		return gitcas.Ended{}, err
-	}
-	e.Reached("cancel")
-	return line, nil
+	return line, err
 }
 
 func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, error) {

@@ -55,6 +55,25 @@ func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	return nil
 }
 
+// perform does a deed in one push, where it may be done. What cuts off a job at work leaves its
+// work branch with all commits of the thread. build is asked again after a lost race.
+func (e *Engine) perform(ctx context.Context, id gitcas.ThreadID, d life.Deed, build func(v *gitcas.View, s life.Standing) (*gitcas.Change, error)) (*gitcas.View, error) {
+	v, err := e.Store.Load(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("%s thread %s: %w", d, id, err)
+	}
+	if entry, alive := v.Entry(id); alive && (d == life.Cancel || d == life.Suspend) {
+		e.Branches().CatchUp(ctx, v, id, entry.Work)
+	}
+	return e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+		s, err := e.Judge(ctx, v, id, d)
+		if err != nil {
+			return nil, err
+		}
+		return build(v, s)
+	}, id)
+}
+
 // forDeed are the terms under which a person does something with a thread.
 func forDeed(d life.Deed) lease.Terms { return lease.Terms{Purpose: d, Work: lease.DeedTime} }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
@@ -214,17 +215,6 @@ func (p *poking) findEdits(ctx context.Context, id wire.ID, last gitcas.ChainSte
 // not atomic: the work branch may come late, or never. What is on that ref already
 // must not get lost.
 func (p *poking) holdCommit(v *gitcas.View, c *gitcas.Change, commit wire.ID) error {
-	parents := []wire.ID{commit}
-	old, held := v.Ref(layout.AttemptRef(p.id, p.e.Who.Run, p.e.Who.Attempt))
-	if held {
-		parents = append(parents, old)
-	}
-	upd, objs, err := gitcas.BuildAttempt(gitcas.Attempt{Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: parents, At: v.Time()})
-	if err != nil {
-		return err
-	}
-	upd.Old = old
-	c.Refs = append(c.Refs, upd)
-	c.Objects = append(c.Objects, objs...)
-	return nil
+	a := gitcas.Attempt{Thread: p.id, Run: p.e.Who.Run, Attempt: p.e.Who.Attempt, Parents: []wire.ID{commit}, At: v.Time()}
+	return new(attempt.Writer).AddTo(c, v, "poke", a, nil)
 }

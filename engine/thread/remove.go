@@ -24,20 +24,16 @@ import (
 // the commit that the thread recorded, has no pull request, and no thread that is
 // alive depends on it. Removing a thread again finishes what was left undone.
 func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
-	v, err := e.Store.Load(ctx, id)
-	if err != nil {
-		return fmt.Errorf("remove thread %s: %w", id, err)
-	}
 	var ended gitcas.Ended
-	build := func(v *gitcas.View) (c *gitcas.Change, err error) {
-		c, ended, err = removing{e}.buildRemoval(ctx, v, id)
-		return c, err
-	}
-	if v, err = e.Update(ctx, v, build, id); err != nil {
+	v, err := e.perform(ctx, id, life.Remove, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+		ended = s.Ended
+		return e.removalChange(v, s.Ended), nil
+	})
+	if err != nil {
 		return err
 	}
 	e.Reached("remove")
-	if why, err := (removing{e}).dropBranch(ctx, v, ended); err != nil {
+	if why, err := e.dropBranch(ctx, v, ended); err != nil {
 		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, workbranch.Ref(ended.Work.Branch), err)
 	} else if why != "" {
 		e.Emit(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
@@ -46,28 +42,20 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	return nil
 }
 
-// removing removes a thread that is over.
-type removing struct{ *Engine }
-
-// buildRemoval is the push that takes the thread off the lists, with its refs.
-func (e removing) buildRemoval(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.Change, gitcas.Ended, error) {
-	s, err := e.Judge(ctx, v, id, life.Remove)
-	ended := s.Ended
-	if err != nil {
-		return nil, ended, err
-	}
-	c := &gitcas.Change{Refs: refsToDrop(v, id)}
+// removalChange takes a thread off the lists, with its refs; nil: nothing is left to do.
+func (e *Engine) removalChange(v *gitcas.View, ended gitcas.Ended) *gitcas.Change {
+	c := &gitcas.Change{Refs: refsToDrop(v, ended.Thread)}
 	if ended.Reason != gitcas.ReasonRemoved {
 		line := ended
 		line.Note, line.CompletedAt = ended.Reason, max(v.Time().UnixMilli(), ended.CompletedAt) // the newest line, whatever the clock says
 		line.ClosedBy = e.By.OnRecord()
 		c.Removed = []gitcas.Ended{line}
-		c.Subject = story.Subject(ended.Title, id, "removed")
-		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(id)}, {Key: "Uwf-Head", Value: string(ended.Head)}}
+		c.Subject = story.Subject(ended.Title, ended.Thread, "removed")
+		c.Trailers = story.EntryTrailers(ended.Thread, gitcas.Entry{Head: ended.Head})
 	} else if len(c.Refs) == 0 {
-		return nil, ended, nil
+		return nil
 	}
-	return story.Sign(c, e.By), ended, nil
+	return story.Sign(c, e.By)
 }
 
 // refsToDrop deletes a thread's claim and attempts.
@@ -83,7 +71,7 @@ func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 }
 
 // dropBranch deletes the work branch of a removed thread, or says why it stays.
-func (e removing) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
+func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
 	for range workbranch.Tries {
 		tip := workbranch.Tip(v, ended.Work)
 		if ended.Work.Branch == "" || tip.IsZero() {
@@ -106,7 +94,7 @@ func (e removing) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.E
 }
 
 // branchNeeded says who needs a removed thread's work branch; nobody: empty.
-func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
+func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
 	switch {
 	case ended.Work.Branch != layout.WorkBranch(ended.Thread):
 		return "it is not the thread's own", nil
@@ -120,6 +108,12 @@ func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas
 	if err != nil {
 		return "", err
 	}
+	var others []wire.ID
+	for _, name := range slices.Sorted(maps.Keys(refs.Refs)) {
+		if name != workbranch.Ref(ended.Work.Branch) && name != e.Store.Branch() {
+			others = append(others, refs.Refs[name])
+		}
+	}
 	threads, free := v.Threads(), map[wire.ID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(threads)) {
 		w := workbranch.Of(id, threads[id])
@@ -130,9 +124,11 @@ func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas
 		if _, own := refs.Refs[workbranch.Ref(w.Branch)]; own || w.Commit == "" || free[at] {
 			continue
 		}
+		// One that has not edited yet stands where its work began, which other branches have.
 		needs, err := workbranch.Contains(ctx, remote, tip, at)
 		if needs && err == nil {
-			needs, err = e.onlyOn(ctx, workbranch.Ref(ended.Work.Branch), refs, at)
+			needs, err = workbranch.AnyContains(ctx, remote, others, at)
+			needs = !needs
 		}
 		if err != nil {
 			return "", err
@@ -143,28 +139,4 @@ func (e removing) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas
 		free[at] = true
 	}
 	return "", nil
-}
-
-// onlyOn reports whether a commit that a branch holds is on no other one. A thread that
-// has not edited yet stands where its work began, which is on all branches made since:
-// mostly the default one tells.
-func (e removing) onlyOn(ctx context.Context, ref string, refs wire.Listing, commit wire.ID) (bool, error) {
-	var first, others []wire.ID
-	for _, name := range slices.Sorted(maps.Keys(refs.Refs)) {
-		switch tip := refs.Refs[name]; {
-		case name == ref:
-		case tip == commit:
-			return false, nil
-		case name == refs.Head:
-			first = []wire.ID{tip}
-		case name != e.Store.Branch():
-			others = append(others, tip)
-		}
-	}
-	for _, tips := range [][]wire.ID{first, others} {
-		if found, err := workbranch.AnyContains(ctx, e.Store.Remote(), tips, commit); found || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
 }

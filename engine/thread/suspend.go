@@ -19,28 +19,17 @@ import (
 // Suspend makes a thread wait, on a person's word. A job that works on it finds
 // its claim gone and keeps what it has as an attempt.
 func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string) error {
-	v, err := e.Store.Load(ctx, id)
+	reason, err := e.cleanReason(reason)
 	if err != nil {
-		return fmt.Errorf("suspend thread %s: %w", id, err)
-	}
-	if entry, alive := v.Entry(id); alive {
-		e.Branches().CatchUp(ctx, v, id, entry.Work)
-	}
-	if reason, err = e.cleanReason(reason); err != nil {
 		return err
 	}
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		s, err := e.Judge(ctx, v, id, life.Suspend)
-		if err != nil {
-			return nil, err
-		}
+	_, err = e.perform(ctx, id, life.Suspend, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		return suspendChange(v, id, s.Entry, reason, e.By), nil
+	})
+	if err == nil {
+		e.Reached("suspend")
 	}
-	if _, err := e.Update(ctx, v, build, id); err != nil {
-		return err
-	}
-	e.Reached("suspend")
-	return nil
+	return err
 }
 
 // suspendChange makes a thread wait and deletes its claim, in one push.
@@ -119,19 +108,14 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		return err
 	}
 	pause := gitcas.Pause{Reason: cmp.Or(text.Cut(reason, life.MaxReason), life.PausedByPerson), By: e.By.OnRecord()}
-	v, err := e.Store.Load(ctx, id)
-	if err != nil {
-		return fmt.Errorf("pause thread %s: %w", id, err)
-	}
-	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		s, err := e.Judge(ctx, v, id, life.Pause)
-		if err != nil || s.Entry.Pause != nil && reflect.DeepEqual(*s.Entry.Pause, pause) {
-			return nil, err
+	v, err := e.perform(ctx, id, life.Pause, func(_ *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+		if s.Entry.Pause != nil && reflect.DeepEqual(*s.Entry.Pause, pause) {
+			return nil, nil
 		}
 		s.Entry.Pause = &pause
 		return story.SetEntry(&gitcas.Change{}, id, s.Entry, "to be paused", pause.Reason, e.By), nil
-	}
-	if v, err = e.Update(ctx, v, build, id); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	e.Reached("pause asked")
