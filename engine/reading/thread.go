@@ -185,6 +185,17 @@ func Read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Thread, err
 	return r, nil
 }
 
+// ReadAnywhere reads a thread of a view, or as it was last, with its newest history line.
+func ReadAnywhere(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (t *Thread, ended gitcas.Ended, err error) {
+	if _, alive := v.Entry(id); !alive {
+		if v, ended, err = FindPast(ctx, store, v, id); err != nil {
+			return nil, ended, err
+		}
+	}
+	t, err = Read(ctx, v, id)
+	return t, ended, err
+}
+
 // Locate is a thread of a view of which nothing but its entry is read yet.
 func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
 	r := &Thread{ID: id, View: v}

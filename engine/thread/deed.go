@@ -137,10 +137,8 @@ type outlook struct{ *Engine }
 func (e outlook) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
 	switch s.State() {
 	case life.Ended:
-		if past, _, err := reading.FindPast(ctx, e.Store, v, s.Thread); err == nil {
-			t, err := reading.Read(ctx, past, s.Thread)
-			s.Reopens = err == nil && t.Def.Resume != nil
-		}
+		t, _, err := reading.ReadAnywhere(ctx, e.Store, v, s.Thread)
+		s.Reopens = err == nil && t.Def.Resume != nil
 	case life.Active, life.Failed:
 		s.Limit = e.limitAhead(ctx, v, s.Thread)
 		if sum, err := v.Summary(ctx, s.Thread); err == nil {

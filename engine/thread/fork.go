@@ -100,35 +100,25 @@ func (f *forking) forkEarlier(steps int) life.Verb {
 
 // isThere reports whether the new thread is there already, under the same key.
 func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err error) {
-	if _, ok := v.Entry(f.req.ID); ok {
-		return true, life.Refuse(life.Fork, f.req.ID, "a thread of that id is there already")
-	}
-	if id, taken := Find(v, f.req.Key); taken {
-		f.out, err = describeExisting(ctx, v, id)
-		return true, err
+	if f.out, done, err = findTaken(ctx, v, life.Fork, f.req.ID, f.req.Key); done || err != nil {
+		return done, err
 	}
 	// An id that was used is not used again. Since it is new, the whole past need not be
 	// read for that.
 	ended, found, err := f.e.Store.FindEndedSince(ctx, v, f.req.ID, f.req.ID.Time())
-	if err != nil || !found {
-		return err != nil, err
+	if found && err == nil {
+		err = life.Refuse(life.Fork, f.req.ID, life.DescribeEnd(ended))
 	}
-	return true, life.Refuse(life.Fork, f.req.ID, life.DescribeEnd(ended))
+	return found, err
 }
 
 // readSource reads the thread to fork.
 func (f *forking) readSource(ctx context.Context, v *gitcas.View) (*reading.Thread, error) {
-	if _, alive := v.Entry(f.req.From); alive {
-		return reading.Read(ctx, v, f.req.From)
+	t, ended, err := reading.ReadAnywhere(ctx, f.e.Store, v, f.req.From)
+	if err == nil && ended.Reason == gitcas.ReasonRemoved {
+		err = life.Standing{Thread: f.req.From, Ended: ended}.Judge(life.Fork)
 	}
-	past, ended, err := reading.FindPast(ctx, f.e.Store, v, f.req.From)
-	if err != nil {
-		return nil, err
-	}
-	if err := (life.Standing{Thread: f.req.From, Ended: ended}).Judge(life.Fork); err != nil {
-		return nil, err
-	}
-	return reading.Read(ctx, past, f.req.From)
+	return t, err
 }
 
 // buildFork is the commit of a fork. t is the thread to fork, cut where the new one

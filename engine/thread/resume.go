@@ -86,16 +86,9 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 	if req.Limits["costUsd"] == 0 {
 		return nil
 	}
-	if _, alive := v.Entry(req.Thread); !alive {
-		past, _, err := reading.FindPast(ctx, e.Store, v, req.Thread)
-		if err != nil {
-			return nil //nolint:nilerr // what follows says it
-		}
-		v = past
-	}
-	t, err := reading.Read(ctx, v, req.Thread)
+	t, _, err := reading.ReadAnywhere(ctx, e.Store, v, req.Thread)
 	if err != nil {
-		return nil //nolint:nilerr // as above
+		return nil //nolint:nilerr // what follows says it
 	}
 	return e.checkPrices(t.Def, req.Limits)
 }
@@ -277,7 +270,7 @@ func (r *resumption) reopenUndelivered(ctx context.Context, v *gitcas.View, entr
 // reopenEnded brings an ended thread back: its folder as it was, and the role of the
 // `resume` edge next.
 func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View, _ gitcas.Entry) (*gitcas.Change, error) {
-	past, ended, err := reading.FindPast(ctx, r.e.Store, v, r.req.Thread)
+	t, ended, err := reading.ReadAnywhere(ctx, r.e.Store, v, r.req.Thread)
 	switch {
 	case err != nil:
 		return nil, err
@@ -285,10 +278,6 @@ func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View, _ gitcas.E
 		return nil, r.refuseChanged()
 	}
 	r.before.Head = ended.Head
-	t, err := reading.Read(ctx, past, r.req.Thread)
-	if err != nil {
-		return nil, err
-	}
 	d, err := r.decideReopened(t)
 	if err != nil {
 		return nil, err

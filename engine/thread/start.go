@@ -128,11 +128,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		}
 	}
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
-		if _, ok := v.Entry(req.ID); ok {
-			return nil, life.Refuse(life.Start, req.ID, "a thread of that id is there already")
-		}
-		if id, taken := Find(v, req.Key); taken {
-			out, err = describeExisting(ctx, v, id)
+		if other, taken, err := findTaken(ctx, v, life.Start, req.ID, req.Key); taken || err != nil {
+			out = other
 			return nil, err
 		}
 		return story.Sign(&gitcas.Change{
@@ -154,23 +151,29 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	return out, nil
 }
 
-// describeExisting says which thread is taken for a new one with the same key.
-func describeExisting(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (Started, error) {
+// findTaken says which thread is taken for a new one, since it has the same key; false: none
+// is. A thread of the same id is an error.
+func findTaken(ctx context.Context, v *gitcas.View, d life.Deed, id gitcas.ThreadID, key string) (out Started, taken bool, err error) {
+	if _, there := v.Entry(id); there {
+		return out, false, life.Refuse(d, id, "a thread of that id is there already")
+	}
+	if id, taken = Find(v, key); !taken {
+		return out, false, nil
+	}
 	entry, _ := v.Entry(id)
-	out := Started{Thread: id, Workflow: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
+	out = Started{Thread: id, Workflow: entry.Workflow, Head: entry.Head, Existed: true, Status: string(entry.Status), Deliver: entry.Deliver}
+	out.Suspended = newSuspendedInfo(id, entry)
 	if entry.Next != nil {
 		out.Role = entry.Next.Role
 	}
-	out.Suspended = newSuspendedInfo(id, entry)
-	if entry.Workflow == "" {
-		return out, nil
+	if entry.Workflow != "" {
+		def, err := workflow.FromNode(v.Getter(ctx), entry.Workflow)
+		if err != nil {
+			return out, true, fmt.Errorf("thread %s, which has the same key: %w", id, err)
+		}
+		out.Name = def.Name
 	}
-	def, err := workflow.FromNode(v.Getter(ctx), entry.Workflow)
-	if err != nil {
-		return out, fmt.Errorf("thread %s, which has the same key: %w", id, err)
-	}
-	out.Name = def.Name
-	return out, nil
+	return out, true, nil
 }
 
 // maxStartPrompt bounds the text that a thread starts from, in bytes: it is part of
