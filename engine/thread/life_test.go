@@ -869,12 +869,16 @@ func TestRaisedLimits(t *testing.T) {
 		}
 		f.says(f.code(resume(map[string]float64{"maxSteps": 0.5}), life.KindUsage), "raise")
 		f.says(f.code(resume(map[string]float64{"steps": 5}), life.KindUsage), "maxSteps")
-		f.limits = moderator.Limits{Tokens: 500}
-		e := f.engine("p", 1)
-		var notice string
-		e.Observe = func(ev thread.Event) { notice += ev.Text }
-		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: map[string]float64{"maxSteps": 2, "tokens": 1e6}}))
-		f.says(notice, "limit tokens stays 500")
+		f.ok(resume(map[string]float64{"maxSteps": 1.5}))
+		f.says(f.code(resume(map[string]float64{"maxSteps": 1}), life.KindUsage), "not lower it")
+		f.ok(resume(map[string]float64{"maxSteps": 2})) // it does not wait any more
+		f.unclaimed()
+		f.claimBy(f.other(0))
+		f.code(resume(map[string]float64{"maxSteps": 3}), life.KindNotYours)
+		f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID)
+		if e := f.entry(); e.Limits["maxSteps"] != 2 || e.Status != gitcas.StatusActive {
+			f.Errorf("%+v", e)
+		}
 		f.steps("r2")
 	})
 }
