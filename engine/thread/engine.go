@@ -92,14 +92,16 @@ type Engine struct {
 
 // Event is something worth showing while a step runs.
 type Event struct {
-	// Kind is "claimed", "agent" (it starts; Text is what it was told), "notice" (Text),
-	// "sealed", "committed", "suspended", "ended" or "delivered".
+	// Kind is "claimed", "agent" (it starts; Text is what it was told), "tokens"
+	// (Usage so far), "notice" (Text), "sealed", "committed", "suspended", "ended" or
+	// "delivered".
 	Kind   string
 	Thread gitcas.ThreadID
 	Step   int
 	Role   string
 	Agent  string
 	Status string
+	Tokens int64
 	Usage  record.Usage
 	Text   string
 }
