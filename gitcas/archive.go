@@ -2,7 +2,6 @@ package gitcas
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -23,7 +23,7 @@ func (b *builder) archiveThreads() error {
 	if err != nil {
 		return err
 	}
-	root := dirEdit{}
+	root := tree.Edit{}
 	if err := b.takeOff(root, lines); err != nil {
 		return err
 	}
@@ -40,22 +40,20 @@ func (b *builder) archiveThreads() error {
 }
 
 // takeOff removes the folders and entries of threads.
-func (b *builder) takeOff(root dirEdit, lines []Ended) (err error) {
+func (b *builder) takeOff(root tree.Edit, lines []Ended) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}
-	edit := dirEdit{}
+	edit := tree.Edit{}
 	gone := map[ThreadID]*Entry{}
-	b.cur.folders = maps.Clone(b.cur.folders)
 	for _, e := range lines {
 		gone[e.Thread] = nil
-		edit.removeEntry(string(e.Thread))
-		delete(b.cur.folders, e.Thread)
+		edit.Remove(string(e.Thread))
 	}
 	if b.cur.threadDirs, err = b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
 		return err
 	}
-	root.setFolder(layout.ThreadsDir, b.cur.threadDirs)
+	root.SetDir(layout.ThreadsDir, b.cur.threadDirs)
 	if b.cur.threads, err = b.cur.threads.With(gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -169,23 +167,23 @@ func (b *builder) fillFromChain(e *Ended) error {
 
 // historyLines appends lines to the files of their days. Only those files are
 // read, and only here: an ended thread costs the others nothing.
-func (b *builder) historyLines(root dirEdit, lines []Ended) error {
+func (b *builder) historyLines(root tree.Edit, lines []Ended) error {
 	type day struct{ year, name string }
 	byDay := map[day][]Ended{}
 	for _, e := range lines {
 		year, name := layout.HistoryFile(time.UnixMilli(e.CompletedAt))
 		byDay[day{year, name}] = append(byDay[day{year, name}], e)
 	}
-	years := map[string]dirEdit{}
+	years := map[string]tree.Edit{}
 	for day, lines := range byDay {
 		if years[day.year] == nil {
-			years[day.year] = dirEdit{}
+			years[day.year] = tree.Edit{}
 		}
 		if err := b.appendDay(years[day.year], day.year, day.name, lines); err != nil {
 			return err
 		}
 	}
-	edit := dirEdit{}
+	edit := tree.Edit{}
 	for year, days := range years {
 		old, err := historyFiles{b.v}.readYear(b.ctx, year)
 		if err != nil {
@@ -195,19 +193,19 @@ func (b *builder) historyLines(root dirEdit, lines []Ended) error {
 		if err != nil {
 			return err
 		}
-		edit.setFolder(year, d)
+		edit.SetDir(year, d)
 	}
 	d, err := b.editFolder(layout.HistoryDir, layout.HistoryFolder, b.cur.history, b.v.history, edit)
 	if err != nil {
 		return err
 	}
 	b.cur.history = d
-	root.setFolder(layout.HistoryDir, d)
+	root.SetDir(layout.HistoryDir, d)
 	return nil
 }
 
 // appendDay adds lines to the file of a day, and writes the day's page anew.
-func (b *builder) appendDay(edit dirEdit, year, day string, lines []Ended) error {
+func (b *builder) appendDay(edit tree.Edit, year, day string, lines []Ended) error {
 	old, err := historyFiles{b.v}.readYear(b.ctx, year)
 	if err != nil {
 		return err
@@ -215,14 +213,14 @@ func (b *builder) appendDay(edit dirEdit, year, day string, lines []Ended) error
 	path := layout.HistoryDir + "/" + year + "/" + day
 	var data []byte
 	var base *wire.Object
-	if e, ok := old.findEntry(day); ok {
-		o, err := b.v.readObject(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
+	if e, ok := old.Find(day); ok {
+		o, err := b.v.Reader.Read(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
 		if err != nil {
 			return err
 		}
 		base, data = &o, slices.Clone(o.Data)
 		if len(data) > 0 && data[len(data)-1] != '\n' {
-			return newContentError(path, "its last line is cut off")
+			return tree.Damaged(path, "its last line is cut off")
 		}
 	}
 	for _, e := range lines {
@@ -237,24 +235,24 @@ func (b *builder) appendDay(edit dirEdit, year, day string, lines []Ended) error
 	}
 	o := wire.NewObject(plumbing.BlobObject, data)
 	b.addToPack(o, base)
-	edit.setFile(day, o.ID)
+	edit.SetFile(day, o.ID)
 	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
 		page := wire.NewObject(plumbing.BlobObject, text)
 		b.addToPack(page, dayPageBase(old, layout.DayPageOf(day), base))
-		edit.setFile(layout.DayPageOf(day), page.ID)
+		edit.SetFile(layout.DayPageOf(day), page.ID)
 	}
 	return nil
 }
 
 // dayPageBase is the page that is there, which is made of the lines before: so it need not
 // be fetched to send the new one as a delta.
-func dayPageBase(year *dir, name string, lines *wire.Object) *wire.Object {
+func dayPageBase(year *tree.Dir, name string, lines *wire.Object) *wire.Object {
 	if lines == nil {
 		return nil
 	}
 	text, err := statefile.DayPage(lines.Data)
 	page := wire.NewObject(plumbing.BlobObject, text)
-	if err != nil || year.entryID(name) != page.ID {
+	if err != nil || year.IDOf(name) != page.ID {
 		return nil
 	}
 	return &page

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -80,20 +82,20 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		return fail(err)
 	}
 	for _, d := range folders {
-		objs = append(objs, wire.PackObject{Object: d.obj})
+		objs = append(objs, wire.PackObject{Object: d.Object})
 	}
 	if !a.WorkTree.IsZero() {
-		root.setFolder(layout.AttemptWork, &dir{obj: wire.Object{ID: a.WorkTree}})
+		root.SetDir(layout.AttemptWork, &tree.Dir{Object: wire.Object{ID: a.WorkTree}})
 		if a.WorkTree == wire.EmptyTree {
 			objs = append(objs, wire.PackObject{Object: wire.NewObject(plumbing.TreeObject, nil)})
 		}
 	}
-	d, err := (*dir)(nil).afterEdit("", layout.AttemptFolder, root)
+	d, err := (*tree.Dir)(nil).After("", layout.AttemptFolder, root)
 	if err != nil {
 		return fail(err)
 	}
-	objs = append(objs, wire.PackObject{Object: d.obj})
-	commit, err := attemptCommit(a, d.obj.ID, text)
+	objs = append(objs, wire.PackObject{Object: d.Object})
+	commit, err := attemptCommit(a, d.Object.ID, text)
 	if err != nil {
 		return fail(err)
 	}
@@ -116,13 +118,13 @@ type nestedFiles map[string]wire.ID
 
 // buildEdit makes the folders of the files: the one at path as an edit, and all that are
 // below it.
-func (f nestedFiles) buildEdit(path string, kind layout.Kind) (dirEdit, []*dir, error) {
-	out := dirEdit{}
+func (f nestedFiles) buildEdit(path string, kind layout.Kind) (tree.Edit, []*tree.Dir, error) {
+	out := tree.Edit{}
 	below := map[string]nestedFiles{}
 	for name, id := range f {
 		folder, rest, nested := strings.Cut(name, "/")
 		if !nested {
-			out.setFile(name, id)
+			out.SetFile(name, id)
 			continue
 		}
 		if below[folder] == nil {
@@ -130,18 +132,18 @@ func (f nestedFiles) buildEdit(path string, kind layout.Kind) (dirEdit, []*dir, 
 		}
 		below[folder][rest] = id
 	}
-	var dirs []*dir
+	var dirs []*tree.Dir
 	for name, files := range below {
 		below := kind.ChildOf(name)
 		edit, more, err := files.buildEdit(path+name+"/", below)
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := (*dir)(nil).afterEdit(path+name, below, edit)
+		d, err := (*tree.Dir)(nil).After(path+name, below, edit)
 		if err != nil {
 			return nil, nil, err
 		}
-		out.setFolder(name, d)
+		out.SetDir(name, d)
 		dirs = append(append(dirs, more...), d)
 	}
 	return out, dirs, nil
@@ -185,8 +187,7 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 	if err != nil {
 		return a, fmt.Errorf("read %s: %w", ref, err)
 	}
-	r := &attemptReader{ctx: ctx, v: v, ref: ref, cache: newCache(), a: a}
-	r.cache.addObjects(objs)
+	r := &attemptReader{ctx: ctx, v: v, ref: ref, objs: objs, a: a}
 	if err := r.readCommit(id); err != nil {
 		return a, err
 	}
@@ -212,17 +213,15 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 	case err != nil:
 		return nil, err
 	}
-	r := &attemptReader{cache: newCache()}
-	r.cache.addObjects(objs)
+	r := &attemptReader{objs: objs}
 	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
 		id, _ := v.Ref(ref)
-		o, _ := r.cache.getObject(id)
-		c, err := gitobj.DecodeCommit(o.Data)
+		c, err := gitobj.DecodeCommit(objs[id].Data)
 		if err != nil {
 			return true
 		}
 		root, err := r.readDir("", layout.AttemptFolder, c.Tree)
-		return err != nil || root.entryID(layout.AttemptUnlinked).IsZero()
+		return err != nil || root.IDOf(layout.AttemptUnlinked).IsZero()
 	}), nil
 }
 
@@ -240,25 +239,25 @@ type attemptReader struct {
 	ctx   context.Context
 	v     *View
 	ref   string
-	cache *cache
+	objs  wire.Objects
 	fresh Nodes
 	a     Attempt
 }
 
 func (r *attemptReader) readCommit(id wire.ID) error {
-	o, _ := r.cache.getObject(id)
+	o := r.objs[id]
 	if o.Type != plumbing.CommitObject {
-		return newContentError(r.ref, "it does not point to a commit")
+		return tree.Damaged(r.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
-		return contentErr(r.ref, err)
+		return tree.DamagedBy(r.ref, err)
 	}
 	r.a.Parents, r.a.At = c.Parents, c.Committer.When
 	if c.Tree == wire.EmptyTree {
 		claim, err := parseClaim(o)
 		if err != nil {
-			return contentErr(r.ref, err)
+			return tree.DamagedBy(r.ref, err)
 		}
 		r.a.Claim = &claim
 		return nil
@@ -267,16 +266,16 @@ func (r *attemptReader) readCommit(id wire.ID) error {
 	if err != nil {
 		return err
 	}
-	r.a.WorkTree = root.entryID(layout.AttemptWork)
+	r.a.WorkTree = root.IDOf(layout.AttemptWork)
 	return r.readNodes(root)
 }
 
-func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*dir, error) {
-	o, ok := r.cache.getObject(id)
+func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*tree.Dir, error) {
+	o, ok := r.objs[id]
 	if !ok {
-		return nil, newContentError(r.ref, "the remote doesn't send its object "+id.String())
+		return nil, tree.Damaged(r.ref, "the remote doesn't send its object %s", id)
 	}
-	d, err := parseDir(path, kind, o)
+	d, err := tree.Parse(path, kind, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.ref, err)
 	}
@@ -287,16 +286,16 @@ func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*dir
 const attemptFilter = "tree:3"
 
 // readNodes fetches and checks the nodes of all folders.
-func (r *attemptReader) readNodes(root *dir) error {
+func (r *attemptReader) readNodes(root *tree.Dir) error {
 	var todo []inside
 	var wants []wire.ID
-	for _, in := range []inside{{Place{}, layout.CasDir, root.entryID(layout.CasDir), layout.CasFolder}, {Place{Thread: r.a.Thread}, layout.AttemptThread, root.entryID(layout.AttemptThread), layout.ThreadFolder}} {
+	for _, in := range []inside{{Place{}, layout.CasDir, root.IDOf(layout.CasDir), layout.CasFolder}, {Place{Thread: r.a.Thread}, layout.AttemptThread, root.IDOf(layout.AttemptThread), layout.ThreadFolder}} {
 		if !in.id.IsZero() {
 			todo, wants = append(todo, in), append(wants, in.id)
 		}
 	}
 	for _, name := range []string{layout.AttemptError, layout.AttemptUnlinked} {
-		if e, ok := root.findEntry(name); ok {
+		if e, ok := root.Find(name); ok {
 			wants = append(wants, e.ID)
 		}
 	}
@@ -307,14 +306,12 @@ func (r *attemptReader) readNodes(root *dir) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", r.ref, err)
 	}
-	r.cache.addObjects(objs)
-	if blob, ok := r.cache.getObject(root.entryID(layout.AttemptError)); ok && len(blob.Data) <= 2*maxErrorText {
-		r.a.Error = string(blob.Data)
+	maps.Copy(r.objs, objs)
+	if text := objs[root.IDOf(layout.AttemptError)].Data; len(text) <= 2*maxErrorText {
+		r.a.Error = string(text)
 	}
-	if blob, ok := r.cache.getObject(root.entryID(layout.AttemptUnlinked)); ok {
-		if h := node.Hash(strings.TrimSuffix(string(blob.Data), "\n")); h.Valid() {
-			r.a.Unlinked = h
-		}
+	if h := node.Hash(strings.TrimSuffix(string(objs[root.IDOf(layout.AttemptUnlinked)].Data), "\n")); h.Valid() {
+		r.a.Unlinked = h
 	}
 	r.fresh = Nodes{}
 	for len(todo) > 0 {
@@ -324,7 +321,7 @@ func (r *attemptReader) readNodes(root *dir) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range d.entries {
+		for _, e := range d.Entries() {
 			if below, ok := in.insideOf(d, e); ok {
 				todo = append(todo, below)
 			} else if err := r.readNode(in.place, d, e); err != nil && !in.place.Detail {
@@ -337,7 +334,7 @@ func (r *attemptReader) readNodes(root *dir) error {
 	for _, n := range nodes {
 		err := r.v.s.schemas.Check(r.typeGetter(n.Place), n.Node)
 		if err != nil && !n.Place.Detail {
-			return damagedUnlessWire(r.ref+": "+r.a.nodePath(n), err)
+			return tree.DamagedUnlessWire(r.ref+": "+r.a.nodePath(n), err)
 		}
 		if err == nil {
 			r.a.Nodes = append(r.a.Nodes, n)
@@ -346,25 +343,25 @@ func (r *attemptReader) readNodes(root *dir) error {
 	return nil
 }
 
-func (r *attemptReader) readNode(at Place, d *dir, f gitobj.Entry) error {
-	path := r.ref + ": " + d.pathOf(f.Name)
+func (r *attemptReader) readNode(at Place, d *tree.Dir, f gitobj.Entry) error {
+	path := r.ref + ": " + d.PathOf(f.Name)
 	at, h, ok := at.NodeAt(f.Name)
 	if !ok {
-		return newContentError(path, errForeign.Error())
+		return tree.Damaged(path, "a foreign file")
 	}
-	o, _ := r.cache.getObject(f.ID)
-	if o.Type != plumbing.BlobObject || len(o.Data) > MaxNodeFile {
-		return newContentError(path, "it is missing, no file, or too large")
+	o := r.objs[f.ID]
+	if o.Type != plumbing.BlobObject || len(o.Data) > tree.MaxNodeFile {
+		return tree.Damaged(path, "it is missing, no file, or too large")
 	}
-	n, err := decodeNode(path, o)
+	n, err := tree.DecodeNode(path, o)
 	if err != nil {
 		return err
 	}
-	if n.hash != h {
-		return newContentError(path, fmt.Sprintf("its content hashes to %s", n.hash))
+	if n.Hash != h {
+		return tree.Damaged(path, "its content hashes to %s", n.Hash)
 	}
-	r.fresh.Add(at, h, n.node)
-	r.a.Nodes = append(r.a.Nodes, PlacedNode{Hash: h, Node: n.node, Place: at})
+	r.fresh.Add(at, h, n.Node)
+	r.a.Nodes = append(r.a.Nodes, PlacedNode{Hash: h, Node: n.Node, Place: at})
 	return nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmem"
@@ -198,15 +199,15 @@ func lastHash(c Chain) *node.Hash {
 // benchWork is a commit on the work branch with one small file.
 func benchWork(parent wire.ID, seed uint64) (wire.ID, []wire.PackObject) {
 	blob := wire.NewObject(plumbing.BlobObject, fmt.Appendf(nil, "work %d\n", seed))
-	tree, _ := (*dir)(nil).afterEdit("", layout.WorkFolder, dirEdit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree, _ := (*tree.Dir)(nil).After("", layout.WorkFolder, tree.Edit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
 	var parents []wire.ID
 	if !parent.IsZero() {
 		parents = append(parents, parent)
 	}
 	sig := gitobj.Signature{Name: "a", Email: "b", When: time.Unix(1_700_000_000, 0)}
-	data, _ := gitobj.EncodeCommit(gitobj.Commit{Tree: tree.obj.ID, Parents: parents, Author: sig, Committer: sig, Message: "work\n"})
+	data, _ := gitobj.EncodeCommit(gitobj.Commit{Tree: tree.Object.ID, Parents: parents, Author: sig, Committer: sig, Message: "work\n"})
 	commit := wire.NewObject(plumbing.CommitObject, data)
-	return commit.ID, []wire.PackObject{{Object: blob}, {Object: tree.obj}, {Object: commit}}
+	return commit.ID, []wire.PackObject{{Object: blob}, {Object: tree.Object}, {Object: commit}}
 }
 
 // unsaid is a digest of nothing.

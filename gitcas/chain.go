@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 )
 
 // Chain is a thread as it was worked: its StartNode and its steps, oldest first.
@@ -60,7 +61,7 @@ func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
 	}
 	step, err := record.ParseStep(head)
 	if err != nil {
-		return Summary{}, contentErr(d.pathOf(layout.FileOf(e.Head)), err)
+		return Summary{}, tree.DamagedBy(d.PathOf(layout.FileOf(e.Head)), err)
 	}
 	out := Summary{StartHash: step.Start, Used: e.Used}
 	start, err := v.nodeIn(ctx, d, layout.ThreadPath(id), step.Start)
@@ -68,7 +69,7 @@ func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
 		return Summary{}, err
 	}
 	if out.Start, err = record.ParseStart(start); err != nil {
-		return Summary{}, contentErr(d.pathOf(layout.FileOf(step.Start)), err)
+		return Summary{}, tree.DamagedBy(d.PathOf(layout.FileOf(step.Start)), err)
 	}
 	return out, nil
 }
@@ -109,26 +110,26 @@ func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
 }
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
-func (v *View) nodeIn(ctx context.Context, d *dir, path string, h node.Hash) (node.Node, error) {
-	f, ok := d.findEntry(layout.FileOf(h))
+func (v *View) nodeIn(ctx context.Context, d *tree.Dir, path string, h node.Hash) (node.Node, error) {
+	f, ok := d.Find(layout.FileOf(h))
 	if !ok {
-		return node.Node{}, newContentError(path+"/"+layout.FileOf(h), "the chain needs it, and it is missing")
+		return node.Node{}, tree.Damaged(path+"/"+layout.FileOf(h), "the chain needs it, and it is missing")
 	}
-	return v.readNode(ctx, d.pathOf(f.Name), f.ID, h)
+	return v.readNode(ctx, d.PathOf(f.Name), f.ID, h)
 }
 
 // hasOutputs makes sure that what a thread's steps produced is there.
-func hasOutputs(id ThreadID, c Chain, d *dir) error {
+func hasOutputs(id ThreadID, c Chain, d *tree.Dir) error {
 	for _, s := range c.Steps {
 		own := Place{Thread: id, Of: s.Hash}
 		for _, r := range s.Refs() {
 			if r.To != record.ToOwn {
 				continue
 			}
-			_, here := d.findEntry(own.File(r.Hash))
+			_, here := d.Find(own.File(r.Hash))
 			_, flow := c.Definition[r.Hash]
 			if _, known := known()[r.Hash]; !here && !flow && !known {
-				return newContentError(own.Path(r.Hash), fmt.Sprintf("it is the %s of step %s, and it is missing", r.Field, s.Hash))
+				return tree.Damaged(own.Path(r.Hash), "it is the %s of step %s, and it is missing", r.Field, s.Hash)
 			}
 		}
 	}
@@ -145,7 +146,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	for c.StartHash == "" {
 		path := where + "/" + layout.FileOf(at)
 		if len(c.Steps) > maxChain {
-			return Chain{}, newContentError(path, "the chain runs in a circle, or is endless")
+			return Chain{}, tree.Damaged(path, "the chain runs in a circle, or is endless")
 		}
 		n, err := get(at)
 		if err != nil {
@@ -156,14 +157,14 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 		}
 		if record.IsStart(n.Type) {
 			if len(c.Steps) > 0 {
-				return Chain{}, newContentError(path, "a step names the StartNode as its predecessor")
+				return Chain{}, tree.Damaged(path, "a step names the StartNode as its predecessor")
 			}
 			c.StartHash = at
 			break
 		}
 		s, err := record.ParseStep(n)
 		if err != nil {
-			return Chain{}, contentErr(path, err)
+			return Chain{}, tree.DamagedBy(path, err)
 		}
 		if len(c.Steps) > 0 {
 			if err := checkFollows(path, s, c.Steps[len(c.Steps)-1]); err != nil {
@@ -183,7 +184,7 @@ func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, err
 	}
 	path := where + "/" + layout.FileOf(c.StartHash)
 	if c.Start, err = record.ParseStart(n); err != nil {
-		return Chain{}, contentErr(path, err)
+		return Chain{}, tree.DamagedBy(path, err)
 	}
 	c.StartedAt = n.Timestamp
 	if k := len(c.Steps); k > 0 {
@@ -220,7 +221,7 @@ func (c *Chain) compareDigest(path string, n node.Node) (err error) {
 func checkFollows(path string, s record.Step, after ChainStep) error {
 	switch {
 	case s.Start != after.Start:
-		return newContentError(path, fmt.Sprintf("its start is %s, that of the step after it %s", s.Start, after.Start))
+		return tree.Damaged(path, "its start is %s, that of the step after it %s", s.Start, after.Start)
 	case s.Digests != nil && after.Digests == nil:
 		return withoutDigests(path[:len(path)-len(layout.FileOf(after.Hash))-1], after.Hash)
 	}
@@ -229,7 +230,7 @@ func checkFollows(path string, s record.Step, after ChainStep) error {
 
 // withoutDigests is the error for a step that has no digests, though one before it has.
 func withoutDigests(where string, h node.Hash) error {
-	return newContentError(where+"/"+layout.FileOf(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
+	return tree.Damaged(where+"/"+layout.FileOf(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
 }
 
 func sameDigest(path string, n node.Node, want node.Digest, what string) error {
@@ -271,7 +272,7 @@ func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 			seen[r.Hash] = true
 			earlier, err := record.ParseStep(n)
 			if err != nil {
-				return contentErr(path, err)
+				return tree.DamagedBy(path, err)
 			}
 			todo = append(todo, earlier)
 		}

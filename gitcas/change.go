@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -31,42 +32,42 @@ type builder struct {
 	sent map[wire.ID]bool
 	// fresh are the nodes of this change, for checks and for the next view.
 	fresh Nodes
-	made  map[wire.ID]stored
+	made  map[wire.ID]tree.Stored
 	blobs wire.Objects // of the root's files, bases for the next change
 	stale []wire.ID    // folders in those of threads that others take the place of
 	// edits of the folders, by thread
 	threads map[ThreadID]*threadEdit
-	cas     dirEdit
+	cas     tree.Edit
 }
 
 // threadEdit collects what changes in one thread's folder.
 type threadEdit struct {
-	base  *dir    // the folder as it is, or the part of another one that a fork takes over
-	known *dir    // what the remote has to make a delta against
-	files dirEdit // records, and what they refer to
-	pages dirEdit
+	base  *tree.Dir // the folder as it is, or the part of another one that a fork takes over
+	known *tree.Dir // what the remote has to make a delta against
+	files tree.Edit // records, and what they refer to
+	pages tree.Edit
 	// details are the edits of detail/, by the record that they belong to.
-	details map[node.Hash]dirEdit
+	details map[node.Hash]tree.Edit
 }
 
 func newThreadEdit() *threadEdit {
-	return &threadEdit{files: dirEdit{}, pages: dirEdit{}, details: map[node.Hash]dirEdit{}}
+	return &threadEdit{files: tree.Edit{}, pages: tree.Edit{}, details: map[node.Hash]tree.Edit{}}
 }
 
 // knownFolder is a folder in this one, if the remote has it: what a fork takes over it hasn't.
-func (t *threadEdit) knownFolder(d *dir) *dir {
+func (t *threadEdit) knownFolder(d *tree.Dir) *tree.Dir {
 	if t.base != t.known {
 		return nil
 	}
 	return d
 }
 
-func (t *threadEdit) editAt(p Place) dirEdit {
+func (t *threadEdit) editAt(p Place) tree.Edit {
 	if !p.Detail {
 		return t.files
 	}
 	if t.details[p.Of] == nil {
-		t.details[p.Of] = dirEdit{}
+		t.details[p.Of] = tree.Edit{}
 	}
 	return t.details[p.Of]
 }
@@ -74,14 +75,14 @@ func (t *threadEdit) editAt(p Place) dirEdit {
 func newBuilder(ctx context.Context, v *View, c *Change) *builder {
 	return &builder{
 		ctx: ctx, v: v, c: c, cur: v.state, sent: map[wire.ID]bool{},
-		fresh: Nodes{}, made: map[wire.ID]stored{}, blobs: wire.Objects{},
-		threads: map[ThreadID]*threadEdit{}, cas: dirEdit{},
+		fresh: Nodes{}, made: map[wire.ID]tree.Stored{}, blobs: wire.Objects{},
+		threads: map[ThreadID]*threadEdit{}, cas: tree.Edit{},
 	}
 }
 
 // newReader finds nodes as they are after this change.
 func (b *builder) newReader() *folderReader {
-	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: func(id ThreadID) (*dir, error) {
+	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: func(id ThreadID) (*tree.Dir, error) {
 		if t, ok := b.threads[id]; ok {
 			return t.base, nil
 		}
@@ -135,7 +136,7 @@ func (b *builder) buildContent() error {
 			return err
 		}
 	}
-	root := dirEdit{}
+	root := tree.Edit{}
 	if err := b.writeFolders(root); err != nil {
 		return err
 	}
@@ -150,12 +151,12 @@ func (b *builder) buildContent() error {
 
 // noteRefs writes into VERSION how many refs the remote takes in a push, once a refusal has
 // told: later jobs need not be refused. Where there is no room for it they are.
-func (b *builder) noteRefs(root dirEdit) error {
+func (b *builder) noteRefs(root tree.Edit) error {
 	learnt := int(b.v.s.learnt.Load())
 	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
 		return nil
 	}
-	text, err := tipReader{b.v}.rootFile(&b.cur, layout.VersionName)
+	text, err := tipReader{b.v}.rootFile(b.ctx, &b.cur, layout.VersionName)
 	if err != nil {
 		return err
 	}
@@ -220,15 +221,15 @@ func (b *builder) placeNode(n PlacedNode) error {
 			base = nil // compared with what is there, if anything, once that is read
 		}
 	}
-	if old, there := base.findEntry(name); there {
+	if old, there := base.Find(name); there {
 		if _, known := known()[n.Hash]; known {
 			return nil // compared by check; nobody reads the stored one
 		}
-		return b.sameNode(base.pathOf(name), old.ID, n)
+		return b.sameNode(base.PathOf(name), old.ID, n)
 	}
-	edit.setFile(name, blob.ID)
+	edit.SetFile(name, blob.ID)
 	b.addToPack(blob, nil)
-	b.made[blob.ID] = stored{hash: n.Hash, node: n.Node, checked: n.Place.Of == ""}
+	b.made[blob.ID] = tree.Stored{Hash: n.Hash, Node: n.Node, Checked: n.Place.Of == ""}
 	return nil
 }
 
@@ -271,8 +272,8 @@ func EncodeNode(n node.Node) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if len(data) > MaxNodeFile {
-		return nil, fmt.Errorf("%w: a file of %d bytes, more than %d", ErrInvalid, len(data), MaxNodeFile)
+	if len(data) > tree.MaxNodeFile {
+		return nil, fmt.Errorf("%w: a file of %d bytes, more than %d", ErrInvalid, len(data), tree.MaxNodeFile)
 	}
 	return data, nil
 }
@@ -313,13 +314,11 @@ func asChangeFault(err error) error {
 // sameNode refuses a node whose hash is taken by another payload. The stored one
 // stays, with its time.
 func (b *builder) sameNode(path string, id wire.ID, n PlacedNode) error {
-	old, err := b.v.decodeNode(path, id, n.Hash, func() (wire.Object, error) {
-		return b.v.readObject(b.ctx, path, id, plumbing.BlobObject, MaxNodeFile)
-	})
+	old, err := b.v.Reader.Node(b.ctx, path, id, n.Hash)
 	if err != nil {
 		return err
 	}
-	if err := samePayload(old.node, n.Node); err != nil {
+	if err := samePayload(old.Node, n.Node); err != nil {
 		return fmt.Errorf("store node %s, which %s holds: %w", n.Hash, path, err)
 	}
 	return nil
@@ -357,81 +356,79 @@ func (b *builder) putPage(path string, text []byte) error {
 		return err
 	}
 	blob := wire.NewObject(plumbing.BlobObject, text)
-	t.pages.setFile(name, blob.ID)
+	t.pages.SetFile(name, blob.ID)
 	b.addToPack(blob, nil)
 	return nil
 }
 
 // writeFolders writes the edited folders below root.
-func (b *builder) writeFolders(root dirEdit) error {
+func (b *builder) writeFolders(root tree.Edit) error {
 	if len(b.cas) > 0 {
 		d, err := b.editFolder(layout.CasDir, layout.CasFolder, b.cur.cas, b.v.cas, b.cas)
 		if err != nil {
 			return err
 		}
 		b.cur.cas = d
-		root.setFolder(layout.CasDir, d)
+		root.SetDir(layout.CasDir, d)
 	}
-	edit := dirEdit{}
-	loaded := maps.Clone(b.cur.folders)
+	edit := tree.Edit{}
 	for _, id := range slices.Sorted(maps.Keys(b.threads)) {
 		d, err := b.threadFolder(id, b.threads[id])
 		if err != nil {
 			return err
 		}
-		edit.setFolder(string(id), d)
-		loaded[id] = d
+		edit.SetDir(string(id), d)
 	}
 	if len(edit) > 0 {
 		d, err := b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit)
 		if err != nil {
 			return err
 		}
-		b.cur.threadDirs, b.cur.folders = d, loaded
-		root.setFolder(layout.ThreadsDir, d)
+		b.cur.threadDirs = d
+		root.SetDir(layout.ThreadsDir, d)
 	}
 	return nil
 }
 
 // threadFolder writes one thread's folder.
-func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*dir, error) {
+func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*tree.Dir, error) {
 	path := layout.ThreadPath(id)
 	if len(t.details) > 0 {
-		old, err := b.v.readSub(b.ctx, t.base, layout.DetailDir)
+		old, err := b.v.Reader.Below(b.ctx, t.base, layout.DetailDir)
 		if err != nil {
 			return nil, err
 		}
-		edit := dirEdit{}
+		edit := tree.Edit{}
 		for _, of := range slices.Sorted(maps.Keys(t.details)) {
 			d, err := b.detailFolder(Place{Thread: id, Of: of, Detail: true}, old, t.details[of])
 			if err != nil {
 				return nil, err
 			}
-			edit.setFolder(string(of), d)
+			edit.SetDir(string(of), d)
 		}
-		d, err := b.editInner(path+"/"+layout.DetailDir, layout.DetailFolder, old, t.knownFolder(old), edit)
+		d, err := b.editFolder(path+"/"+layout.DetailDir, layout.DetailFolder, old, t.knownFolder(old), edit)
 		if err != nil {
 			return nil, err
 		}
-		t.files.setFolder(layout.DetailDir, d)
+		t.files.SetDir(layout.DetailDir, d)
 	}
 	if len(t.pages) > 0 {
-		old, err := b.v.readSub(b.ctx, t.base, layout.PagesDir)
+		old, err := b.v.Reader.Below(b.ctx, t.base, layout.PagesDir)
 		if err != nil {
 			return nil, err
 		}
-		d, err := b.editInner(path+"/"+layout.PagesDir, layout.PagesFolder, old, t.knownFolder(old), t.pages)
+		d, err := b.editFolder(path+"/"+layout.PagesDir, layout.PagesFolder, old, t.knownFolder(old), t.pages)
 		if err != nil {
 			return nil, err
 		}
-		t.files.setFolder(layout.PagesDir, d)
+		t.files.SetDir(layout.PagesDir, d)
 	}
 	return b.editFolder(path, layout.ThreadFolder, t.base, t.known, t.files)
 }
 
 // detailFolder writes the folder of a record's details.
-func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error) {
-	old, err := b.v.readSub(b.ctx, details, string(p.Of))
+func (b *builder) detailFolder(p Place, details *tree.Dir, edit tree.Edit) (*tree.Dir, error) {
+	old, err := b.v.Reader.Below(b.ctx, details, string(p.Of))
 	if err != nil {
 		return nil, err
 	}
@@ -441,28 +438,15 @@ func (b *builder) detailFolder(p Place, details *dir, edit dirEdit) (*dir, error
 	return b.editFolder(p.Folder(), layout.NodeFolder, old, old, edit)
 }
 
-// editInner is edited for a folder that the next view has, as Load would bring it.
-func (b *builder) editInner(path string, kind layout.Kind, old, known *dir, edit dirEdit) (*dir, error) {
-	d, err := b.editFolder(path, kind, old, known, edit)
-	if err != nil || d == nil {
-		return d, err
-	}
-	if old != nil && old.obj.ID != d.obj.ID {
-		b.stale = append(b.stale, old.obj.ID)
-	}
-	b.v.cache.addDir(d)
-	return d, nil
-}
-
 // keepSame leaves nodes that are stored already as they are.
-func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
+func (b *builder) keepSame(p Place, old *tree.Dir, edit tree.Edit) error {
 	for name := range edit {
 		_, h, isNode := layout.ParseNodeFile(name)
-		e, there := old.findEntry(name)
+		e, there := old.Find(name)
 		if !there || !isNode {
 			continue
 		}
-		if err := b.sameNode(old.pathOf(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
+		if err := b.sameNode(old.PathOf(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
 			return err
 		}
 		delete(edit, name)
@@ -472,15 +456,19 @@ func (b *builder) keepSame(p Place, old *dir, edit dirEdit) error {
 
 // editFolder makes a folder and sends it as a delta against known, which the remote
 // has.
-func (b *builder) editFolder(path string, kind layout.Kind, from, known *dir, edit dirEdit) (*dir, error) {
-	d, err := from.afterEdit(path, kind, edit)
+func (b *builder) editFolder(path string, kind layout.Kind, from, known *tree.Dir, edit tree.Edit) (*tree.Dir, error) {
+	d, err := from.After(path, kind, edit)
 	if err != nil || d == nil {
 		return nil, err
 	}
+	if from != nil {
+		b.stale = append(b.stale, from.Object.ID)
+	}
+	b.v.Reader.Keep(d.Object)
 	if known != nil {
-		b.addToPack(d.obj, &known.obj)
+		b.addToPack(d.Object, &known.Object)
 	} else {
-		b.addToPack(d.obj, nil)
+		b.addToPack(d.Object, nil)
 	}
 	return d, nil
 }
@@ -495,7 +483,7 @@ func (b *builder) addToPack(o wire.Object, base *wire.Object) {
 }
 
 // writeLists writes threads.yaml and registry.yaml.
-func (b *builder) writeLists(root dirEdit) error {
+func (b *builder) writeLists(root tree.Edit) error {
 	if err := b.checkHeads(); err != nil {
 		return err
 	}
@@ -526,14 +514,11 @@ func (b *builder) checkHeads() error {
 		if e == nil {
 			return fmt.Errorf("%w: thread %s: no entry; a thread is taken off by Archive", ErrInvalid, id)
 		}
-		d, ok := b.cur.folders[id]
-		if !ok {
-			var err error
-			if d, err = b.v.threadFolder(b.ctx, id); err != nil {
-				return err
-			}
+		d, err := b.v.Reader.Below(b.ctx, b.cur.threadDirs, string(id))
+		if err != nil {
+			return err
 		}
-		if _, ok := d.findEntry(layout.FileOf(e.Head)); !ok {
+		if _, ok := d.Find(layout.FileOf(e.Head)); !ok {
 			return fmt.Errorf("%w: thread %s: its head %s is not in its folder", ErrInvalid, id, e.Head)
 		}
 	}
@@ -546,14 +531,14 @@ func (b *builder) checkHeads() error {
 }
 
 // rootFile writes one of the files at the root, as a delta against the tip's.
-func (b *builder) rootFile(root dirEdit, name string, data []byte, most int) error {
+func (b *builder) rootFile(root tree.Edit, name string, data []byte, most int) error {
 	if len(data) > most {
 		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, name, len(data), most)
 	}
 	o := wire.NewObject(plumbing.BlobObject, data)
-	root.setFile(name, o.ID)
+	root.SetFile(name, o.ID)
 	var base *wire.Object
-	if old, ok := b.v.cache.getObject(b.v.root.entryID(name)); ok {
+	if old, ok := b.v.Reader.Object(b.v.root.IDOf(name)); ok {
 		base = &old
 	}
 	b.addToPack(o, base)
@@ -562,7 +547,7 @@ func (b *builder) rootFile(root dirEdit, name string, data []byte, most int) err
 }
 
 // writeCommit writes the root and a commit on top of the current one.
-func (b *builder) writeCommit(root dirEdit, subject, body string, trailers []Trailer) error {
+func (b *builder) writeCommit(root tree.Edit, subject, body string, trailers []Trailer) error {
 	d, err := b.editFolder("", layout.RootFolder, b.cur.root, b.v.root, root)
 	if err != nil {
 		return err
@@ -571,11 +556,12 @@ func (b *builder) writeCommit(root dirEdit, subject, body string, trailers []Tra
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	o, err := b.v.s.commitObject(d.obj.ID, []wire.ID{b.cur.tip}, msg, b.c.Author)
+	o, err := b.v.s.commitObject(d.Object.ID, []wire.ID{b.cur.tip}, msg, b.c.Author)
 	if err != nil {
 		return err
 	}
 	b.addToPack(o, nil)
+	b.blobs.Add(o)
 	b.cur.parents, b.cur.tip, b.cur.root = []wire.ID{b.cur.tip}, o.ID, d
 	return nil
 }

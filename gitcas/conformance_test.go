@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -243,16 +244,16 @@ func folderNames(t testing.TB, v *View, id ThreadID) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, e := range d.listEntries() {
+	for _, e := range d.Entries() {
 		out = append(out, e.Name)
 		if !e.IsDir() {
 			continue
 		}
-		below, err := v.readSub(t.Context(), d, e.Name)
+		below, err := v.Reader.Below(t.Context(), d, e.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range below.listEntries() {
+		for _, x := range below.Entries() {
 			out = append(out, e.Name+"/"+x.Name)
 		}
 	}
@@ -314,16 +315,16 @@ func testAttempts(t *testing.T, s *Store) {
 	c, _ := v.Chain(t.Context(), id)
 	_, nodes := nextStep(t, c, id, "developer", "in vain")
 	file := wire.NewObject(3, []byte("package main\n"))
-	work, err := (*dir)(nil).afterEdit("", layout.WorkFolder, dirEdit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
+	work, err := (*tree.Dir)(nil).After("", layout.WorkFolder, tree.Edit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := Attempt{Thread: id, Run: "run 9/x", Attempt: 2, Nodes: nodes, WorkTree: work.obj.ID, Error: "it failed\x1b[31m", At: v.Time()}
+	a := Attempt{Thread: id, Run: "run 9/x", Attempt: 2, Nodes: nodes, WorkTree: work.Object.ID, Error: "it failed\x1b[31m", At: v.Time()}
 	u, objs, err := BuildAttempt(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objs = append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: work.obj})
+	objs = append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: work.Object})
 	e := mustEntry(t, v, id)
 	e.Attempts = []string{u.Name}
 	mustPush(t, s, v, &Change{Subject: "failed", Threads: map[ThreadID]*Entry{id: &e}, Refs: []wire.RefUpdate{u}, Objects: objs})
@@ -363,7 +364,7 @@ func testAttempts(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{left}, Objects: append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: work.obj})})
+	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{left}, Objects: append(objs, wire.PackObject{Object: file}, wire.PackObject{Object: work.Object})})
 	if got, err := s.ReadAttempt(t.Context(), v, left.Name); err != nil || got.Unlinked != e.Head || got.Error != a.Error || len(got.Nodes) != len(nodes) {
 		t.Fatalf("one that is not linked: %+v, %v", got, err)
 	}

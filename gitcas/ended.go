@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -21,12 +24,12 @@ const daysAtOnce = 16
 type historyFiles struct{ *View }
 
 // readYear is history/<year>, nil when the tip has none.
-func (v historyFiles) readYear(ctx context.Context, year string) (*dir, error) {
-	e, ok := v.history.findEntry(year)
+func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, error) {
+	e, ok := v.history.Find(year)
 	if !ok {
 		return nil, nil
 	}
-	return v.readDir(ctx, layout.HistoryDir+"/"+year, layout.YearFolder, e.ID)
+	return v.Reader.Dir(ctx, layout.HistoryDir+"/"+year, layout.YearFolder, e.ID)
 }
 
 // History gives every thread that has ended to fn, the one that ended last first,
@@ -68,27 +71,27 @@ type day struct {
 // listDays lists the history files from a time on, newest first.
 func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, error) {
 	var ids []wire.ID
-	for _, e := range v.history.listEntries() {
+	for _, e := range v.history.Entries() {
 		ids = append(ids, e.ID)
 	}
-	if err := v.fetchObjects(ctx, ids...); err != nil {
+	if err := v.Reader.Fetch(ctx, ids...); err != nil {
 		return nil, err
 	}
 	var out []day
 	firstYear, firstDay := layout.HistoryFile(from)
 	first := layout.HistoryDir + "/" + firstYear + "/" + firstDay
-	years := v.history.listEntries()
+	years := v.history.Entries()
 	for i := len(years) - 1; i >= 0; i-- {
 		d, err := v.readYear(ctx, years[i].Name)
 		if err != nil {
 			return nil, err
 		}
-		for j := len(d.entries) - 1; j >= 0; j-- {
-			if d.kind.ChildOf(d.entries[j].Name) != layout.DayFile {
+		for j := len(d.Entries()) - 1; j >= 0; j-- {
+			if d.Kind.ChildOf(d.Entries()[j].Name) != layout.DayFile {
 				continue // its page
 			}
-			if path := d.pathOf(d.entries[j].Name); from.IsZero() || path >= first {
-				out = append(out, day{path, d.entries[j].ID})
+			if path := d.PathOf(d.Entries()[j].Name); from.IsZero() || path >= first {
+				out = append(out, day{path, d.Entries()[j].ID})
 			}
 		}
 	}
@@ -104,11 +107,11 @@ func (v historyFiles) readDays(ctx context.Context, days []day, fn func(Ended) e
 		for i, d := range days[:n] {
 			ids[i] = d.id
 		}
-		if err := v.fetchObjects(ctx, ids...); err != nil {
+		if err := v.Reader.Fetch(ctx, ids...); err != nil {
 			return err
 		}
 		for _, d := range days[:n] {
-			o, err := v.readObject(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
+			o, err := v.Reader.Read(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
 			if err != nil {
 				return err
 			}
@@ -117,11 +120,11 @@ func (v historyFiles) readDays(ctx context.Context, days []day, fn func(Ended) e
 			case errors.Is(err, ErrStop):
 				return nil
 			case errors.Is(err, statefile.ErrMalformed):
-				return contentErr(d.path, err)
+				return tree.DamagedBy(d.path, err)
 			case err != nil:
 				return err
 			}
-			v.cache.dropObject(d.id)
+			v.Reader.Drop(d.id)
 		}
 		days = days[n:]
 	}
@@ -177,7 +180,7 @@ func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) 
 		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
 	}
 	if entry, _ := past.Entry(e.Thread); entry.Head != e.Head {
-		return nil, newContentError("commit "+id.String(), fmt.Sprintf("history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head))
+		return nil, tree.Damaged("commit "+id.String(), "history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head)
 	}
 	return past, prefetcher{past}.readThreads(ctx, []ThreadID{e.Thread})
 }
@@ -195,19 +198,12 @@ func (s *Store) LoadKnown(ctx context.Context, commit wire.ID, ids ...ThreadID) 
 
 // loadPinned reads what the tip's fetch brings of a state commit.
 func (s *Store) loadPinned(ctx context.Context, at time.Time, commit wire.ID) (*View, error) {
-	v := &View{s: s, at: at, pinned: true, refs: map[string]wire.ID{}, cache: newCache()}
+	v := &View{s: s, at: at, pinned: true, refs: map[string]wire.ID{}, Reader: tree.NewReader(s.remote), worked: newWorked()}
 	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1, Filter: tipFilter})
 	if err != nil {
 		return nil, err
 	}
-	v.cache.addObjects(objs)
-	v.state, err = tipReader{v}.readTip(commit)
+	v.Reader.Keep(slices.Collect(maps.Values(objs))...)
+	v.state, err = tipReader{v}.readTip(ctx, commit)
 	return v, err
-}
-
-// dropObject forgets an object.
-func (c *cache) dropObject(id wire.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.objs, id)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -27,6 +28,7 @@ type faulty struct {
 	at    int
 	down  error                   // the answer is this error
 	spoil func(objs wire.Objects) // the answer is changed
+	after bool                    // those after it as well
 	n     int
 }
 
@@ -42,7 +44,7 @@ func (f *faulty) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 		return nil, f.down
 	}
 	objs, err := f.Memory.Fetch(ctx, req)
-	if f.n == f.at && f.spoil != nil && err == nil {
+	if (f.n == f.at || f.after && f.n > f.at) && f.spoil != nil && err == nil {
 		f.spoil(objs)
 	}
 	return objs, err
@@ -212,7 +214,7 @@ func TestFsckNotFound(t *testing.T) {
 // TestEveryObjectSpoilt: what the remote leaves out of an answer, or sends in place of
 // what it should be, is named, or nobody needs it.
 func TestEveryObjectSpoilt(t *testing.T) {
-	large := bytes.Repeat([]byte{' '}, MaxNodeFile+1)
+	large := bytes.Repeat([]byte{' '}, tree.MaxNodeFile+1)
 	spoil := func(change func(o *wire.Object)) func(wire.Objects, wire.ID) {
 		return func(objs wire.Objects, id wire.ID) {
 			o := objs[id]
@@ -270,7 +272,7 @@ func TestEveryObjectSpoilt(t *testing.T) {
 					}
 					done[common], done[id.String()] = n < 3, true
 					must := needed[id] || name == "load" && nodes[id] && kind != "withheld" || name == "shared" && n > 2 && typ == plumbing.BlobObject // they are all nodes
-					err := do(t.Context(), Open(&faulty{Memory: mem, at: n, spoil: func(objs wire.Objects) { tc.spoil(objs, id) }}, testOptions()))
+					err := do(t.Context(), Open(&faulty{Memory: mem, at: n, after: kind == "withheld", spoil: func(objs wire.Objects) { tc.spoil(objs, id) }}, testOptions()))
 					named := err != nil && slices.ContainsFunc(tc.says, func(s string) bool { return strings.Contains(err.Error(), s) })
 					if name == "find" && errors.Is(err, node.ErrNotFound) && types[id] == plumbing.TreeObject && kind != "withheld" {
 						continue // it looks for a name, and not at what else is in a folder

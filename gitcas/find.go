@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -50,11 +49,11 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 		return Found{Hash: h, Node: n}, nil
 	}
 	q := &search{ctx: ctx, v: v, h: h}
-	if e, ok := v.cas.findEntry(layout.FileOf(h)); ok {
-		q.spots = append(q.spots, spot{Place{}, v.cas.pathOf(e.Name), e.ID})
+	if e, ok := v.cas.Find(layout.FileOf(h)); ok {
+		q.spots = append(q.spots, spot{Place{}, v.cas.PathOf(e.Name), e.ID})
 	}
 	var threads []ThreadID
-	for _, e := range v.threadDirs.listEntries() {
+	for _, e := range v.threadDirs.Entries() {
 		threads = append(threads, ThreadID(e.Name))
 	}
 	f, err := q.searchThreads(threads)
@@ -101,7 +100,7 @@ const foldersAtOnce = 200
 func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 	var todo []inside
 	for _, id := range threads {
-		if e, ok := q.v.threadDirs.findEntry(string(id)); ok {
+		if e, ok := q.v.threadDirs.Find(string(id)); ok {
 			todo = append(todo, inside{Place{Thread: id}, layout.ThreadPath(id), e.ID, layout.ThreadFolder})
 		}
 	}
@@ -126,7 +125,7 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 	for i, f := range folders {
 		wants[i] = f.id
 	}
-	objs, err := q.v.s.remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: onlyWanted})
+	objs, err := q.v.s.remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tree.OnlyWanted})
 	if err != nil {
 		return nil, fmt.Errorf("read the folders of threads: %w", err)
 	}
@@ -134,17 +133,17 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 	for _, f := range folders {
 		o, ok := objs[f.id]
 		if !ok {
-			return nil, newContentError(f.path, "the remote doesn't send its object "+f.id.String())
+			return nil, tree.Damaged(f.path, "the remote doesn't send its object %s", f.id)
 		}
-		d, err := parseDir(f.path, f.kind, o)
+		d, err := tree.Parse(f.path, f.kind, o)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range d.entries {
+		for _, e := range d.Entries() {
 			if in, ok := f.insideOf(d, e); ok {
 				next = append(next, in)
 			} else if p, h, ok := f.place.NodeAt(e.Name); ok && h == q.h {
-				q.spots = append(q.spots, spot{p, d.pathOf(e.Name), e.ID})
+				q.spots = append(q.spots, spot{p, d.PathOf(e.Name), e.ID})
 			}
 		}
 	}
@@ -152,8 +151,8 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 }
 
 // insideOf is a folder with nodes in this one; ok is false for all else.
-func (f inside) insideOf(d *dir, e gitobj.Entry) (in inside, ok bool) {
-	in = inside{place: f.place, path: d.pathOf(e.Name), id: e.ID, kind: d.kind.ChildOf(e.Name)}
+func (f inside) insideOf(d *tree.Dir, e gitobj.Entry) (in inside, ok bool) {
+	in = inside{place: f.place, path: d.PathOf(e.Name), id: e.ID, kind: d.Kind.ChildOf(e.Name)}
 	in.place.Detail = true
 	if in.kind == layout.NodeFolder {
 		in.place.Of = node.Hash(e.Name)
@@ -167,25 +166,23 @@ func (q *search) readSpots() (Found, error) {
 	for _, s := range q.spots {
 		ids = append(ids, s.id)
 	}
-	if err := q.v.fetchObjects(q.ctx, ids...); err != nil {
+	if err := q.v.Reader.Fetch(q.ctx, ids...); err != nil {
 		return Found{}, err
 	}
 	var found []Found
 	sums := map[node.Digest]bool{}
 	for _, s := range q.spots {
-		n, err := q.v.decodeNode(s.path, s.id, q.h, func() (wire.Object, error) {
-			return q.v.readObject(q.ctx, s.path, s.id, plumbing.BlobObject, MaxNodeFile)
-		})
+		n, err := q.v.Reader.Node(q.ctx, s.path, s.id, q.h)
 		if err != nil {
 			return Found{}, err
 		}
-		sum, err := n.node.Sum()
+		sum, err := n.Node.Sum()
 		if err != nil {
-			return Found{}, contentErr(s.path, err)
+			return Found{}, tree.DamagedBy(s.path, err)
 		}
 		if !sums[sum] {
 			sums[sum] = true
-			found = append(found, Found{Hash: q.h, Node: n.node, Place: s.place})
+			found = append(found, Found{Hash: q.h, Node: n.Node, Place: s.place})
 		}
 	}
 	switch len(found) {
@@ -211,7 +208,7 @@ func (q *search) checkFound(f Found) error {
 	if err != nil {
 		return err
 	}
-	return damagedUnlessWire(f.Place.Path(f.Hash), q.v.s.schemas.Check(types, f.Node))
+	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.s.schemas.Check(types, f.Node))
 }
 
 func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {

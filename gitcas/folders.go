@@ -3,13 +3,11 @@ package gitcas
 import (
 	"context"
 	"fmt"
-	"maps"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -42,21 +40,21 @@ type prefetcher struct{ *View }
 func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 	var short, long []ThreadID
 	for _, id := range ids {
-		if _, loaded := v.folders[id]; loaded {
+		e, there := v.threadDirs.Find(string(id))
+		if v.Reader.Has(e.ID) {
 			continue
 		}
-		_, there := v.threadDirs.findEntry(string(id))
 		_, listed := v.threads.Get(id)
 		switch {
 		case listed && !there:
-			return newContentError(layout.ThreadPath(id), "threads.yaml lists the thread, but its folder is missing")
+			return tree.Damaged(layout.ThreadPath(id), "threads.yaml lists the thread, but its folder is missing")
 		case there && v.isLong(id):
 			long = append(long, id)
 		case there:
 			short = append(short, id)
 		}
 	}
-	if err := v.readFolders(ctx, long, onlyWanted); err != nil {
+	if err := v.readFolders(ctx, long, tree.OnlyWanted); err != nil {
 		return err
 	}
 	if err := v.readFolders(ctx, short, threadFilter); err != nil {
@@ -64,7 +62,11 @@ func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 	}
 	for _, id := range short {
 		// Nothing is left to fetch unless the remote held something back.
-		if err := v.fetchNodes(ctx, v.folders[id]); err != nil {
+		d, err := v.threadFolder(ctx, id)
+		if err == nil {
+			err = v.fetchNodes(ctx, d)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -79,35 +81,32 @@ func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter stri
 	}
 	var wants []wire.ID
 	for _, id := range ids {
-		wants = append(wants, v.threadDirs.entryID(string(id)))
+		wants = append(wants, v.threadDirs.IDOf(string(id)))
 	}
 	if v.smallCas() {
 		wants = append(wants, v.casFiles(nil)...)
 	}
-	objs, err := v.fetchWith(ctx, filter, wants)
+	objs, err := v.Reader.FetchWith(ctx, filter, wants)
 	if err != nil {
 		return err
 	}
-	folders := maps.Clone(v.folders)
 	for _, id := range ids {
-		d, err := v.readDir(ctx, layout.ThreadPath(id), layout.ThreadFolder, v.threadDirs.entryID(string(id)))
+		d, err := v.threadFolder(ctx, id)
 		if err != nil {
 			return err
 		}
-		folders[id] = d
 		v.adoptObjects(d, objs)
 	}
-	v.folders = folders
 	return nil
 }
 
 // adoptObjects keeps, of what came along with a thread's folder, what a job reads: nodes, and the
 // listings of the folders in it.
-func (v prefetcher) adoptObjects(d *dir, objs wire.Objects) {
-	for _, e := range d.listEntries() {
+func (v prefetcher) adoptObjects(d *tree.Dir, objs wire.Objects) {
+	for _, e := range d.Entries() {
 		_, _, isNode := layout.ParseNodeFile(e.Name)
-		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.cache.hasObject(e.ID) {
-			v.cache.addObjects(wire.Objects{e.ID: o})
+		if o, came := objs[e.ID]; came && (isNode || e.IsDir()) && !v.Reader.Has(e.ID) {
+			v.Reader.Keep(o)
 		}
 	}
 }
@@ -115,54 +114,54 @@ func (v prefetcher) adoptObjects(d *dir, objs wire.Objects) {
 // fetchNodes fetches what is not there yet of a thread's records and what they refer
 // to, without details, and what of cas/ they need. It is one request where nothing was
 // fetched before, and where cas/ is small.
-func (v prefetcher) fetchNodes(ctx context.Context, d *dir) error {
+func (v prefetcher) fetchNodes(ctx context.Context, d *tree.Dir) error {
 	var nodes []wire.ID
-	for _, e := range d.listEntries() {
+	for _, e := range d.Entries() {
 		if _, _, isNode := layout.ParseNodeFile(e.Name); isNode {
 			nodes = append(nodes, e.ID)
 		}
 	}
 	// The folder once more costs less than naming so many files.
-	if n := len(v.cache.missingIDs(nodes)); n > longThread {
-		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.obj.ID}, Depth: 1, Filter: threadFilter})
+	if n := len(v.Reader.Missing(nodes)); n > longThread {
+		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.Object.ID}, Depth: 1, Filter: threadFilter})
 		if err != nil {
 			return fmt.Errorf("read the state branch: %w", err)
 		}
 		v.adoptObjects(d, objs)
 	}
 	// Nothing is left unless the remote held something back, or brought up only a part.
-	if err := v.fetchObjects(ctx, nodes...); err != nil {
+	if err := v.Reader.Fetch(ctx, nodes...); err != nil {
 		return err
 	}
 	return v.prefetchCas(ctx, d)
 }
 
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
-func (v prefetcher) smallCas() bool { return len(v.cas.listEntries()) <= maxSmallCas }
+func (v prefetcher) smallCas() bool { return len(v.cas.Entries()) <= maxSmallCas }
 
 // prefetchCas fetches a thread's workflow in one request, and what that refers to in
 // another, where cas/ was too large to be fetched whole.
-func (v prefetcher) prefetchCas(ctx context.Context, d *dir) error {
+func (v prefetcher) prefetchCas(ctx context.Context, d *tree.Dir) error {
 	if v.smallCas() || d == nil {
 		return nil
 	}
-	for _, e := range d.entries {
+	for _, e := range d.Entries() {
 		of, h, ok := layout.ParseNodeFile(e.Name)
 		if !ok || of != "" {
 			continue
 		}
-		n, err := v.readUnchecked(d.pathOf(e.Name), e.ID, h)
+		n, err := v.Reader.Node(ctx, d.PathOf(e.Name), e.ID, h)
 		if err != nil {
 			return err
 		}
-		if !record.IsStart(n.Type) {
+		if !record.IsStart(n.Node.Type) {
 			continue
 		}
-		s, err := record.ParseStart(n)
+		s, err := record.ParseStart(n.Node)
 		if err != nil {
-			return contentErr(d.pathOf(e.Name), err)
+			return tree.DamagedBy(d.PathOf(e.Name), err)
 		}
-		if err := v.fetchObjects(ctx, v.casFiles(map[node.Hash]bool{s.Workflow: true})...); err != nil {
+		if err := v.Reader.Fetch(ctx, v.casFiles(map[node.Hash]bool{s.Workflow: true})...); err != nil {
 			return err
 		}
 		return v.prefetchRefs(ctx, s.Workflow)
@@ -173,7 +172,7 @@ func (v prefetcher) prefetchCas(ctx context.Context, d *dir) error {
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
 // can't be read says so to who needs it.
 func (v prefetcher) prefetchRefs(ctx context.Context, h node.Hash) error {
-	if _, ok := v.cas.findEntry(layout.FileOf(h)); !ok {
+	if _, ok := v.cas.Find(layout.FileOf(h)); !ok {
 		return nil
 	}
 	n, err := v.Get(ctx, h)
@@ -188,7 +187,7 @@ func (v prefetcher) prefetchRefs(ctx context.Context, h node.Hash) error {
 	for _, r := range refs {
 		need[r] = true
 	}
-	return v.fetchObjects(ctx, v.casFiles(need)...)
+	return v.Reader.Fetch(ctx, v.casFiles(need)...)
 }
 
 // Prefetch fetches nodes of cas/ in one request, so that Get needs none for any of
@@ -198,26 +197,14 @@ func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
 	for _, h := range hs {
 		need[h] = true
 	}
-	return v.fetchObjects(ctx, prefetcher{v}.casFiles(need)...)
-}
-
-// readUnchecked is a node that was fetched, checked by hash but not by schema.
-func (v *View) readUnchecked(path string, id wire.ID, h node.Hash) (node.Node, error) {
-	n, err := v.decodeNode(path, id, h, func() (wire.Object, error) {
-		o, err := v.cachedObject(path, id)
-		if err == nil && (len(o.Data) > MaxNodeFile || o.Type != plumbing.BlobObject) {
-			err = newContentError(path, fmt.Sprintf("a %s of %d bytes; %d are allowed", o.Type, len(o.Data), MaxNodeFile))
-		}
-		return o, err
-	})
-	return n.node, err
+	return v.Reader.Fetch(ctx, prefetcher{v}.casFiles(need)...)
 }
 
 // casFiles are the blobs of the needed files of cas/ (nil: of all), without those
 // that every uwf knows.
 func (v prefetcher) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
-	for _, e := range v.cas.listEntries() {
+	for _, e := range v.cas.Entries() {
 		_, h, _ := layout.ParseNodeFile(e.Name)
 		if _, known := known()[h]; !known && (need == nil || need[h]) {
 			ids = append(ids, e.ID)

@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func (b *builder) forkThread(id, from ThreadID) error {
 	entry := b.c.Threads[id]
 	_, alive := b.cur.threads.Get(id)
-	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.entryID(string(id)) != wire.ZeroID {
+	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.IDOf(string(id)) != wire.ZeroID {
 		return fmt.Errorf("%w: fork %s of %s: the new thread needs an entry, and must not be there yet", ErrInvalid, id, from)
 	}
 	src, err := b.forkSource(from)
@@ -28,8 +29,8 @@ func (b *builder) forkThread(id, from ThreadID) error {
 	if err != nil {
 		return fmt.Errorf("fork %s of %s: %w", id, from, err)
 	}
-	edit := dirEdit{}
-	for _, e := range src.listEntries() {
+	edit := tree.Edit{}
+	for _, e := range src.Entries() {
 		p, h, isNode := Place{Thread: id}.NodeAt(e.Name)
 		switch {
 		case isNode && p.Of == "" && need[h], isNode && need[p.Of]:
@@ -43,7 +44,7 @@ func (b *builder) forkThread(id, from ThreadID) error {
 			return err
 		}
 	}
-	if t.base, err = (*dir)(nil).afterEdit(layout.ThreadPath(id), layout.ThreadFolder, edit); err != nil {
+	if t.base, err = (*tree.Dir)(nil).After(layout.ThreadPath(id), layout.ThreadFolder, edit); err != nil {
 		return err
 	}
 	b.threads[id] = t
@@ -51,7 +52,7 @@ func (b *builder) forkThread(id, from ThreadID) error {
 }
 
 // forkSource is the folder of the thread to fork, also of one that has ended.
-func (b *builder) forkSource(from ThreadID) (*dir, error) {
+func (b *builder) forkSource(from ThreadID) (*tree.Dir, error) {
 	if src, err := b.v.threadFolder(b.ctx, from); err != nil || src != nil {
 		return src, err
 	}
@@ -71,7 +72,7 @@ func (b *builder) forkSource(from ThreadID) (*dir, error) {
 
 // sharedRecords are the records of the chain from head, with the earlier attempts that they
 // name, and the number of its steps that src has. The new thread's own may come first.
-func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, int, error) {
+func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bool, int, error) {
 	if err := (prefetcher{b.v}).fetchNodes(b.ctx, src); err != nil {
 		return nil, 0, err
 	}
@@ -83,40 +84,40 @@ func (b *builder) sharedRecords(src *dir, head node.Hash) (map[node.Hash]bool, i
 				return n, nil
 			}
 		}
-		return b.v.nodeIn(b.ctx, src, src.path, h)
+		return b.v.nodeIn(b.ctx, src, src.Path, h)
 	}
-	c, err := readChain(head, src.path, get)
+	c, err := readChain(head, src.Path, get)
 	if err != nil {
 		return nil, 0, err
 	}
 	steps := 0
 	for _, s := range c.Steps {
-		if _, ok := src.findEntry(layout.FileOf(s.Hash)); ok {
+		if _, ok := src.Find(layout.FileOf(s.Hash)); ok {
 			steps++
 		}
 	}
-	return need, steps, checkAttempts(c, src.path, get)
+	return need, steps, checkAttempts(c, src.Path, get)
 }
 
 // forkFolder adds a folder of the thread's with what the fork shares of it.
-func (b *builder) forkFolder(into dirEdit, id ThreadID, src *dir, name string, keep func(name string) bool) error {
-	d, err := b.v.readSub(b.ctx, src, name)
+func (b *builder) forkFolder(into tree.Edit, id ThreadID, src *tree.Dir, name string, keep func(name string) bool) error {
+	d, err := b.v.Reader.Below(b.ctx, src, name)
 	if err != nil {
 		return err
 	}
-	edit := dirEdit{}
-	for _, e := range d.entries {
+	edit := tree.Edit{}
+	for _, e := range d.Entries() {
 		if keep(e.Name) {
 			edit[e.Name] = e
 		}
 	}
-	kept, err := (*dir)(nil).afterEdit(layout.ThreadPath(id)+"/"+name, d.kind, edit)
+	kept, err := (*tree.Dir)(nil).After(layout.ThreadPath(id)+"/"+name, d.Kind, edit)
 	if err != nil || kept == nil {
 		return err
 	}
-	b.addToPack(kept.obj, &d.obj)
-	b.v.cache.addDir(kept)
-	into.setFolder(name, kept)
+	b.addToPack(kept.Object, &d.Object)
+	b.v.Reader.Keep(kept.Object)
+	into.SetDir(name, kept)
 	return nil
 }
 

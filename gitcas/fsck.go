@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -104,7 +105,7 @@ const filesAtOnce = 256
 
 // folder is a folder of nodes, and where it is.
 type folder struct {
-	*dir
+	*tree.Dir
 	place Place
 }
 
@@ -119,9 +120,9 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node
 	}
 	var all []file
 	for _, d := range dirs {
-		for _, e := range d.listEntries() {
+		for _, e := range d.Entries() {
 			if p, h, ok := d.place.NodeAt(e.Name); ok {
-				all = append(all, file{d.pathOf(e.Name), e.ID, h, p})
+				all = append(all, file{d.PathOf(e.Name), e.ID, h, p})
 			}
 		}
 	}
@@ -131,16 +132,14 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node
 		for i, x := range chunk {
 			ids[i] = x.id
 		}
-		if err := f.noteError("", v.fetchObjects(f.ctx, ids...)); err != nil {
+		if err := f.noteError("", v.Reader.Fetch(f.ctx, ids...)); err != nil {
 			return err
 		}
 		for _, x := range chunk {
 			var n node.Node
 			types, err := r.typesIn(x.place)
 			if err == nil {
-				n, err = v.readWith(x.path, x.id, x.h, types, func() (wire.Object, error) {
-					return v.readObject(f.ctx, x.path, x.id, plumbing.BlobObject, MaxNodeFile)
-				})
+				n, err = v.readWith(f.ctx, x.path, x.id, x.h, types)
 			}
 			if err == nil {
 				f.report.Nodes++
@@ -169,7 +168,7 @@ func (f *fsck) checkShared() error {
 		}
 		for _, h := range refs {
 			_, known := known()[h]
-			if _, inCas := f.v.cas.findEntry(layout.FileOf(h)); !known && !inCas {
+			if _, inCas := f.v.cas.Find(layout.FileOf(h)); !known && !inCas {
 				f.addProblem(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
 			}
 		}
@@ -180,7 +179,7 @@ func (f *fsck) checkShared() error {
 func (f *fsck) checkRegistry() error {
 	all := f.v.Registry()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if h := all[name].Hash; f.v.cas.entryID(layout.FileOf(h)).IsZero() {
+		if h := all[name].Hash; f.v.cas.IDOf(layout.FileOf(h)).IsZero() {
 			f.addProblem(layout.RegistryName, "%s names %s, which is not in cas/", name, h)
 		}
 	}
@@ -188,7 +187,7 @@ func (f *fsck) checkRegistry() error {
 }
 
 func (f *fsck) checkThreads() error {
-	for _, e := range f.v.threadDirs.listEntries() {
+	for _, e := range f.v.threadDirs.Entries() {
 		if _, ok := f.v.threads.Get(ThreadID(e.Name)); !ok {
 			f.addProblem(layout.ThreadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
@@ -203,24 +202,24 @@ func (f *fsck) checkThreads() error {
 }
 
 // nodeFolders are all folders of a thread that hold nodes.
-func (f *fsck) nodeFolders(v *View, id ThreadID, d *dir) ([]folder, error) {
+func (f *fsck) nodeFolders(v *View, id ThreadID, d *tree.Dir) ([]folder, error) {
 	out := []folder{{d, Place{Thread: id}}}
-	if _, err := v.readSub(f.ctx, d, layout.PagesDir); err != nil {
+	if _, err := v.Reader.Below(f.ctx, d, layout.PagesDir); err != nil {
 		return out, err
 	}
-	details, err := v.readSub(f.ctx, d, layout.DetailDir)
+	details, err := v.Reader.Below(f.ctx, d, layout.DetailDir)
 	if err != nil {
 		return out, err
 	}
 	var ids []wire.ID
-	for _, e := range details.listEntries() {
+	for _, e := range details.Entries() {
 		ids = append(ids, e.ID)
 	}
-	if err := v.fetchObjects(f.ctx, ids...); err != nil {
+	if err := v.Reader.Fetch(f.ctx, ids...); err != nil {
 		return out, err
 	}
-	for _, e := range details.listEntries() {
-		of, err := v.readSub(f.ctx, details, e.Name)
+	for _, e := range details.Entries() {
+		of, err := v.Reader.Below(f.ctx, details, e.Name)
 		if err != nil {
 			return out, err
 		}
@@ -229,17 +228,11 @@ func (f *fsck) nodeFolders(v *View, id ThreadID, d *dir) ([]folder, error) {
 	return out, nil
 }
 
-// checkThread checks one thread of a view, in a cache of its own that is thrown away.
+// checkThread checks one thread of a view, with a reader of its own that is thrown away.
 func (f *fsck) checkThread(base *View, id ThreadID) error {
 	v := *base
-	v.cache = newCache()
-	base.cache.nodes.mu.Lock()
-	maps.Copy(v.cache.nodes.m, base.cache.nodes.m)
-	base.cache.nodes.mu.Unlock()
-	base.cache.mu.Lock()
-	maps.Copy(v.cache.flows, base.cache.flows)
-	base.cache.mu.Unlock()
-	v.folders = map[ThreadID]*dir{}
+	v.Reader = base.Reader.Apart()
+	v.worked = worked{newWorked().closed, base.flows}
 
 	path := layout.ThreadPath(id)
 	d, err := v.threadFolder(f.ctx, id)
@@ -250,7 +243,6 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 		f.addProblem(path, "threads.yaml lists the thread, but its folder is missing")
 		return nil
 	}
-	v.folders[id] = d
 	dirs, err := f.nodeFolders(&v, id, d)
 	if err := f.noteError(path, err); err != nil {
 		return err
@@ -321,7 +313,7 @@ func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 		if err != nil {
 			return f.noteError(layout.ThreadPath(id), err)
 		}
-		if _, ok := d.findEntry(layout.FileOf(last.Head)); !ok {
+		if _, ok := d.Find(layout.FileOf(last.Head)); !ok {
 			f.addProblem(layout.HistoryDir, "thread %s ended at %s and lives again without that step", id, last.Head)
 		}
 		return nil
@@ -339,7 +331,7 @@ func (f *fsck) checkHistory() error {
 		if h.parent == nil {
 			return nil
 		}
-		if err := f.checkVersion(where, h.parent.root.entryID(layout.VersionName), h.root.entryID(layout.VersionName)); err != nil {
+		if err := f.checkVersion(where, h.parent.root.IDOf(layout.VersionName), h.root.IDOf(layout.VersionName)); err != nil {
 			return err
 		}
 		return f.checkCommit(where, h)
@@ -358,7 +350,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 	}
 	var rest [2][]byte
 	for i, id := range []wire.ID{before, after} {
-		o, err := f.v.readObject(f.ctx, layout.VersionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
+		o, err := f.v.Reader.Read(f.ctx, layout.VersionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
 		if err != nil {
 			return f.noteError(where, err)
 		}
@@ -379,15 +371,15 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 // checkCommit compares a commit with the one before it.
 func (f *fsck) checkCommit(where string, h *historyCommit) error {
 	old, cur := h.parent, h
-	if err := f.sameNodes(where, layout.CasDir, old.root.entryID(layout.CasDir), cur.root.entryID(layout.CasDir)); err != nil {
+	if err := f.sameNodes(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir)); err != nil {
 		return err
 	}
-	if err := f.checkAppended(where, old.root.entryID(layout.HistoryDir), cur.root.entryID(layout.HistoryDir)); err != nil {
+	if err := f.checkAppended(where, old.root.IDOf(layout.HistoryDir), cur.root.IDOf(layout.HistoryDir)); err != nil {
 		return err
 	}
-	for _, e := range old.threadDirs.listEntries() {
+	for _, e := range old.threadDirs.Entries() {
 		id := ThreadID(e.Name)
-		now := cur.threadDirs.entryID(e.Name)
+		now := cur.threadDirs.IDOf(e.Name)
 		if now == e.ID {
 			continue
 		}
@@ -473,10 +465,10 @@ func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 	days := map[string]wire.ID{}
 	for i, id := range []wire.ID{before, after} {
 		v := *f.v
-		v.cache = newCache()
+		v.Reader = f.v.Reader.Apart()
 		v.history = nil
 		if !id.IsZero() {
-			d, err := v.readDir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
+			d, err := v.Reader.Dir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
 			if err != nil {
 				return f.noteError(where, err)
 			}
@@ -506,11 +498,11 @@ func (f *fsck) checkGrown(where string, v *View, before map[string]wire.ID, afte
 		if !there || old == d.id {
 			continue
 		}
-		o, err := v.readObject(f.ctx, d.path, old, plumbing.BlobObject, maxTree)
+		o, err := v.Reader.Read(f.ctx, d.path, old, plumbing.BlobObject, tree.MaxTree)
 		if err != nil {
 			return f.noteError(where, err)
 		}
-		n, err := v.readObject(f.ctx, d.path, d.id, plumbing.BlobObject, maxTree)
+		n, err := v.Reader.Read(f.ctx, d.path, d.id, plumbing.BlobObject, tree.MaxTree)
 		if err != nil {
 			return f.noteError(where, err)
 		}

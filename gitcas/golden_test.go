@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -170,27 +171,27 @@ func commitFiles(t *testing.T, mem *wiretest.Memory, list []txtar.File) wire.ID 
 		mem.AddObjects(o)
 		return o.ID
 	}
-	var tree func(list []txtar.File) wire.ID
-	tree = func(list []txtar.File) wire.ID {
-		edit, below := dirEdit{}, map[string][]txtar.File{}
+	var write func(list []txtar.File) wire.ID
+	write = func(list []txtar.File) wire.ID {
+		edit, below := tree.Edit{}, map[string][]txtar.File{}
 		for _, f := range list {
 			if name, rest, ok := strings.Cut(f.Name, "/"); ok {
 				below[name] = append(below[name], txtar.File{Name: rest, Data: f.Data})
 			} else {
-				edit.setFile(name, put(plumbing.BlobObject, f.Data))
+				edit.SetFile(name, put(plumbing.BlobObject, f.Data))
 			}
 		}
 		for name, list := range below {
-			edit[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: tree(list)}
+			edit[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: write(list)}
 		}
-		d, err := (*dir)(nil).afterEdit("", layout.RootFolder, edit)
+		d, err := (*tree.Dir)(nil).After("", layout.RootFolder, edit)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return put(plumbing.TreeObject, d.obj.Data)
+		return put(plumbing.TreeObject, d.Object.Data)
 	}
 	sig := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: time.Unix(1, 0)}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree(list), Author: sig, Committer: sig, Message: "golden\n"})
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: write(list), Author: sig, Committer: sig, Message: "golden\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -186,7 +187,7 @@ func TestHostileBranch(t *testing.T) {
 		"flipped byte in cas":       {workflow, func(x *vandal) { x.replace(workflow, flipAny) }, false},
 		"empty node":                {head, func(x *vandal) { x.replace(head, func([]byte) []byte { return nil }) }, false},
 		"huge node": {head, func(x *vandal) {
-			x.replace(head, func(b []byte) []byte { return append(b, make([]byte, MaxNodeFile)...) })
+			x.replace(head, func(b []byte) []byte { return append(b, make([]byte, tree.MaxNodeFile)...) })
 		}, false},
 		"symlinked node":             {head, func(x *vandal) { x.edit(head, mode(filemode.Symlink)) }, false},
 		"executable node":            {output, func(x *vandal) { x.edit(output, mode(filemode.Executable)) }, false},
@@ -422,7 +423,7 @@ func TestHostileRefs(t *testing.T) {
 		}{
 			"blob":     {func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, []byte("{}")) }, "a blob of 2 bytes is no claim"},
 			"state":    {func(x *vandal) wire.ID { return x.v.Tip() }, "it has content or history"},
-			"content":  {func(x *vandal) wire.ID { return x.claimCommit(x.v.root.obj.ID, `{"run":"r"}`) }, "it has content or history"},
+			"content":  {func(x *vandal) wire.ID { return x.claimCommit(x.v.root.Object.ID, `{"run":"r"}`) }, "it has content or history"},
 			"history":  {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, `{"run":"r"}`, x.v.Tip()) }, "it has content or history"},
 			"no JSON":  {says("hello\n"), "is no JSON"},
 			"no run":   {says(`{"run":""}`), "has no run, or values out of range"},
@@ -612,34 +613,6 @@ func TestFsckHistory(t *testing.T) {
 // mustRawView is the tip without any check.
 func mustRawView(x *vandal) *View {
 	return &View{s: x.s, state: state{tip: x.mem.Refs()[x.s.ref]}}
-}
-
-// FuzzTree: a root folder of any bytes is read or refused.
-func FuzzTree(f *testing.F) {
-	id := plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
-	f.Add(rawTree([]gitobj.Entry{{Name: "README.md", Mode: 0o100644, ID: id}, {Name: "cas", Mode: 0o40000, ID: id}}))
-	f.Add([]byte("100644 VERSION\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for kind := layout.RootFolder; kind <= layout.WorkFolder; kind++ {
-			d, err := parseDir("x", kind, wire.NewObject(plumbing.TreeObject, data))
-			if err != nil {
-				if !errors.Is(err, ErrContent) {
-					t.Fatal(err)
-				}
-				continue
-			}
-			again, err := (*dir)(nil).afterEdit("x", kind, func() dirEdit {
-				e := dirEdit{}
-				for _, x := range d.entries {
-					e[x.Name] = x
-				}
-				return e
-			}())
-			if err != nil || again != nil && !bytes.Equal(again.obj.Data, bytes.ReplaceAll(data, []byte("040000"), []byte("40000"))) && !bytes.Contains(data, []byte("040000 ")) {
-				t.Fatalf("%v: %q", err, data)
-			}
-		}
-	})
 }
 
 // TestHostileAttempt: an attempt's ref holds what anybody with a token could push.
@@ -833,7 +806,7 @@ func TestNames(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no path of a page") {
 		t.Errorf("a page among the nodes: %v", err)
 	}
-	if _, err := (*dir)(nil).afterEdit("x", layout.CasFolder, dirEdit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
+	if _, err := (*tree.Dir)(nil).After("x", layout.CasFolder, tree.Edit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a file with a slash in its name: %v", err)
 	}
 }
@@ -843,16 +816,16 @@ func TestAdvice(t *testing.T) {
 	s := newVandal(t).s
 	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
 	both := map[string]wire.ID{s.ref: tip, layout.StoreRef: mark}
-	other := newContentError("x", "y")
+	other := tree.Damaged("x", "y")
 	other.Restore = "do this"
 	for name, tc := range map[string]struct {
 		refs map[string]wire.ID
 		err  error
 		want string // of what is advised
 	}{
-		"content":          {both, newContentError("x", "y"), "restore it: "},
-		"no mark":          {map[string]wire.ID{s.ref: tip}, newContentError("x", "y"), ""},
-		"the mark is it":   {map[string]wire.ID{s.ref: mark, layout.StoreRef: mark}, newContentError("x", "y"), ""},
+		"content":          {both, tree.Damaged("x", "y"), "restore it: "},
+		"no mark":          {map[string]wire.ID{s.ref: tip}, tree.Damaged("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.ref: mark, layout.StoreRef: mark}, tree.Damaged("x", "y"), ""},
 		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -120,26 +121,23 @@ func (s opener) openView(ctx context.Context, old *View, l wire.Listing) (*View,
 		return nil, err
 	}
 	tip := l.Refs[s.ref]
-	v := &View{s: s.Store, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[ThreadID]Held{}, cache: newCache()}
-	if old != nil && !old.pinned {
-		v.cache.nodes = old.cache.nodes
-		if old.tip == tip {
-			v.cache, v.state = old.cache, old.state
-		} else {
-			tipReader{v}.keepClaims(old)
-		}
+	v := &View{s: s.Store, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[ThreadID]Held{}}
+	switch {
+	case old == nil || old.pinned:
+		v.Reader, v.worked = tree.NewReader(s.remote), newWorked()
+	case old.tip == tip:
+		v.Reader, v.worked, v.state = old.Reader, old.worked, old.state
+	default:
+		v.Reader, v.worked = old.Reader.Apart(), newWorked()
+		tipReader{v}.keepObjects(ctx, old)
 	}
 	if err := (tipReader{v}).fetchTip(ctx, tip); err != nil {
 		return nil, err
 	}
 	if v.tip != tip {
-		st, err := tipReader{v}.readTip(tip)
-		if err != nil {
+		var err error
+		if v.state, err = (tipReader{v}).readTip(ctx, tip); err != nil {
 			return nil, err
-		}
-		v.state = st
-		if old != nil && !old.pinned {
-			tipReader{v}.keepFolders(old)
 		}
 	}
 	if err := (tipReader{v}).readClaims(); err != nil {
@@ -151,41 +149,36 @@ func (s opener) openView(ctx context.Context, old *View, l wire.Listing) (*View,
 	return v, nil
 }
 
-// keepClaims takes over the claims' commits that an older view has.
-func (v tipReader) keepClaims(old *View) {
+// claimRefs are the claims' refs, by thread.
+func (v tipReader) claimRefs() map[ThreadID]wire.ID {
+	out := map[ThreadID]wire.ID{}
 	for name, id := range v.refs {
-		if layout.ParseRef(name).Kind != layout.ClaimKind {
-			continue
-		}
-		if o, have := old.cache.getObject(id); have {
-			v.cache.addObjects(wire.Objects{id: o})
+		if ref := layout.ParseRef(name); ref.Kind == layout.ClaimKind && ref.Thread != "" {
+			out[ref.Thread] = id
 		}
 	}
+	return out
 }
 
-// keepFolders takes over what an older view has of folders that are as they were,
-// and blobs that are still listed. Nothing else of it is kept: a job that loses
-// many races must not grow.
-func (v tipReader) keepFolders(old *View) {
-	for id, d := range old.folders {
-		if d != nil && v.threadDirs.entryID(string(id)) == d.obj.ID {
-			v.folders[id] = d
+// keepObjects takes over what an older view has of claims, of cas/ and of the threads that it
+// has read. Nothing else of it is kept: a job that loses many races must not grow.
+func (v tipReader) keepObjects(ctx context.Context, old *View) {
+	ids := slices.Collect(maps.Values(v.claimRefs()))
+	dirs := []*tree.Dir{old.cas}
+	for _, e := range old.threadDirs.Entries() {
+		if old.Reader.Has(e.ID) {
+			d, _ := old.threadFolder(ctx, ThreadID(e.Name)) // it was read, and is here
+			dirs, ids = append(dirs, d), append(ids, e.ID)
 		}
-		v.keepFolder(old, d)
 	}
-	v.keepFolder(old, v.cas)
-}
-
-func (v tipReader) keepFolder(old *View, d *dir) {
-	for _, e := range d.listEntries() {
-		if o, ok := old.cache.getObject(e.ID); ok {
-			v.cache.addObjects(wire.Objects{e.ID: o})
+	for _, d := range dirs {
+		for _, e := range d.Entries() {
+			ids = append(ids, e.ID)
 		}
-		if !e.IsDir() {
-			continue
-		}
-		if sub, ok, err := old.cache.cachedDir(d.pathOf(e.Name), d.kind.ChildOf(e.Name), e.ID); ok && err == nil {
-			v.cache.addDir(sub)
+	}
+	for _, id := range ids {
+		if o, ok := old.Reader.Object(id); ok {
+			v.Reader.Keep(o)
 		}
 	}
 }
@@ -193,96 +186,59 @@ func (v tipReader) keepFolder(old *View, d *dir) {
 // fetchTip fetches the tip and the claims' commits in one request, unless they
 // are there.
 func (v tipReader) fetchTip(ctx context.Context, tip wire.ID) error {
-	var wants []wire.ID
-	if v.tip != tip {
-		wants = append(wants, tip)
-	}
-	for name, id := range v.refs {
-		if layout.ParseRef(name).Kind != layout.ClaimKind {
-			continue
-		}
-		if _, have := v.cache.getObject(id); !have && !slices.Contains(wants, id) {
-			wants = append(wants, id)
-		}
-	}
-	if len(wants) == 0 {
-		return nil
-	}
+	wants := append(slices.Collect(maps.Values(v.claimRefs())), tip)
 	slices.SortFunc(wants, func(a, b wire.ID) int { return slices.Compare(a[:], b[:]) })
-	objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tipFilter})
-	if err != nil {
-		return fmt.Errorf("read the tip of %s: %w", v.s.o.Branch, err)
-	}
-	v.cache.addObjects(objs)
-	return nil
+	objs, err := v.Reader.FetchWith(ctx, tipFilter, wants)
+	v.Reader.Keep(slices.Collect(maps.Values(objs))...)
+	return err
 }
 
 // readTip reads what the tip's fetch brought.
-func (v tipReader) readTip(tip wire.ID) (state, error) {
-	st := state{tip: tip, folders: map[ThreadID]*dir{}}
-	o, _ := v.cache.getObject(tip)
+func (v tipReader) readTip(ctx context.Context, tip wire.ID) (state, error) {
+	st := state{tip: tip}
+	o, _ := v.Reader.Object(tip)
 	if o.Type != plumbing.CommitObject {
-		return st, newContentError(v.s.ref, "it does not point to a commit")
+		return st, tree.Damaged(v.s.ref, "it does not point to a commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
-		return st, contentErr("commit "+tip.String(), err)
+		return st, tree.DamagedBy("commit "+tip.String(), err)
 	}
 	st.parents = c.Parents
-	if st.root, err = v.readCached("", layout.RootFolder, c.Tree); err != nil {
+	if st.root, err = v.Reader.Dir(ctx, "", layout.RootFolder, c.Tree); err != nil {
 		return st, err
 	}
-	if err := v.readVersion(&st); err != nil {
+	if err := v.readVersion(ctx, &st); err != nil {
 		return st, err
 	}
-	for _, sub := range []struct {
-		name string
-		to   **dir
-	}{{layout.CasDir, &st.cas}, {layout.ThreadsDir, &st.threadDirs}, {layout.HistoryDir, &st.history}} {
-		if e, ok := st.root.findEntry(sub.name); ok {
-			if *sub.to, err = v.readCached(sub.name, layout.RootFolder.ChildOf(sub.name), e.ID); err != nil {
-				return st, err
-			}
+	if err := st.findFolders(ctx, v.Reader); err != nil {
+		return st, err
+	}
+	return st, v.readLists(ctx, &st)
+}
+
+// findFolders reads the folders in the root.
+func (st *state) findFolders(ctx context.Context, r *tree.Reader) (err error) {
+	for name, to := range map[string]**tree.Dir{layout.CasDir: &st.cas, layout.ThreadsDir: &st.threadDirs, layout.HistoryDir: &st.history} {
+		if *to, err = r.Below(ctx, st.root, name); err != nil {
+			return err
 		}
 	}
-	return st, v.readLists(&st)
-}
-
-// readCached reads a folder that a fetch has brought.
-func (v *View) readCached(path string, kind layout.Kind, id wire.ID) (*dir, error) {
-	o, err := v.cachedObject(quotePath(path), id)
-	if err != nil {
-		return nil, err
-	}
-	return parseDir(path, kind, o)
-}
-
-func (v *View) cachedObject(path string, id wire.ID) (wire.Object, error) {
-	o, ok := v.cache.getObject(id)
-	if !ok {
-		return o, newContentError(path, "the remote doesn't send its object "+id.String())
-	}
-	return o, nil
+	return nil
 }
 
 // rootFile reads one of the files that every tip has.
-func (v tipReader) rootFile(st *state, name string) ([]byte, error) {
-	e, ok := st.root.findEntry(name)
+func (v tipReader) rootFile(ctx context.Context, st *state, name string) ([]byte, error) {
+	e, ok := st.root.Find(name)
 	if !ok {
-		return nil, newContentError(name, "it is missing")
+		return nil, tree.Damaged(name, "it is missing")
 	}
-	o, err := v.cachedObject(name, e.ID)
-	if err != nil {
-		return nil, err
-	}
-	if o.Type != plumbing.BlobObject {
-		return nil, newContentError(name, fmt.Sprintf("it is a %s, not a file", o.Type))
-	}
-	return o.Data, nil
+	o, err := v.Reader.Read(ctx, name, e.ID, plumbing.BlobObject, tree.MaxTree)
+	return o.Data, err
 }
 
-func (v tipReader) readVersion(st *state) error {
-	data, err := v.rootFile(st, layout.VersionName)
+func (v tipReader) readVersion(ctx context.Context, st *state) error {
+	data, err := v.rootFile(ctx, st, layout.VersionName)
 	if err != nil {
 		return err
 	}
@@ -295,45 +251,39 @@ func (v tipReader) readVersion(st *state) error {
 	case errors.Is(err, statefile.ErrFormat):
 		return &DamagedError{What: layout.VersionName, Kind: ErrVersion, Why: err.Error(), Restore: "use a newer uwf", Err: err}
 	case err != nil:
-		return contentErr(layout.VersionName, err)
+		return tree.DamagedBy(layout.VersionName, err)
 	}
 	return nil
 }
 
-func (v tipReader) readLists(st *state) error {
-	data, err := v.rootFile(st, layout.ThreadsName)
+func (v tipReader) readLists(ctx context.Context, st *state) error {
+	data, err := v.rootFile(ctx, st, layout.ThreadsName)
 	if err != nil {
 		return err
 	}
 	if st.threads, err = statefile.ParseThreads(data); err != nil {
-		return contentErr(layout.ThreadsName, err)
+		return tree.DamagedBy(layout.ThreadsName, err)
 	}
-	if data, err = v.rootFile(st, layout.RegistryName); err != nil {
+	if data, err = v.rootFile(ctx, st, layout.RegistryName); err != nil {
 		return err
 	}
 	if st.registry, err = statefile.ParseRegistry(data); err != nil {
-		return contentErr(layout.RegistryName, err)
+		return tree.DamagedBy(layout.RegistryName, err)
 	}
 	return nil
 }
 
 // readClaims reads the claims' commits.
 func (v tipReader) readClaims() error {
-	for name, id := range v.refs {
-		ref := layout.ParseRef(name)
-		if ref.Kind != layout.ClaimKind || ref.Thread == "" {
-			continue
-		}
-		o, err := v.cachedObject(name, id)
-		if err != nil {
-			return err
-		}
+	for thread, id := range v.claimRefs() {
+		name := layout.ClaimRef(thread)
+		o, _ := v.Reader.Object(id)
 		c, err := parseClaim(o)
 		if err != nil {
 			return &DamagedError{What: name, Kind: ErrContent, Why: err.Error(), Err: err,
 				Restore: fmt.Sprintf("delete it: git push %s :%s", text.ShellWord(v.s.remote.URL()), name)}
 		}
-		v.claims[ref.Thread] = Held{ID: id, Claim: c}
+		v.claims[thread] = Held{ID: id, Claim: c}
 	}
 	return nil
 }

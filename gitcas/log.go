@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -66,7 +67,7 @@ type historyReader struct{ *Store }
 // newest first.
 func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
 	var out []wire.ID
-	if !v.threadDirs.entryID(string(id)).IsZero() {
+	if !v.threadDirs.IDOf(string(id)).IsZero() {
 		out = append(out, v.tip)
 	}
 	err := s.visitLines(ctx, v, id.Time().Add(-clockGrace), func(e Ended) error {
@@ -90,9 +91,9 @@ func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([
 
 // ofThread gives a commit to fn if it changed the thread's folder.
 func (h *historyCommit) ofThread(id ThreadID, fn func(LogEntry) error) error {
-	folder, before := h.threadDirs.entryID(string(id)), wire.ZeroID
+	folder, before := h.threadDirs.IDOf(string(id)), wire.ZeroID
 	if h.parent != nil {
-		before = h.parent.threadDirs.entryID(string(id))
+		before = h.parent.threadDirs.IDOf(string(id))
 	}
 	if folder != before {
 		if err := fn(h.logEntry()); err != nil {
@@ -109,8 +110,8 @@ func (h *historyCommit) ofThread(id ThreadID, fn func(LogEntry) error) error {
 type historyCommit struct {
 	id         wire.ID
 	commit     gitobj.Commit
-	root       *dir
-	threadDirs *dir
+	root       *tree.Dir
+	threadDirs *tree.Dir
 	parent     *historyCommit // nil for the first one
 }
 
@@ -171,7 +172,7 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 			return nil, err
 		}
 		out = append(out, h)
-		if id := h.root.entryID(layout.ThreadsDir); !id.IsZero() && !slices.Contains(wants, id) {
+		if id := h.root.IDOf(layout.ThreadsDir); !id.IsZero() && !slices.Contains(wants, id) {
 			wants = append(wants, id)
 		}
 		if len(h.commit.Parents) == 0 {
@@ -180,18 +181,18 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 		at = h.commit.Parents[0]
 	}
 	if len(out) == 0 {
-		return nil, newContentError("commit "+at.String(), "the remote doesn't send it")
+		return nil, tree.Damaged("commit "+at.String(), "the remote doesn't send it")
 	}
 	trees, err := s.fetchTrees(ctx, wants)
 	if err != nil {
 		return nil, err
 	}
 	for _, h := range out {
-		id := h.root.entryID(layout.ThreadsDir)
+		id := h.root.IDOf(layout.ThreadsDir)
 		if id.IsZero() {
 			continue
 		}
-		if h.threadDirs, err = parseDir(layout.ThreadsDir, layout.ThreadsFolder, trees[id]); err != nil {
+		if h.threadDirs, err = tree.Parse(layout.ThreadsDir, layout.ThreadsFolder, trees[id]); err != nil {
 			return nil, fmt.Errorf("commit %s: %w", h.id, err)
 		}
 	}
@@ -201,17 +202,17 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, error) {
 	where := "commit " + id.String()
 	if o.Type != plumbing.CommitObject {
-		return nil, newContentError(where, "it is no commit")
+		return nil, tree.Damaged(where, "it is no commit")
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
-		return nil, contentErr(where, err)
+		return nil, tree.DamagedBy(where, err)
 	}
-	tree, ok := objs[c.Tree]
+	top, ok := objs[c.Tree]
 	if !ok {
-		return nil, newContentError(where, "the remote doesn't send its folder")
+		return nil, tree.Damaged(where, "the remote doesn't send its folder")
 	}
-	root, err := parseDir("", layout.RootFolder, tree)
+	root, err := tree.Parse("", layout.RootFolder, top)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
@@ -223,13 +224,13 @@ func (s historyReader) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Obje
 	if len(ids) == 0 {
 		return wire.Objects{}, nil
 	}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: ids, Depth: 1, Filter: onlyWanted})
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: ids, Depth: 1, Filter: tree.OnlyWanted})
 	if err != nil {
 		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
 	}
 	for _, id := range ids {
 		if _, ok := objs[id]; !ok {
-			return nil, newContentError(id.String(), "the remote doesn't send this folder")
+			return nil, tree.Damaged(id.String(), "the remote doesn't send this folder")
 		}
 	}
 	return objs, nil

@@ -55,14 +55,14 @@ func TestChangedDay(t *testing.T) {
 	v := threadWithSteps(t, s, first, 1)
 	v = mustPush(t, s, v, endChange(t, v, first, "over"))
 	path := ""
-	for _, year := range v.history.listEntries() {
+	for _, year := range v.history.Entries() {
 		d, err := historyFiles{v}.readYear(t.Context(), year.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range d.listEntries() {
+		for _, e := range d.Entries() {
 			if strings.HasSuffix(e.Name, ".jsonl") {
-				path = d.pathOf(e.Name)
+				path = d.PathOf(e.Name)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestChangedDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(x.get(d.entryID(layout.DayPageOf(path[strings.LastIndexByte(path, '/')+1:]))))
+	page := string(x.get(d.IDOf(layout.DayPageOf(path[strings.LastIndexByte(path, '/')+1:]))))
 	for _, want := range []string{string(first), string(second)} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of %s says\n%s", path, page)

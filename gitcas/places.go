@@ -9,11 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -49,17 +48,12 @@ type placeReader struct{ *View }
 
 // closedNodes are the nodes that a record refers to, checked. They are worked out once.
 func (v placeReader) closedNodes(ctx context.Context, p Place) (node.Map, error) {
-	v.cache.mu.Lock()
-	nodes, ok := v.cache.closed[p]
-	v.cache.mu.Unlock()
-	if ok {
+	if nodes, ok := v.closed.Get(p); ok {
 		return nodes, nil
 	}
 	nodes, err := (&folderReader{ctx: ctx, v: v.View}).readClosed(p)
 	if err == nil {
-		v.cache.mu.Lock()
-		v.cache.closed[p] = nodes
-		v.cache.mu.Unlock()
+		v.closed.Put(p, nodes)
 	}
 	return nodes, err
 }
@@ -72,14 +66,12 @@ type definition struct {
 
 // readDefinition reads a workflow and all that it refers to, from cas/.
 func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definition, error) {
-	v.cache.mu.Lock()
-	d, ok := v.cache.flows[h]
-	v.cache.mu.Unlock()
+	d, ok := v.flows.Get(h)
 	if ok {
 		return d, nil
 	}
 	if !prefetcher(v).smallCas() {
-		if err := v.fetchObjects(ctx, prefetcher(v).casFiles(map[node.Hash]bool{h: true})...); err != nil {
+		if err := v.Reader.Fetch(ctx, prefetcher(v).casFiles(map[node.Hash]bool{h: true})...); err != nil {
 			return d, err
 		}
 		if err := prefetcher(v).prefetchRefs(ctx, h); err != nil {
@@ -88,12 +80,10 @@ func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definitio
 	}
 	d, err := v.s.closeDefinition(v.Getter(ctx), h)
 	if errors.Is(err, node.ErrNotFound) {
-		err = contentErr(layout.CasDir+"/"+layout.FileOf(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
+		err = tree.DamagedBy(layout.CasDir+"/"+layout.FileOf(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
 	}
 	if err == nil {
-		v.cache.mu.Lock()
-		v.cache.flows[h] = d
-		v.cache.mu.Unlock()
+		v.flows.Put(h, d)
 	}
 	return d, err
 }
@@ -243,10 +233,10 @@ type folderReader struct {
 	v     *View
 	fresh Nodes
 	// base gives a thread's folder where it is not the view's; nil: the view's.
-	base func(ThreadID) (*dir, error)
+	base func(ThreadID) (*tree.Dir, error)
 }
 
-func (r *folderReader) threadFolder(id ThreadID) (*dir, error) {
+func (r *folderReader) threadFolder(id ThreadID) (*tree.Dir, error) {
 	if r.base != nil {
 		return r.base(id)
 	}
@@ -273,13 +263,13 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 	if err != nil {
 		return node.Node{}, err
 	}
-	e, ok := d.findEntry(layout.FileOf(h))
+	e, ok := d.Find(layout.FileOf(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
 	}
-	n, err := r.v.readNode(r.ctx, d.pathOf(e.Name), e.ID, h)
+	n, err := r.v.readNode(r.ctx, d.PathOf(e.Name), e.ID, h)
 	if err == nil && !record.IsRecord(n.Type) {
-		err = newContentError(d.pathOf(e.Name), "it is neither a StartNode nor a StepNode")
+		err = tree.Damaged(d.PathOf(e.Name), "it is neither a StartNode nor a StepNode")
 	}
 	return n, err
 }
@@ -288,14 +278,14 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, error) {
 	n, err := r.readRecord(id, start)
 	if errors.Is(err, node.ErrNotFound) {
-		err = newContentError(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
+		err = tree.Damaged(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
 	}
 	if err != nil {
 		return nil, err
 	}
 	s, err := record.ParseStart(n)
 	if err != nil {
-		return nil, contentErr(Place{Thread: id}.Path(start), err)
+		return nil, tree.DamagedBy(Place{Thread: id}.Path(start), err)
 	}
 	var d definition
 	if _, fresh := r.fresh[Place{}][s.Workflow]; fresh {
@@ -311,7 +301,7 @@ func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, err
 
 // newExchangedError is the error for a node that has the right hash and is another one.
 func newExchangedError(path, what string) error {
-	e := newContentError(path, "it is not what was stored as "+what+": it has the same hash, and another SHA-256; somebody exchanged it")
+	e := tree.Damaged(path, "it is not what was stored as %s: it has the same hash, and another SHA-256; somebody exchanged it", what)
 	e.Err = ErrExchanged
 	return e
 }
@@ -333,7 +323,7 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 	}
 	s, err := record.ParseStep(n)
 	if err != nil {
-		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
+		return nil, tree.DamagedBy(Place{Thread: p.Thread}.Path(p.Of), err)
 	}
 	flow, err := r.readWorkflow(p.Thread, s.Start)
 	if err != nil {
@@ -355,9 +345,9 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 		digest, err := c.Digest(ref.Hash)
 		switch {
 		case errors.Is(err, node.ErrNotFound):
-			return nil, contentErr(at.Path(ref.Hash), fmt.Errorf("it is %s, and not whole: %w", what, err))
+			return nil, tree.DamagedBy(at.Path(ref.Hash), fmt.Errorf("it is %s, and not whole: %w", what, err))
 		case err != nil:
-			return nil, damagedUnlessWire(at.Path(ref.Hash), err)
+			return nil, tree.DamagedUnlessWire(at.Path(ref.Hash), err)
 		case ref.Digest != "" && ref.Digest != digest:
 			return nil, newExchangedError(at.Path(ref.Hash), what)
 		}
@@ -369,7 +359,7 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 func (r *folderReader) readAnswer(p Place) (node.Map, error) {
 	c := r.newClosure(p, nil)
 	if _, err := c.Digest(p.Of); err != nil {
-		return nil, damagedUnlessWire(p.Path(p.Of), err)
+		return nil, tree.DamagedUnlessWire(p.Path(p.Of), err)
 	}
 	return c.Nodes, nil
 }
@@ -411,7 +401,7 @@ func (r *folderReader) flowOf(p Place) (node.Map, error) {
 	}
 	s, err := record.ParseStep(n)
 	if err != nil {
-		return nil, contentErr(Place{Thread: p.Thread}.Path(p.Of), err)
+		return nil, tree.DamagedBy(Place{Thread: p.Thread}.Path(p.Of), err)
 	}
 	return r.readWorkflow(p.Thread, s.Start)
 }
@@ -426,7 +416,7 @@ func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
 	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
 		return n, err
 	}
-	if d, err = (placeReader{r.v}).detailFolder(r.ctx, d, p.Of); err != nil {
+	if d, err = r.v.Reader.Below(r.ctx, d, layout.DetailDir, string(p.Of)); err != nil {
 		return node.Node{}, err
 	}
 	return r.readIn(p, d, h)
@@ -434,35 +424,24 @@ func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
 
 // readIn reads a node of one place, checked by its hash alone: who asks checks it against its
 // schema, which may be readIn that place as well.
-func (r *folderReader) readIn(at Place, d *dir, h node.Hash) (node.Node, error) {
+func (r *folderReader) readIn(at Place, d *tree.Dir, h node.Hash) (node.Node, error) {
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}
-	e, ok := d.findEntry(at.File(h))
+	e, ok := d.Find(at.File(h))
 	if !ok {
 		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, at)
 	}
-	if at.Detail && !r.v.cache.hasObject(e.ID) {
+	if at.Detail && !r.v.Reader.Has(e.ID) {
 		// Who reads one turn reads the others too.
-		ids := make([]wire.ID, 0, len(d.entries))
-		for _, x := range d.entries {
+		ids := make([]wire.ID, 0, len(d.Entries()))
+		for _, x := range d.Entries() {
 			ids = append(ids, x.ID)
 		}
-		if err := r.v.fetchObjects(r.ctx, ids...); err != nil {
+		if err := r.v.Reader.Fetch(r.ctx, ids...); err != nil {
 			return node.Node{}, err
 		}
 	}
-	n, err := r.v.decodeNode(d.pathOf(e.Name), e.ID, h, func() (wire.Object, error) {
-		return r.v.readObject(r.ctx, d.pathOf(e.Name), e.ID, plumbing.BlobObject, MaxNodeFile)
-	})
-	return n.node, err
-}
-
-// detailFolder is the folder of a record's details in a thread's; nil where there is none.
-func (v placeReader) detailFolder(ctx context.Context, thread *dir, of node.Hash) (*dir, error) {
-	d, err := v.readSub(ctx, thread, layout.DetailDir)
-	if err != nil {
-		return nil, err
-	}
-	return v.readSub(ctx, d, string(of))
+	n, err := r.v.Reader.Node(r.ctx, d.PathOf(e.Name), e.ID, h)
+	return n.Node, err
 }

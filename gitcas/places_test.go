@@ -261,7 +261,7 @@ func TestSaidByNobody(t *testing.T) {
 			t.Errorf("%s: %v", h, err)
 		}
 	}
-	if d, err := (placeReader{v}).detailFolder(t.Context(), nil, "0000000000000"); d != nil || err != nil {
+	if d, err := v.Reader.Below(t.Context(), nil, layout.DetailDir, "0000000000000"); d != nil || err != nil {
 		t.Errorf("%v, %v", d, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -263,25 +264,20 @@ func objectRefs(o wire.Object) []wire.ID {
 // viewAfter is the store after the push.
 func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
 	old := b.v
-	v := &View{s: old.s, at: at, guessed: old.guessed, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur}
-	v.cache = newCacheWith(old.cache.nodes)
-	old.cache.mu.Lock()
-	maps.Copy(v.cache.objs, old.cache.objs)
-	maps.Copy(v.cache.dirs, old.cache.dirs)
-	maps.Copy(v.cache.closed, old.cache.closed) // records and what they refer to don't change
-	maps.Copy(v.cache.flows, old.cache.flows)
-	old.cache.mu.Unlock()
-	for _, id := range b.stale {
-		delete(v.cache.dirs, id)
+	v := &View{s: old.s, at: at, guessed: old.guessed, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur, worked: old.worked}
+	stale := b.stale
+	if b.cur.tip != old.tip {
+		stale = append(stale, old.tip)
 	}
 	for _, name := range []string{layout.VersionName, layout.ThreadsName, layout.RegistryName} {
-		if id := old.root.entryID(name); id != b.cur.root.entryID(name) {
-			delete(v.cache.objs, id)
+		if id := old.root.IDOf(name); id != b.cur.root.IDOf(name) {
+			stale = append(stale, id)
 		}
 	}
-	v.cache.addObjects(b.blobs)
+	v.Reader = old.Reader.Copy(stale...)
+	v.Reader.Keep(slices.Collect(maps.Values(b.blobs))...)
 	for id, n := range b.made {
-		v.cache.putNode(id, n)
+		v.Reader.Decoded(id, n)
 	}
 	for _, u := range updates {
 		if lagging[u.Name] != nil {
@@ -313,7 +309,7 @@ func (v tipReader) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject)
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		v.claims[thread] = Held{ID: id, Claim: c}
-		v.cache.addObjects(wire.Objects{id: o.Object})
+		v.Reader.Keep(o.Object)
 	}
 	return nil
 }
@@ -353,7 +349,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root := dirEdit{}
+	root := tree.Edit{}
 	var objs []wire.PackObject
 	for _, f := range []struct {
 		name string
@@ -363,10 +359,10 @@ func (s pusher) createBranch(ctx context.Context) error {
 		{layout.ThreadsName, statefile.NewThreads().Encode()}, {layout.RegistryName, statefile.NewRegistry().Encode()},
 	} {
 		o := wire.NewObject(plumbing.BlobObject, f.data)
-		root.setFile(f.name, o.ID)
+		root.SetFile(f.name, o.ID)
 		objs = append(objs, wire.PackObject{Object: o})
 	}
-	d, err := (*dir)(nil).afterEdit("", layout.RootFolder, root)
+	d, err := (*tree.Dir)(nil).After("", layout.RootFolder, root)
 	if err != nil {
 		return err
 	}
@@ -374,11 +370,11 @@ func (s pusher) createBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	commit, err := s.commitObject(d.obj.ID, nil, msg, nil)
+	commit, err := s.commitObject(d.Object.ID, nil, msg, nil)
 	if err != nil {
 		return err
 	}
-	objs = append(objs, wire.PackObject{Object: d.obj}, wire.PackObject{Object: commit})
+	objs = append(objs, wire.PackObject{Object: d.Object}, wire.PackObject{Object: commit})
 	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err

@@ -186,7 +186,7 @@ func archiveByOther(t *testing.T, s *Store, id ThreadID) {
 func commitsOfOthers(t *testing.T, s *Store, n int) {
 	t.Helper()
 	v := mustLoad(t, s)
-	tip, tree := v.tip, v.root.obj.ID
+	tip, tree := v.tip, v.root.Object.ID
 	var objs []wire.PackObject
 	for i := range n {
 		o, err := s.commitObject(tree, []wire.ID{tip}, fmt.Sprintf("of others: %d\n", i), nil)
@@ -202,7 +202,7 @@ func commitsOfOthers(t *testing.T, s *Store, n int) {
 func rewriteByOther(t *testing.T, s *Store) {
 	t.Helper()
 	v := mustLoad(t, s)
-	o, err := s.commitObject(v.root.obj.ID, nil, "all that there is\n", nil)
+	o, err := s.commitObject(v.root.Object.ID, nil, "all that there is\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -225,7 +226,7 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 // returns false. It fetches commits alone, and of these only what lies between the two,
 // at most depth (0: all) on a line. An ancestor that is not visited is not among them.
 func (s historyReader) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: onlyWanted, Depth: depth})
+	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: tree.OnlyWanted, Depth: depth})
 	if err != nil {
 		return fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
 	}
@@ -246,7 +247,7 @@ func (s historyReader) walkBack(ctx context.Context, tip, ancestor wire.ID, dept
 		}
 		c, err := gitobj.DecodeCommit(o.Data)
 		if err != nil {
-			return contentErr("commit "+id.String(), err)
+			return tree.DamagedBy("commit "+id.String(), err)
 		}
 		todo = append(todo, c.Parents...)
 	}

@@ -111,12 +111,13 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 	if n, ok := b.fresh[Place{Thread: id}][h]; ok {
 		return n, nil
 	}
-	d := b.cur.folders[id]
-	f, ok := d.findEntry(layout.FileOf(h))
-	if !ok {
+	d, err := b.v.Reader.Below(b.ctx, b.cur.threadDirs, string(id))
+	f, ok := d.Find(layout.FileOf(h))
+	if err != nil || !ok || !b.v.Reader.Has(f.ID) {
 		return node.Node{}, node.ErrNotFound
 	}
-	return b.v.readUnchecked(d.pathOf(f.Name), f.ID, h)
+	n, err := b.v.Reader.Node(b.ctx, d.PathOf(f.Name), f.ID, h)
+	return n.Node, err
 }
 
 // checkUsed compares what an entry says with the chain.
