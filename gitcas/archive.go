@@ -2,6 +2,7 @@ package gitcas
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -23,8 +24,7 @@ func (b *builder) archiveThreads() error {
 	if err != nil {
 		return err
 	}
-	root := tree.Edit{}
-	if err := b.takeOff(root, lines); err != nil {
+	if err := b.takeOff(lines); err != nil {
 		return err
 	}
 	marks, err := b.checkRemoved()
@@ -32,32 +32,27 @@ func (b *builder) archiveThreads() error {
 		return err
 	}
 	lines = append(lines, marks...)
-	if err := b.historyLines(root, lines); err != nil {
+	if err := b.historyLines(lines); err != nil {
 		return err
 	}
 	subject, body, trailers := b.archiveMessage(lines)
-	return b.writeCommit(root, subject, body, trailers)
+	return b.writeCommit(subject, body, trailers)
 }
 
 // takeOff removes the folders and entries of threads.
-func (b *builder) takeOff(root tree.Edit, lines []Ended) (err error) {
+func (b *builder) takeOff(lines []Ended) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}
-	edit := tree.Edit{}
 	gone := map[ThreadID]*Entry{}
 	for _, e := range lines {
 		gone[e.Thread] = nil
-		edit.Remove(string(e.Thread))
+		b.edit.Remove(layout.ThreadPath(e.Thread))
 	}
-	if b.cur.threadDirs, err = b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit); err != nil {
-		return err
-	}
-	root.SetDir(layout.ThreadsDir, b.cur.threadDirs)
 	if b.cur.threads, err = b.cur.threads.With(gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return b.rootFile(root, layout.ThreadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
+	return b.rootFile(layout.ThreadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
 }
 
 // archiveMessage is the change's own message, unless that went to the commit
@@ -167,60 +162,36 @@ func (b *builder) fillFromChain(e *Ended) error {
 
 // historyLines appends lines to the files of their days. Only those files are
 // read, and only here: an ended thread costs the others nothing.
-func (b *builder) historyLines(root tree.Edit, lines []Ended) error {
-	type day struct{ year, name string }
-	byDay := map[day][]Ended{}
+func (b *builder) historyLines(lines []Ended) error {
+	byDay := map[[2]string][]Ended{}
 	for _, e := range lines {
 		year, name := layout.HistoryFile(time.UnixMilli(e.CompletedAt))
-		byDay[day{year, name}] = append(byDay[day{year, name}], e)
+		byDay[[2]string{year, name}] = append(byDay[[2]string{year, name}], e)
 	}
-	years := map[string]tree.Edit{}
 	for day, lines := range byDay {
-		if years[day.year] == nil {
-			years[day.year] = tree.Edit{}
+		year, err := b.v.Reader.Below(b.ctx, b.cur.history, day[0])
+		if err == nil {
+			err = b.appendDay(year, layout.HistoryDir+"/"+day[0]+"/"+day[1], lines)
 		}
-		if err := b.appendDay(years[day.year], day.year, day.name, lines); err != nil {
-			return err
-		}
-	}
-	edit := tree.Edit{}
-	for year, days := range years {
-		old, err := historyFiles{b.v}.readYear(b.ctx, year)
 		if err != nil {
 			return err
 		}
-		d, err := b.editFolder(layout.HistoryDir+"/"+year, layout.YearFolder, old, old, days)
-		if err != nil {
-			return err
-		}
-		edit.SetDir(year, d)
 	}
-	d, err := b.editFolder(layout.HistoryDir, layout.HistoryFolder, b.cur.history, b.v.history, edit)
-	if err != nil {
-		return err
-	}
-	b.cur.history = d
-	root.SetDir(layout.HistoryDir, d)
 	return nil
 }
 
 // appendDay adds lines to the file of a day, and writes the day's page anew.
-func (b *builder) appendDay(edit tree.Edit, year, day string, lines []Ended) error {
-	old, err := historyFiles{b.v}.readYear(b.ctx, year)
-	if err != nil {
-		return err
-	}
-	path := layout.HistoryDir + "/" + year + "/" + day
+func (b *builder) appendDay(year *tree.Dir, file string, lines []Ended) error {
 	var data []byte
 	var base *wire.Object
-	if e, ok := old.Find(day); ok {
-		o, err := b.v.Reader.Read(b.ctx, path, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
+	if e, ok := year.Find(path.Base(file)); ok {
+		o, err := b.v.Reader.Read(b.ctx, file, e.ID, plumbing.BlobObject, statefile.MaxHistoryFile)
 		if err != nil {
 			return err
 		}
 		base, data = &o, slices.Clone(o.Data)
 		if len(data) > 0 && data[len(data)-1] != '\n' {
-			return tree.Damaged(path, "its last line is cut off")
+			return tree.Damaged(file, "its last line is cut off")
 		}
 	}
 	for _, e := range lines {
@@ -231,29 +202,11 @@ func (b *builder) appendDay(edit tree.Edit, year, day string, lines []Ended) err
 		data = append(data, line...)
 	}
 	if len(data) > statefile.MaxHistoryFile {
-		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, path, len(data), statefile.MaxHistoryFile)
+		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, file, len(data), statefile.MaxHistoryFile)
 	}
-	o := wire.NewObject(plumbing.BlobObject, data)
-	b.addToPack(o, base)
-	edit.SetFile(day, o.ID)
+	b.putFile(file, data, base)
 	if text, err := statefile.DayPage(data); err == nil { // else a line was damaged before: nothing depends on the page
-		page := wire.NewObject(plumbing.BlobObject, text)
-		b.addToPack(page, dayPageBase(old, layout.DayPageOf(day), base))
-		edit.SetFile(layout.DayPageOf(day), page.ID)
+		b.putFile(layout.DayPageOf(file), text, nil)
 	}
 	return nil
-}
-
-// dayPageBase is the page that is there, which is made of the lines before: so it need not
-// be fetched to send the new one as a delta.
-func dayPageBase(year *tree.Dir, name string, lines *wire.Object) *wire.Object {
-	if lines == nil {
-		return nil
-	}
-	text, err := statefile.DayPage(lines.Data)
-	page := wire.NewObject(plumbing.BlobObject, text)
-	if err != nil || year.IDOf(name) != page.ID {
-		return nil
-	}
-	return &page
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -61,41 +62,35 @@ func BuildAttempt(a Attempt) (wire.RefUpdate, []wire.PackObject, error) {
 		objs = append(objs, wire.PackObject{Object: o})
 		return o.ID
 	}
-	files := nestedFiles{}
+	files := &tree.Edit{}
 	for _, n := range a.Nodes {
 		data, err := EncodeNode(n.Node)
 		if err != nil {
 			return fail(err)
 		}
-		files[a.nodePath(n)] = add(plumbing.BlobObject, data)
+		files.SetFile(a.nodePath(n), add(plumbing.BlobObject, data))
 	}
 	text := strings.ToValidUTF8(a.Error, "\uFFFD")
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "\n…\n"
 	}
-	files[layout.AttemptError] = add(plumbing.BlobObject, []byte(text))
+	files.SetFile(layout.AttemptError, add(plumbing.BlobObject, []byte(text)))
 	if a.Unlinked != "" {
-		files[layout.AttemptUnlinked] = add(plumbing.BlobObject, []byte(a.Unlinked+"\n"))
-	}
-	root, folders, err := files.buildEdit("", layout.AttemptFolder)
-	if err != nil {
-		return fail(err)
-	}
-	for _, d := range folders {
-		objs = append(objs, wire.PackObject{Object: d.Object})
+		files.SetFile(layout.AttemptUnlinked, add(plumbing.BlobObject, []byte(a.Unlinked+"\n")))
 	}
 	if !a.WorkTree.IsZero() {
-		root.SetDir(layout.AttemptWork, &tree.Dir{Object: wire.Object{ID: a.WorkTree}})
+		files.Set(gitobj.Entry{Name: layout.AttemptWork, Mode: filemode.Dir, ID: a.WorkTree})
 		if a.WorkTree == wire.EmptyTree {
-			objs = append(objs, wire.PackObject{Object: wire.NewObject(plumbing.TreeObject, nil)})
+			add(plumbing.TreeObject, nil)
 		}
 	}
-	d, err := (*tree.Dir)(nil).After("", layout.AttemptFolder, root)
+	root, err := files.Write(context.Background(), nil, "", layout.AttemptFolder, nil, nil, func(d, _, _ *tree.Dir) {
+		objs = append(objs, wire.PackObject{Object: d.Object})
+	})
 	if err != nil {
 		return fail(err)
 	}
-	objs = append(objs, wire.PackObject{Object: d.Object})
-	commit, err := attemptCommit(a, d.Object.ID, text)
+	commit, err := attemptCommit(a, root.Object.ID, text)
 	if err != nil {
 		return fail(err)
 	}
@@ -111,42 +106,6 @@ func (a Attempt) nodePath(n PlacedNode) string {
 		return layout.AttemptThread + "/" + rest
 	}
 	return path
-}
-
-// nestedFiles are files by their paths.
-type nestedFiles map[string]wire.ID
-
-// buildEdit makes the folders of the files: the one at path as an edit, and all that are
-// below it.
-func (f nestedFiles) buildEdit(path string, kind layout.Kind) (tree.Edit, []*tree.Dir, error) {
-	out := tree.Edit{}
-	below := map[string]nestedFiles{}
-	for name, id := range f {
-		folder, rest, nested := strings.Cut(name, "/")
-		if !nested {
-			out.SetFile(name, id)
-			continue
-		}
-		if below[folder] == nil {
-			below[folder] = nestedFiles{}
-		}
-		below[folder][rest] = id
-	}
-	var dirs []*tree.Dir
-	for name, files := range below {
-		below := kind.ChildOf(name)
-		edit, more, err := files.buildEdit(path+name+"/", below)
-		if err != nil {
-			return nil, nil, err
-		}
-		d, err := (*tree.Dir)(nil).After(path+name, below, edit)
-		if err != nil {
-			return nil, nil, err
-		}
-		out.SetDir(name, d)
-		dirs = append(append(dirs, more...), d)
-	}
-	return out, dirs, nil
 }
 
 func attemptCommit(a Attempt, tree wire.ID, text string) ([]byte, error) {

@@ -27,7 +27,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
-	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmem"
@@ -199,7 +198,7 @@ func lastHash(c Chain) *node.Hash {
 // benchWork is a commit on the work branch with one small file.
 func benchWork(parent wire.ID, seed uint64) (wire.ID, []wire.PackObject) {
 	blob := wire.NewObject(plumbing.BlobObject, fmt.Appendf(nil, "work %d\n", seed))
-	tree, _ := (*tree.Dir)(nil).After("", layout.WorkFolder, tree.Edit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
+	tree := oneFile("f", blob.ID)
 	var parents []wire.ID
 	if !parent.IsZero() {
 		parents = append(parents, parent)

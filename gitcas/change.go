@@ -28,66 +28,32 @@ type builder struct {
 	v    *View
 	c    *Change
 	cur  state
+	edit *tree.Edit // of the root, since the last commit
 	objs []wire.PackObject
 	sent map[wire.ID]bool
-	// fresh are the nodes of this change, for checks and for the next view.
+	// fresh are the nodes of this change.
 	fresh Nodes
-	made  map[wire.ID]tree.Stored
-	blobs wire.Objects // of the root's files, bases for the next change
-	stale []wire.ID    // folders in those of threads that others take the place of
-	// edits of the folders, by thread
-	threads map[ThreadID]*threadEdit
-	cas     tree.Edit
-}
-
-// threadEdit collects what changes in one thread's folder.
-type threadEdit struct {
-	base  *tree.Dir // the folder as it is, or the part of another one that a fork takes over
-	known *tree.Dir // what the remote has to make a delta against
-	files tree.Edit // records, and what they refer to
-	pages tree.Edit
-	// details are the edits of detail/, by the record that they belong to.
-	details map[node.Hash]tree.Edit
-}
-
-func newThreadEdit() *threadEdit {
-	return &threadEdit{files: tree.Edit{}, pages: tree.Edit{}, details: map[node.Hash]tree.Edit{}}
-}
-
-// knownFolder is a folder in this one, if the remote has it: what a fork takes over it hasn't.
-func (t *threadEdit) knownFolder(d *tree.Dir) *tree.Dir {
-	if t.base != t.known {
-		return nil
-	}
-	return d
-}
-
-func (t *threadEdit) editAt(p Place) tree.Edit {
-	if !p.Detail {
-		return t.files
-	}
-	if t.details[p.Of] == nil {
-		t.details[p.Of] = tree.Edit{}
-	}
-	return t.details[p.Of]
+	stale []wire.ID // folders that others take the place of
+	// threads are the folders of those that the change puts files into, as they are without
+	// its nodes and pages.
+	threads map[ThreadID]*tree.Dir
 }
 
 func newBuilder(ctx context.Context, v *View, c *Change) *builder {
-	return &builder{
-		ctx: ctx, v: v, c: c, cur: v.state, sent: map[wire.ID]bool{},
-		fresh: Nodes{}, made: map[wire.ID]tree.Stored{}, blobs: wire.Objects{},
-		threads: map[ThreadID]*threadEdit{}, cas: tree.Edit{},
-	}
+	return &builder{ctx: ctx, v: v, c: c, cur: v.state, edit: &tree.Edit{}, sent: map[wire.ID]bool{}, fresh: Nodes{}, threads: map[ThreadID]*tree.Dir{}}
 }
 
 // newReader finds nodes as they are after this change.
 func (b *builder) newReader() *folderReader {
-	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: func(id ThreadID) (*tree.Dir, error) {
-		if t, ok := b.threads[id]; ok {
-			return t.base, nil
-		}
-		return b.v.threadFolder(b.ctx, id)
-	}}
+	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: b.baseOf}
+}
+
+// baseOf is the folder of a thread without what the change puts into it.
+func (b *builder) baseOf(id ThreadID) (*tree.Dir, error) {
+	if d, ok := b.threads[id]; ok {
+		return d, nil
+	}
+	return b.v.threadFolder(b.ctx, id)
 }
 
 // hasContent reports whether the change needs a commit besides an archive commit.
@@ -136,22 +102,18 @@ func (b *builder) buildContent() error {
 			return err
 		}
 	}
-	root := tree.Edit{}
-	if err := b.writeFolders(root); err != nil {
+	if err := b.writeLists(); err != nil {
 		return err
 	}
-	if err := b.writeLists(root); err != nil {
+	if err := b.noteRefs(); err != nil {
 		return err
 	}
-	if err := b.noteRefs(root); err != nil {
-		return err
-	}
-	return b.writeCommit(root, b.c.Subject, b.c.Body, b.c.Trailers)
+	return b.writeCommit(b.c.Subject, b.c.Body, b.c.Trailers)
 }
 
 // noteRefs writes into VERSION how many refs the remote takes in a push, once a refusal has
 // told: later jobs need not be refused. Where there is no room for it they are.
-func (b *builder) noteRefs(root tree.Edit) error {
+func (b *builder) noteRefs() error {
 	learnt := int(b.v.s.learnt.Load())
 	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
 		return nil
@@ -167,25 +129,19 @@ func (b *builder) noteRefs(root tree.Edit) error {
 		return nil
 	}
 	b.cur.version.Refs = learnt
-	return b.rootFile(root, layout.VersionName, text, statefile.MaxVersionFile)
+	return b.rootFile(layout.VersionName, text, statefile.MaxVersionFile)
 }
 
-// editThread returns the edit of a thread's folder.
-func (b *builder) editThread(id ThreadID) (*threadEdit, error) {
-	if e, ok := b.threads[id]; ok {
-		return e, nil
-	}
+// editThread notes that the change puts files into a thread's folder, which is returned.
+func (b *builder) editThread(id ThreadID) (*tree.Dir, error) {
 	if err := id.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	d, err := b.v.threadFolder(b.ctx, id)
-	if err != nil {
-		return nil, err
+	d, err := b.baseOf(id)
+	if err == nil {
+		b.threads[id] = d
 	}
-	e := newThreadEdit()
-	e.base, e.known = d, d
-	b.threads[id] = e
-	return e, nil
+	return d, err
 }
 
 // takeNodes notes the nodes of the change. Of one place and hash there is one.
@@ -208,28 +164,25 @@ func (b *builder) placeNode(n PlacedNode) error {
 	if err != nil {
 		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
-	blob := wire.NewObject(plumbing.BlobObject, data)
-	name := n.Place.File(n.Hash)
-	edit, base := b.cas, b.cur.cas
+	folder := b.cur.cas
 	if n.Place.Thread != "" {
-		t, err := b.editThread(n.Place.Thread)
-		if err != nil {
+		if folder, err = b.editThread(n.Place.Thread); err != nil {
 			return err
 		}
-		edit, base = t.editAt(n.Place), t.base
-		if n.Place.Detail {
-			base = nil // compared with what is there, if anything, once that is read
+	}
+	if n.Place.Detail {
+		if folder, err = b.v.Reader.Below(b.ctx, folder, layout.DetailDir, string(n.Place.Of)); err != nil {
+			return err
 		}
 	}
-	if old, there := base.Find(name); there {
+	if old, there := folder.Find(n.Place.File(n.Hash)); there {
 		if _, known := known()[n.Hash]; known {
 			return nil // compared by check; nobody reads the stored one
 		}
-		return b.sameNode(base.PathOf(name), old.ID, n)
+		return b.sameNode(folder.PathOf(old.Name), old.ID, n)
 	}
-	edit.SetFile(name, blob.ID)
-	b.addToPack(blob, nil)
-	b.made[blob.ID] = tree.Stored{Hash: n.Hash, Node: n.Node, Checked: n.Place.Of == ""}
+	blob := b.putFile(n.Place.Path(n.Hash), data, nil)
+	b.v.Reader.Decoded(blob.ID, tree.Stored{Hash: n.Hash, Node: n.Node, Checked: n.Place.Of == ""})
 	return nil
 }
 
@@ -351,126 +304,32 @@ func (b *builder) putPage(path string, text []byte) error {
 	if len(text) > maxReadable {
 		text = append(bytes.ToValidUTF8(text[:maxReadable], nil), "\n…\n"...)
 	}
-	t, err := b.editThread(id)
-	if err != nil {
+	if _, err := b.editThread(id); err != nil {
 		return err
 	}
-	blob := wire.NewObject(plumbing.BlobObject, text)
-	t.pages.SetFile(name, blob.ID)
-	b.addToPack(blob, nil)
+	b.putFile(layout.ThreadPath(id)+"/"+layout.PagesDir+"/"+name, text, nil)
 	return nil
 }
 
-// writeFolders writes the edited folders below root.
-func (b *builder) writeFolders(root tree.Edit) error {
-	if len(b.cas) > 0 {
-		d, err := b.editFolder(layout.CasDir, layout.CasFolder, b.cur.cas, b.v.cas, b.cas)
-		if err != nil {
-			return err
-		}
-		b.cur.cas = d
-		root.SetDir(layout.CasDir, d)
-	}
-	edit := tree.Edit{}
-	for _, id := range slices.Sorted(maps.Keys(b.threads)) {
-		d, err := b.threadFolder(id, b.threads[id])
-		if err != nil {
-			return err
-		}
-		edit.SetDir(string(id), d)
-	}
-	if len(edit) > 0 {
-		d, err := b.editFolder(layout.ThreadsDir, layout.ThreadsFolder, b.cur.threadDirs, b.v.threadDirs, edit)
-		if err != nil {
-			return err
-		}
-		b.cur.threadDirs = d
-		root.SetDir(layout.ThreadsDir, d)
-	}
-	return nil
+// putFile puts a file at a path, and sends it as a delta against base, if there is one.
+func (b *builder) putFile(path string, data []byte, base *wire.Object) wire.Object {
+	o := wire.NewObject(plumbing.BlobObject, data)
+	b.edit.SetFile(path, o.ID)
+	b.addToPack(o, base)
+	return o
 }
 
-// threadFolder writes one thread's folder.
-func (b *builder) threadFolder(id ThreadID, t *threadEdit) (*tree.Dir, error) {
-	path := layout.ThreadPath(id)
-	if len(t.details) > 0 {
-		old, err := b.v.Reader.Below(b.ctx, t.base, layout.DetailDir)
-		if err != nil {
-			return nil, err
-		}
-		edit := tree.Edit{}
-		for _, of := range slices.Sorted(maps.Keys(t.details)) {
-			d, err := b.detailFolder(Place{Thread: id, Of: of, Detail: true}, old, t.details[of])
-			if err != nil {
-				return nil, err
-			}
-			edit.SetDir(string(of), d)
-		}
-		d, err := b.editFolder(path+"/"+layout.DetailDir, layout.DetailFolder, old, t.knownFolder(old), edit)
-		if err != nil {
-			return nil, err
-		}
-		t.files.SetDir(layout.DetailDir, d)
+// putFolder sends a folder as a delta against known, and keeps it for the next view.
+func (b *builder) putFolder(made, from, known *tree.Dir) {
+	var base *wire.Object
+	if known != nil {
+		base = &known.Object
 	}
-	if len(t.pages) > 0 {
-		old, err := b.v.Reader.Below(b.ctx, t.base, layout.PagesDir)
-		if err != nil {
-			return nil, err
-		}
-		d, err := b.editFolder(path+"/"+layout.PagesDir, layout.PagesFolder, old, t.knownFolder(old), t.pages)
-		if err != nil {
-			return nil, err
-		}
-		t.files.SetDir(layout.PagesDir, d)
-	}
-	return b.editFolder(path, layout.ThreadFolder, t.base, t.known, t.files)
-}
-
-// detailFolder writes the folder of a record's details.
-func (b *builder) detailFolder(p Place, details *tree.Dir, edit tree.Edit) (*tree.Dir, error) {
-	old, err := b.v.Reader.Below(b.ctx, details, string(p.Of))
-	if err != nil {
-		return nil, err
-	}
-	if err := b.keepSame(p, old, edit); err != nil {
-		return nil, err
-	}
-	return b.editFolder(p.Folder(), layout.NodeFolder, old, old, edit)
-}
-
-// keepSame leaves nodes that are stored already as they are.
-func (b *builder) keepSame(p Place, old *tree.Dir, edit tree.Edit) error {
-	for name := range edit {
-		_, h, isNode := layout.ParseNodeFile(name)
-		e, there := old.Find(name)
-		if !there || !isNode {
-			continue
-		}
-		if err := b.sameNode(old.PathOf(name), e.ID, PlacedNode{Hash: h, Node: b.fresh[p][h]}); err != nil {
-			return err
-		}
-		delete(edit, name)
-	}
-	return nil
-}
-
-// editFolder makes a folder and sends it as a delta against known, which the remote
-// has.
-func (b *builder) editFolder(path string, kind layout.Kind, from, known *tree.Dir, edit tree.Edit) (*tree.Dir, error) {
-	d, err := from.After(path, kind, edit)
-	if err != nil || d == nil {
-		return nil, err
-	}
-	if from != nil {
+	b.addToPack(made.Object, base)
+	if from != nil && from.Object.ID != made.Object.ID {
 		b.stale = append(b.stale, from.Object.ID)
 	}
-	b.v.Reader.Keep(d.Object)
-	if known != nil {
-		b.addToPack(d.Object, &known.Object)
-	} else {
-		b.addToPack(d.Object, nil)
-	}
-	return d, nil
+	b.v.Reader.Keep(made.Object)
 }
 
 // addToPack adds an object to the pack, once, unless it is its own base.
@@ -483,7 +342,7 @@ func (b *builder) addToPack(o wire.Object, base *wire.Object) {
 }
 
 // writeLists writes threads.yaml and registry.yaml.
-func (b *builder) writeLists(root tree.Edit) error {
+func (b *builder) writeLists() error {
 	if err := b.checkHeads(); err != nil {
 		return err
 	}
@@ -493,7 +352,7 @@ func (b *builder) writeLists(root tree.Edit) error {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		b.cur.threads = t
-		if err := b.rootFile(root, layout.ThreadsName, t.Encode(), statefile.MaxThreadsFile); err != nil {
+		if err := b.rootFile(layout.ThreadsName, t.Encode(), statefile.MaxThreadsFile); err != nil {
 			return err
 		}
 	}
@@ -503,7 +362,7 @@ func (b *builder) writeLists(root tree.Edit) error {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		b.cur.registry = r
-		return b.rootFile(root, layout.RegistryName, r.Encode(), statefile.MaxRegistryFile)
+		return b.rootFile(layout.RegistryName, r.Encode(), statefile.MaxRegistryFile)
 	}
 	return nil
 }
@@ -514,11 +373,12 @@ func (b *builder) checkHeads() error {
 		if e == nil {
 			return fmt.Errorf("%w: thread %s: no entry; a thread is taken off by Archive", ErrInvalid, id)
 		}
-		d, err := b.v.Reader.Below(b.ctx, b.cur.threadDirs, string(id))
+		d, err := b.baseOf(id)
 		if err != nil {
 			return err
 		}
-		if _, ok := d.Find(layout.FileOf(e.Head)); !ok {
+		_, fresh := b.fresh[Place{Thread: id}][e.Head]
+		if _, ok := d.Find(layout.FileOf(e.Head)); !ok && !fresh {
 			return fmt.Errorf("%w: thread %s: its head %s is not in its folder", ErrInvalid, id, e.Head)
 		}
 	}
@@ -531,24 +391,21 @@ func (b *builder) checkHeads() error {
 }
 
 // rootFile writes one of the files at the root, as a delta against the tip's.
-func (b *builder) rootFile(root tree.Edit, name string, data []byte, most int) error {
+func (b *builder) rootFile(name string, data []byte, most int) error {
 	if len(data) > most {
 		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, name, len(data), most)
 	}
-	o := wire.NewObject(plumbing.BlobObject, data)
-	root.SetFile(name, o.ID)
 	var base *wire.Object
 	if old, ok := b.v.Reader.Object(b.v.root.IDOf(name)); ok {
 		base = &old
 	}
-	b.addToPack(o, base)
-	b.blobs.Add(o)
+	b.v.Reader.Keep(b.putFile(name, data, base))
 	return nil
 }
 
 // writeCommit writes the root and a commit on top of the current one.
-func (b *builder) writeCommit(root tree.Edit, subject, body string, trailers []Trailer) error {
-	d, err := b.editFolder("", layout.RootFolder, b.cur.root, b.v.root, root)
+func (b *builder) writeCommit(subject, body string, trailers []Trailer) error {
+	d, err := b.edit.Write(b.ctx, b.v.Reader, "", layout.RootFolder, b.cur.root, b.v.root, b.putFolder)
 	if err != nil {
 		return err
 	}
@@ -561,9 +418,9 @@ func (b *builder) writeCommit(root tree.Edit, subject, body string, trailers []T
 		return err
 	}
 	b.addToPack(o, nil)
-	b.blobs.Add(o)
-	b.cur.parents, b.cur.tip, b.cur.root = []wire.ID{b.cur.tip}, o.ID, d
-	return nil
+	b.v.Reader.Keep(o)
+	b.cur.parents, b.cur.tip, b.cur.root, b.edit = []wire.ID{b.cur.tip}, o.ID, d, &tree.Edit{}
+	return b.cur.findFolders(b.ctx, b.v.Reader)
 }
 
 // commitObject makes a state commit, dated by the store's clock. Its author is whose deed

@@ -9,7 +9,6 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -315,10 +314,7 @@ func testAttempts(t *testing.T, s *Store) {
 	c, _ := v.Chain(t.Context(), id)
 	_, nodes := nextStep(t, c, id, "developer", "in vain")
 	file := wire.NewObject(3, []byte("package main\n"))
-	work, err := (*tree.Dir)(nil).After("", layout.WorkFolder, tree.Edit{"main.go": {Name: "main.go", Mode: 0o100644, ID: file.ID}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := oneFile("main.go", file.ID)
 	a := Attempt{Thread: id, Run: "run 9/x", Attempt: 2, Nodes: nodes, WorkTree: work.Object.ID, Error: "it failed\x1b[31m", At: v.Time()}
 	u, objs, err := BuildAttempt(a)
 	if err != nil {

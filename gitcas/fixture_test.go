@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -219,4 +221,15 @@ func (w *wrapped) Push(ctx context.Context, req wire.PushRequest) (time.Time, er
 		return w.push(req, push)
 	}
 	return push()
+}
+
+// oneFile is a work tree with a file.
+func oneFile(name string, id wire.ID) *tree.Dir {
+	edit := &tree.Edit{}
+	edit.SetFile(name, id)
+	d, err := edit.Write(context.Background(), nil, "", layout.WorkFolder, nil, nil, func(_, _, _ *tree.Dir) {})
+	if err != nil {
+		panic(err)
+	}
+	return d
 }

@@ -1,6 +1,7 @@
 package gitcas
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -23,32 +24,43 @@ func (b *builder) forkThread(id, from ThreadID) error {
 	if err != nil {
 		return err
 	}
-	t := newThreadEdit()
-	t.known = src
 	need, steps, err := b.sharedRecords(src, entry.Head)
 	if err != nil {
 		return fmt.Errorf("fork %s of %s: %w", id, from, err)
 	}
-	edit := tree.Edit{}
+	shared := &tree.Edit{}
 	for _, e := range src.Entries() {
-		p, h, isNode := Place{Thread: id}.NodeAt(e.Name)
-		switch {
-		case isNode && p.Of == "" && need[h], isNode && need[p.Of]:
-			edit[e.Name] = e
-		case e.Name == layout.DetailDir:
-			err = b.forkFolder(edit, id, src, e.Name, func(name string) bool { return need[node.Hash(name)] })
-		case e.Name == layout.PagesDir:
-			err = b.forkFolder(edit, id, src, e.Name, func(name string) bool { return layout.PageNumber(name) <= steps })
+		if of, h, isNode := layout.ParseNodeFile(e.Name); isNode && need[cmp.Or(of, h)] {
+			shared.Set(e)
 		}
+	}
+	for name, keep := range map[string]func(name string) bool{
+		layout.DetailDir: func(name string) bool { return need[node.Hash(name)] },
+		layout.PagesDir:  func(name string) bool { return layout.PageNumber(name) <= steps },
+	} {
+		d, err := b.v.Reader.Below(b.ctx, src, name)
 		if err != nil {
 			return err
 		}
+		for _, e := range d.Entries() {
+			if keep(e.Name) {
+				shared.At(name).Set(e)
+			}
+		}
 	}
-	if t.base, err = (*tree.Dir)(nil).After(layout.ThreadPath(id), layout.ThreadFolder, edit); err != nil {
+	d, err := shared.Write(b.ctx, b.v.Reader, layout.ThreadPath(id), layout.ThreadFolder, nil, src, b.putFolder)
+	if err != nil {
 		return err
 	}
-	b.threads[id] = t
+	b.replaceThread(id, d, src)
 	return nil
+}
+
+// replaceThread begins a thread's folder with another one than is there. known is one like it
+// that the remote has.
+func (b *builder) replaceThread(id ThreadID, from, known *tree.Dir) {
+	b.threads[id] = from
+	b.edit.At(layout.ThreadPath(id)).Replace(from, known)
 }
 
 // forkSource is the folder of the thread to fork, also of one that has ended.
@@ -99,28 +111,6 @@ func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bo
 	return need, steps, checkAttempts(c, src.Path, get)
 }
 
-// forkFolder adds a folder of the thread's with what the fork shares of it.
-func (b *builder) forkFolder(into tree.Edit, id ThreadID, src *tree.Dir, name string, keep func(name string) bool) error {
-	d, err := b.v.Reader.Below(b.ctx, src, name)
-	if err != nil {
-		return err
-	}
-	edit := tree.Edit{}
-	for _, e := range d.Entries() {
-		if keep(e.Name) {
-			edit[e.Name] = e
-		}
-	}
-	kept, err := (*tree.Dir)(nil).After(layout.ThreadPath(id)+"/"+name, d.Kind, edit)
-	if err != nil || kept == nil {
-		return err
-	}
-	b.addToPack(kept.Object, &d.Object)
-	b.v.Reader.Keep(kept.Object)
-	into.SetDir(name, kept)
-	return nil
-}
-
 // reopenThread brings the folder of an ended thread back, as it was when the thread was
 // taken off the tip: the same git objects, with what is not part of its chain.
 func (b *builder) reopenThread(e Ended) error {
@@ -138,8 +128,6 @@ func (b *builder) reopenThread(e Ended) error {
 	if err != nil {
 		return err
 	}
-	t := newThreadEdit()
-	t.base, t.known = d, d
-	b.threads[e.Thread] = t
+	b.replaceThread(e.Thread, d, d)
 	return nil
 }

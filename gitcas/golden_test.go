@@ -171,27 +171,16 @@ func commitFiles(t *testing.T, mem *wiretest.Memory, list []txtar.File) wire.ID 
 		mem.AddObjects(o)
 		return o.ID
 	}
-	var write func(list []txtar.File) wire.ID
-	write = func(list []txtar.File) wire.ID {
-		edit, below := tree.Edit{}, map[string][]txtar.File{}
-		for _, f := range list {
-			if name, rest, ok := strings.Cut(f.Name, "/"); ok {
-				below[name] = append(below[name], txtar.File{Name: rest, Data: f.Data})
-			} else {
-				edit.SetFile(name, put(plumbing.BlobObject, f.Data))
-			}
-		}
-		for name, list := range below {
-			edit[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: write(list)}
-		}
-		d, err := (*tree.Dir)(nil).After("", layout.RootFolder, edit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return put(plumbing.TreeObject, d.Object.Data)
+	edit := &tree.Edit{}
+	for _, f := range list {
+		edit.SetFile(f.Name, put(plumbing.BlobObject, f.Data))
+	}
+	root, err := edit.Write(t.Context(), nil, "", layout.RootFolder, nil, nil, func(d, _, _ *tree.Dir) { mem.AddObjects(d.Object) })
+	if err != nil {
+		t.Fatal(err)
 	}
 	sig := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: time.Unix(1, 0)}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: write(list), Author: sig, Committer: sig, Message: "golden\n"})
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: root.Object.ID, Author: sig, Committer: sig, Message: "golden\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -806,9 +806,6 @@ func TestNames(t *testing.T) {
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no path of a page") {
 		t.Errorf("a page among the nodes: %v", err)
 	}
-	if _, err := (*tree.Dir)(nil).After("x", layout.CasFolder, tree.Edit{"a/b": {Name: "a/b", Mode: filemode.Regular, ID: wire.EmptyTree}}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a file with a slash in its name: %v", err)
-	}
 }
 
 // TestAdvice: how to get back is said where it is known, and once.

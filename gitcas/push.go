@@ -275,10 +275,6 @@ func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[
 		}
 	}
 	v.Reader = old.Reader.Copy(stale...)
-	v.Reader.Keep(slices.Collect(maps.Values(b.blobs))...)
-	for id, n := range b.made {
-		v.Reader.Decoded(id, n)
-	}
 	for _, u := range updates {
 		if lagging[u.Name] != nil {
 			continue
@@ -349,7 +345,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	root := tree.Edit{}
+	root := &tree.Edit{}
 	var objs []wire.PackObject
 	for _, f := range []struct {
 		name string
@@ -362,7 +358,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 		root.SetFile(f.name, o.ID)
 		objs = append(objs, wire.PackObject{Object: o})
 	}
-	d, err := (*tree.Dir)(nil).After("", layout.RootFolder, root)
+	d, err := root.Write(ctx, nil, "", layout.RootFolder, nil, nil, func(d, _, _ *tree.Dir) { objs = append(objs, wire.PackObject{Object: d.Object}) })
 	if err != nil {
 		return err
 	}
@@ -374,7 +370,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objs = append(objs, wire.PackObject{Object: d.Object}, wire.PackObject{Object: commit})
+	objs = append(objs, wire.PackObject{Object: commit})
 	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err

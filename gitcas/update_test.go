@@ -15,7 +15,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -371,10 +370,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 	t.Helper()
 	c := stepChange(t, v, id, "developer", "everything")
 	blob := wire.NewObject(plumbing.BlobObject, []byte("x"))
-	tree, err := (*tree.Dir)(nil).After("", layout.WorkFolder, tree.Edit{"f": {Name: "f", Mode: 0o100644, ID: blob.ID}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := oneFile("f", blob.ID)
 	sig := gitobj.Signature{Name: "a", Email: "b", When: time.Unix(1, 0)}
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree.Object.ID, Author: sig, Committer: sig, Message: "work\n"})
 	if err != nil {

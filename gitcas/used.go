@@ -111,7 +111,7 @@ func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
 	if n, ok := b.fresh[Place{Thread: id}][h]; ok {
 		return n, nil
 	}
-	d, err := b.v.Reader.Below(b.ctx, b.cur.threadDirs, string(id))
+	d, err := b.baseOf(id)
 	f, ok := d.Find(layout.FileOf(h))
 	if err != nil || !ok || !b.v.Reader.Has(f.ID) {
 		return node.Node{}, node.ErrNotFound

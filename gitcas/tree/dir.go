@@ -107,37 +107,15 @@ func (d *Dir) Entries() []gitobj.Entry {
 	return d.entries
 }
 
-// Edit collects changes of one folder by name; an entry with a zero id goes away.
-type Edit map[string]gitobj.Entry
-
-// SetFile puts a plain file.
-func (e Edit) SetFile(name string, id wire.ID) {
-	e[name] = gitobj.Entry{Name: name, Mode: filemode.Regular, ID: id}
-}
-
-// SetDir puts a folder; nil takes it away.
-func (e Edit) SetDir(name string, d *Dir) {
-	if d == nil {
-		e.Remove(name)
-		return
-	}
-	e[name] = gitobj.Entry{Name: name, Mode: filemode.Dir, ID: d.Object.ID}
-}
-
-// Remove takes an entry away.
-func (e Edit) Remove(name string) { e[name] = gitobj.Entry{Name: name} }
-
-// After returns the folder at path after an edit; nil when nothing is left in it. The
-// receiver may be nil.
-func (d *Dir) After(path string, kind layout.Kind, edit Edit) (*Dir, error) {
-	entries := make([]gitobj.Entry, 0, len(d.Entries())+len(edit))
-	for _, e := range d.Entries() {
-		if _, ok := edit[e.Name]; !ok {
-			entries = append(entries, e)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(edit)) {
-		if e := edit[name]; !e.ID.IsZero() {
+// afterSet returns the folder at path after some entries were set; one with a zero id goes away.
+// It is nil when nothing is left in it. The receiver may be nil.
+func (d *Dir) afterSet(path string, kind layout.Kind, set map[string]gitobj.Entry) (*Dir, error) {
+	entries := slices.DeleteFunc(slices.Clone(d.Entries()), func(e gitobj.Entry) bool {
+		_, ok := set[e.Name]
+		return ok
+	})
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if e := set[name]; !e.ID.IsZero() {
 			entries = append(entries, e)
 		}
 	}

@@ -54,13 +54,12 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	blob := s.put(t, plumbing.BlobObject, data)
-	edit := Edit{}
+	edit := &Edit{}
 	edit.SetFile(layout.FileOf(h), blob)
-	cas, err := (*Dir)(nil).After("cas", layout.CasFolder, edit)
+	cas, err := edit.Write(t.Context(), nil, "cas", layout.CasFolder, nil, nil, func(d, _, _ *Dir) { s.objs.Add(d.Object) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.put(t, plumbing.TreeObject, cas.Object.Data)
 	r := NewReader(s)
 	for range 2 {
 		d, err := r.Dir(t.Context(), "cas", layout.CasFolder, cas.Object.ID)
@@ -118,6 +117,63 @@ func TestReadHostile(t *testing.T) {
 	}
 }
 
+// TestEdit: folders are made from below, each like the one that was there.
+func TestEdit(t *testing.T) {
+	s := &shelf{objs: wire.Objects{}}
+	r := NewReader(s)
+	var made []string
+	put := func(d, from, known *Dir) {
+		made = append(made, d.Path)
+		if (from == nil) != (known == nil) {
+			t.Errorf("%s is like %v, and was %v", d.Path, known, from)
+		}
+		r.Keep(d.Object)
+	}
+	blob := s.put(t, plumbing.BlobObject, []byte("x"))
+	write := func(from *Dir, edit *Edit, want string) *Dir {
+		t.Helper()
+		made = nil
+		d, err := edit.Write(t.Context(), r, "", layout.RootFolder, from, from, put)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(made, " "); got != want {
+			t.Errorf("made were %q, want %q", got, want)
+		}
+		return d
+	}
+	page := layout.IndexPath("01KN0000000000000000000001")
+	first := &Edit{}
+	first.SetFile(layout.ReadmeName, blob)
+	first.SetFile(page, blob)
+	const thread = "threads/01KN0000000000000000000001"
+	all := thread + "/pages " + thread + " threads "
+	one := write(nil, first, all)
+	second := &Edit{}
+	second.Remove(page)
+	two := write(one, second, "") // nothing is left but the root
+	if d, err := r.Below(t.Context(), two, layout.ThreadsDir); d != nil || err != nil || !two.IDOf(layout.ThreadsDir).IsZero() || two.IDOf(layout.ReadmeName) != blob {
+		t.Errorf("%v, %v", d, err)
+	}
+	third := &Edit{}
+	threads, err := r.Below(t.Context(), one, layout.ThreadsDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.At(layout.ThreadsDir).Replace(threads, threads)
+	if three := write(two, third, "threads "); three.Object.ID != one.Object.ID {
+		t.Error("the folder did not come back")
+	}
+	slash := &Edit{}
+	slash.Set(gitobj.Entry{Name: "a/b", Mode: filemode.Regular, ID: blob})
+	if _, err := slash.Write(t.Context(), nil, "x", layout.CasFolder, nil, nil, put); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a file with a slash in its name: %v", err)
+	}
+	if _, err := second.Write(t.Context(), NewReader(s), "", layout.RootFolder, one, one, put); !errors.Is(err, ErrContent) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
 // FuzzTree: a root folder of any bytes is read or refused.
 func FuzzTree(f *testing.F) {
 	id := plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -136,13 +192,11 @@ func FuzzTree(f *testing.F) {
 				}
 				continue
 			}
-			again, err := (*Dir)(nil).After("x", kind, func() Edit {
-				e := Edit{}
-				for _, x := range d.Entries() {
-					e[x.Name] = x
-				}
-				return e
-			}())
+			edit := &Edit{}
+			for _, e := range d.Entries() {
+				edit.Set(e)
+			}
+			again, err := edit.Write(t.Context(), nil, "x", kind, nil, nil, func(_, _, _ *Dir) {})
 			if err != nil || again != nil && !bytes.Equal(again.Object.Data, bytes.ReplaceAll(data, []byte("040000"), []byte("40000"))) && !bytes.Contains(data, []byte("040000 ")) {
 				t.Fatalf("%v: %q", err, data)
 			}
