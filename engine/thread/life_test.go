@@ -875,7 +875,7 @@ func TestRaisedLimits(t *testing.T) {
 		f.unclaimed()
 		f.claimBy(f.other(0))
 		f.code(resume(map[string]float64{"maxSteps": 3}), life.KindNotYours)
-		f.mem.SetRef(gitcas.ClaimRef(testThread), wire.ZeroID)
+		f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID)
 		if e := f.entry(); e.Limits["maxSteps"] != 2 || e.Status != gitcas.StatusActive {
 			f.Errorf("%+v", e)
 		}
