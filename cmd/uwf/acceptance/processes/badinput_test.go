@@ -146,7 +146,7 @@ func TestBadStage(t *testing.T) {
 		}, "$ref"},
 		{"a detail of an unknown type", func(s *staging) { s.step.Detail = s.add("0123456789ABC", "x") }, "its type 0123456789ABC: no schema that this store knows"},
 		{"a detail of 2 MB", func(s *staging) { s.step.Detail = s.add(node.String, strings.Repeat("x", 2<<20)) }, "at most 1048576 are stored"},
-		{"a detail of 5 MB", func(s *staging) { s.step.Detail = s.add(node.String, strings.Repeat("x", 5<<20)) }, "larger than 4194304 bytes"},
+		{"a detail of 5 MB", func(s *staging) { s.step.Detail = s.add(node.String, strings.Repeat("x", 5<<20)) }, "more than 4194304 bytes"},
 		{"an output of another type", func(s *staging) { s.step.Output = s.add(node.String, "done") }, "the agent's output is of type"},
 		{"an output that does not fit", func(s *staging) { s.step.Output = s.add(s.output, map[string]any{"$status": "done", "part": "one"}) }, "part"},
 		{"an output that is nowhere", func(s *staging) { s.step.Output = "0123456789ABC" }, "neither staged nor part of the thread"},

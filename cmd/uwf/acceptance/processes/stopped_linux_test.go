@@ -52,7 +52,7 @@ func TestStoppedAtATerminal(t *testing.T) {
 				tt.end(j, person)
 				j.ends(1)
 				said := j.errs.String()
-				if stopped := strings.Contains(said, "was stopped (role") && strings.Contains(said, "counts as no failed attempt; go on with: uwf thread step "+id); stopped == tt.counts {
+				if stopped := strings.Contains(said, "was stopped (role") && strings.Contains(said, "counts as no failed attempt; go on: uwf thread step "+id); stopped == tt.counts {
 					t.Errorf("it says %s", said)
 				}
 				if kept := l.refs("refs/uwf/attempts/" + id); len(kept) != try+1 {
