@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // tokenUser is the user name that forges take together with a token.
@@ -151,4 +155,139 @@ func parseCredential(out []byte) (user, pass string) {
 		}
 	}
 	return user, pass
+}
+
+// Dial reaches a git remote with the credentials that stores are reached with. It
+// makes no request yet.
+func (f *Factory) Dial(remote string) (wire.Remote, error) {
+	r, err := storeOpener{f}.dialWire(remote)
+	if err != nil {
+		return nil, err
+	}
+	return logOpener{f}.logSessions(r), nil
+}
+
+// RemoteURL is the address of a remote of the repository, by its name, or of a URL
+// as it is.
+func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) {
+	return storeOpener{f}.remoteURL(ctx, remote)
+}
+
+// Token is the environment's token for the API of the forge at that address. A token goes
+// to its own server alone, which GITHUB_SERVER_URL names (https://github.com without it);
+// unsent says of which token that is so, and why; empty: there is none.
+func (f *Factory) Token(u *url.URL) (token, unsent string) {
+	for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN"} {
+		switch t := f.Getenv(name); {
+		case t == "":
+		case (credentials{f}).isForge(u):
+			return t, ""
+		case unsent == "":
+			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, credentials{f}.forgeURL())
+		}
+	}
+	return "", unsent
+}
+
+// Password is what git's credential helpers have for a remote, which forges take as a
+// token; empty: nothing. When the remote is used they are not asked again.
+func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
+	u, err := url.Parse(remote)
+	if err != nil {
+		return "", errors.New("the remote's address can't be read") // it may hold a password
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return "", nil
+	}
+	if pass, ok := u.User.Password(); ok {
+		return pass, nil
+	}
+	user, pass, err := credentials{f}.fillCredential(ctx, u)
+	if err == nil && pass != "" {
+		f.known.putAnswer(remote, credential{user, pass})
+	}
+	return pass, err
+}
+
+// Proxy is the proxy that the process's environment names for a request to a
+// provider (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, also in small letters). This machine
+// itself is never reached through one. It is the standard library's reading: of the
+// environment in which the process was started.
+func (f *Factory) Proxy(req *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(req) }
+
+// Redactor knows the secrets of the configuration, of the environment and of the
+// store's remote. It is made once.
+func (f *Factory) Redactor(ctx context.Context) (*redact.Redactor, error) {
+	f.redactOnce.Do(func() { f.redactor, f.redactErr = redactorMaker{f}.makeRedactor(ctx) })
+	return f.redactor, f.redactErr
+}
+
+// redactorMaker makes the redactor of what is printed and kept.
+type redactorMaker struct{ *Factory }
+
+func (f redactorMaker) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
+	red, err := f.localRedactor()
+	if err != nil {
+		return nil, err
+	}
+	remote, err := credentials(f).remoteSecrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if red, err = red.With(remote...); err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("redact: %w", err)}
+	}
+	f.Log().Redact(red) // it knows the remote's password too
+	return red, nil
+}
+
+func (f redactorMaker) localRedactor() (*redact.Redactor, error) {
+	c, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	red, err := redact.New(c.RedactOptions())
+	if err != nil {
+		return nil, &UsageError{Err: fmt.Errorf("redact: %w", err)}
+	}
+	return red, nil
+}
+
+// CleanMessage takes secrets out of a message. Where the configuration can't be
+// read it knows those of the environment.
+func (f *Factory) CleanMessage(msg string) string {
+	red := f.redactor
+	if red == nil {
+		var err error
+		if red, err = (redactorMaker{f}).localRedactor(); err != nil {
+			if red, err = redact.New(redact.Options{Secrets: redact.FromEnv(f.Environ)}); err != nil {
+				return "a message that could not be searched for secrets was left out"
+			}
+		}
+	}
+	clean, _ := red.String(msg)
+	return clean
+}
+
+// NoSecret refuses a value that holds a known secret. It is for what is stored as
+// it is: redacted it would be something else.
+func (f *Factory) NoSecret(ctx context.Context, what string, v any) error {
+	red, err := f.Redactor(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("check %s for secrets: %w", what, err)
+	}
+	found, err := red.Find(b)
+	if err != nil {
+		return fmt.Errorf("check %s for secrets: %w", what, err)
+	}
+	for _, s := range found {
+		if s.Known {
+			return Usagef("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, s.Name)
+		}
+	}
+	return nil
 }

@@ -2,10 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
 )
 
 // Group makes a command out of others: alone it shows its help, with a word that
@@ -103,4 +111,152 @@ func Run[O any](o *O, injected, own func(context.Context, *O) error, set func(ar
 		set(args)
 		return own(cmd.Context(), o)
 	}
+}
+
+// CompleteFlag completes the values of a flag that has only these.
+func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag: a mistake of who calls
+	}
+}
+
+// AllowValues lets a flag refuse all values but these, and completes them.
+func AllowValues(cmd *cobra.Command, flag string, values ...string) {
+	CompleteFlag(cmd, flag, values...)
+	last := len(values) - 1
+	refused := fmt.Errorf("use %s or %s", strings.Join(values[:last], ", "), values[last])
+	checkFlag(cmd, flag, refused, func(s string) bool { return slices.Contains(values, s) })
+}
+
+// RefuseNegative lets flags with a number refuse what is below 0, or no number.
+func RefuseNegative(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		checkFlag(cmd, flag, errors.New("give a number from 0"), isAmount)
+	}
+}
+
+// RefuseZero lets flags with a number refuse 0 too, which stands for a flag that was not
+// given: who types it wants none at all, and would get no limit.
+func RefuseZero(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		checkFlag(cmd, flag, errors.New("give a number above 0, or leave the flag out"), func(s string) bool { return isAmount(s) && s != "0" && s != "0s" })
+	}
+}
+
+// isAmount reports whether a number that was read is one that things can be counted with.
+func isAmount(s string) bool { return s[0] != '-' && s != "NaN" && s != "+Inf" }
+
+// checkFlag lets a flag refuse the values that do not fit.
+func checkFlag(cmd *cobra.Command, name string, refused error, fits func(value string) bool) {
+	flag := cmd.Flags().Lookup(name)
+	flag.Value = checkedValue{flag.Value, refused, fits}
+}
+
+type checkedValue struct {
+	pflag.Value
+	refused error
+	fits    func(value string) bool
+}
+
+// Set implements pflag.Value.
+func (v checkedValue) Set(s string) error {
+	if err := v.Value.Set(s); err != nil {
+		return err
+	}
+	if !v.fits(v.String()) {
+		return v.refused
+	}
+	return nil
+}
+
+// maxNear is how many suggestions an error makes.
+const maxNear = 3
+
+// Near lists what a mistyped id most likely means: what it is the beginning of,
+// or else what differs from it little.
+func Near(id string, candidates []string) []string {
+	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
+	var out []string
+	for _, c := range candidates {
+		if len(id) >= 3 && len(id) < len(c) && strings.HasPrefix(c, strings.ToUpper(id)) || strings.EqualFold(c, id) {
+			out = append(out, c)
+		}
+	}
+	if len(out) > 0 {
+		return out[:min(len(out), maxNear)]
+	}
+	if s := workflow.Suggest(id, candidates); s != "" {
+		return []string{s}
+	}
+	return nearBeginning(id, candidates)
+}
+
+// minBeginning is the least length of a mistyped beginning that is compared with
+// those of candidates; nearly all share what is shorter.
+const minBeginning = 6
+
+// nearBeginning lists the candidates whose beginning differs little from id.
+func nearBeginning(id string, candidates []string) []string {
+	if len(id) < minBeginning {
+		return nil
+	}
+	byBeginning := map[string][]string{}
+	var beginnings []string
+	for _, c := range candidates {
+		if len(c) > len(id) {
+			b := c[:len(id)]
+			byBeginning[b] = append(byBeginning[b], c)
+			beginnings = append(beginnings, b)
+		}
+	}
+	out := byBeginning[workflow.Suggest(id, beginnings)]
+	return out[:min(len(out), maxNear)]
+}
+
+// NearWords lists the words that a wrong one may have meant: one that was mistyped, or
+// those that it is the beginning of.
+func NearWords(word string, words []string) []string {
+	near := Near(word, words)
+	if len(near) == 0 && len(word) > 1 {
+		for _, w := range words {
+			if strings.HasPrefix(w, strings.ToLower(word)) {
+				near = append(near, w)
+			}
+		}
+	}
+	return near[:min(len(near), maxNear)]
+}
+
+// Moment reads a time: a date, a date with a time of day, how long ago (7d, 12h,
+// 2w, 90m), or a thread, which stands for when it was started. What has no time
+// zone is UTC, as all times that uwf prints.
+func Moment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, ok := parseAgo(text); ok {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, time.DateTime + " UTC", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	if id := gitcas.ThreadID(strings.ToUpper(text)); id.Valid() {
+		return id.Time(), nil
+	}
+	return time.Time{}, Usagef("%s %.80q is no time: write 2026-06-04, 2026-06-04T12:00:00Z (UTC where no zone is said), or how long ago: 90m, 12h, 7d, 2w", flag, text)
+}
+
+// parseAgo reads how long something is ago.
+func parseAgo(text string) (time.Duration, bool) {
+	if text == "" {
+		return 0, false
+	}
+	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}[text[len(text)-1]]
+	n, err := strconv.ParseUint(text[:len(text)-1], 10, 32)
+	if unit == 0 || err != nil || n > uint64(math.MaxInt64/unit) {
+		return 0, false
+	}
+	return time.Duration(n) * unit, true
 }

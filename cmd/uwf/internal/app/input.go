@@ -1,12 +1,16 @@
 package app
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/config"
 )
 
 // Path is a file that a command was given, as an absolute path: relative ones are
@@ -43,3 +47,100 @@ func (f *Factory) ReadInput(name string, limit int64) (b []byte, err error) {
 	}
 	return b, nil
 }
+
+// maxConfig is the largest settings file, in bytes.
+const maxConfig = 1 << 20
+
+// Config is the settings of this repository and user, read once.
+func (f *Factory) Config() (*config.Config, error) {
+	f.configOnce.Do(func() { f.config, f.configErr = settingsReader{f}.loadConfig() })
+	return f.config, f.configErr
+}
+
+// ConfigSources are where this repository's and this user's settings come from.
+func (f *Factory) ConfigSources() config.Sources {
+	s := config.Sources{Env: f.Environ, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	if root := f.RepoRoot(); root != "" {
+		s.RepoFile = filepath.Join(root, ".uwf", "config.yaml")
+	}
+	if f.Job != nil {
+		s.RepoFile, s.RepoTrusted = filepath.Join(f.Job.Root, filepath.FromSlash(f.Job.Config)), true
+	}
+	if home, err := f.StorageRoot(); err == nil {
+		// Without a home there are no settings in it; who needs the folder says so.
+		s.HomeFile, s.EnvFile = filepath.Join(home, "config.yaml"), filepath.Join(home, ".env")
+	}
+	if s.RepoFile == s.HomeFile {
+		s.RepoFile = "" // the home folder is a repository itself
+	}
+	return s
+}
+
+// settingsReader reads what a process is told by its surroundings.
+type settingsReader struct{ *Factory }
+
+func (f settingsReader) loadConfig() (*config.Config, error) {
+	c, err := config.Load(f.ConfigSources())
+	if errors.Is(err, config.ErrInvalid) {
+		return nil, &UsageError{Err: err}
+	}
+	if err == nil && f.Job != nil && f.Job.Adjust != nil {
+		f.Job.Adjust(c)
+	}
+	return c, err
+}
+
+// ReadRegular reads a regular file of at most limit bytes. Anything else could
+// block, or never end.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	return ReadRegularBy(os.Stat, os.Open, path, limit)
+}
+
+// ReadRegularBy is ReadRegular where files are found and opened in another way.
+func ReadRegularBy(stat func(string) (os.FileInfo, error), open func(string) (*os.File, error), path string, limit int64) (b []byte, err error) {
+	info, err := stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", path)
+	}
+	file, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("read %s: larger than %d bytes", path, limit)
+	}
+	return b, nil
+}
+
+// Confirm asks a person a question whose answer is yes or no, on the terminal. yes
+// is the answer that a flag gave before. Where there is no terminal nobody can be
+// asked: then the flag is needed.
+func (f *Factory) Confirm(question string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !f.IO.InTTY || !f.IO.ErrTTY {
+		return Usagef("nobody is there to ask: %s Say so with --yes", question)
+	}
+	f.Notes().Printf("%s [y/N] ", question)
+	line, err := bufio.NewReader(io.LimitReader(f.IO.In, 1<<10)).ReadString('\n')
+	if err != nil && line == "" {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return &UsageError{Err: ErrDeclined}
+}
+
+// ErrDeclined is a person's no.
+var ErrDeclined = errors.New("nothing was changed: the answer was no")
