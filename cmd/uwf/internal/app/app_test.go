@@ -139,7 +139,7 @@ func TestBasicAuth(t *testing.T) {
 				}
 				return []byte("protocol=https\nusername=me\npassword=known=to=git\n"), nil
 			}
-			user, pass, err := credentials{f}.basicAuth(tt.url)(t.Context())
+			user, pass, err := basicAuth(f, tt.url)(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,16 +152,16 @@ func TestBasicAuth(t *testing.T) {
 		})
 	}
 	f := newFactory(t)
-	if (credentials{f}).basicAuth("ssh://git@example.com/x") != nil || (credentials{f}).basicAuth("file:///x") != nil || (credentials{f}).basicAuth("https://me:pw@example.com/x") != nil {
+	if basicAuth(f, "ssh://git@example.com/x") != nil || basicAuth(f, "file:///x") != nil || basicAuth(f, "https://me:pw@example.com/x") != nil {
 		t.Error("credentials where none are needed")
 	}
 	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) { return nil, errors.New("no helper") }
-	if user, pass, err := (credentials{f}).basicAuth("https://example.com/x")(t.Context()); user != "" || pass != "" || err != nil {
+	if user, pass, err := basicAuth(f, "https://example.com/x")(t.Context()); user != "" || pass != "" || err != nil {
 		t.Errorf("without a helper: %q %q %v", user, pass, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := (credentials{f}).basicAuth("https://example.com/x")(ctx); !errors.Is(err, context.Canceled) {
+	if _, _, err := basicAuth(f, "https://example.com/x")(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	// A line break in a URL must not become a field of its own.
@@ -171,7 +171,7 @@ func TestBasicAuth(t *testing.T) {
 		}
 		return nil, errors.New("x")
 	}
-	if ask := (credentials{f}).basicAuth("https://evil.example/x%0ahost=good.example"); ask != nil {
+	if ask := basicAuth(f, "https://evil.example/x%0ahost=good.example"); ask != nil {
 		if _, _, err := ask(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -304,10 +304,10 @@ func TestMakePersonalTwice(t *testing.T) {
 		}
 		return nil, os.WriteFile(filepath.Join(tmp, "HEAD"), nil, 0o600)
 	}
-	if err := (storeOpener{f}).makePersonal(t.Context(), dir); err != nil {
+	if err := makePersonal(t.Context(), f, dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := (storeOpener{f}).makePersonal(t.Context(), dir); err != nil || calls != 1 {
+	if err := makePersonal(t.Context(), f, dir); err != nil || calls != 1 {
 		t.Errorf("made again: %v, git ran %d times", err, calls)
 	}
 	left, err := os.ReadDir(filepath.Dir(dir))
@@ -316,7 +316,7 @@ func TestMakePersonalTwice(t *testing.T) {
 	}
 	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) { return nil, errors.New("no git") }
 	other := filepath.Join(f.Dir, "other", "store.git")
-	if err := (storeOpener{f}).makePersonal(t.Context(), other); err == nil {
+	if err := makePersonal(t.Context(), f, other); err == nil {
 		t.Error("made without git")
 	}
 	if left, err := os.ReadDir(filepath.Dir(other)); err != nil || len(left) != 0 {
@@ -326,7 +326,7 @@ func TestMakePersonalTwice(t *testing.T) {
 
 func TestGitErrorHidesArguments(t *testing.T) {
 	f := newFactory(t)
-	_, err := gitPrograms{f}.runGit(t.Context(), f.Dir, nil, "-c", "a=secret", "nonsense-command")
+	_, err := f.runGit(t.Context(), f.Dir, nil, "-c", "a=secret", "nonsense-command")
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "git") {
 		t.Errorf("%v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -20,14 +19,11 @@ import (
 // tokenUser is the user name that forges take together with a token.
 const tokenUser = "x-access-token"
 
-// credentials finds what a remote or a forge asks for.
-type credentials struct{ *Factory }
-
 // basicAuth gives the credentials for an HTTP(S) remote: the job's GITHUB_TOKEN
 // when the remote is on the forge that the job runs on, else what git's credential
 // helpers know of that server. Both are bound to a server, because the URL may come
 // from a repository's own file. Without any the remote is tried without.
-func (f credentials) basicAuth(remote string) func(context.Context) (string, string, error) {
+func basicAuth(f *Factory, remote string) func(context.Context) (string, string, error) {
 	u, err := url.Parse(remote)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil
@@ -39,17 +35,17 @@ func (f credentials) basicAuth(remote string) func(context.Context) (string, str
 		if c, ok := f.known.takeAnswer(remote); ok {
 			return c.user, c.pass, nil
 		}
-		if t := f.Getenv("GITHUB_TOKEN"); t != "" && f.isForge(u) {
+		if t := f.Getenv("GITHUB_TOKEN"); t != "" && isForge(f, u) {
 			return tokenUser, t, nil
 		}
-		return f.fillCredential(ctx, u)
+		return fillCredential(ctx, f, u)
 	}
 }
 
 // remoteSecrets are the passwords and tokens that lead to the store's remote: an
 // agent that gets to know one must not be able to write it into the store. What is
 // asked for here is not asked for again when the remote is used.
-func (f credentials) remoteSecrets(ctx context.Context) ([]redact.Secret, error) {
+func remoteSecrets(ctx context.Context, f *Factory) ([]redact.Secret, error) {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return nil, err
@@ -58,7 +54,7 @@ func (f credentials) remoteSecrets(ctx context.Context) ([]redact.Secret, error)
 		pass, _ := u.User.Password()
 		return []redact.Secret{{Name: remoteSecret, Value: pass}}, nil
 	}
-	ask := f.basicAuth(loc.URL)
+	ask := basicAuth(f, loc.URL)
 	if ask == nil {
 		return nil, nil
 	}
@@ -103,13 +99,13 @@ func (a *answers) takeAnswer(remote string) (credential, bool) {
 // isForge reports whether a URL is on the server that the job's token is for. A
 // token is never sent anywhere else, nor in the clear unless the forge itself is
 // reached so.
-func (f credentials) isForge(u *url.URL) bool {
-	s, err := url.Parse(f.forgeURL())
+func isForge(f *Factory, u *url.URL) bool {
+	s, err := url.Parse(forgeURL(f))
 	return err == nil && s.Scheme == u.Scheme && strings.EqualFold(s.Host, u.Host)
 }
 
 // forgeURL is the server that the token of the environment is for.
-func (f credentials) forgeURL() string {
+func forgeURL(f *Factory) string {
 	return cmp.Or(f.Getenv("GITHUB_SERVER_URL"), "https://github.com")
 }
 
@@ -117,7 +113,7 @@ func (f credentials) forgeURL() string {
 // repository, since a repository's own settings may be an agent's; its own ones only
 // where the user's settings say so. That they know nothing is no error: the server then
 // says whether it wants to know more.
-func (f credentials) fillCredential(ctx context.Context, u *url.URL) (user, pass string, err error) {
+func fillCredential(ctx context.Context, f *Factory, u *url.URL) (user, pass string, err error) {
 	var ask bytes.Buffer
 	for _, kv := range [][2]string{{"protocol", u.Scheme}, {"host", u.Host}, {"path", strings.TrimPrefix(u.Path, "/")}, {"username", u.User.Username()}} {
 		if kv[1] != "" && !strings.ContainsAny(kv[1], "\n\x00") {
@@ -160,17 +156,11 @@ func parseCredential(out []byte) (user, pass string) {
 // Dial reaches a git remote with the credentials that stores are reached with. It
 // makes no request yet.
 func (f *Factory) Dial(remote string) (wire.Remote, error) {
-	r, err := storeOpener{f}.dialWire(remote)
+	r, err := f.DialAs(remote, basicAuth(f, remote))
 	if err != nil {
 		return nil, err
 	}
-	return logOpener{f}.logSessions(r), nil
-}
-
-// RemoteURL is the address of a remote of the repository, by its name, or of a URL
-// as it is.
-func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) {
-	return storeOpener{f}.remoteURL(ctx, remote)
+	return logSessions(f, r), nil
 }
 
 // Token is the environment's token for the API of the forge at that address. A token goes
@@ -180,10 +170,10 @@ func (f *Factory) Token(u *url.URL) (token, unsent string) {
 	for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN"} {
 		switch t := f.Getenv(name); {
 		case t == "":
-		case (credentials{f}).isForge(u):
+		case isForge(f, u):
 			return t, ""
 		case unsent == "":
-			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, credentials{f}.forgeURL())
+			unsent = fmt.Sprintf("%s was not sent: it is for %s", name, forgeURL(f))
 		}
 	}
 	return "", unsent
@@ -202,35 +192,25 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 	if pass, ok := u.User.Password(); ok {
 		return pass, nil
 	}
-	user, pass, err := credentials{f}.fillCredential(ctx, u)
+	user, pass, err := fillCredential(ctx, f, u)
 	if err == nil && pass != "" {
 		f.known.putAnswer(remote, credential{user, pass})
 	}
 	return pass, err
 }
 
-// Proxy is the proxy that the process's environment names for a request to a
-// provider (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, also in small letters). This machine
-// itself is never reached through one. It is the standard library's reading: of the
-// environment in which the process was started.
-func (f *Factory) Proxy(req *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(req) }
-
 // Redactor knows the secrets of the configuration, of the environment and of the
 // store's remote. It is made once.
 func (f *Factory) Redactor(ctx context.Context) (*redact.Redactor, error) {
-	f.redactOnce.Do(func() { f.redactor, f.redactErr = redactorMaker{f}.makeRedactor(ctx) })
-	return f.redactor, f.redactErr
+	return f.redactor.take(func() (*redact.Redactor, error) { return makeRedactor(ctx, f) })
 }
 
-// redactorMaker makes the redactor of what is printed and kept.
-type redactorMaker struct{ *Factory }
-
-func (f redactorMaker) makeRedactor(ctx context.Context) (*redact.Redactor, error) {
-	red, err := f.localRedactor()
+func makeRedactor(ctx context.Context, f *Factory) (*redact.Redactor, error) {
+	red, err := localRedactor(f)
 	if err != nil {
 		return nil, err
 	}
-	remote, err := credentials(f).remoteSecrets(ctx)
+	remote, err := remoteSecrets(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +221,7 @@ func (f redactorMaker) makeRedactor(ctx context.Context) (*redact.Redactor, erro
 	return red, nil
 }
 
-func (f redactorMaker) localRedactor() (*redact.Redactor, error) {
+func localRedactor(f *Factory) (*redact.Redactor, error) {
 	c, err := f.Config()
 	if err != nil {
 		return nil, err
@@ -256,10 +236,10 @@ func (f redactorMaker) localRedactor() (*redact.Redactor, error) {
 // CleanMessage takes secrets out of a message. Where the configuration can't be
 // read it knows those of the environment.
 func (f *Factory) CleanMessage(msg string) string {
-	red := f.redactor
+	red := f.redactor.value
 	if red == nil {
 		var err error
-		if red, err = (redactorMaker{f}).localRedactor(); err != nil {
+		if red, err = localRedactor(f); err != nil {
 			if red, err = redact.New(redact.Options{Secrets: redact.FromEnv(f.Environ)}); err != nil {
 				return "a message that could not be searched for secrets was left out"
 			}

@@ -34,14 +34,11 @@ func (f *Factory) LogDir() (string, error) {
 // Without a storage root there is none, and agents, which run as processes of their
 // own, write none.
 func (f *Factory) Log() *debuglog.Logger {
-	f.debug.once.Do(logOpener{f}.openLog)
+	f.debug.once.Do(func() { openLog(f) })
 	return f.debug.log
 }
 
-// logOpener opens the debug log.
-type logOpener struct{ *Factory }
-
-func (f logOpener) openLog() {
+func openLog(f *Factory) {
 	dir, err := f.LogDir()
 	if err != nil || f.Getenv("UWF_LOG") == "off" || f.Getenv("UWF_CONTEXT") != "" {
 		return
@@ -56,7 +53,7 @@ func (f logOpener) openLog() {
 	}
 	f.debug.files = debuglog.OpenFiles(dir, now)
 	f.debug.log = debuglog.New(debuglog.Options{Out: f.debug.files, Level: level, Now: now, PID: os.Getpid()})
-	if red, err := (redactorMaker(f)).localRedactor(); err == nil {
+	if red, err := localRedactor(f); err == nil {
 		// Without one no texts are written: see debuglog.
 		f.debug.log.Redact(red)
 	}
@@ -70,7 +67,7 @@ func (f *Factory) CloseLog() {
 }
 
 // logSources writes down where the settings come from.
-func (f logOpener) logSources() {
+func logSources(f *Factory) {
 	c, err := f.Config()
 	s := f.ConfigSources()
 	var files []string
@@ -105,7 +102,7 @@ func (f *Factory) LogCommand(command string, flags, args []string) {
 	}
 	f.Log().Info("B3G1NCMD", "command begins", slog.Any("command", debuglog.Own(command)), slog.Any("flags", flags), slog.String("dir", f.Dir))
 	f.Log().Debug("B3G1NARG", "its arguments", slog.Any("args", args))
-	logOpener{f}.logSources()
+	logSources(f)
 }
 
 // LogExit writes down how a command ended.
@@ -162,7 +159,7 @@ func (r loggedRemote) Atomic(ctx context.Context) (bool, error) {
 }
 
 // logSessions is a remote whose sessions are written down, where there is a log.
-func (f logOpener) logSessions(remote wire.Remote) wire.Remote {
+func logSessions(f *Factory, remote wire.Remote) wire.Remote {
 	if f.Log() == nil {
 		return remote
 	}

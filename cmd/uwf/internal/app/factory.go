@@ -88,24 +88,28 @@ type Factory struct {
 	// Printed is told each result before it is printed; nil: nobody. For tests.
 	Printed func(v any)
 
-	repoOnce   sync.Once
-	repo       Repo
-	configOnce sync.Once
-	config     *config.Config
-	configErr  error
-	locateOnce sync.Once
-	location   Location
-	locateErr  error
-	known      answers
-	redactOnce sync.Once
-	redactor   *redact.Redactor
-	redactErr  error
-	whoOnce    sync.Once
-	who        lease.Identity
-	whoErr     error
-	renewals   int      // further identities that were given out
-	apart      []string // folders in which agents are to work
-	debug      debugLog
+	repo     once[Repo]
+	config   once[*config.Config]
+	location once[Location]
+	known    answers
+	redactor once[*redact.Redactor]
+	who      once[lease.Identity]
+	renewals int      // further identities that were given out
+	apart    []string // folders in which agents are to work
+	debug    debugLog
+}
+
+// once is what a process finds out when it is first asked for.
+type once[T any] struct {
+	sync.Once
+	value T
+	err   error
+}
+
+// take gives what find found the first time.
+func (o *once[T]) take(find func() (T, error)) (T, error) {
+	o.Do(func() { o.value, o.err = find() })
+	return o.value, o.err
 }
 
 // New makes the Factory of this process.
@@ -124,7 +128,7 @@ func New() (*Factory, error) {
 // its own.
 func NewAt(dir string, environ []string, streams IO) *Factory {
 	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, After: deadline.SystemClock{}.After, Rand: rand.Reader}
-	f.Git = gitPrograms{f}.runGit
+	f.Git = f.runGit
 	return f
 }
 
@@ -161,17 +165,17 @@ func (f *Factory) ChooseOutput(query string) error {
 // Printer prints results to stdout in the format that was asked for.
 func (f *Factory) Printer() output.Printer {
 	return output.Printer{
-		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && settingsReader{f}.useColor(),
+		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && useColor(f),
 		Query: f.Query, Seen: f.Printed,
 	}
 }
 
 // Notes prints remarks for people to stderr, never results.
 func (f *Factory) Notes() *output.Writer {
-	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && settingsReader{f}.useColor()}.Text()
+	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && useColor(f)}.Text()
 }
 
-func (f settingsReader) useColor() bool {
+func useColor(f *Factory) bool {
 	return f.Getenv("NO_COLOR") == "" && f.Getenv("TERM") != "dumb"
 }
 

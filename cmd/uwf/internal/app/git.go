@@ -43,14 +43,11 @@ func harmlessGit() []string {
 	}
 }
 
-// gitPrograms runs git, apart from the folders in which agents work.
-type gitPrograms struct{ *Factory }
-
 // runGit is the Factory's Git.
-func (f gitPrograms) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
-	path := f.programPath(dir)
+	path := programPath(f, dir)
 	program, err := programIn(path, "git")
 	if err != nil {
 		return nil, &GitError{Args: args, Err: err}
@@ -85,6 +82,14 @@ func (f gitPrograms) runGit(ctx context.Context, dir string, stdin []byte, args 
 	return out, nil
 }
 
+// GitHere runs git in the repository around the working directory, whoever owns that, and
+// returns what it prints.
+func GitHere(ctx context.Context, f *Factory, args ...string) (string, error) {
+	root := f.RepoRoot()
+	out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
+	return strings.TrimSpace(string(out)), err
+}
+
 // topFolder is the top of the file system that a folder lies in.
 func topFolder(dir string) string { return filepath.VolumeName(dir) + string(filepath.Separator) }
 
@@ -93,7 +98,7 @@ func topFolder(dir string) string { return filepath.VolumeName(dir) + string(fil
 // What they put there is no git for a process that isn't confined. What holds the
 // user's home folder stays: programs of the user's lie there. Where PATH names no other git,
 // the one there is taken.
-func (f gitPrograms) programPath(dir string) string {
+func programPath(f *Factory, dir string) string {
 	folders := append([]string{dir, f.Dir, f.RepoRoot(), f.Getenv("GITHUB_WORKSPACE")}, f.apart...)
 	if home := f.Getenv("HOME"); home != "" {
 		folders = slices.DeleteFunc(folders, func(dir string) bool { return dir != "" && Within(home, dir) })
@@ -112,14 +117,14 @@ func (f *Factory) KeepApart(dir string) { f.apart = append(f.apart, dir) }
 // Program finds a program of this machine, and the environment to run it with: this
 // process's, with the PATH that it was found in.
 func (f *Factory) Program(name string) (program string, environ []string, err error) {
-	environ = gitPrograms{f}.environApart()
-	program, err = programIn(gitPrograms{f}.programPath(""), name)
+	environ = environApart(f)
+	program, err = programIn(programPath(f, ""), name)
 	return program, environ, err
 }
 
 // environApart is this process's environment with a PATH that no agent has written to.
-func (f gitPrograms) environApart() []string {
-	return append(slices.Clone(f.Environ), "PATH="+f.programPath(""))
+func environApart(f *Factory) []string {
+	return append(slices.Clone(f.Environ), "PATH="+programPath(f, ""))
 }
 
 // pathOutside is a PATH without what lies in one of some folders.
@@ -224,29 +229,12 @@ func (e *GitError) Error() string {
 // Unwrap gives the cause.
 func (e *GitError) Unwrap() error { return e.Err }
 
-// exitCode is the exit code of a failed call; 0 when it didn't run.
-func (e *GitError) exitCode() int {
-	var exit *exec.ExitError
-	if errors.As(e.Err, &exit) {
-		return exit.ExitCode()
-	}
-	return 0
-}
-
 // localTip looks a branch up in the repository around the working directory.
-func (f gitPrograms) localTip(ctx context.Context, branch string) (wire.ID, bool, error) {
-	r := f.Repo()
-	out, err := f.Git(ctx, r.Root, nil, "-c", "safe.directory="+r.Root, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
-	var ge *GitError
-	if errors.As(err, &ge) && ge.exitCode() == 1 {
+func localTip(ctx context.Context, f *Factory, branch string) (wire.ID, bool, error) {
+	id, err := GitHere(ctx, f, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return wire.ZeroID, false, nil // there is none
 	}
-	if err != nil {
-		return wire.ZeroID, false, err
-	}
-	text := strings.TrimSpace(string(out))
-	if !plumbing.IsHash(text) {
-		return wire.ZeroID, false, fmt.Errorf("git rev-parse of branch %s: %q is no object id", branch, text)
-	}
-	return plumbing.NewHash(text), true, nil
+	return plumbing.NewHash(id), err == nil, err
 }

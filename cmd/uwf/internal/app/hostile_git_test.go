@@ -202,14 +202,14 @@ func callAll(t *testing.T, f *Factory) {
 	t.Helper()
 	ctx := context.Background()
 	u := &url.URL{Scheme: "https", Host: "forge.example", Path: "/o/r.git"}
-	_, _, err := credentials{f}.fillCredential(ctx, u)
+	_, _, err := fillCredential(ctx, f, u)
 	if err != nil {
 		t.Error(err)
 	}
-	_, _ = storeOpener{f}.remoteURL(ctx, "origin")
-	_, _, _ = gitPrograms{f}.localTip(ctx, "uwf-state")
-	_, _ = repoFinder{f}.localBase(ctx, "")
-	_, _ = repoFinder{f}.localBase(ctx, "main")
+	_, _ = f.RemoteURL(ctx, "origin")
+	_, _, _ = localTip(ctx, f, "uwf-state")
+	_, _ = localBase(ctx, f, "")
+	_, _ = localBase(ctx, f, "main")
 	root := f.RepoRoot()
 	for _, args := range [][]string{
 		{"config", "--get-regexp", `^user\.(name|email)$`}, {"check-ignore", "--quiet", "--", "x"}, {"symbolic-ref", "--quiet", "--short", "HEAD"}, {"remote"},
@@ -230,7 +230,7 @@ func TestWhoseCredentialHelper(t *testing.T) {
 	u := &url.URL{Scheme: "https", Host: "forge.example"}
 	asked := func(settings string) string {
 		h.write(filepath.Join(h.home, ".uwf/config.yaml"), settings)
-		user, _, err := credentials{NewAt(filepath.Join(h.root, "sub"), h.environ(), IO{})}.fillCredential(t.Context(), u)
+		user, _, err := fillCredential(t.Context(), NewAt(filepath.Join(h.root, "sub"), h.environ(), IO{}), u)
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,11 +14,10 @@ import (
 // environment says so (GITHUB_RUN_ID, GITHUB_RUN_ATTEMPT), else a random id of
 // its own. It is the same whenever one process asks.
 func (f *Factory) Identity() (lease.Identity, error) {
-	f.whoOnce.Do(func() { f.who, f.whoErr = settingsReader{f}.findIdentity() })
-	return f.who, f.whoErr
+	return f.who.take(func() (lease.Identity, error) { return findIdentity(f) })
 }
 
-func (f settingsReader) findIdentity() (lease.Identity, error) {
+func findIdentity(f *Factory) (lease.Identity, error) {
 	who := lease.Identity{Attempt: 1, PIDNS: ownPIDNS(), PID: os.Getpid(), Alive: isAlive}
 	who.Started, _, _ = startOf(who.PID) // 0: not known
 	ask := f.Machine
@@ -68,7 +67,7 @@ func bootID() string {
 // of a Job are counted, so that each has the same run in every re-run of the job.
 func (f *Factory) NextIdentity() (lease.Identity, error) {
 	if f.Job != nil && f.Job.Run != "" {
-		who, err := settingsReader{f}.findIdentity()
+		who, err := findIdentity(f)
 		f.renewals++
 		who.Run = fmt.Sprintf("%s-%d", f.Job.Run, f.renewals+1)
 		return who, err
@@ -76,5 +75,5 @@ func (f *Factory) NextIdentity() (lease.Identity, error) {
 	if f.Getenv("GITHUB_RUN_ID") != "" {
 		return f.Identity()
 	}
-	return settingsReader{f}.findIdentity()
+	return findIdentity(f)
 }

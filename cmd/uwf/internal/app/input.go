@@ -53,8 +53,7 @@ const maxConfig = 1 << 20
 
 // Config is the settings of this repository and user, read once.
 func (f *Factory) Config() (*config.Config, error) {
-	f.configOnce.Do(func() { f.config, f.configErr = settingsReader{f}.loadConfig() })
-	return f.config, f.configErr
+	return f.config.take(func() (*config.Config, error) { return loadConfig(f) })
 }
 
 // ConfigSources are where this repository's and this user's settings come from.
@@ -76,10 +75,7 @@ func (f *Factory) ConfigSources() config.Sources {
 	return s
 }
 
-// settingsReader reads what a process is told by its surroundings.
-type settingsReader struct{ *Factory }
-
-func (f settingsReader) loadConfig() (*config.Config, error) {
+func loadConfig(f *Factory) (*config.Config, error) {
 	c, err := config.Load(f.ConfigSources())
 	if errors.Is(err, config.ErrInvalid) {
 		return nil, &UsageError{Err: err}

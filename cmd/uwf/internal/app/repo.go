@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -26,22 +27,21 @@ type Repo struct {
 // agent changed in a .git, and its process was killed before it was put back, is put back
 // first.
 func (f *Factory) Repo() Repo {
-	f.repoOnce.Do(func() {
+	r, _ := f.repo.take(func() (Repo, error) {
 		if f.Job != nil {
-			f.repo = Repo{Root: f.Job.Root}
-			return
+			return Repo{Root: f.Job.Root}, nil
 		}
-		repoFinder{f}.putLeftoversBack()
-		f.repo = findRepo(f.Dir)
+		putLeftoversBack(f)
+		return findRepo(f.Dir), nil
 	})
-	return f.repo
+	return r
 }
 
 // KeptSettings is the folder below the storage root with what git obeys in workspaces,
 // while agents work there.
 func KeptSettings(root string) string { return filepath.Join(root, "git") }
 
-func (f repoFinder) putLeftoversBack() {
+func putLeftoversBack(f *Factory) {
 	root, err := f.StorageRoot()
 	if err != nil {
 		return // then there is nothing below it
@@ -175,7 +175,7 @@ func (f *Factory) Base(ctx context.Context, remote wire.Remote, ref string) (str
 	}
 	switch loc.Kind {
 	case RepositoryStore:
-		return repoFinder{f}.localBase(ctx, ref)
+		return localBase(ctx, f, ref)
 	case RemoteStore:
 		return remoteBase(ctx, remote, ref)
 	}
@@ -185,26 +185,15 @@ func (f *Factory) Base(ctx context.Context, remote wire.Remote, ref string) (str
 	return "", nil
 }
 
-// repoFinder finds the repository here, and what is in it.
-type repoFinder struct{ *Factory }
-
-func (f repoFinder) localBase(ctx context.Context, ref string) (string, error) {
-	name := ref
-	if name == "" {
-		name = "HEAD"
+func localBase(ctx context.Context, f *Factory, ref string) (string, error) {
+	id, err := GitHere(ctx, f, "rev-parse", "--verify", "--quiet", "--end-of-options", cmp.Or(ref, "HEAD")+"^{commit}")
+	switch {
+	case err == nil || errors.Is(err, exec.ErrNotFound):
+		return id, err
+	case ref == "":
+		return "", nil // a repository without commits
 	}
-	root := f.RepoRoot()
-	out, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", err
-	}
-	if err != nil {
-		if ref == "" {
-			return "", nil // a repository without commits
-		}
-		return "", Usagef("--base %s: no such branch, tag or commit in %s", ref, root)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return "", Usagef("--base %s: no such branch, tag or commit in %s", ref, f.RepoRoot())
 }
 
 // WorkFolder is a folder of this repository as a path with slashes from its top; empty:
@@ -230,8 +219,8 @@ func (f *Factory) WorkFolder(ctx context.Context, base, dir string) (string, err
 	if err != nil || loc.Kind != RepositoryStore || rel == "." {
 		return rel, err
 	}
-	kind, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "cat-file", "-t", base+":"+rel)
-	if err != nil || strings.TrimSpace(string(kind)) != "tree" {
+	kind, err := GitHere(ctx, f, "cat-file", "-t", base+":"+rel)
+	if err != nil || kind != "tree" {
 		return "", Usagef("--cwd %s: the commit that the work begins from has no folder %s; commit it first", dir, rel)
 	}
 	return rel, nil

@@ -37,14 +37,10 @@ const (
 // repository itself; outside of one the user's own store below the storage root.
 // It is found once.
 func (f *Factory) Locate(ctx context.Context) (Location, error) {
-	f.locateOnce.Do(func() { f.location, f.locateErr = storeOpener{f}.locateStore(ctx) })
-	return f.location, f.locateErr
+	return f.location.take(func() (Location, error) { return locateStore(ctx, f) })
 }
 
-// storeOpener finds and opens the store.
-type storeOpener struct{ *Factory }
-
-func (f storeOpener) locateStore(ctx context.Context) (Location, error) {
+func locateStore(ctx context.Context, f *Factory) (Location, error) {
 	c, err := f.Config()
 	if err != nil {
 		return Location{}, err
@@ -64,7 +60,7 @@ func (f storeOpener) locateStore(ctx context.Context) (Location, error) {
 	switch {
 	case c.State.Remote != "":
 		loc.Kind = RemoteStore
-		loc.URL, err = f.remoteURL(ctx, c.State.Remote)
+		loc.URL, err = f.RemoteURL(ctx, c.State.Remote)
 	case r.Root != "":
 		loc.Kind, loc.URL = RepositoryStore, fileURL(r.Dir)
 		err = r.refuseCheckedOut(loc.Branch)
@@ -88,22 +84,22 @@ func (r Repo) refuseCheckedOut(branch string) error {
 	return nil
 }
 
-// remoteURL resolves state.remote. A name is looked up as git does, with the
-// user's insteadOf rules.
-func (f storeOpener) remoteURL(ctx context.Context, remote string) (string, error) {
+// RemoteURL is the address of a remote of the repository, by its name, or of a URL or path
+// as state.remote has it. A name is looked up as git does, with the user's insteadOf rules.
+func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) {
 	base := f.RepoRoot()
 	if isRemoteName(remote) {
 		if base == "" {
 			return "", Usagef("state.remote is %q, the name of a git remote, but %s is in no repository: use a URL", remote, f.Dir)
 		}
-		out, err := f.Git(ctx, base, nil, "-c", "safe.directory="+base, "remote", "get-url", remote)
+		address, err := GitHere(ctx, f, "remote", "get-url", remote)
 		if errors.Is(err, exec.ErrNotFound) {
 			return "", Usagef("state.remote is %q: %w", remote, err)
 		}
 		if err != nil {
 			return "", Usagef("state.remote is %q: %w; add it (git remote add %s URL), or set state.remote to a URL", remote, err, remote)
 		}
-		remote = strings.TrimSpace(string(out))
+		remote = address
 	}
 	if strings.Contains(remote, "://") || filepath.IsAbs(remote) {
 		return remote, nil
@@ -137,7 +133,7 @@ func (f *Factory) Store(ctx context.Context) (*gitcas.Store, error) {
 			return nil, fmt.Errorf("%w: not in a git repository, and %s does not exist yet; start a thread or put a workflow to make it", gitcas.ErrNoStore, dir)
 		}
 	}
-	return storeOpener{f}.openStore(loc)
+	return openStore(f, loc)
 }
 
 // NewStore opens the store for the commands that may begin one: init, workflow
@@ -149,11 +145,11 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 		return nil, err
 	}
 	if dir, ok := loc.personalDir(); ok {
-		if err := (storeOpener{f}).makePersonal(ctx, dir); err != nil {
+		if err := makePersonal(ctx, f, dir); err != nil {
 			return nil, err
 		}
 	}
-	return storeOpener{f}.openStore(loc)
+	return openStore(f, loc)
 }
 
 func (l Location) personalDir() (string, bool) {
@@ -166,7 +162,7 @@ func (l Location) personalDir() (string, bool) {
 
 // makePersonal makes the bare repository unless it is there. It is made beside
 // its place and renamed, so that a killed process leaves no half of one.
-func (f storeOpener) makePersonal(ctx context.Context, dir string) error {
+func makePersonal(ctx context.Context, f *Factory, dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -190,35 +186,30 @@ func (f storeOpener) makePersonal(ctx context.Context, dir string) error {
 	return nil
 }
 
-func (f storeOpener) openStore(loc Location) (*gitcas.Store, error) {
-	remote, err := f.dialRemote(loc.URL)
-	if err != nil {
-		return nil, err
+func openStore(f *Factory, loc Location) (*gitcas.Store, error) {
+	var remote wire.Remote
+	if f.Job != nil {
+		remote = f.Job.Dialed
+	}
+	if remote == nil {
+		var err error
+		if remote, err = f.DialAs(loc.URL, basicAuth(f, loc.URL)); err != nil {
+			return nil, err
+		}
 	}
 	o := gitcas.Options{Branch: loc.Branch, Now: f.Now, ExpectStore: f.ExpectStore}
 	policy := f.Outages()
 	o.Until, o.Waiting, o.Sleep = policy.Until, policy.Tell, policy.Sleep
 	if loc.Kind == RemoteStore && f.RepoRoot() != "" && f.Job == nil {
 		o.LocalTip = func(ctx context.Context) (wire.ID, bool, error) {
-			return gitPrograms(f).localTip(ctx, loc.Branch)
+			return localTip(ctx, f, loc.Branch)
 		}
 	}
-	remote = logOpener(f).logSessions(remote)
+	remote = logSessions(f, remote)
 	if f.Job != nil && f.Job.Wrap != nil {
 		remote = f.Job.Wrap(remote)
 	}
 	return gitcas.Open(remote, o), nil
-}
-
-func (f storeOpener) dialRemote(url string) (wire.Remote, error) {
-	if f.Job != nil && f.Job.Dialed != nil {
-		return f.Job.Dialed, nil
-	}
-	return f.dialWire(url)
-}
-
-func (f storeOpener) dialWire(url string) (wire.Remote, error) {
-	return f.DialAs(url, credentials(f).basicAuth(url))
 }
 
 // DialAs reaches a git remote with credentials that the caller has. It makes no request
@@ -228,32 +219,29 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	if dial == nil {
 		dial = wire.Dial
 	}
-	return dial(url, wire.DialOptions{BasicAuth: auth, Env: gitPrograms{f}.environApart(), Now: f.Now, Timeout: f.Silence})
+	return dial(url, wire.DialOptions{BasicAuth: auth, Env: environApart(f), Now: f.Now, Timeout: f.Silence})
 }
 
 // ShowBranch is the command that shows what is on a branch of the store's remote, commit
 // by commit, typed where this process runs; empty where that can't be told.
 func (f *Factory) ShowBranch(ctx context.Context, branch string) string {
-	return refShower{f}.showRef(ctx, "log -p", branch)
+	return showRef(ctx, f, "log -p", branch)
 }
 
 // ShowRef is the command that shows the commit of another ref of the store's remote.
 func (f *Factory) ShowRef(ctx context.Context, ref string) string {
-	return refShower{f}.showRef(ctx, "show", ref)
+	return showRef(ctx, f, "show", ref)
 }
-
-// refShower says how a person sees a ref.
-type refShower struct{ *Factory }
 
 // showRef is that of git which shows a ref. Only a store that is this repository itself
 // has its refs here; of another one the ref is fetched first.
-func (f refShower) showRef(ctx context.Context, verb, ref string) string {
+func showRef(ctx context.Context, f *Factory, verb, ref string) string {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return ""
 	}
 	dir, personal := loc.personalDir()
-	remote := f.remoteWord(loc)
+	remote := remoteWord(f, loc)
 	switch {
 	case personal:
 		return "git -C " + text.ShellWord(dir) + " " + verb + " " + ref
@@ -266,7 +254,7 @@ func (f refShower) showRef(ctx context.Context, verb, ref string) string {
 }
 
 // remoteWord is how git is told which remote: by its name, where it has one here.
-func (f refShower) remoteWord(loc Location) string {
+func remoteWord(f *Factory, loc Location) string {
 	if c, err := f.Config(); err == nil && f.Job == nil && isRemoteName(c.State.Remote) && c.State.Remote != "" {
 		return c.State.Remote
 	}

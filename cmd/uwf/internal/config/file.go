@@ -64,7 +64,7 @@ func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 	s := f.ConfigSources()
 	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Clean: f.CleanMessage, Wait: waitFor(f)}
 	out.Ignored = func(ctx context.Context, path string) bool {
-		_, err := f.Git(ctx, out.Root, nil, "-c", "safe.directory="+out.Root, "check-ignore", "--quiet", "--", path)
+		_, err := app.GitHere(ctx, f, "check-ignore", "--quiet", "--", path)
 		return err == nil
 	}
 	if scope == User {

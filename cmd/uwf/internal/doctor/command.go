@@ -120,7 +120,7 @@ func Ready(ctx context.Context, f *app.Factory) error {
 	if root == "" {
 		return app.Usagef("%s is in no git repository: go into the one that uwf is to work in (or: git init)", f.Dir)
 	}
-	if _, err := f.Git(ctx, root, nil, "-c", "safe.directory="+root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+	if _, err := app.GitHere(ctx, f, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -105,21 +105,14 @@ func readCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
 
 // readCommit reads names and hashes alone: no filter or hook of the repository runs.
 func readCommit(ctx context.Context, f *app.Factory, ref string) (Commit, bool) {
-	root := f.RepoRoot()
-	git := func(args ...string) (string, bool) {
-		out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
-		return string(out), err == nil
-	}
 	args := append([]string{"ls-tree", "-r", "-z", "--full-tree", ref, "--", configFile}, append(workflowFolders(), definitionFolders()...)...)
-	text, ok := git(args...)
-	if !ok {
+	text, err := app.GitHere(ctx, f, args...)
+	if err != nil {
 		return Commit{}, false
 	}
 	c := Commit{Name: ref, Blobs: map[string]wire.ID{}}
-	if short, ok := git("rev-parse", "--abbrev-ref", ref); ok {
-		if c.Name = strings.TrimSpace(short); ref == "HEAD" {
-			c.Name = ref
-		}
+	if short, err := app.GitHere(ctx, f, "rev-parse", "--abbrev-ref", ref); err == nil && ref != "HEAD" {
+		c.Name = short
 	}
 	for line := range strings.SplitSeq(text, "\x00") {
 		about, name, _ := strings.Cut(line, "\t")

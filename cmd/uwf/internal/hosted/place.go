@@ -146,7 +146,7 @@ type Client struct {
 // NewClient makes one that uses the network as this machine does.
 func NewClient(f *app.Factory) Client {
 	return Client{
-		Factory: f, HTTP: &http.Client{Transport: &http.Transport{Proxy: f.Proxy, ForceAttemptHTTP2: true}},
+		Factory: f, HTTP: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}},
 		GHToken: func(ctx context.Context, host string) string { return ghToken(ctx, f, host) },
 	}
 }

@@ -196,11 +196,8 @@ func surveyPlace(ctx context.Context, o *Options) (*place, error) {
 	f := o.Factory
 	p := &place{root: f.RepoRoot(), dir: f.Dir, remote: "origin", folder: ".github/workflows"}
 	git := func(args ...string) string {
-		out, err := f.Git(ctx, p.root, nil, append([]string{"-c", "safe.directory=" + p.root}, args...)...)
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(string(out))
+		out, _ := app.GitHere(ctx, f, args...) // nothing, where it does not know
+		return out
 	}
 	p.branch = git("symbolic-ref", "--quiet", "--short", "HEAD")
 	if names := strings.Fields(git("remote")); len(names) == 1 {

@@ -94,7 +94,7 @@ func (p *place) printWarnings(ctx context.Context, o *Options, files []*file) {
 		o.Notes.Printf("The files are in the repository's top folder, %s.\n", p.root)
 	}
 	for _, x := range files {
-		if _, err := o.Factory.Git(ctx, p.root, nil, "-c", "safe.directory="+p.root, "check-ignore", "--quiet", "--", x.Path); err == nil {
+		if _, err := app.GitHere(ctx, o.Factory, "check-ignore", "--quiet", "--", x.Path); err == nil {
 			o.Notes.Printf("%s is ignored by git: take it out of .gitignore, or add it with git add --force.\n", x.Path)
 		}
 	}

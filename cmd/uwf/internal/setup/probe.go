@@ -51,7 +51,7 @@ const (
 // NewProber makes a Prober that reaches providers as this process is told to.
 func NewProber(f *app.Factory) Prober {
 	return Prober{Clean: f.CleanMessage, Client: NewClient(&http.Transport{
-		Proxy: f.Proxy, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 	})}
 }

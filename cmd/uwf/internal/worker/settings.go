@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -141,7 +142,7 @@ func (s settings) Timeout() time.Duration {
 
 // openGateway opens the model for one agent run; agents without one get none.
 func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
-	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: w.f.Proxy, OnCall: func(c gateway.Call) {
+	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: http.ProxyFromEnvironment, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
 		w.logEvent(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
 	}}
