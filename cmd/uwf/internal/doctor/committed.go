@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -27,22 +25,19 @@ func definitionFolders() []string { return []string{".uwf/workflows", ".workflow
 
 // checkCommitted is whether jobs get the files that lie here: they read those of the default
 // branch.
-func (e *examination) checkCommitted() {
-	const check = "committed"
-	if len(e.o.Commits) == 0 {
-		return
-	}
-	files := e.ownFiles()
-	if len(files) == 0 {
-		return // that they are missing is said before
+func (e *examination) checkCommitted() (found Finding) {
+	files := append([]string{configFile}, e.listFiles(definitionFolders())...)
+	if e.flow != nil {
+		files = append([]string{e.flow.path}, files...)
 	}
 	for n, c := range e.o.Commits {
 		var differ []string
 		for _, name := range files {
 			data, err := e.readFile(name)
 			if err != nil {
-				continue // said where it is used
+				continue // said where it is used, or no file
 			}
+			found = findOK("the files are those of %s", c.Name)
 			if id := c.Blobs[name]; id != blobID(data) && id != blobID(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))) {
 				differ = append(differ, name)
 			}
@@ -57,33 +52,9 @@ func (e *examination) checkCommitted() {
 			detail = fmt.Sprintf("jobs do not have what stands here in %s: %s, as it was fetched last, has not", strings.Join(differ, ", "), c.Name)
 			fix = fmt.Sprintf("bring it to %s, by a pull request or git push %s HEAD:%[1]s; if that was done: git fetch %[2]s", branch, e.o.RemoteName)
 		}
-		e.addFinding(check, false, Missing, detail, fix)
-		return
+		return findLacking(detail, fix)
 	}
-	e.addOK(check, "the files are those of "+e.o.Commits[len(e.o.Commits)-1].Name)
-}
-
-// ownFiles are the files by which jobs work.
-func (e *examination) ownFiles() []string {
-	var out []string
-	if e.flow != nil {
-		out = append(out, e.flow.path)
-	}
-	if info, err := fs.Stat(e.o.Files, configFile); err == nil && info.Mode().IsRegular() {
-		out = append(out, configFile)
-	}
-	for _, dir := range definitionFolders() {
-		entries, err := fs.ReadDir(e.o.Files, dir)
-		if err != nil {
-			continue
-		}
-		for _, entry := range entries {
-			if entry.Type().IsRegular() {
-				out = append(out, path.Join(dir, entry.Name()))
-			}
-		}
-	}
-	return out
+	return found
 }
 
 func blobID(data []byte) wire.ID { return wire.NewObject(plumbing.BlobObject, data).ID }
@@ -124,15 +95,13 @@ func readCommit(ctx context.Context, f *app.Factory, ref string) (Commit, bool) 
 }
 
 // checkSandbox is what keeps agents in their place here.
-func (e *examination) checkSandbox() {
-	const check = "sandbox"
-	if len(e.o.Sandbox) == 0 {
-		return
-	}
+func (e *examination) checkSandbox() Finding {
 	text := strings.Join(e.o.Sandbox, "; ")
-	if e.o.SandboxOK {
-		e.addOK(check, text)
-		return
+	switch {
+	case text == "":
+		return Finding{}
+	case e.o.SandboxOK:
+		return findOK("%s", text)
 	}
-	e.addFinding(check, false, Missing, text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
+	return findLacking(text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
@@ -96,12 +97,7 @@ type Finding struct {
 
 // Failed reports whether something is missing without which nothing works.
 func Failed(findings []Finding) bool {
-	for _, f := range findings {
-		if f.State == Missing && f.Required {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.State == Missing && f.Required })
 }
 
 // DefaultLabel starts a thread where nothing else is said.
@@ -120,13 +116,7 @@ func Labels(start string) []forge.Label {
 // Check makes all checks, in the order in which a repository is set up. In an empty
 // repository it makes no others.
 func Check(ctx context.Context, o Options) []Finding {
-	if o.Branch == "" {
-		o.Branch = gitcas.DefaultBranch
-	}
-	if o.Label == "" {
-		o.Label = DefaultLabel
-	}
-	o.RemoteName = cmp.Or(o.RemoteName, "origin")
+	o.Branch, o.Label, o.RemoteName = cmp.Or(o.Branch, gitcas.DefaultBranch), cmp.Or(o.Label, DefaultLabel), cmp.Or(o.RemoteName, "origin")
 	e := &examination{o: o}
 	if o.Files != nil {
 		e.checkFiles()
@@ -144,11 +134,36 @@ type examination struct {
 	found []Finding
 }
 
-func (e *examination) addFinding(check string, required bool, s State, detail, fix string) {
-	e.found = append(e.found, Finding{Check: check, State: s, Required: required, Detail: detail, Fix: fix})
+// addFindings notes what a check found. A Finding without a state says nothing.
+func (e *examination) addFindings(check string, found ...Finding) {
+	for _, f := range found {
+		if f.Check = check; f.State != "" {
+			e.found = append(e.found, f)
+		}
+	}
 }
 
-func (e *examination) addOK(check, detail string) { e.addFinding(check, true, OK, detail, "") }
+func findOK(format string, args ...any) Finding {
+	return Finding{State: OK, Required: true, Detail: fmt.Sprintf(format, args...)}
+}
+
+// findMissing is for that without which nothing works, and findLacking for all else.
+func findMissing(detail, fix string) Finding {
+	return Finding{State: Missing, Required: true, Detail: detail, Fix: fix}
+}
+
+func findLacking(detail, fix string) Finding {
+	return Finding{State: Missing, Detail: detail, Fix: fix}
+}
+
+func findUnknown(required bool, detail, fix string) Finding {
+	return Finding{State: Unknown, Required: required, Detail: detail, Fix: fix}
+}
+
+// findRefused is for a server that did not do what was asked of it.
+func findRefused(err error, fix string) Finding {
+	return Finding{State: stateOf(err), Required: true, Detail: err.Error(), Fix: fix}
+}
 
 // AddCommand is the command that adds files to git's index, by their paths from the
 // repository's top folder; below: it is typed in another folder.
@@ -174,16 +189,19 @@ func (e *examination) settingsPage(path string) string {
 // editPage is the page on which a file of the state branch is edited.
 func (e *examination) editPage(file string) string {
 	edit := "edit/"
-	if e.o.Gitea || e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+	if e.o.Gitea || e.isGitea() {
 		edit = "_edit/"
 	}
 	return e.settingsPage(edit + e.o.Branch + "/" + file)
 }
 
+// isGitea reports whether the forge that answers is one.
+func (e *examination) isGitea() bool { return e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea }
+
 // forgeCommand is a command of GitHub's own program, and the page that does the same;
 // elsewhere the page alone.
 func (e *examination) forgeCommand(gh, githubPage, giteaPage string) string {
-	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+	if e.isGitea() {
 		return e.settingsPage(giteaPage)
 	}
 	return fmt.Sprintf("%s (or: %s)", gh, e.settingsPage(githubPage))

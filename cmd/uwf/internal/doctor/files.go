@@ -3,7 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -27,18 +26,26 @@ func workflowFolders() []string { return []string{".gitea/workflows", ".github/w
 
 // checkFiles are the checks of what lies in the repository.
 func (e *examination) checkFiles() {
-	e.workflowFile()
-	e.checkSettings()
-	e.checkDefinitions()
-	e.checkCommitted()
-	e.checkSandbox()
+	e.addFindings("workflow", e.checkWorkflow())
+	if e.flow != nil {
+		e.addFindings("syntax", e.checkSyntax()...)
+		e.addFindings("triggers", e.checkTriggers())
+		e.addFindings("permissions", e.checkPermissions())
+	}
+	settings := e.checkSettings()
+	e.addFindings("settings", settings...)
+	if settings[0].State == OK && !e.o.InJob && !e.o.StateRemote {
+		e.addFindings("state", findLacking("state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin"))
+	}
+	e.addFindings("definitions", e.checkDefinitions())
+	e.addFindings("committed", e.checkCommitted())
+	e.addFindings("sandbox", e.checkSandbox())
 }
 
 // flow is what is looked at in a workflow file.
 type flow struct {
 	path        string
 	root        *yaml.Node     // the file's mapping
-	On          yaml.Node      `yaml:"on"`
 	Permissions yaml.Node      `yaml:"permissions"`
 	Jobs        map[string]job `yaml:"jobs"`
 }
@@ -64,52 +71,39 @@ func (j job) actionStep() (with map[string]string, ok bool) {
 // usesUwf matches the action, wherever it is kept, and its host variant.
 var usesUwf = lazyregexp.New(`(^|/)uwf(/\.github/actions/host)?@|^\./(\.github/actions/host)?$`)
 
-func (e *examination) workflowFile() {
-	f, err := e.findFlow()
-	switch {
-	case err != nil:
-		e.addFinding("workflow", true, Missing, err.Error(), "mend the file, or have it written anew: uwf init --force")
-		return
-	case f == nil && e.o.Workflow != "":
-		e.addFinding("workflow", true, Missing, fmt.Sprintf("there is no workflow file %s", e.o.Workflow), "uwf init")
-		return
-	case f == nil:
-		e.addFinding("workflow", true, Missing, "no file below .github/workflows uses uwf", "uwf init")
-		return
-	}
-	e.flow = f
-	e.addOK("workflow", f.path+" uses uwf")
-	e.checkSyntax(f.root)
-	e.checkTriggers()
-	e.checkPermissions()
-}
-
-// findFlow finds the workflow file that uses uwf; nil: there is none.
-func (e *examination) findFlow() (*flow, error) {
-	for _, dir := range workflowFolders() {
-		entries, err := fs.ReadDir(e.o.Files, dir)
-		if errors.Is(err, fs.ErrNotExist) {
+// checkWorkflow finds the workflow file that uses uwf.
+func (e *examination) checkWorkflow() Finding {
+	for _, file := range e.listFiles(workflowFolders()) {
+		name := path.Base(file)
+		if !isYAML(name) || e.o.Workflow != "" && name != e.o.Workflow {
 			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("look into %s: %w", dir, err)
+		f, err := e.readFlow(file)
+		if err != nil && (e.o.Workflow != "" || strings.HasPrefix(name, "uwf.")) {
+			return findMissing(err.Error(), "mend the file, or have it written anew: uwf init --force")
 		}
-		for _, entry := range entries {
-			name := entry.Name()
-			if ext := path.Ext(name); ext != ".yml" && ext != ".yaml" || e.o.Workflow != "" && name != e.o.Workflow {
-				continue
-			}
-			f, err := e.readFlow(path.Join(dir, name))
-			if err != nil && (e.o.Workflow != "" || strings.HasPrefix(name, "uwf.")) {
-				return nil, err
-			}
-			if f != nil {
-				return f, nil
-			}
+		if f != nil {
+			e.flow = f
+			return findOK("%s uses uwf", file)
 		}
 	}
-	return nil, nil //nolint:nilnil // no file is an answer
+	if e.o.Workflow != "" {
+		return findMissing("there is no workflow file "+e.o.Workflow, "uwf init")
+	}
+	return findMissing("no file below .github/workflows uses uwf", "uwf init")
 }
+
+// listFiles are the files in some folders, by name. A folder that can't be read has none.
+func (e *examination) listFiles(folders []string) []string {
+	var out []string
+	for _, dir := range folders {
+		found, _ := fs.Glob(e.o.Files, dir+"/*") // the pattern is right
+		out = append(out, found...)
+	}
+	return out
+}
+
+func isYAML(name string) bool { return path.Ext(name) == ".yml" || path.Ext(name) == ".yaml" }
 
 // readFlow reads a workflow file; nil: it does not use uwf.
 func (e *examination) readFlow(name string) (*flow, error) {
@@ -144,18 +138,10 @@ func (e *examination) readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%s is no regular file of at most %d bytes", name, maxFile)
 	}
-	file, err := e.o.Files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err = errors.Join(err, file.Close()); err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s is larger than %d bytes", name, maxFile)
-	}
-	return data, err
+	return fs.ReadFile(e.o.Files, name)
 }
 
 // dispatchInputs are the inputs that uwf gives the next job. GitHub refuses a dispatch
@@ -174,45 +160,27 @@ func (e *examination) dispatchInputs() []string {
 	return names
 }
 
-func (e *examination) checkTriggers() {
-	const check = "triggers"
-	var on map[string]yaml.Node
-	if e.flow.On.Decode(&on) != nil {
-		on = nil
+func (e *examination) checkTriggers() Finding {
+	on := valueOf(e.flow.root, "on")
+	dispatch := valueOf(on, "workflow_dispatch")
+	inputs := valueOf(dispatch, "inputs")
+	lacks := slices.DeleteFunc(e.dispatchInputs(), func(name string) bool { return valueOf(inputs, name) != nil })
+	switch {
+	case dispatch == nil:
+		return findMissing(e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
+	case len(lacks) > 0:
+		return findMissing(fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
+	case valueOf(on, "schedule") == nil:
+		return findLacking(e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
 	}
-	var dispatch struct {
-		Inputs map[string]yaml.Node `yaml:"inputs"`
-	}
-	node, ok := on["workflow_dispatch"]
-	if ok && node.Decode(&dispatch) != nil {
-		ok = false
-	}
-	if !ok {
-		e.addFinding(check, true, Missing, e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
-		return
-	}
-	var lacks []string
-	for _, name := range e.dispatchInputs() {
-		if _, ok := dispatch.Inputs[name]; !ok {
-			lacks = append(lacks, name)
-		}
-	}
-	if len(lacks) > 0 {
-		e.addFinding(check, true, Missing, fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
-		return
-	}
-	if _, ok := on["schedule"]; !ok {
-		e.addFinding(check, false, Missing, e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
-		return
-	}
-	e.addOK(check, "the next job can be started")
+	return findOK("the next job can be started")
 }
 
 // checkPermissions compares the rights that the file gives its jobs with those that they
 // need.
-func (e *examination) checkPermissions() {
-	const check = "permissions"
-	var lacks, unsaid []string
+func (e *examination) checkPermissions() Finding {
+	var lacks []string
+	unsaid := false
 	for name, j := range e.flow.Jobs {
 		with, ok := j.actionStep()
 		if !ok {
@@ -223,7 +191,7 @@ func (e *examination) checkPermissions() {
 			node = e.flow.Permissions
 		}
 		if node.IsZero() {
-			unsaid = append(unsaid, name)
+			unsaid = true
 			continue
 		}
 		for _, need := range neededRights(with) {
@@ -235,12 +203,11 @@ func (e *examination) checkPermissions() {
 	slices.Sort(lacks)
 	switch {
 	case len(lacks) > 0:
-		e.addFinding(check, true, Missing, fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
-	case len(unsaid) > 0:
-		e.addFinding(check, true, Unknown, fmt.Sprintf("%s says nothing about permissions, so the repository's setting counts", e.flow.path), "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
-	default:
-		e.addOK(check, e.flow.path+" gives its jobs what they need")
+		return findMissing(fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
+	case unsaid:
+		return findUnknown(true, e.flow.path+" says nothing about permissions, so the repository's setting counts", "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
 	}
+	return findOK("%s gives its jobs what they need", e.flow.path)
 }
 
 type right struct{ scope, level string }
@@ -277,63 +244,39 @@ func isGranted(node yaml.Node, scope, level string) bool {
 // configFile is the repository's settings file.
 const configFile = ".uwf/config.yaml"
 
-func (e *examination) checkSettings() {
-	const check = "settings"
+// checkSettings finds whether they can be used, and what they warn of.
+func (e *examination) checkSettings() []Finding {
 	data, err := e.readFile(configFile)
-	if errors.Is(err, fs.ErrNotExist) && e.o.NoSettings == "" {
-		e.addFinding(check, false, Missing, "there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")
-		return
+	problems := config.Check(configFile, data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && e.o.NoSettings == "":
+		return []Finding{findLacking("there is no "+configFile+": uwf works with what it finds in the environment", "uwf init")}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return []Finding{findMissing(err.Error(), "mend "+configFile)}
+	case len(problems) > 0:
+		return []Finding{findMissing(problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")}
+	case e.o.NoSettings != "":
+		return []Finding{findMissing(e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		e.addFinding(check, true, Missing, err.Error(), "mend "+configFile)
-		return
-	}
-	if problems := config.Check(configFile, data); len(problems) > 0 {
-		e.addFinding(check, true, Missing, problems[0].String(), "mend "+configFile+"; see them all: uwf config validate")
-		return
-	}
-	if e.o.NoSettings != "" {
-		e.addFinding(check, true, Missing, e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")
-		return
-	}
-	e.addOK(check, configFile+" can be used")
+	out := []Finding{findOK("%s can be used", configFile)}
 	for _, w := range e.o.Warnings {
-		e.addFinding(check, false, Missing, w, "see them all: uwf config validate")
+		out = append(out, findLacking(w, "see them all: uwf config validate"))
 	}
-	if !e.o.InJob && !e.o.StateRemote {
-		e.addFinding("state", false, Missing, "state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin")
-	}
+	return out
 }
 
-func (e *examination) checkDefinitions() {
-	const check = "definitions"
-	var names, broken []string
-	for _, dir := range definitionFolders() {
-		entries, err := fs.ReadDir(e.o.Files, dir)
-		if err != nil {
-			continue // that it is missing is said below
+func (e *examination) checkDefinitions() Finding {
+	var names []string
+	for _, file := range slices.DeleteFunc(e.listFiles(definitionFolders()), func(file string) bool { return !isYAML(file) }) {
+		if err := e.checkDefinition(file); err != nil {
+			return findMissing(err.Error(), "see all that is wrong: uwf workflow validate")
 		}
-		for _, entry := range entries {
-			ext := path.Ext(entry.Name())
-			if ext != ".yaml" && ext != ".yml" || entry.IsDir() {
-				continue
-			}
-			file := path.Join(dir, entry.Name())
-			if err := e.checkDefinition(file); err != nil {
-				broken = append(broken, err.Error())
-				continue
-			}
-			names = append(names, strings.TrimSuffix(entry.Name(), ext))
-		}
+		names = append(names, strings.TrimSuffix(path.Base(file), path.Ext(file)))
 	}
-	switch {
-	case len(broken) > 0:
-		e.addFinding(check, true, Missing, broken[0], "see all that is wrong: uwf workflow validate")
-	case len(names) == 0:
-		e.addFinding(check, true, Missing, "there is no workflow in .uwf/workflows: nobody knows what agents should do", "uwf init")
-	default:
-		e.addOK(check, "agents can work by "+strings.Join(names, ", "))
+	if len(names) == 0 {
+		return findMissing("there is no workflow in .uwf/workflows: nobody knows what agents should do", "uwf init")
 	}
+	return findOK("agents can work by %s", strings.Join(names, ", "))
 }
 
 func (e *examination) checkDefinition(file string) error {

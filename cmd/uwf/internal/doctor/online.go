@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,43 +16,38 @@ import (
 
 // checkOnline are the checks that ask somebody.
 func (e *examination) checkOnline(ctx context.Context) {
-	if !e.checkRepository(ctx) {
+	found, empty := e.checkRepository(ctx)
+	e.addFindings("repository", found)
+	if empty {
 		return
 	}
 	e.checkForge(ctx)
-	e.checkPush(ctx)
-	e.checkModel(ctx)
+	if e.o.Remote != nil {
+		found, most := e.checkPush(ctx)
+		e.addFindings("push", found)
+		e.addFindings("refs", e.checkRefs(ctx, most)...)
+	}
+	e.addFindings("model", e.checkModel(ctx))
 }
 
 // checkRepository is whether there is one with a commit; nothing else can be said of an
 // empty one.
-func (e *examination) checkRepository(ctx context.Context) bool {
-	const check = "repository"
+func (e *examination) checkRepository(ctx context.Context) (found Finding, empty bool) {
 	if e.o.Remote == nil {
-		e.addFinding(check, true, Missing, e.o.NoRemote, fmt.Sprintf("git remote add %s URL", e.o.RemoteName))
-		return true
+		return findMissing(e.o.NoRemote, "git remote add "+e.o.RemoteName+" URL"), false
 	}
 	l, err := e.o.Remote.List(ctx, "HEAD", "refs/heads/")
+	if err != nil {
+		return findRefused(fmt.Errorf("the refs of %s can't be read: %w", e.o.Remote.URL(), err), remoteFix(err)), false
+	}
+	tip, there := l.Refs["refs/heads/"+e.o.Branch]
 	switch {
-	case err != nil:
-		e.addFinding(check, true, stateOf(err), fmt.Sprintf("the refs of %s can't be read: %v", e.o.Remote.URL(), err), remoteFix(err))
-	case len(l.Refs) == 0 || !slices.ContainsFunc(sortedKeys(l.Refs), func(ref string) bool { return ref != "refs/heads/"+e.o.Branch }):
-		e.addFinding(check, true, Missing, fmt.Sprintf("%s has no commits: jobs run workflow files of the default branch, and there is none", e.o.Remote.URL()), "commit something, and git push -u "+e.o.RemoteName+" HEAD")
-		return false
-	case l.Refs["refs/heads/"+e.o.Branch].IsZero():
-		e.addOK(check, fmt.Sprintf("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch))
-	default:
-		e.addOK(check, fmt.Sprintf("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch))
+	case len(l.Refs) == 0 || len(l.Refs) == 1 && there:
+		return findMissing(e.o.Remote.URL()+" has no commits: jobs run workflow files of the default branch, and there is none", "commit something, and git push -u "+e.o.RemoteName+" HEAD"), true
+	case tip.IsZero():
+		return findOK("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch), false
 	}
-	return true
-}
-
-func sortedKeys(m map[string]wire.ID) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
+	return findOK("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch), false
 }
 
 // stateOf tells a refusal, which something mends, from what may pass.
@@ -75,40 +71,37 @@ func remoteFix(err error) string {
 
 // checkForge are the checks that ask the forge's API.
 func (e *examination) checkForge(ctx context.Context) {
-	f := e.o.Forge
-	if f == nil {
-		e.addFinding("token", false, Unknown, e.o.NoForge, e.o.ForgeFix)
+	if e.o.Forge == nil {
+		e.addFindings("token", findUnknown(false, e.o.NoForge, e.o.ForgeFix))
 		if e.o.Gitea {
-			e.checkStarters(ctx, "its owner")
+			e.addFindings("starters", e.checkStarters(ctx, "its owner"))
 		}
 		return
 	}
-	repo, err := f.Repository(ctx)
+	repo, err := e.o.Forge.Repository(ctx)
 	if err != nil {
-		e.addFinding("token", true, stateOf(err), err.Error(), e.tokenFix(err))
+		e.addFindings("token", findRefused(err, tokenFix(err)))
 		return
 	}
 	if repo.Empty {
-		e.addFinding("token", true, Missing, repo.FullName+" is empty: it has no default branch", "commit something, and git push -u "+e.o.RemoteName+" HEAD")
+		e.addFindings("token", findMissing(repo.FullName+" is empty: it has no default branch", "commit something, and git push -u "+e.o.RemoteName+" HEAD"))
 		return
 	}
-	if e.o.Server == "" {
-		e.o.Server = repo.URL
-	}
-	e.addOK("token", fmt.Sprintf("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
-	e.checkActive(ctx, repo.DefaultBranch)
-	if f.Flavour() == forge.Gitea {
+	e.o.Server = cmp.Or(e.o.Server, repo.URL)
+	e.addFindings("token", findOK("%s answers; its default branch is %s", repo.FullName, repo.DefaultBranch))
+	e.addFindings("dispatch", e.checkActive(ctx, repo.DefaultBranch))
+	if e.isGitea() {
 		owner, _, _ := strings.Cut(repo.FullName, "/")
-		e.checkStarters(ctx, owner)
+		e.addFindings("starters", e.checkStarters(ctx, owner))
 	}
-	e.checkComments(ctx)
-	e.checkLabels(ctx)
-	e.checkRules(ctx)
-	e.checkPulls(ctx)
-	e.checkSecrets(ctx)
+	e.addFindings("comments", e.checkComments(ctx))
+	e.addFindings("labels", e.checkLabels(ctx))
+	e.addFindings("rules", e.checkRules(ctx))
+	e.addFindings("pull-requests", e.checkPulls(ctx))
+	e.addFindings("secrets", e.checkSecrets(ctx))
 }
 
-func (e *examination) tokenFix(err error) string {
+func tokenFix(err error) string {
 	switch {
 	case errors.Is(err, forge.ErrAuth):
 		return "the token is wrong or has ended: make another, or log in again with gh auth login"
@@ -120,44 +113,35 @@ func (e *examination) tokenFix(err error) string {
 
 // checkActive is whether the forge runs the workflow file; that is what a dispatch needs
 // beside the permission.
-func (e *examination) checkActive(ctx context.Context, branch string) {
-	const check = "dispatch"
+func (e *examination) checkActive(ctx context.Context, branch string) Finding {
 	list, err := e.o.Forge.Workflows(ctx)
 	if err != nil {
-		e.addFinding(check, true, Unknown, err.Error(), "see "+e.settingsPage("actions"))
-		return
+		return findUnknown(true, err.Error(), "see "+e.settingsPage("actions"))
 	}
-	name := e.o.Workflow
-	if name == "" && e.flow != nil {
+	name := cmp.Or(e.o.Workflow, "uwf.yml")
+	if e.flow != nil {
 		name = path.Base(e.flow.path)
-	}
-	if name == "" {
-		name = "uwf.yml"
 	}
 	i := slices.IndexFunc(list, func(w forge.Workflow) bool { return path.Base(w.Path) == name })
 	switch {
 	case i < 0:
-		e.addFinding(check, true, Missing, fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push %s HEAD:%s once the file is committed, or merge the branch that has it", e.o.RemoteName, branch))
+		return findMissing(fmt.Sprintf("%s is not on the branch %s, from which jobs are started", name, branch), fmt.Sprintf("git push %s HEAD:%s once the file is committed, or merge the branch that has it", e.o.RemoteName, branch))
 	case !list[i].Active:
-		e.addFinding(check, true, Missing, name+" is disabled", e.forgeCommand("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
-	default:
-		e.addOK(check, fmt.Sprintf("%s is active on %s", name, branch))
+		return findMissing(name+" is disabled", e.forgeCommand("gh workflow enable "+name, "actions/workflows/"+name, "actions?workflow="+name))
 	}
+	return findOK("%s is active on %s", name, branch)
 }
 
 // checkComments reads some; the labels show whether they can be written.
-func (e *examination) checkComments(ctx context.Context) {
-	const check = "comments"
-	number := max(e.o.Issue, 1)
-	_, err := e.o.Forge.Comments(ctx, number)
+func (e *examination) checkComments(ctx context.Context) Finding {
+	_, err := e.o.Forge.Comments(ctx, max(e.o.Issue, 1))
 	switch {
 	case err == nil:
-		e.addOK(check, "issues and their comments can be read")
+		return findOK("issues and their comments can be read")
 	case errors.Is(err, forge.ErrNotFound) && e.o.Issue == 0:
-		e.addFinding(check, true, Unknown, "there is no issue 1 whose comments could be read", "")
-	default:
-		e.addFinding(check, true, stateOf(err), err.Error(), e.rightFix("issues: write", "Issues: read and write"))
+		return findUnknown(true, "there is no issue 1 whose comments could be read", "")
 	}
+	return findRefused(err, e.rightFix("issues: write", "Issues: read and write"))
 }
 
 // rightFix says how a token gets a right: a job's in its file, a person's own where
@@ -169,8 +153,7 @@ func (e *examination) rightFix(job, own string) string {
 	return "give your token the permission " + own
 }
 
-func (e *examination) checkLabels(ctx context.Context) {
-	const check = "labels"
+func (e *examination) checkLabels(ctx context.Context) Finding {
 	labels := Labels(e.o.Label)
 	var commands []string
 	for _, l := range labels {
@@ -178,8 +161,7 @@ func (e *examination) checkLabels(ctx context.Context) {
 	}
 	byHand := e.forgeCommand(strings.Join(commands, "; "), "labels", "labels")
 	if e.o.ReadOnly {
-		e.addFinding(check, false, Unknown, "labels were not made, as you asked", byHand)
-		return
+		return findUnknown(false, "labels were not made, as you asked", byHand)
 	}
 	for _, l := range labels {
 		err := e.o.Forge.EnsureLabel(ctx, l)
@@ -190,11 +172,11 @@ func (e *examination) checkLabels(ctx context.Context) {
 		if !e.o.InJob {
 			fix += ", or make them: " + byHand
 		}
-		// Labels can be made by hand, but without the right a job can't comment.
-		e.addFinding(check, e.o.InJob, stateOf(err), err.Error(), fix)
-		return
+		found := findRefused(err, fix)
+		found.Required = e.o.InJob // labels can be made by hand, but without the right a job can't comment
+		return found
 	}
-	e.addOK(check, fmt.Sprintf("there are %s, %s and %s, so issues can be written to", labels[0].Name, labels[1].Name, labels[2].Name))
+	return findOK("there are %s, %s and %s, so issues can be written to", labels[0].Name, labels[1].Name, labels[2].Name)
 }
 
 // harmlessRules are rules that uwf's pushes meet: they never force and never delete what
@@ -205,21 +187,19 @@ func harmlessRules() []string {
 
 // rulesPage is where branch rules are set.
 func (e *examination) rulesPage() string {
-	if e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea {
+	if e.isGitea() {
 		return e.settingsPage("settings/branches")
 	}
 	return e.settingsPage("settings/rules")
 }
 
-func (e *examination) checkRules(ctx context.Context) {
-	const check = "rules"
+func (e *examination) checkRules(ctx context.Context) Finding {
 	var found []string
 	unknown := false
 	for _, branch := range []string{e.o.Branch, "uwf/doctor"} {
 		rules, known, err := e.o.Forge.BranchRules(ctx, branch)
 		if err != nil {
-			e.addFinding(check, true, Unknown, err.Error(), "see "+e.rulesPage())
-			return
+			return findUnknown(true, err.Error(), "see "+e.rulesPage())
 		}
 		unknown = unknown || !known
 		for _, r := range rules {
@@ -235,122 +215,107 @@ func (e *examination) checkRules(ctx context.Context) {
 	}
 	switch {
 	case len(found) > 0:
-		e.addFinding(check, true, Missing, "branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
+		return findMissing("branch rules stand in the way of uwf's pushes: "+strings.Join(found, ", "),
 			fmt.Sprintf("leave %s and uwf/** out of these rules, or let jobs (GitHub Actions) bypass them: %s", e.o.Branch, e.rulesPage()))
 	case unknown:
-		e.addFinding(check, false, Unknown, "no rule that this token may see stands in the way of uwf's pushes; those of branches that are not there yet, only an administrator may see all", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
-	default:
-		e.addOK(check, fmt.Sprintf("no branch rule stands in the way of %s and uwf/**", e.o.Branch))
+		return findUnknown(false, "no rule that this token may see stands in the way of uwf's pushes; those of branches that are not there yet, only an administrator may see all", fmt.Sprintf("see that no rule holds for %s and uwf/**: %s", e.o.Branch, e.rulesPage()))
 	}
+	return findOK("no branch rule stands in the way of %s and uwf/**", e.o.Branch)
 }
 
-func (e *examination) checkPulls(ctx context.Context) {
-	const check = "pull-requests"
+func (e *examination) checkPulls(ctx context.Context) Finding {
 	may, known, err := e.o.Forge.MayCreatePulls(ctx)
 	fix := fmt.Sprintf(`tick "Allow GitHub Actions to create and approve pull requests" below Workflow permissions: %s`, e.settingsPage("settings/actions"))
 	switch {
 	case err != nil:
-		e.addFinding(check, false, Unknown, err.Error(), fix)
+		return findUnknown(false, err.Error(), fix)
 	case !known:
-		e.addFinding(check, false, Unknown, "this token can't read whether jobs may open pull requests; where they may not, uwf comments with a link that opens one", fix)
+		return findUnknown(false, "this token can't read whether jobs may open pull requests; where they may not, uwf comments with a link that opens one", fix)
 	case !may:
-		e.addFinding(check, false, Missing, "jobs may not open pull requests: uwf comments with a link that opens one", fix)
-	default:
-		e.addOK(check, "jobs may open pull requests")
+		return findLacking("jobs may not open pull requests: uwf comments with a link that opens one", fix)
 	}
+	return findOK("jobs may open pull requests")
 }
 
 // checkSecrets looks whether the secrets that the workflow file names are there. Their
 // values can't be read by anybody.
-func (e *examination) checkSecrets(ctx context.Context) {
-	const check = "secrets"
+func (e *examination) checkSecrets(ctx context.Context) Finding {
 	if e.flow == nil {
-		return
+		return Finding{}
 	}
 	want, literal := e.flow.secretNames()
 	if literal {
-		e.addFinding(check, true, Missing, e.flow.path+" holds a key instead of the name of a secret", "revoke that key now; then make a secret, and write api-key: ${{ secrets.NAME }}")
-		return
+		return findMissing(e.flow.path+" holds a key instead of the name of a secret", "revoke that key now; then make a secret, and write api-key: ${{ secrets.NAME }}")
 	}
 	if len(want) == 0 {
-		return
+		return Finding{}
 	}
 	command := e.forgeCommand("gh secret set "+want[0], "settings/secrets/actions", "settings/actions/secrets")
-	lister, ok := e.o.Forge.(forge.Secrets)
 	var have []string
-	var err error
 	known := false
-	if ok {
-		have, known, err = lister.Secrets(ctx)
+	if lister, ok := e.o.Forge.(forge.Secrets); ok {
+		have, known, _ = lister.Secrets(ctx) // where it can't be read it is not known
 	}
 	for _, name := range want {
 		switch {
 		case slices.ContainsFunc(have, func(h string) bool { return strings.EqualFold(h, name) }):
-		case err != nil || !known:
-			e.addFinding(check, false, Unknown, "this token can't see whether there is a secret "+name, "if it is not there: "+command)
-			return
+		case !known:
+			return findUnknown(false, "this token can't see whether there is a secret "+name, "if it is not there: "+command)
 		default:
-			e.addFinding(check, true, Missing, fmt.Sprintf("there is no secret %s, which %s names", name, e.flow.path), command)
-			return
+			return findMissing(fmt.Sprintf("there is no secret %s, which %s names", name, e.flow.path), command)
 		}
 	}
-	e.addOK(check, "there is the secret "+strings.Join(want, ", "))
+	return findOK("there is the secret %s", strings.Join(want, ", "))
 }
 
 // checkModel asks the model, where that is possible from here.
-func (e *examination) checkModel(ctx context.Context) {
-	const check = "model"
-	if e.o.Model == nil {
-		if e.o.NoModel != "" {
-			e.addFinding(check, false, Unknown, e.o.NoModel, e.o.ModelFix)
-		}
-		return
+func (e *examination) checkModel(ctx context.Context) Finding {
+	switch {
+	case e.o.Model == nil && e.o.NoModel == "":
+		return Finding{}
+	case e.o.Model == nil:
+		return findUnknown(false, e.o.NoModel, e.o.ModelFix)
 	}
 	err := e.o.Model(ctx)
 	var fail *setup.Failure
 	switch {
 	case err == nil:
-		e.addOK(check, "the model answers")
-	case errors.As(err, &fail) && fail.Kind == setup.KindRate:
-		e.addOK(check, fail.What+"; it was reached, and took the key")
-	case errors.As(err, &fail) && slices.Contains([]string{setup.KindKey, setup.KindForbidden, setup.KindQuota, setup.KindModel, setup.KindPath, setup.KindAddress}, fail.Kind):
-		e.addFinding(check, true, Missing, fail.What, fail.Do)
-	case errors.As(err, &fail):
-		e.addFinding(check, false, Unknown, fail.What, fail.Do)
-	default:
-		e.addFinding(check, false, Unknown, err.Error(), "")
+		return findOK("the model answers")
+	case !errors.As(err, &fail):
+		return findUnknown(false, err.Error(), "")
+	case fail.Kind == setup.KindRate:
+		return findOK("%s; it was reached, and took the key", fail.What)
+	case slices.Contains([]string{setup.KindKey, setup.KindForbidden, setup.KindQuota, setup.KindModel, setup.KindPath, setup.KindAddress}, fail.Kind):
+		return findMissing(fail.What, fail.Do)
 	}
+	return findUnknown(false, fail.What, fail.Do)
 }
 
 // checkStarters tells who may start and steer threads on a Gitea, where a job can't look up who may
 // write: the owner who is a person, and whom the workflow file names. Where an organisation
 // owns the repository and the file names nobody, every label is refused.
-func (e *examination) checkStarters(ctx context.Context, owner string) {
-	const check = "starters"
+func (e *examination) checkStarters(ctx context.Context, owner string) Finding {
 	if e.flow == nil {
-		return // said before
+		return Finding{} // said before
 	}
 	names, ownToken := e.flow.namedStarters()
-	if len(names) > 0 {
-		e.addOK(check, fmt.Sprintf("%s names who may start and steer: %s", e.flow.path, strings.Join(names, ", ")))
-		return
-	}
 	fix := fmt.Sprintf(`name who may, in %s, below with: of the step that uses uwf: allow: "alice bob"`, e.flow.path)
-	if ownToken {
-		e.addFinding(check, false, Unknown, e.flow.path+" gives uwf a token of its own: whether that can look up who may write is not known here", "where it can't, "+fix)
-		return
+	switch {
+	case len(names) > 0:
+		return findOK("%s names who may start and steer: %s", e.flow.path, strings.Join(names, ", "))
+	case ownToken:
+		return findUnknown(false, e.flow.path+" gives uwf a token of its own: whether that can look up who may write is not known here", "where it can't, "+fix)
 	}
 	organisation, known, err := e.askOwner(ctx)
 	switch {
 	case err != nil:
-		e.addFinding(check, false, Unknown, err.Error(), fix)
+		return findUnknown(false, err.Error(), fix)
 	case !known:
-		e.addFinding(check, false, Unknown, fmt.Sprintf("a job on Gitea can't look up who may write: %s may start and steer, if that is a person, and nobody at all, if it is an organisation", owner), fix)
+		return findUnknown(false, fmt.Sprintf("a job on Gitea can't look up who may write: %s may start and steer, if that is a person, and nobody at all, if it is an organisation", owner), fix)
 	case organisation:
-		e.addFinding(check, true, Missing, fmt.Sprintf("nobody may start or steer: a job on Gitea can't look up who may write, %s is an organisation, and %s names nobody", owner, e.flow.path), fix)
-	default:
-		e.addOK(check, fmt.Sprintf("%s may start and steer, and nobody else: a job on Gitea can't look up who may write; others are named in allow: of %s", owner, e.flow.path))
+		return findMissing(fmt.Sprintf("nobody may start or steer: a job on Gitea can't look up who may write, %s is an organisation, and %s names nobody", owner, e.flow.path), fix)
 	}
+	return findOK("%s may start and steer, and nobody else: a job on Gitea can't look up who may write; others are named in allow: of %s", owner, e.flow.path)
 }
 
 // askOwner asks whether the repository is an organisation's; known is false where nobody can

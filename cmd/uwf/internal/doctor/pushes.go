@@ -19,46 +19,42 @@ import (
 
 // checkPush makes as many refs below refs/uwf as a step updates, in one push as a step does, and
 // removes them.
-func (e *examination) checkPush(ctx context.Context) {
-	const check = "push"
-	switch {
-	case e.o.Remote == nil:
-		return // said before
-	case e.o.ReadOnly:
-		e.addFinding(check, false, Unknown, "nothing was pushed, as you asked", "run it without --read-only")
-		return
+func (e *examination) checkPush(ctx context.Context) (found Finding, most int) {
+	if e.o.ReadOnly {
+		return findUnknown(false, "nothing was pushed, as you asked", "run it without --read-only"), 0
 	}
 	most, err := e.probeRefs(ctx)
 	switch {
 	case err == nil:
-		e.addOK(check, fmt.Sprintf("refs below refs/uwf can be made and removed, %d in a push", most))
-		e.refsAtOnce(ctx, most)
+		return findOK("refs below refs/uwf can be made and removed, %d in a push", most), most
 	case errors.Is(err, wire.ErrProtected):
-		e.addFinding(check, true, Missing, err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage()))
+		return findMissing(err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage())), 0
 	case errors.Is(err, wire.ErrDenied):
-		e.addFinding(check, true, Missing, err.Error(), e.rightFix("contents: write", "Contents: read and write"))
-	default:
-		e.addFinding(check, true, Unknown, err.Error(), remoteFix(err))
+		return findMissing(err.Error(), e.rightFix("contents: write", "Contents: read and write")), 0
 	}
+	return findUnknown(true, err.Error(), remoteFix(err)), 0
 }
 
-// refsAtOnce says what it means that a push takes fewer refs than a step updates, and
+// checkRefs says what it means that a push takes fewer refs than a step updates, and
 // where the store knows of a bound that is raised by now: nothing but a push that is refused
-// changes what VERSION says.
-func (e *examination) refsAtOnce(ctx context.Context, most int) {
+// changes what VERSION says. With 0 it is not known how many a push takes.
+func (e *examination) checkRefs(ctx context.Context, most int) (found []Finding) {
+	if most == 0 {
+		return nil
+	}
 	if noted := e.notedRefs(ctx); noted < most {
-		e.addFinding("refs", false, Missing,
+		found = append(found, findLacking(
 			fmt.Sprintf("VERSION on the branch %s says that a push updates no more than %d refs, and %d were taken: each step takes up to %d pushes for nothing",
 				e.o.Branch, noted, most, gitcas.PushesOfStep(noted)),
-			fmt.Sprintf("take the line \"refs: %d\" out of VERSION on the branch %s, by a commit there: %s", noted, e.o.Branch, e.editPage("VERSION")))
+			fmt.Sprintf("take the line \"refs: %d\" out of VERSION on the branch %s, by a commit there: %s", noted, e.o.Branch, e.editPage("VERSION"))))
 	}
-	if most >= gitcas.StepRefs {
-		return
+	if most < gitcas.StepRefs {
+		found = append(found, findLacking(
+			fmt.Sprintf("a push may update no more than %d refs here, where a step updates up to %d: each step takes up to %d pushes instead of one",
+				most, gitcas.StepRefs, gitcas.PushesOfStep(most)),
+			fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.settingsPage("settings"))))
 	}
-	e.addFinding("refs", false, Missing,
-		fmt.Sprintf("a push may update no more than %d refs here, where a step updates up to %d: each step takes up to %d pushes instead of one",
-			most, gitcas.StepRefs, gitcas.PushesOfStep(most)),
-		fmt.Sprintf(`allow %d or more, below "Limit how many branches and tags can be updated in a single push": %s`, gitcas.StepRefs, e.settingsPage("settings")))
+	return found
 }
 
 // notedRefs is how many refs a push updates by what the store says.

@@ -53,26 +53,31 @@ func eventTypes(event string) []string {
 
 // checkSyntax looks for names in the workflow file that mean nothing: those of keys, events,
 // inputs and providers. The forge refuses some and passes over others in silence.
-func (e *examination) checkSyntax(root *yaml.Node) {
-	s := syntax{file: path.Base(e.flow.path)}
-	s.checkKeys(root, "", fileKeys())
-	s.checkOn(valueOf(root, "on"))
-	for _, job := range mappingPairs(valueOf(root, "jobs")) {
+func (e *examination) checkSyntax() []Finding {
+	s := syntax{file: e.flow.path}
+	s.checkNames(e.flow.root, "key", fileKeys())
+	on := valueOf(e.flow.root, "on")
+	s.checkNames(on, "event", triggerEvents())
+	for _, p := range mappingPairs(on) {
+		if known := eventTypes(p.key.Value); known != nil {
+			s.checkNames(valueOf(p.value, "types"), "type of "+p.key.Value, known)
+		}
+	}
+	for _, job := range mappingPairs(valueOf(e.flow.root, "jobs")) {
 		s.checkJob(job.key.Value, job.value, e.o)
 	}
-	for _, wrong := range s.found {
-		e.addFinding("syntax", true, Missing, wrong, "mend "+e.flow.path+", or have it written anew: uwf init --force")
-	}
+	return s.found
 }
 
 // syntax collects what is wrong with the names of one file.
 type syntax struct {
 	file  string
-	found []string
+	found []Finding
 }
 
 func (s *syntax) addComplaint(n *yaml.Node, format string, args ...any) {
-	s.found = append(s.found, fmt.Sprintf("%s:%d: %s", s.file, n.Line, fmt.Sprintf(format, args...)))
+	wrong := fmt.Sprintf("%s:%d: %s", path.Base(s.file), n.Line, fmt.Sprintf(format, args...))
+	s.found = append(s.found, findMissing(wrong, "mend "+s.file+", or have it written anew: uwf init --force"))
 }
 
 // checkName complains of a name that is none of those.
@@ -87,34 +92,18 @@ func (s *syntax) checkName(n *yaml.Node, what string, known []string) {
 	s.addComplaint(n, "there is no %s %q%s", what, n.Value, meant)
 }
 
-func (s *syntax) checkKeys(n *yaml.Node, of string, known []string) {
+// checkNames complains of the keys of a mapping, of the texts of a list, or of a text.
+func (s *syntax) checkNames(n *yaml.Node, what string, known []string) {
 	for _, p := range mappingPairs(n) {
-		s.checkName(p.key, "key"+of, known)
+		s.checkName(p.key, what, known)
 	}
-}
-
-func (s *syntax) checkOn(n *yaml.Node) {
 	switch {
 	case n == nil:
 	case n.Kind == yaml.ScalarNode:
-		s.checkName(n, "event", triggerEvents())
+		s.checkName(n, what, known)
 	case n.Kind == yaml.SequenceNode:
 		for _, name := range n.Content {
-			s.checkName(name, "event", triggerEvents())
-		}
-	default:
-		for _, p := range mappingPairs(n) {
-			s.checkName(p.key, "event", triggerEvents())
-			known := eventTypes(p.key.Value)
-			if types := valueOf(p.value, "types"); types != nil && known != nil {
-				list := types.Content
-				if types.Kind == yaml.ScalarNode {
-					list = []*yaml.Node{types}
-				}
-				for _, name := range list {
-					s.checkName(name, "type of "+p.key.Value, known)
-				}
-			}
+			s.checkName(name, what, known)
 		}
 	}
 }
@@ -125,9 +114,9 @@ func (s *syntax) checkJob(name string, n *yaml.Node, o Options) {
 	if steps == nil || !slices.ContainsFunc(steps.Content, usesAction) {
 		return
 	}
-	s.checkKeys(n, " of a job", jobKeys())
+	s.checkNames(n, "key of a job", jobKeys())
 	for _, step := range steps.Content {
-		s.checkKeys(step, " of a step", stepKeys())
+		s.checkNames(step, "key of a step", stepKeys())
 		if usesAction(step) {
 			s.checkInputs(name, valueOf(step, "with"), o)
 		}
@@ -168,6 +157,9 @@ type pair struct{ key, value *yaml.Node }
 
 // mappingPairs are a mapping's; of anything else there are none.
 func mappingPairs(n *yaml.Node) (out []pair) {
+	if n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
