@@ -60,7 +60,7 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 	secret.Secret = true
 	secret.Get = func() (any, bool) { return p.APIKey.String(), p.APIKey != "" }
 	return table.Object("A service that runs models.",
-		table.Field{Name: "baseUrl", Setting: table.Text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(vendorNames(), ", ")+".", &p.BaseURL)},
+		table.Field{Name: "baseUrl", Setting: table.Text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(PresetNames(), ", ")+".", &p.BaseURL)},
 		table.Field{Name: "apiKeyEnv", Setting: table.Text("The variable that holds its key.", &p.APIKeyEnv)},
 		table.Field{Name: "apiKey", Setting: secret},
 		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
@@ -104,7 +104,7 @@ func completeProvider(name string, p Provider) (Provider, string) {
 	v, known := vendorNamed(name)
 	if p.BaseURL == "" {
 		if !known {
-			return p, fmt.Sprintf("baseUrl is missing (it is known for %s)", strings.Join(vendorNames(), ", "))
+			return p, fmt.Sprintf("baseUrl is missing (it is known for %s)", strings.Join(PresetNames(), ", "))
 		}
 		p.BaseURL = v.BaseURL
 	}

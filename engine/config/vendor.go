@@ -59,7 +59,8 @@ func Presets() []Preset {
 // name, where it has none of its own.
 func KnownSize(m Model) Model { return withKnownSize(m) }
 
-func vendorNames() []string {
+// PresetNames are their names.
+func PresetNames() []string {
 	var out []string
 	for _, v := range knownVendors() {
 		out = append(out, v.Name)

@@ -272,20 +272,20 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 	}
 	name := cmp.Or(in.Provider, c.Models[c.DefaultModel].Provider)
 	if name == "" {
-		return "", app.Usagef("the input api-key is set, but nothing says whose key it is: set provider too (%s), or base-url", strings.Join(vendorNames(), ", "))
+		return "", app.Usagef("the input api-key is set, but nothing says whose key it is: set provider too (%s), or base-url", strings.Join(config.PresetNames(), ", "))
 	}
 	configured, inFile := c.Providers[name]
 	switch {
-	case !inFile && !slices.Contains(vendorNames(), name):
+	case !inFile && !slices.Contains(config.PresetNames(), name):
 		known := slices.Sorted(maps.Keys(c.Providers))
-		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, vendorNames()...)),
-			Hint: "the input provider takes " + strings.Join(vendorNames(), ", ") + ", or a provider of the configuration"}
+		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, config.PresetNames()...)),
+			Hint: "the input provider takes " + strings.Join(config.PresetNames(), ", ") + ", or a provider of the configuration"}
 	case in.APIKey == "" && ci.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
 		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())
 	case in.APIKey == "":
 	case inFile && configured.APIKeyEnv != "" && configured.APIKeyEnv != "GITHUB_TOKEN":
 		set(configured.APIKeyEnv, in.APIKey)
-	case inFile && !slices.Contains(vendorNames(), name):
+	case inFile && !slices.Contains(config.PresetNames(), name):
 		return "", app.Usagef("the input api-key is set, but provider %s of the configuration takes no key: set its apiKeyEnv", name)
 	default:
 		set("UWF_API_KEY", in.APIKey)
@@ -313,14 +313,6 @@ func keyMissing(name string, p config.Provider, known bool) bool {
 	return slices.ContainsFunc(config.Presets(), func(v config.Preset) bool {
 		return v.Name == name && v.APIKeyEnv != "" && v.APIKeyEnv != "GITHUB_TOKEN" // that one every job has
 	})
-}
-
-func vendorNames() []string {
-	var names []string
-	for _, p := range config.Presets() {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 // adjustConfig applies the inputs that stand beside the settings.

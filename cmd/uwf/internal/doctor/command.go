@@ -25,23 +25,16 @@ import (
 
 // CommandOptions are what `uwf doctor` works with.
 type CommandOptions struct {
+	Options
 	Printer output.Printer
 	Factory *app.Factory
 	Client  hosted.Client
-
-	// Inputs are the names of the action's inputs; CheckInputs says what is wrong with
-	// their values.
-	Inputs      []string
-	CheckInputs func(given map[string]string) error
-
-	Label, Workflow   string
-	Offline, ReadOnly bool
 }
 
 // NewCmdDoctor makes `uwf doctor`, which knows the action's inputs by their names and a
 // check of their values. A runF that is not nil replaces the run.
 func NewCmdDoctor(f *app.Factory, inputs []string, check func(map[string]string) error, runF func(context.Context, *CommandOptions) error) *cobra.Command {
-	o := &CommandOptions{Factory: f, Inputs: inputs, CheckInputs: check}
+	o := &CommandOptions{Factory: f, Options: Options{Inputs: inputs, CheckInputs: check}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
@@ -90,13 +83,15 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 		return fmt.Errorf("look into the repository: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	opts, name := o.gatherOptions(ctx)
-	opts.Files = root.FS()
-	found := Check(ctx, opts)
+	o.Files = root.FS()
+	name := o.gatherOptions(ctx)
+	found := Check(ctx, o.Options)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	cleanFindings(found, o.Factory.CleanMessage)
+	for i, f := range found { // servers say what they like
+		found[i].Detail, found[i].Fix = o.Factory.CleanMessage(f.Detail), o.Factory.CleanMessage(f.Fix)
+	}
 	out := result{Repository: name, OK: !Failed(found), Findings: found}
 	if err := o.Printer.Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
 		return err
@@ -107,29 +102,20 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 	return nil
 }
 
-// cleanFindings takes secrets out of what servers said.
-func cleanFindings(found []Finding, by func(string) string) {
-	for i := range found {
-		found[i].Detail, found[i].Fix = by(found[i].Detail), by(found[i].Fix)
-	}
-}
-
 // Ready refuses what is no repository, or one without a commit.
 func Ready(ctx context.Context, f *app.Factory) error {
 	root := f.RepoRoot()
 	if root == "" {
 		return app.Usagef("%s is in no git repository: go into the one that uwf is to work in (or: git init)", f.Dir)
 	}
-	if _, err := app.GitHere(ctx, f, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if errors.Is(err, exec.ErrNotFound) {
-			return err
-		}
-		return app.Usagef("%s has no commits yet: jobs run files of the default branch, and there is none; commit something first (git commit)", root)
+	_, err := app.GitHere(ctx, f, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil || errors.Is(err, exec.ErrNotFound):
+		return err
 	}
-	return nil
+	return app.Usagef("%s has no commits yet: jobs run files of the default branch, and there is none; commit something first (git commit)", root)
 }
 
 // Text prints findings for people.
@@ -150,38 +136,26 @@ func Text(w *output.Writer, found []Finding) {
 	}
 }
 
-// gatherOptions gathers what can be known from here.
-func (o *CommandOptions) gatherOptions(ctx context.Context) (out Options, name string) {
+// gatherOptions gathers what can be known from here, and says what the repository is called.
+func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	f := o.Factory
-	out = Options{
-		Label: o.Label, Workflow: o.Workflow, Offline: o.Offline, ReadOnly: o.ReadOnly, Rand: f.Rand,
-		InJob: f.Getenv("GITHUB_ACTIONS") == "true",
-	}
-	remote := "origin"
+	o.Rand, o.InJob, o.RemoteName, o.Below = f.Rand, f.Getenv("GITHUB_ACTIONS") == "true", "origin", f.Dir != f.RepoRoot()
 	c, err := f.Config()
 	if err == nil {
-		out.Branch, out.StateRemote, out.Warnings = c.State.Branch, c.State.Remote != "", c.Warnings
-		remote = cmp.Or(c.State.Remote, remote)
+		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", c.Warnings
+		o.RemoteName = cmp.Or(c.State.Remote, o.RemoteName)
 	} else {
-		out.NoSettings = err.Error()
+		o.NoSettings = err.Error()
 	}
-	out.RemoteName, out.Below = remote, f.Dir != f.RepoRoot()
-	o.gatherLocal(ctx, &out, c, remote)
+	Known(&o.Options, c)
+	if !o.InJob { // a job reads the default branch's files
+		o.Commits = readCommits(ctx, f, o.RemoteName)
+	}
 	if o.Offline {
-		return out, f.RepoRoot()
+		return f.RepoRoot()
 	}
-	name = o.findForge(ctx, &out, remote)
-	AskModel(&out, f, c)
-	return out, name
-}
-
-// gatherLocal is what is known without asking anybody else.
-func (o *CommandOptions) gatherLocal(ctx context.Context, out *Options, c *config.Config, remote string) {
-	out.Inputs, out.CheckInputs = o.Inputs, o.CheckInputs
-	Known(out, c)
-	if !out.InJob { // a job reads the default branch's files
-		out.Commits = readCommits(ctx, o.Factory, remote)
-	}
+	AskModel(&o.Options, f, c)
+	return o.findForge(ctx)
 }
 
 // Known adds which providers there are by these settings (nil: they can't be used), and
@@ -189,43 +163,37 @@ func (o *CommandOptions) gatherLocal(ctx context.Context, out *Options, c *confi
 func Known(out *Options, c *config.Config) {
 	machine := sandbox.Probe()
 	out.Sandbox, out.SandboxOK = machine.Lines(), machine.Usable()
-	if c == nil {
-		return
+	if c != nil {
+		out.Providers = append(config.PresetNames(), slices.Sorted(maps.Keys(c.Providers))...)
 	}
-	for _, p := range config.Presets() {
-		out.Providers = append(out.Providers, p.Name)
-	}
-	out.Providers = append(out.Providers, slices.Sorted(maps.Keys(c.Providers))...)
 }
 
 // findForge finds the remote and the forge that it is on.
-func (o *CommandOptions) findForge(ctx context.Context, out *Options, remote string) (name string) {
-	f := o.Factory
-	name = f.RepoRoot()
-	address, err := f.RemoteURL(ctx, remote)
+func (o *CommandOptions) findForge(ctx context.Context) (name string) {
+	address, err := o.Factory.RemoteURL(ctx, o.RemoteName)
 	if err != nil {
-		out.NoRemote = fmt.Sprintf("there is no git remote %s, so nothing can be said of the forge", remote)
-		out.NoForge = out.NoRemote
-		return name
+		o.NoRemote = fmt.Sprintf("there is no git remote %s, so nothing can be said of the forge", o.RemoteName)
+		o.NoForge = o.NoRemote
+		return o.Factory.RepoRoot()
 	}
-	if out.Remote, err = f.Dial(address); err != nil {
-		out.NoRemote = err.Error()
+	if o.Remote, err = o.Factory.Dial(address); err != nil {
+		o.NoRemote = err.Error()
 	}
 	at, err := hosted.Of(address)
 	if err != nil {
-		out.NoForge = err.Error()
-		return name
+		o.NoForge = err.Error()
+		return o.Factory.RepoRoot()
 	}
-	out.Server, name = at.URL(), at.Repository
-	out.Forge, err = o.Client.Forge(ctx, at)
+	o.Server = at.URL()
+	o.Forge, err = o.Client.Forge(ctx, at)
 	if err != nil {
-		out.NoForge = err.Error()
+		o.NoForge = err.Error()
 	}
 	if errors.Is(err, hosted.ErrNoToken) {
-		out.ForgeFix = loginFix(at.Server)
-		out.Gitea, _ = at.IsGitea(ctx, o.Client.HTTP) // that it does not answer is said of the repository
+		o.ForgeFix = loginFix(at.Server)
+		o.Gitea, _ = at.IsGitea(ctx, o.Client.HTTP) // that it does not answer is said of the repository
 	}
-	return name
+	return at.Repository
 }
 
 // loginFix says how a token gets to a forge: it goes to its own server alone.

@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,21 +28,14 @@ type Answers struct {
 
 // ProviderNamed is what is known of a provider.
 func ProviderNamed(name string) (engine.Preset, bool) {
-	for _, p := range engine.Presets() {
-		if p.Name == name {
-			return p, true
-		}
+	all := engine.Presets()
+	if i := slices.IndexFunc(all, func(p engine.Preset) bool { return p.Name == name }); i >= 0 {
+		return all[i], true
 	}
 	return engine.Preset{Name: custom, Label: "Any other, by its address", Kind: engine.OpenAI}, name == custom
 }
 
-func ProviderNames() []string {
-	var out []string
-	for _, p := range engine.Presets() {
-		out = append(out, p.Name)
-	}
-	return append(out, custom)
-}
+func ProviderNames() []string { return append(engine.PresetNames(), custom) }
 
 // Complete fills in what the preset knows.
 func (a *Answers) Complete() {
