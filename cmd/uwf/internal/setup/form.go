@@ -147,7 +147,7 @@ func (f *form) describeVariable() string {
 	if name == "" {
 		return ""
 	}
-	if value, where, err := f.o.Lookup(name); err == nil && value != "" {
+	if value, where, err := lookupVariable(f.o.Factory, name); err == nil && value != "" {
 		return "Empty: " + name + ", which is set in " + where
 	}
 	return "Empty: " + name + ", which is not set yet"
@@ -161,7 +161,7 @@ func (f *form) checkVariable(name string) error {
 }
 
 func (f *form) agentQuestion() Question {
-	known, _ := f.o.Agents(engine.DefaultAgent)
+	known, _ := isAgentName(f.o.Factory, engine.DefaultAgent)
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "mock" })
 	if f.a.Agent != "" || len(known) < 2 {
 		return Question{}
@@ -171,7 +171,7 @@ func (f *form) agentQuestion() Question {
 }
 
 func (f *form) scopeQuestion() Question {
-	if f.a.Repo || f.o.User || !f.o.InRepo {
+	if f.a.Repo || f.o.User || f.o.Factory.RepoRoot() == "" {
 		return Question{}
 	}
 	return Question{Field: huh.NewSelect[bool]().Title("For whom are these settings?").Value(&f.a.Repo).

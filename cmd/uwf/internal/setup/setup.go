@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,21 +27,10 @@ import (
 
 // Options are what `uwf setup` works with.
 type Options struct {
-	Printer output.Printer
-	Notes   *output.Writer
-	Log     *debuglog.Logger
-	Now     func() time.Time
+	Factory *app.Factory
 	// Ask asks on a terminal for what is not given yet; nil: there is none.
-	Ask     func(context.Context, *Options, *Answers) error
-	ReadKey func() (string, error)
-	// Lookup finds a variable, and says where it is set.
-	Lookup  func(name string) (value, where string, err error)
-	Open    func(config.Scope) (*config.File, error)
-	OpenEnv func() (*config.File, error)
-	InRepo  bool
-	// Agents are the names that a default agent can have.
-	Agents  func(name string) (known []string, ok bool)
-	Test    func(context.Context, Target) error
+	Ask func(context.Context, *Options, *Answers) error
+	// Clean takes secrets out of texts, also the key that is given now.
 	Clean   func(string) string
 	Answers Answers
 	KeyFrom string // the value of --api-key: only "-" is one
@@ -53,7 +41,7 @@ type Options struct {
 
 // NewCmdSetup makes `uwf setup`. A runF that is not nil replaces the run.
 func NewCmdSetup(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{}
+	o := &Options{Factory: f, Clean: f.CleanMessage}
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Choose a provider, a model and a key, and try them",
@@ -72,13 +60,11 @@ Providers:
   uwf setup --provider custom --base-url http://127.0.0.1:8000/v1 --model my-model --no-test --yes
   uwf setup --repo --provider github-models --no-test --yes`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.takeFactory(f)
-			if runF != nil {
-				return runF(cmd.Context(), o)
+		RunE: app.Run(o, runF, setupRun, func([]string) {
+			if t := newTerminal(f); t != nil {
+				o.Ask = t.askAll
 			}
-			return setupRun(cmd.Context(), o)
-		},
+		}),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&o.Answers.Provider, "provider", "", "the `PROVIDER`: "+strings.Join(ProviderNames(), ", "))
@@ -117,29 +103,6 @@ func wrapText(s string, width int) []string {
 		line = strings.TrimSpace(line + " " + w)
 	}
 	return append(lines, line)
-}
-
-// takeFactory takes over what the process has.
-func (o *Options) takeFactory(f *app.Factory) {
-	o.Printer, o.Notes, o.Log, o.Now = f.Printer(), f.Notes(), f.Log(), f.Now
-	o.InRepo = f.RepoRoot() != ""
-	o.Clean = f.CleanMessage
-	o.Open = func(s config.Scope) (*config.File, error) { return config.OpenFile(f, s) }
-	o.OpenEnv = func() (*config.File, error) { return config.OpenEnv(f) }
-	o.ReadKey = func() (string, error) {
-		b, err := f.ReadInput("-", maxKey)
-		return strings.TrimSpace(string(b)), err
-	}
-	o.Lookup = func(name string) (string, string, error) { return lookupVariable(f, name) }
-	o.Agents = func(name string) ([]string, bool) { return isAgentName(f, name) }
-	o.Test = func(ctx context.Context, t Target) error {
-		p := NewProber(f)
-		p.Clean = o.Clean // knows the key by now
-		return p.Test(ctx, t)
-	}
-	if t := newTerminal(f); t != nil {
-		o.Ask = t.askAll
-	}
 }
 
 const maxKey = 8 << 10
@@ -230,7 +193,7 @@ func setupRun(ctx context.Context, o *Options) error {
 	if err := o.writeSettings(ctx, a, key != "", &out); err != nil {
 		return err
 	}
-	return o.Printer.Print(out, func(w *output.Writer) { out.writeText(w) })
+	return o.Factory.Printer().Print(out, out.writeText)
 }
 
 // checkFlags finds what no answer could make right.
@@ -249,7 +212,7 @@ func (o *Options) checkFlags(a *Answers) error {
 			return app.Usagef("--api-key-env: this looks like a key: give the name of the variable that holds it")
 		}
 	}
-	if a.Repo && !o.InRepo {
+	if a.Repo && o.Factory.RepoRoot() == "" {
 		return app.Usagef("--repo: this is no git repository; leave --repo out to write your own settings")
 	}
 	return nil
@@ -266,14 +229,14 @@ func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 			return err
 		}
 		if o.KeyFrom == "-" {
-			key, err := o.ReadKey()
+			key, err := o.Factory.ReadInput("-", maxKey)
 			if err != nil {
 				return err
 			}
-			if err := checkKey(key); err != nil {
+			a.Key = strings.TrimSpace(string(key))
+			if err := checkKey(a.Key); err != nil {
 				return err
 			}
-			a.Key = key
 		}
 	}
 	a.Complete()
@@ -307,7 +270,7 @@ func (o *Options) checkAnswers(a Answers) error {
 	if a.Agent == "" {
 		return nil
 	}
-	if known, ok := o.Agents(a.Agent); !ok {
+	if known, ok := isAgentName(o.Factory, a.Agent); !ok {
 		return &app.UnknownError{What: "agent", ID: a.Agent, Near: app.Near(a.Agent, known),
 			Hint: fmt.Sprintf("there are %s; or put a program uwf-%s on PATH", strings.Join(known, ", "), output.Line(a.Agent, 40))}
 	}
@@ -319,7 +282,7 @@ func (o *Options) findKey(a Answers) (key, name string, err error) {
 	if a.APIKeyEnv == "" {
 		return "", "", nil
 	}
-	value, where, err := o.Lookup(a.APIKeyEnv)
+	value, where, err := lookupVariable(o.Factory, a.APIKeyEnv)
 	if err != nil {
 		return "", "", err
 	}
@@ -328,12 +291,12 @@ func (o *Options) findKey(a Answers) (key, name string, err error) {
 			return "", "", app.Usagef("%s is not set: set it in the environment, or give --api-key - and the key on stdin; --no-test writes the settings all the same", a.APIKeyEnv)
 		}
 		if value == "" {
-			o.Notes.Printf("%s is not set yet: set it before the first run\n", a.APIKeyEnv)
+			o.Factory.Notes().Printf("%s is not set yet: set it before the first run\n", a.APIKeyEnv)
 		}
 		return value, a.APIKeyEnv + " (" + where + ")", nil
 	}
 	if where == engine.Environment && value != a.Key {
-		o.Notes.Printf("%s is set in the environment to something else, which goes before the key that is stored now: unset it there\n", a.APIKeyEnv)
+		o.Factory.Notes().Printf("%s is set in the environment to something else, which goes before the key that is stored now: unset it there\n", a.APIKeyEnv)
 	}
 	return a.Key, a.APIKeyEnv + " (the one given now)", nil
 }
@@ -360,14 +323,15 @@ func (o *Options) testConnection(ctx context.Context, a Answers, key, name strin
 	p, _ := ProviderNamed(a.Provider)
 	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name,
 		Chat: a.Agent == "" || a.Agent == engine.DefaultAgent}
-	began := o.Now()
-	err := o.Test(ctx, t)
+	began, prober := o.Factory.Now(), NewProber(o.Factory)
+	prober.Clean = o.Clean // it knows the key by now
+	err := prober.Test(ctx, t)
 	var fail *Failure
 	kind := "ok"
 	if errors.As(err, &fail) {
 		kind = fail.Kind
 	}
-	o.Log.Info("SET0PTST", "connection tested", slog.String("provider", a.Provider), slog.String("outcome", kind), debuglog.Took(o.Now().Sub(began)))
+	o.Factory.Log().Info("SET0PTST", "connection tested", slog.String("provider", a.Provider), slog.String("outcome", kind), debuglog.Took(o.Factory.Now().Sub(began)))
 	if fail != nil {
 		return fmt.Errorf("try the connection: %w\nnothing was written (--no-test writes without trying)", fail)
 	}
@@ -377,13 +341,13 @@ func (o *Options) testConnection(ctx context.Context, a Answers, key, name strin
 // writeSettings stores the key first: settings that name a variable which nobody sets help
 // nobody.
 func (o *Options) writeSettings(ctx context.Context, a Answers, hasKey bool, out *result) error {
-	file, err := o.Open(out.Scope)
+	file, err := config.OpenFile(o.Factory, out.Scope)
 	if err != nil {
 		return err
 	}
 	out.File = file.Path
 	if a.Key != "" {
-		env, err := o.OpenEnv()
+		env, err := config.OpenEnv(o.Factory)
 		if err == nil {
 			err = env.Private(ctx)
 		}

@@ -379,7 +379,7 @@ func TestQuestions(t *testing.T) {
 	cancel(errors.New("interrupted"))
 	r, wr := io.Pipe()
 	defer func() { _ = wr.Close() }()
-	if err := (&terminal{in: r, out: io.Discard, plain: true}).askAll(ctx, &Options{Agents: func(string) ([]string, bool) { return nil, false }}, &Answers{}); err == nil || err.Error() != "interrupted" {
+	if err := (&terminal{in: r, out: io.Discard, plain: true}).askAll(ctx, &Options{Factory: app.NewAt(t.TempDir(), nil, app.IO{Err: io.Discard})}, &Answers{}); err == nil || err.Error() != "interrupted" {
 		t.Errorf("interrupted: %v", err)
 	}
 }
