@@ -13,7 +13,6 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -79,21 +78,20 @@ type place struct {
 
 // LookOptions are what the commands work with that look for a node.
 type LookOptions struct {
-	Store   func(context.Context) (*gitcas.Store, error)
-	Printer output.Printer
+	Factory *app.Factory
 	Where   string // THREAD or THREAD:N; empty: everywhere
 	Hash    string
 }
 
 // newLookCmd makes a command that looks for a node. A runF that is not nil replaces the run.
 func newLookCmd(f *app.Factory, verb, short, long string, examples []string, run, runF func(context.Context, *LookOptions) error) *cobra.Command {
-	o := &LookOptions{Store: f.Store}
+	o := &LookOptions{Factory: f}
 	return &cobra.Command{
 		Use: verb + " [THREAD[:N]] HASH", Short: short, Long: long + "\n\n" + whereHelp,
 		Example: "  uwf cas " + verb + " " + strings.Join(examples, "\n  uwf cas "+verb+" "),
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: app.Run(o, runF, run, func(args []string) {
-			o.Printer, o.Hash = f.Printer(), args[len(args)-1]
+			o.Hash = args[len(args)-1]
 			if len(args) > 1 {
 				o.Where = args[0]
 			}
@@ -111,7 +109,7 @@ has 64 bits, and who chooses a text can choose its hash.`
 // missing one is no error yet.
 func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
 	l := &nodes{ctx: ctx}
-	store, err := o.Store(ctx)
+	store, err := o.Factory.Store(ctx)
 	if err == nil {
 		l.tip, err = store.Load(ctx)
 	}

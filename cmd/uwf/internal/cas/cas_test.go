@@ -17,7 +17,7 @@ func TestArgumentsReachTheRun(t *testing.T) {
 	var get *LookOptions
 	cmd := NewCmdGet(f, func(_ context.Context, o *LookOptions) error { get = o; return nil })
 	cmd.SetArgs([]string{"T:2", "HASH"})
-	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || get.Where != "T:2" || get.Store == nil {
+	if err := cmd.ExecuteContext(ctx); err != nil || get.Hash != "HASH" || get.Where != "T:2" || get.Factory != f {
 		t.Errorf("get: %+v, %v", get, err)
 	}
 

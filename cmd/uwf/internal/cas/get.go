@@ -29,7 +29,7 @@ func getRun(ctx context.Context, o *LookOptions, payload, timestamp bool) error 
 	}
 	n := f.Node
 	if payload {
-		return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) {
+		return o.Factory.Printer().Print(ordered{n.Payload}, func(w *output.Writer) {
 			if s, ok := n.Payload.(string); ok {
 				w.Println(s)
 				return
@@ -41,7 +41,7 @@ func getRun(ctx context.Context, o *LookOptions, payload, timestamp bool) error 
 	if timestamp {
 		out.Timestamp = &n.Timestamp
 	}
-	p := o.Printer
+	p := o.Factory.Printer()
 	if p.Chosen() == output.Text {
 		p.Format = output.JSON // there is no better text of it
 	}
@@ -95,7 +95,7 @@ func hasRun(ctx context.Context, o *LookOptions) error {
 	if err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err // what can't be read is not "not there"
 	}
-	if err := o.Printer.Print(presence{there}, func(w *output.Writer) { w.Println(there) }); err != nil {
+	if err := o.Factory.Printer().Print(presence{there}, func(w *output.Writer) { w.Println(there) }); err != nil {
 		return err
 	}
 	if !there {
@@ -128,7 +128,7 @@ func refsRun(ctx context.Context, o *LookOptions) error {
 	if refs == nil {
 		refs = []node.Hash{}
 	}
-	return o.Printer.Print(references{refs}, func(w *output.Writer) {
+	return o.Factory.Printer().Print(references{refs}, func(w *output.Writer) {
 		for _, r := range refs {
 			w.Println(r)
 		}
@@ -168,7 +168,7 @@ func walkRun(ctx context.Context, o *LookOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(out, func(w *output.Writer) {
+	return o.Factory.Printer().Print(out, func(w *output.Writer) {
 		for _, v := range out.Nodes {
 			w.Printf("%s  %s", v.Hash, v.Type)
 			w.Faint("  " + output.Line(v.Title, 60))
@@ -256,7 +256,7 @@ func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 	if v.OK = err == nil; !v.OK {
 		v.Problem = err.Error()
 	}
-	err = o.Printer.Print(v, func(w *output.Writer) {
+	err = o.Factory.Printer().Print(v, func(w *output.Writer) {
 		if v.OK {
 			w.Good("ok")
 			w.Printf("  %s, %d checked\n", v.Hash, v.Checked)

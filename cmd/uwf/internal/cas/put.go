@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -16,24 +15,24 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// PutOptions are what `uwf cas put` works with.
+// PutOptions are what `uwf cas put` and `uwf cas hash` work with.
 type PutOptions struct {
-	Printer output.Printer
-	Store   func(context.Context) (*gitcas.Store, error)
-	Read    func(name string, limit int64) ([]byte, error)
-	Now     func() time.Time
-	// NoSecret refuses a payload that holds one.
-	NoSecret func(ctx context.Context, what string, v any) error
-
-	Type string
-	Data string // JSON, a file, or stdin
+	Factory *app.Factory
+	Type    string
+	Data    string // JSON, a file, or stdin
 	// Text is the payload of `uwf cas put-text`; nil: it is that of Data.
 	Text *string
 }
 
+func (o *PutOptions) takeArguments(args []string) {
+	if o.Type = args[0]; len(args) == 2 {
+		o.Data = args[1]
+	}
+}
+
 // NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
 func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
-	o := &PutOptions{Store: f.Store, Read: f.ReadInput, Now: f.Now, NoSecret: f.NoSecret}
+	o := &PutOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "put TYPE [JSON|FILE|-]",
 		Short: "Add a shared node",
@@ -48,34 +47,21 @@ Only init, workflow put and thread start make a store where there is none yet.`,
   uwf cas put FRBAB1BF0ZBCS '{"name":"Alice"}'
   uwf cas put FRBAB1BF0ZBCS alice.json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: app.Run(o, runF, putRun, func(args []string) {
-			o.Type, o.Printer = args[0], f.Printer()
-			if len(args) == 2 {
-				o.Data = args[1]
-			}
-		}),
+		RunE: app.Run(o, runF, putRun, o.takeArguments),
 	}
 }
 
 // NewCmdPutText makes `uwf cas put-text`. A runF that is not nil replaces the run.
 func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
-	o := &PutOptions{Store: f.Store, Now: f.Now, NoSecret: f.NoSecret, Type: "string"}
+	o := &PutOptions{Factory: f, Type: "string"}
 	return &cobra.Command{
 		Use:     "put-text TEXT",
 		Short:   "Add a text as a shared node",
 		Long:    "Add a text to the shared nodes, as it is, and print its hash. Its type is string.",
 		Example: `  uwf cas put-text "Keep the old flag working"`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, putRun, func(args []string) { o.Text, o.Printer = &args[0], f.Printer() }),
+		RunE:    app.Run(o, runF, putRun, func(args []string) { o.Text = &args[0] }),
 	}
-}
-
-// readPayload is what is to be stored.
-func (o *PutOptions) readPayload() (any, error) {
-	if o.Text != nil {
-		return *o.Text, nil
-	}
-	return readPayload(o.Read, o.Data)
 }
 
 func putRun(ctx context.Context, o *PutOptions) error {
@@ -87,14 +73,14 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return err
 	}
-	n, h, err := node.New(typ, payload, o.Now())
+	n, h, err := node.New(typ, payload, o.Factory.Now())
 	if err != nil {
 		return &app.UsageError{Err: err}
 	}
-	if err := o.NoSecret(ctx, "the payload", payload); err != nil {
+	if err := o.Factory.NoSecret(ctx, "the payload", payload); err != nil {
 		return err
 	}
-	store, err := o.Store(ctx)
+	store, err := o.Factory.Store(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +109,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return fmt.Errorf("put node %s: %w", h, err)
 	}
-	return o.Printer.Print(address{h}, func(w *output.Writer) { w.Println(h) })
+	return o.Factory.Printer().Print(address{h}, func(w *output.Writer) { w.Println(h) })
 }
 
 // checkSame refuses a node whose hash is taken by another one.
@@ -157,17 +143,9 @@ func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 // selfType asks for the hash of a payload that is its own type.
 const selfType = "SELF"
 
-// HashOptions are what `uwf cas hash` works with.
-type HashOptions struct {
-	Printer output.Printer
-	Read    func(name string, limit int64) ([]byte, error)
-	Type    string
-	Data    string // JSON, a file, or stdin
-}
-
 // NewCmdHash makes `uwf cas hash`. A runF that is not nil replaces the run.
-func NewCmdHash(f *app.Factory, runF func(context.Context, *HashOptions) error) *cobra.Command {
-	o := &HashOptions{Read: f.ReadInput}
+func NewCmdHash(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
+	o := &PutOptions{Factory: f}
 	return &cobra.Command{
 		Use:   "hash TYPE [JSON|FILE|-]",
 		Short: "Tell the address that a JSON payload would have",
@@ -178,12 +156,7 @@ every store has (schema, string, number, integer, boolean, object, array, null),
 SELF for a payload that is its own type, as the meta-schema is. No store is needed.`,
 		Example: "  echo '\"hello\"' | uwf cas hash string\n  uwf cas hash number 7\n  uwf cas hash schema my-schema.json",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: app.Run(o, runF, hashRun, func(args []string) {
-			o.Type, o.Printer = args[0], f.Printer()
-			if len(args) == 2 {
-				o.Data = args[1]
-			}
-		}),
+		RunE:    app.Run(o, runF, hashRun, o.takeArguments),
 	}
 }
 
@@ -192,34 +165,33 @@ type address struct {
 	Hash node.Hash `json:"hash"`
 }
 
-func hashRun(_ context.Context, o *HashOptions) error {
-	self := o.Type == selfType
-	var typ node.Hash
-	var err error
-	if !self {
-		if typ, err = parseType(o.Type); err != nil {
+func hashRun(_ context.Context, o *PutOptions) error {
+	hash := node.SelfHash
+	if o.Type != selfType {
+		typ, err := parseType(o.Type)
+		if err != nil {
 			return err
 		}
+		hash = func(payload any) (node.Hash, error) { return node.HashOf(typ, payload) }
 	}
-	payload, err := readPayload(o.Read, o.Data)
+	payload, err := o.readPayload()
 	if err != nil {
 		return err
 	}
-	var h node.Hash
-	if self {
-		h, err = node.SelfHash(payload)
-	} else {
-		h, err = node.HashOf(typ, payload)
-	}
+	h, err := hash(payload)
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(address{h}, func(w *output.Writer) { w.Println(h) })
+	return o.Factory.Printer().Print(address{h}, func(w *output.Writer) { w.Println(h) })
 }
 
 // readPayload reads a payload as strict JSON: the argument itself, the file that it names,
 // or stdin where it is empty or "-".
-func readPayload(read func(string, int64) ([]byte, error), arg string) (any, error) {
+func (o *PutOptions) readPayload() (any, error) {
+	if o.Text != nil {
+		return *o.Text, nil
+	}
+	arg := o.Data
 	stdin := arg == "" || arg == "-"
 	if !stdin {
 		payload, err := node.ParseJSON([]byte(arg))
@@ -230,7 +202,7 @@ func readPayload(read func(string, int64) ([]byte, error), arg string) (any, err
 			return nil, app.Usagef("the payload is no JSON: %w", err) // no file was meant
 		}
 	}
-	b, err := read(arg, node.MaxFile)
+	b, err := o.Factory.ReadInput(arg, node.MaxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -59,14 +59,14 @@ func (l *nodes) listSchemas(ctx context.Context) ([]schemaInfo, error) {
 
 // NewCmdSchemaList makes `uwf cas schema list`. A runF that is not nil replaces the run.
 func NewCmdSchemaList(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
-	o := &LookOptions{Store: f.Store}
+	o := &LookOptions{Factory: f}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the schemas",
 		Long:    "List the schemas that every uwf knows, and those among the shared nodes.",
 		Example: "  uwf cas schema list",
 		Args:    cobra.NoArgs,
-		RunE:    app.Run(o, runF, schemaListRun, func([]string) { o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, schemaListRun, func([]string) {}),
 	}
 }
 
@@ -79,7 +79,7 @@ func schemaListRun(ctx context.Context, o *LookOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
+	return o.Factory.Printer().Print(list, func(w *output.Writer) {
 		rows := make([][]string, len(list))
 		for i, s := range list {
 			from := "shared"
@@ -94,14 +94,14 @@ func schemaListRun(ctx context.Context, o *LookOptions) error {
 
 // NewCmdSchemaGet makes `uwf cas schema get`. A runF that is not nil replaces the run.
 func NewCmdSchemaGet(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
-	o := &LookOptions{Store: f.Store}
+	o := &LookOptions{Factory: f}
 	return &cobra.Command{
 		Use:     "get HASH|TITLE",
 		Short:   "Print a schema",
 		Long:    "Print a schema as JSON. A title will do where only one schema has it.",
 		Example: "  uwf cas schema get 108DB063KRQWW\n  uwf cas schema get builtin-detail",
 		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, schemaGetRun, func(args []string) { o.Hash, o.Printer = args[0], f.Printer() }),
+		RunE:    app.Run(o, runF, schemaGetRun, func(args []string) { o.Hash = args[0] }),
 	}
 }
 
@@ -114,7 +114,7 @@ func schemaGetRun(ctx context.Context, o *LookOptions) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(ordered{n.Payload}, func(w *output.Writer) { printJSON(w, n.Payload) })
+	return o.Factory.Printer().Print(ordered{n.Payload}, func(w *output.Writer) { printJSON(w, n.Payload) })
 }
 
 // findSchema finds a schema by hash or title.

@@ -25,16 +25,14 @@ import (
 type Options struct {
 	Store    func(context.Context) (*gitcas.Store, error) // one that may not exist yet
 	Redactor func(context.Context) (*redact.Redactor, error)
-	Path     func(name string) string // made absolute
-	Printer  output.Printer
-	Notes    *output.Writer
+	Factory  *app.Factory
 	Paths    []string
 	DryRun   bool
 }
 
 // NewCmdImport makes `uwf import`. A runF that is not nil replaces the run.
 func NewCmdImport(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Store: f.NewStore, Redactor: f.Redactor, Path: f.Path}
+	o := &Options{Factory: f, Store: f.NewStore, Redactor: f.Redactor}
 	cmd := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Move threads and workflows of the TypeScript uwf over",
@@ -54,13 +52,7 @@ schema or holds a secret keeps its thread out. Nothing in PATH is changed.
 Exit code 1: something was left out; the result says why.`,
 		Example: "  uwf import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf import threads.tar",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Paths, o.Printer, o.Notes = args, f.Printer(), f.Notes()
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return importRun(cmd.Context(), o)
-		},
+		RunE:    app.Run(o, runF, importRun, func(args []string) { o.Paths = args }),
 	}
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "check everything, write nothing")
 	return cmd
@@ -125,7 +117,7 @@ func importRun(ctx context.Context, o *Options) error {
 		}
 	}
 	runErr := m.moveAll(ctx, &res)
-	if err := o.Printer.Print(res, res.writeText); err != nil || runErr != nil {
+	if err := o.Factory.Printer().Print(res, res.writeText); err != nil || runErr != nil {
 		return errors.Join(err, runErr)
 	}
 	if res.leftOut() {
@@ -140,7 +132,7 @@ func (o *Options) openSource() (*ocas.Source, error) {
 	maps.Copy(known, node.Builtin())
 	src := ocas.New(known)
 	for _, name := range o.Paths {
-		if err := addPath(src, o.Path(name)); err != nil {
+		if err := addPath(src, o.Factory.Path(name)); err != nil {
 			return nil, app.Usagef("%s: %w", name, err)
 		}
 	}

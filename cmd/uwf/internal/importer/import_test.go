@@ -66,8 +66,7 @@ func (w *world) run(dry bool, paths ...string) (int, string) {
 			}
 			return redact.New(o)
 		},
-		Path:    func(name string) string { return filepath.Join(w.dir, name) },
-		Printer: f.Printer(), Notes: f.Notes(), Paths: paths, DryRun: dry,
+		Factory: f, Paths: paths, DryRun: dry,
 	})
 	if err == nil {
 		return 0, ""

@@ -168,8 +168,8 @@ func (m *mover) pushPart(ctx context.Context, v *gitcas.View, t ocas.Thread, flo
 		}
 		return c, nil
 	}, t.ID)
-	if err == nil && m.o.Notes != nil && i == len(chain.Parts)-1 {
-		m.o.Notes.Printf("%s: %d steps\n", t.ID, i)
+	if err == nil && i == len(chain.Parts)-1 {
+		m.o.Factory.Notes().Printf("%s: %d steps\n", t.ID, i)
 	}
 	return next, err
 }

@@ -28,7 +28,7 @@ func (p *purge) lookEverywhere(ctx context.Context) error {
 	r.Claims, r.Branches, r.Local, r.Next = []string{}, []branchHit{}, []leftover{}, []string{}
 	for _, id := range p.t.hashes {
 		if !slices.Contains(p.plan.Nodes, id) && len(p.t.hashes) > 1 {
-			p.o.Notes().Printf("one of the hashes names no node of this store's history; if it is a text, say --text\n")
+			p.o.Factory.Notes().Printf("one of the hashes names no node of this store's history; if it is a text, say --text\n")
 			break
 		}
 	}
@@ -92,7 +92,7 @@ func (p *purge) searchBranches(ctx context.Context) error {
 	if tip, ok := l.Refs[l.Head]; ok && l.Head != p.store.Branch() {
 		name := strings.TrimPrefix(l.Head, "refs/heads/")
 		if err := p.searchBranch(ctx, name, wire.FetchRequest{Wants: []wire.ID{tip}, Depth: 1}); err != nil {
-			p.o.Notes().Printf("not searched: %s\n", p.t.cleanText(err.Error()))
+			p.o.Factory.Notes().Printf("not searched: %s\n", p.t.cleanText(err.Error()))
 		}
 	}
 	for _, name := range work {
@@ -175,7 +175,7 @@ func (p *purge) confirmPlan() error {
 	}
 	shown := p.result
 	shown.Next = nil
-	w := p.o.Notes()
+	w := p.o.Factory.Notes()
 	shown.writeText(w)
 	question := "Rewrite the history of the state branch?"
 	if !p.result.changesStore() {
@@ -188,7 +188,7 @@ func (p *purge) confirmPlan() error {
 }
 
 func (p *purge) printResult() error {
-	return p.o.Printer.Print(&p.result, p.result.writeText)
+	return p.o.Factory.Printer().Print(&p.result, p.result.writeText)
 }
 
 // printNext is what a person has to do.
@@ -273,7 +273,7 @@ func (p *purge) searchLocal(ctx context.Context) error {
 // gone by now is no matter.
 func (p *purge) noteUnsearched(path string, err error) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.o.Notes().Printf("not searched: %s\n", p.t.cleanText(path))
+		p.o.Factory.Notes().Printf("not searched: %s\n", p.t.cleanText(path))
 	}
 	return err != nil
 }

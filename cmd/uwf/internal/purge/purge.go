@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/story"
@@ -30,14 +29,11 @@ import (
 // Options are what `uwf purge` works with.
 type Options struct {
 	Open       lookup.Open
-	Printer    output.Printer
-	Notes      func() *output.Writer
-	Read       func(name string, limit int64) ([]byte, error)
+	Factory    *app.Factory
 	Confirm    func(question string, yes bool) error
 	Root       func() (string, error) // the storage root
 	Locate     func(context.Context) (app.Location, error)
 	Person     func(context.Context) (*story.Person, error)
-	Hook       func(point string)
 	Args       []string
 	Text       bool // arguments are texts, even if they look like hashes
 	LeaveNames bool
@@ -48,7 +44,7 @@ type Options struct {
 
 // NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
 func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Open: f.Store, Notes: f.Notes, Read: f.ReadInput, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate}
+	o := &Options{Factory: f, Open: f.Store, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate}
 	o.Person = func(ctx context.Context) (*story.Person, error) { return person.Local(ctx, f) }
 	cmd := &cobra.Command{
 		Use:   "purge TEXT|@FILE|-|HASH...",
@@ -75,9 +71,7 @@ What was pushed was public to all who could read the repository. Revoke the secr
   uwf purge --dry-run "The parser panics on an empty file"`,
 		Args:        cobra.ArbitraryArgs,
 		Annotations: map[string]string{app.SecretArguments: "yes"},
-		RunE: app.Run(o, runF, purgeRun, func(args []string) {
-			o.Printer, o.Args, o.Hook = f.Printer(), args, f.Hook
-		}),
+		RunE:        app.Run(o, runF, purgeRun, func(args []string) { o.Args = args }),
 	}
 	// Cobra's own message would quote a text that begins with a dash.
 	cmd.SetFlagErrorFunc(func(*cobra.Command, error) error {
@@ -214,8 +208,8 @@ func (p *purge) newRewriter() *rewrite.Rewriter {
 
 // callHook tells of a point at which a test may kill the process.
 func (p *purge) callHook(point string) {
-	if p.o.Hook != nil {
-		p.o.Hook("purge " + point)
+	if p.o.Factory.Hook != nil {
+		p.o.Factory.Hook("purge " + point)
 	}
 }
 
@@ -325,10 +319,10 @@ func (o *Options) readTarget(t *targets, arg string, stdin *bool) (text string, 
 		return "", false, errors.New("stdin can be read only once")
 	case arg == "-":
 		*stdin = true
-		b, err := o.Read("-", maxText)
+		b, err := o.Factory.ReadInput("-", maxText)
 		return strings.TrimRight(string(b), "\r\n"), true, err
 	case isFile && name != "":
-		b, err := o.Read(name, maxText)
+		b, err := o.Factory.ReadInput(name, maxText)
 		if err != nil {
 			err = explainUnreadable(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -68,7 +67,7 @@ func (f *fixture) options(in string, tty bool, args ...string) *Options {
 	a := app.NewAt(f.root, []string{"UWF_HOME=" + f.root}, app.IO{In: strings.NewReader(in), Out: &f.out, Err: &f.errout, InTTY: tty, ErrTTY: tty})
 	return &Options{
 		Open:    func(context.Context) (*gitcas.Store, error) { return f.store, nil },
-		Printer: output.Printer{Out: &f.out}, Notes: a.Notes, Read: a.ReadInput, Confirm: a.Confirm, Root: a.StorageRoot,
+		Factory: a, Confirm: a.Confirm, Root: a.StorageRoot,
 		Locate: func(context.Context) (app.Location, error) {
 			return app.Location{URL: "https://example.com/r.git"}, nil
 		},
