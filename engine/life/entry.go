@@ -27,11 +27,11 @@ func LinkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ..
 // AttemptsOf are the refs of the attempts that an entry names, those that a claim names in
 // died, as <run>.<attempt>, and some more, each once.
 func AttemptsOf(entry gitcas.Entry, id gitcas.ThreadID, died []string, more ...string) []string {
-	attempts, dead := slices.Clone(entry.Attempts), make([]string, len(died))
-	for i := range died {
-		dead[i] = layout.AttemptRefs(id) + died[i]
+	attempts, refs := slices.Clone(entry.Attempts), make([]string, 0, len(died)+len(more))
+	for _, d := range died {
+		refs = append(refs, layout.AttemptRefs(id)+d)
 	}
-	for _, ref := range append(dead, more...) {
+	for _, ref := range append(refs, more...) {
 		if !slices.Contains(attempts, ref) {
 			attempts = append(attempts, ref)
 		}

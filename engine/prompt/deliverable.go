@@ -196,7 +196,7 @@ func writeSuspension(b *strings.Builder, in Input) {
 	key := statusKeyOf(in)
 	statuses := moderator.SuspendStatuses(in.Definition, in.Role)
 	b.WriteString("\n## If you can't go on without a person\n\n")
-	how := ""
+	var how string
 	switch conditions := suspendConditions(in); {
 	case in.Definition.AgentSuspends:
 		how = fmt.Sprintf("with `%s: %s` and a field `reason` with your question, instead of the fields above", workflow.StatusField, workflow.Suspend)

@@ -35,6 +35,7 @@ func ProviderNamed(name string) (engine.Preset, bool) {
 	return engine.Preset{Name: custom, Label: "Any other, by its address", Kind: engine.OpenAI}, name == custom
 }
 
+// ProviderNames are the providers that there are.
 func ProviderNames() []string { return append(engine.PresetNames(), custom) }
 
 // Complete fills in what the preset knows.
