@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/agents"
@@ -19,19 +17,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
-// Options are what the commands need of their process. All fields but Transport
-// and Rand are required.
+// Options are what the commands need of their process, whose arguments each has of its own.
 type Options struct {
-	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
-	Environ []string
-	Dir     string // the folder that the command works in, absolute
-	Now     func() time.Time
-	// Transport carries the model's requests. Nil: http.DefaultTransport.
-	Transport http.RoundTripper
-	// Rand makes the fence around an answer that a model reads. Nil: crypto/rand.
-	Rand io.Reader
+	agents.Process
+	Stdin io.Reader
 }
 
 // Names are the agents of this binary, for agents.Options.Own.
@@ -62,19 +51,6 @@ on one page.`,
   uwf thread step 01JY0000000000000000000000 --agent ./agent.sh`,
 	}
 	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
-}
-
-// newProcess is the agent's process as the kit sees it.
-func (o Options) newProcess(args []string) agents.Process {
-	return agents.Process{
-		Args: args, Environ: o.Environ, Dir: o.Dir, Stdout: o.Stdout, Stderr: o.Stderr, Now: o.Now,
-		Transport: o.Transport, Rand: o.Rand,
-	}
-}
-
-// lookupEnv returns the last value of a variable.
-func (o Options) lookupEnv(name string) string {
-	return agents.Getenv(o.Environ, name)
 }
 
 // readStart reads at most that many bytes of a file, or of stdin ("-"). Relative names are
@@ -119,7 +95,8 @@ reached at their OpenAI-compatible address.`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a := &builtin.Agent{Transport: o.Transport}
 			defer func() { err = errors.Join(err, a.Close()) }()
-			return agents.Run(cmd.Context(), a, o.newProcess(args))
+			o.Args = args
+			return agents.Run(cmd.Context(), a, o.Process)
 		},
 	}
 }
@@ -165,7 +142,8 @@ thread's first step, and so on. An entry of another role fails the step.`,
 				return err
 			}
 			script.InOrder = script.InOrder || inOrder != ""
-			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.newProcess(args[1:]))
+			o.Args = args[1:]
+			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.Process)
 		},
 	}
 	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")
@@ -176,7 +154,7 @@ thread's first step, and so on. An entry of another role fails the step.`,
 // line was written where uwf was called.
 func (o Options) readScript(name string) (mock.Script, error) {
 	file := name
-	if base := o.lookupEnv(agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
+	if base := agents.Getenv(o.Environ, agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
 		file = filepath.Join(base, file)
 	}
 	b, err := os.ReadFile(file)

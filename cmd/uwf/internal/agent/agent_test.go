@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		o := Options{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Now: agenttest.At}
+		o := Options{Process: agents.Process{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Dir: dir, Now: agenttest.At}, Stdin: os.Stdin}
 		cmd := NewCmd(o)
 		cmd.SetArgs(os.Args[2:])
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
@@ -44,10 +44,7 @@ const good = "---\n$status: done\nnote: yes\n---\nIt works.\n"
 // uwf runs `uwf agent args…` in a process's place.
 func uwf(t *testing.T, p *agenttest.Process, stdin string, args ...string) error {
 	t.Helper()
-	o := Options{
-		Stdin: strings.NewReader(stdin), Stdout: p.Stdout, Stderr: p.Stderr, Environ: p.Environ, Now: p.Now,
-		Dir: p.Dir,
-	}
+	o := Options{Process: p.Process, Stdin: strings.NewReader(stdin)}
 	cmd := NewCmd(o)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true

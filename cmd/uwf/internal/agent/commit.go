@@ -105,11 +105,11 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c, stage, done, err := o.openStage()
+	c, stage, err := o.openStage()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, stage.Close()) }()
 	detail, err := o.stageDetail(stage, o.detail)
 	if err != nil {
 		return err
@@ -215,11 +215,11 @@ A payload that does not fit its schema is refused, with the reason.`,
 			if len(args) == 1 {
 				file = args[0]
 			}
-			_, stage, done, err := o.openStage()
+			_, stage, err := o.openStage()
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, done()) }()
+			defer func() { err = errors.Join(err, stage.Close()) }()
 			hashes, err := o.stageNodes(stage, file)
 			if err != nil {
 				return fmt.Errorf("staging %s: %w", file, err)
@@ -238,24 +238,21 @@ func typeNames() []string { return slices.Sorted(maps.Keys(nodeTypes())) }
 
 // openContext opens the task's folder. Outside of a step there is none.
 func (o Options) openContext() (*agents.Context, error) {
-	c, err := agents.LoadContext(o.lookupEnv(agents.EnvContext))
+	c, err := agents.LoadContext(agents.Getenv(o.Environ, agents.EnvContext))
 	if errors.Is(err, agents.ErrNoContext) {
 		return nil, &app.UsageError{Err: err}
 	}
 	return c, err
 }
 
-// openStage opens the folders of the protocol; done closes what is open.
-func (o Options) openStage() (_ *agents.Context, _ *agents.Stage, done func() error, err error) {
+// openStage opens the folders of the protocol. The stage has to be closed.
+func (o Options) openStage() (*agents.Context, *agents.Stage, error) {
 	c, err := o.openContext()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	stage, err := agents.OpenStage(o.lookupEnv(agents.EnvStage), c, o.Now)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return c, stage, stage.Close, nil
+	stage, err := agents.OpenStage(agents.Getenv(o.Environ, agents.EnvStage), c, o.Now)
+	return c, stage, err
 }
 
 // stageDetail stages the nodes of a file and returns the last one's hash.

@@ -148,25 +148,20 @@ func parseVariable(option, value string, read func(string) ([]byte, error)) (any
 
 // readOption reads one word of options; short ones may stand together.
 func (q *jqCall) readOption(word string) error {
-	long := map[string]*bool{
+	options := map[string]*bool{
 		"raw-output": &q.raw, "join-output": &q.join, "compact-output": &q.compact, "null-input": &q.null,
 		"raw-input": &q.text, "slurp": &q.slurp, "exit-status": &q.status,
+		"r": &q.raw, "j": &q.join, "c": &q.compact, "n": &q.null, "R": &q.text, "s": &q.slurp, "e": &q.status,
 	}
-	if name, ok := strings.CutPrefix(word, "--"); ok {
-		set, ok := long[name]
-		if !ok {
-			return fmt.Errorf("the option %s is not known here; see uwf agent jq --help", word)
-		}
-		*set = true
-		return nil
+	dash, names := "-", strings.Split(word[1:], "")
+	if long, ok := strings.CutPrefix(word, "--"); ok {
+		dash, names = "--", []string{long}
 	}
-	short := map[rune]*bool{'r': &q.raw, 'j': &q.join, 'c': &q.compact, 'n': &q.null, 'R': &q.text, 's': &q.slurp, 'e': &q.status}
-	for _, c := range word[1:] {
-		set, ok := short[c]
-		if !ok {
-			return fmt.Errorf("the option -%c is not known here; see uwf agent jq --help", c)
+	for _, name := range names {
+		if options[name] == nil {
+			return fmt.Errorf("the option %s%s is not known here; see uwf agent jq --help", dash, name)
 		}
-		*set = true
+		*options[name] = true
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/action"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -86,7 +87,7 @@ func nounCommands(f *app.Factory) []*cobra.Command {
 		version.NewCmdVersion(f, nil),
 		action.NewCmdAction(f, nil),
 		agent.NewCmd(agent.Options{
-			Stdin: f.IO.In, Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Dir: f.Dir, Now: f.Now,
+			Process: agents.Process{Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Dir: f.Dir, Now: f.Now}, Stdin: f.IO.In,
 		}),
 	}
 }
