@@ -26,7 +26,6 @@ import (
 // CommandOptions are what `uwf doctor` works with.
 type CommandOptions struct {
 	Options
-	Printer output.Printer
 	Factory *app.Factory
 	Client  hosted.Client
 }
@@ -55,7 +54,6 @@ Exit code 1 if something is missing without which nothing works.`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, doctorRun, func([]string) {
 			f.AtOnce = true // it tells how things are now
-			o.Printer = f.Printer()
 			o.Client = hosted.NewClient(f)
 		}),
 	}
@@ -93,7 +91,7 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 		found[i].Detail, found[i].Fix = o.Factory.CleanMessage(f.Detail), o.Factory.CleanMessage(f.Fix)
 	}
 	out := result{Repository: name, OK: !Failed(found), Findings: found}
-	if err := o.Printer.Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
+	if err := o.Factory.Printer().Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
 		return err
 	}
 	if !out.OK {

@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
@@ -27,8 +26,6 @@ import (
 
 // Options are what `uwf init` works with.
 type Options struct {
-	Printer output.Printer
-	Notes   *output.Writer
 	Factory *app.Factory
 	// Ask asks questions on a terminal; nil: there is none.
 	Ask func(context.Context, []setup.Question) error
@@ -81,7 +78,7 @@ it yourself.`,
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, initRun, func([]string) {
-			o.Printer, o.Notes, o.HTTP = f.Printer(), f.Notes(), hosted.NewClient(f).HTTP
+			o.HTTP = hosted.NewClient(f).HTTP
 			if cmd.Flags().Changed("gitea") {
 				o.Gitea = &gitea
 			}
@@ -168,7 +165,7 @@ func initRun(ctx context.Context, o *Options) (err error) {
 	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
 	out.Next = where.nextSteps(o, answers)
 	where.printWarnings(ctx, o, files)
-	return o.Printer.Print(out, out.writeText)
+	return o.Factory.Printer().Print(out, out.writeText)
 }
 
 // place is what is known of the repository.
@@ -383,9 +380,9 @@ func (o *Options) decideFiles(ctx context.Context, files []*file) error {
 			x.State = kept
 			continue
 		}
-		o.Notes.Printf("%s is there, and differs from what uwf would write:\n", x.Path)
+		o.Factory.Notes().Printf("%s is there, and differs from what uwf would write:\n", x.Path)
 		for _, l := range x.changedLines(shown) {
-			o.Notes.Printf("  %s\n", l)
+			o.Factory.Notes().Printf("  %s\n", l)
 		}
 		switch {
 		case o.Force:

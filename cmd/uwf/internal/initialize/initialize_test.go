@@ -62,7 +62,6 @@ func (w *world) runIn(dir string, flags ...string) {
 	f := app.NewAt(dir, w.env, app.IO{In: strings.NewReader(""), Out: &w.out, Err: &w.errs})
 	f.Now = time.Now
 	cmd := NewCmdInit(f, func(ctx context.Context, o *Options) error {
-		o.Printer, o.Notes = f.Printer(), f.Notes()
 		o.Ask = w.ask
 		return initRun(ctx, o)
 	})

@@ -88,14 +88,14 @@ func (p *place) secretStep(name string) next {
 // printWarnings tells of what people did not ask for but should know.
 func (p *place) printWarnings(ctx context.Context, o *Options, files []*file) {
 	if p.unsure != nil {
-		o.Notes.Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, run it again with --gitea --force.\n", p.forge.Server.Host, p.unsure)
+		o.Factory.Notes().Printf("%s does not say what it is (%v), so the files are for GitHub: for Gitea or Forgejo, run it again with --gitea --force.\n", p.forge.Server.Host, p.unsure)
 	}
 	if p.dir != p.root {
-		o.Notes.Printf("The files are in the repository's top folder, %s.\n", p.root)
+		o.Factory.Notes().Printf("The files are in the repository's top folder, %s.\n", p.root)
 	}
 	for _, x := range files {
 		if _, err := app.GitHere(ctx, o.Factory, "check-ignore", "--quiet", "--", x.Path); err == nil {
-			o.Notes.Printf("%s is ignored by git: take it out of .gitignore, or add it with git add --force.\n", x.Path)
+			o.Factory.Notes().Printf("%s is ignored by git: take it out of .gitignore, or add it with git add --force.\n", x.Path)
 		}
 	}
 }

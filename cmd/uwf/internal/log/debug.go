@@ -18,7 +18,7 @@ import (
 const lookAgain = 300 * time.Millisecond
 
 func debugRun(ctx context.Context, o *Options) error {
-	since, err := app.Moment("--since", o.Since, o.Now())
+	since, err := app.Moment("--since", o.Since, o.Factory.Now())
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func debugRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	dir, err := o.Dir()
+	dir, err := o.Factory.LogDir()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func debugRun(ctx context.Context, o *Options) error {
 		return fmt.Errorf("read the debug log in %s: %w", dir, err)
 	}
 	if r.Unreadable > 0 {
-		o.Notes.Printf("%d lines in %s are no records and were left out\n", r.Unreadable, dir)
+		o.Factory.Notes().Printf("%d lines in %s are no records and were left out\n", r.Unreadable, dir)
 	}
 	if o.Follow {
 		return o.followLog(ctx, r, list)
@@ -51,7 +51,7 @@ func debugRun(ctx context.Context, o *Options) error {
 	for _, rec := range list {
 		out = append(out, newRecord(rec))
 	}
-	return o.Printer.Print(out, func(w *output.Writer) {
+	return o.Factory.Printer().Print(out, func(w *output.Writer) {
 		for _, rec := range list {
 			recordText(w, rec)
 		}
@@ -74,7 +74,7 @@ func (o *Options) threadID(ctx context.Context) (string, error) {
 // followLog prints records as they come: text, or a JSON value for each.
 func (o *Options) followLog(ctx context.Context, r *debuglog.Reader, list []debuglog.Record) error {
 	show := func(rec debuglog.Record) error {
-		return o.Printer.Print(newRecord(rec), func(w *output.Writer) { recordText(w, rec) })
+		return o.Factory.Printer().Print(newRecord(rec), func(w *output.Writer) { recordText(w, rec) })
 	}
 	for _, rec := range list {
 		if err := show(rec); err != nil {

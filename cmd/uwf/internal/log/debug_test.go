@@ -9,15 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
 // Following shows what is there, then what comes, once each, and ends quietly when
 // it is interrupted.
 func TestFollow(t *testing.T) {
-	dir := t.TempDir()
+	home := t.TempDir()
+	dir := filepath.Join(home, "logs")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	add := func(minute int, end string) {
 		f, err := os.OpenFile(filepath.Join(dir, "2026-06-04.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -32,10 +35,11 @@ func TestFollow(t *testing.T) {
 	add(2, "\n")
 	var out bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
+	factory := app.NewAt(home, []string{"UWF_HOME=" + home}, app.IO{Out: &out, Err: &out})
+	factory.Format = "text"
 	pauses := 0
 	o := &Options{
-		Printer: output.Printer{Out: &out, Format: output.Text}, Notes: output.Printer{Out: &out}.Text(),
-		Dir: func() (string, error) { return dir, nil }, Now: time.Now, Follow: true, Limit: 1,
+		Factory: factory, Follow: true, Limit: 1,
 		Pause: func(context.Context) error {
 			switch pauses++; pauses {
 			case 1:

@@ -4,26 +4,23 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what `uwf log` works with.
 type Options struct {
-	Printer output.Printer
-	Notes   *output.Writer
-	Store   func(context.Context) (*gitcas.Store, error)
-	Dir     func() (string, error) // of the debug log
-	Now     func() time.Time
+	Factory *app.Factory
 	// Pause waits until the folder is looked at again; it ends with the context.
 	Pause func(context.Context) error
 
@@ -41,7 +38,7 @@ type Options struct {
 
 // NewCmdLog makes `uwf log`. A runF that is not nil replaces the run.
 func NewCmdLog(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Store: f.Store, Dir: f.LogDir, Now: f.Now, Pause: func(ctx context.Context) error {
+	o := &Options{Factory: f, Pause: func(ctx context.Context) error {
 		return f.Outages().WithDefaults().Sleep(ctx, lookAgain)
 	}}
 	cmd := &cobra.Command{
@@ -67,7 +64,6 @@ UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
 		ValidArgsFunction: lookup.CompleteThread(f),
 		PreRunE:           func(c *cobra.Command, args []string) error { return o.checkFlags(c.Flags(), args) },
 		RunE: app.Run(o, runF, logRun, func(args []string) {
-			o.Printer, o.Notes = f.Printer(), f.Notes()
 			if len(args) > 0 {
 				o.Thread = args[0]
 			}
@@ -128,7 +124,7 @@ func logRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return o.Printer.Print(list, func(w *output.Writer) {
+	return o.Factory.Printer().Print(list, func(w *output.Writer) {
 		for _, e := range list {
 			e.writeText(w, o.Full)
 		}
@@ -141,7 +137,7 @@ func (o *Options) findThread(ctx context.Context) (store *gitcas.Store, v *gitca
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if store, err = o.Store(ctx); err != nil {
+	if store, err = o.Factory.Store(ctx); err != nil {
 		return nil, nil, "", err
 	}
 	if v, err = store.Load(ctx); err != nil {
@@ -194,4 +190,60 @@ func (e entry) writeText(w *output.Writer, full bool) {
 		w.Printf("%s\n", output.Line(t.Value, 200))
 	}
 	w.Printf("\n")
+}
+
+// CleanOptions are what `uwf log clean` works with.
+type CleanOptions struct {
+	Factory *app.Factory
+	Before  string
+}
+
+// NewCmdClean makes `uwf log clean`. A runF that is not nil replaces the run.
+func NewCmdClean(f *app.Factory, runF func(context.Context, *CleanOptions) error) *cobra.Command {
+	o := &CleanOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "clean --before TIME",
+		Short: "Delete old files of the debug log",
+		Long: `Delete the files of the debug log that are older than the day of a time. Without it, files
+go after 30 days, and earlier when there are more than 128 MiB of them.`,
+		Example: "  uwf log clean --before 7d\n  uwf log clean --before 2026-06-04",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, cleanRun, func([]string) {}),
+	}
+	cmd.Flags().StringVar(&o.Before, "before", "", "delete files of days before this `TIME`: 2026-06-04, or 7d ago")
+	return cmd
+}
+
+// cleaned is the result of `uwf log clean`.
+type cleaned struct {
+	Dir     string   `json:"dir"`
+	Deleted int      `json:"deleted"`
+	Files   []string `json:"files"`
+	Bytes   int64    `json:"bytes"`
+}
+
+func cleanRun(_ context.Context, o *CleanOptions) error {
+	if o.Before == "" {
+		return app.Usagef("say what goes: --before 7d, or --before 2026-06-04")
+	}
+	before, err := app.Moment("--before", o.Before, o.Factory.Now())
+	if err != nil {
+		return err
+	}
+	out := cleaned{Files: []string{}}
+	if out.Dir, err = o.Factory.LogDir(); err != nil {
+		return err
+	}
+	gone, err := debuglog.Clean(out.Dir, before.UTC().Format(time.DateOnly))
+	out.Deleted = len(gone)
+	for _, x := range gone {
+		out.Files = append(out.Files, x.Name)
+		out.Bytes += x.Size
+	}
+	if err != nil {
+		return fmt.Errorf("clean the debug log: %w", err)
+	}
+	return o.Factory.Printer().Print(out, func(w *output.Writer) {
+		w.Printf("deleted %d files, %d bytes\n", out.Deleted, out.Bytes)
+	})
 }

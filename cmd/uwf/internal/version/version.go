@@ -14,14 +14,11 @@ import (
 )
 
 // Options are what `uwf version` works with.
-type Options struct {
-	Build   Build
-	Printer output.Printer
-}
+type Options struct{ Factory *app.Factory }
 
 // NewCmdVersion makes `uwf version`. A runF that is not nil replaces the run.
 func NewCmdVersion(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{Build: Read(f.Release, f.Commit)}
+	o := &Options{Factory: f}
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which uwf this is, and how it was built",
@@ -29,7 +26,7 @@ func NewCmdVersion(f *app.Factory, runF func(context.Context, *Options) error) *
 Go that built it, and the platform that it was built for. A report of a bug needs these.`,
 		Example: "  uwf version\n  uwf version --jq .commit",
 		Args:    cobra.NoArgs,
-		RunE:    app.Run(o, runF, versionRun, func([]string) { o.Printer = f.Printer() }),
+		RunE:    app.Run(o, runF, versionRun, func([]string) {}),
 	}
 }
 
@@ -67,8 +64,8 @@ func Read(release, commit string) Build {
 }
 
 func versionRun(_ context.Context, o *Options) error {
-	return o.Printer.Print(o.Build, func(w *output.Writer) {
-		b := o.Build
+	b := Read(o.Factory.Release, o.Factory.Commit)
+	return o.Factory.Printer().Print(b, func(w *output.Writer) {
 		w.Printf("uwf version %s\n", b.Version)
 		if b.Commit != "" {
 			w.Printf("commit %s", b.Commit)
