@@ -29,7 +29,6 @@ type File struct {
 	Path    string
 	Sources engine.Sources // that it is one of
 	Root    string         // of the repository; empty outside of one
-	Clean   func(string) string
 	// Wait waits a moment for another process; it ends with the context.
 	Wait func(context.Context) error
 	// Ignored says whether git leaves a file of the repository out of commits.
@@ -62,7 +61,9 @@ func OpenEnv(f *app.Factory) (*File, error) {
 // OpenFile names the file of a scope. It need not exist.
 func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 	s := f.ConfigSources()
-	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Clean: f.CleanMessage, Wait: waitFor(f)}
+	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Wait: func(ctx context.Context) error {
+		return f.Outages().WithDefaults().Sleep(ctx, lockPause)
+	}}
 	out.Ignored = func(ctx context.Context, path string) bool {
 		_, err := app.GitHere(ctx, f, "check-ignore", "--quiet", "--", path)
 		return err == nil
@@ -81,22 +82,6 @@ func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 		out.Path = s.HomeFile // the home folder is a repository itself
 	}
 	return out, nil
-}
-
-func waitFor(f *app.Factory) func(context.Context) error {
-	return func(ctx context.Context) error {
-		tick, stop := time.After(lockPause), func() {}
-		if f.After != nil {
-			tick, stop = f.After(lockPause)
-		}
-		defer stop()
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick:
-			return nil
-		}
-	}
 }
 
 const (

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -58,16 +57,9 @@ func readExisting(root *os.Root, name string) ([]byte, error) {
 	if info.Size() > maxFile {
 		return nil, app.Usagef("%s is larger than %d bytes: is it the right file? Move it away, then run uwf init again", name, maxFile)
 	}
-	f, err := root.Open(name)
+	data, err := root.ReadFile(name)
 	if err != nil {
 		return nil, explainRefused(name, err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, explainRefused(name, err)
-	}
-	if data == nil {
-		data = []byte{}
 	}
 	return data, nil
 }
@@ -121,20 +113,15 @@ func (f *file) writeFile(root *os.Root) error {
 		return explainRefused(path.Dir(f.Path), err)
 	}
 	tmp := path.Join(path.Dir(f.Path), ".uwf-init-"+path.Base(f.Path)+".tmp")
-	if err := root.WriteFile(tmp, text, 0o644); err != nil {
-		return explainRefused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+	err := root.WriteFile(tmp, text, 0o644)
+	if err == nil {
+		err = root.Rename(tmp, f.Path)
 	}
-	if err := root.Rename(tmp, f.Path); err != nil {
-		return explainRefused(f.Path, errors.Join(err, ignoreMissing(root.Remove(tmp))))
+	if err != nil {
+		_ = root.Remove(tmp) // it may not even be there
+		return explainRefused(f.Path, err)
 	}
 	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // changedLines shows what an overwritten file loses and gains, up to a limit of lines.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -76,7 +74,7 @@ func (q *Query) runQuery(result []byte, emit func(any) error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
-	for it := q.code.RunWithContext(ctx, convertNumbers(v)); ; {
+	for it := q.code.RunWithContext(ctx, v); ; {
 		one, ok := it.Next()
 		if !ok {
 			return nil
@@ -96,31 +94,6 @@ func (q *Query) runQuery(result []byte, emit func(any) error) error {
 		}
 		return &QueryError{fmt.Errorf("--jq: the expression %q: %w", q.text, err)}
 	}
-}
-
-// convertNumbers makes numbers of JSON those that the interpreter knows. Whole ones stay
-// exact, however large.
-func convertNumbers(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := strconv.Atoi(v.String()); err == nil {
-			return n
-		}
-		if n, ok := new(big.Int).SetString(v.String(), 10); ok {
-			return n
-		}
-		f, _ := v.Float64() // one that is too large is infinite, as in JSON everywhere
-		return f
-	case []any:
-		for i := range v {
-			v[i] = convertNumbers(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = convertNumbers(v[k])
-		}
-	}
-	return v
 }
 
 // QueryError is an expression that does not fit the result.
