@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -32,7 +31,8 @@ func basicAuth(f *Factory, remote string) func(context.Context) (string, string,
 		return nil // the URL brings its own
 	}
 	return func(ctx context.Context) (string, string, error) {
-		if c, ok := f.known.takeAnswer(remote); ok {
+		if v, ok := f.known.LoadAndDelete(remote); ok {
+			c, _ := v.(credential)
 			return c.user, c.pass, nil
 		}
 		if t := f.Getenv("GITHUB_TOKEN"); t != "" && isForge(f, u) {
@@ -62,7 +62,7 @@ func remoteSecrets(ctx context.Context, f *Factory) ([]redact.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for credentials of %s: %w", loc.Branch, err)
 	}
-	f.known.putAnswer(loc.URL, credential{user, pass})
+	f.known.Store(loc.URL, credential{user, pass})
 	return []redact.Secret{{Name: remoteSecret, Value: pass}}, nil
 }
 
@@ -71,30 +71,6 @@ const remoteSecret = "git-password"
 
 // credential is what a remote is asked with.
 type credential struct{ user, pass string }
-
-// answers are credentials that were looked up before they are needed. Each is
-// given out once: who asks again was refused with it.
-type answers struct {
-	mu sync.Mutex
-	of map[string]credential
-}
-
-func (a *answers) putAnswer(remote string, c credential) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of == nil {
-		a.of = map[string]credential{}
-	}
-	a.of[remote] = c
-}
-
-func (a *answers) takeAnswer(remote string) (credential, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c, ok := a.of[remote]
-	delete(a.of, remote)
-	return c, ok
-}
 
 // isForge reports whether a URL is on the server that the job's token is for. A
 // token is never sent anywhere else, nor in the clear unless the forge itself is
@@ -194,7 +170,7 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 	}
 	user, pass, err := fillCredential(ctx, f, u)
 	if err == nil && pass != "" {
-		f.known.putAnswer(remote, credential{user, pass})
+		f.known.Store(remote, credential{user, pass})
 	}
 	return pass, err
 }

@@ -6,20 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
-
-// debugLog is the Factory's log of what this process does.
-type debugLog struct {
-	once  sync.Once
-	log   *debuglog.Logger
-	files *debuglog.Files
-}
 
 // LogDir is the folder of the debug log.
 func (f *Factory) LogDir() (string, error) {
@@ -34,14 +26,14 @@ func (f *Factory) LogDir() (string, error) {
 // Without a storage root there is none, and agents, which run as processes of their
 // own, write none.
 func (f *Factory) Log() *debuglog.Logger {
-	f.debug.once.Do(func() { openLog(f) })
-	return f.debug.log
+	log, _ := f.debug.take(func() (*debuglog.Logger, error) { return openLog(f), nil })
+	return log
 }
 
-func openLog(f *Factory) {
+func openLog(f *Factory) *debuglog.Logger {
 	dir, err := f.LogDir()
 	if err != nil || f.Getenv("UWF_LOG") == "off" || f.Getenv("UWF_CONTEXT") != "" {
-		return
+		return nil
 	}
 	now, level := f.Now, slog.LevelInfo
 	if now == nil {
@@ -51,18 +43,19 @@ func openLog(f *Factory) {
 		level = slog.LevelDebug
 		_ = os.MkdirAll(filepath.Dir(dir), 0o700) // who asks for a log gets a place for it
 	}
-	f.debug.files = debuglog.OpenFiles(dir, now)
-	f.debug.log = debuglog.New(debuglog.Options{Out: f.debug.files, Level: level, Now: now, PID: os.Getpid()})
+	f.logFiles = debuglog.OpenFiles(dir, now)
+	log := debuglog.New(debuglog.Options{Out: f.logFiles, Level: level, Now: now, PID: os.Getpid()})
 	if red, err := localRedactor(f); err == nil {
 		// Without one no texts are written: see debuglog.
-		f.debug.log.Redact(red)
+		log.Redact(red)
 	}
+	return log
 }
 
 // CloseLog ends the debug log; what failed in it is nobody's concern.
 func (f *Factory) CloseLog() {
-	if f.debug.files != nil {
-		_ = f.debug.files.Close()
+	if f.logFiles != nil {
+		_ = f.logFiles.Close()
 	}
 }
 

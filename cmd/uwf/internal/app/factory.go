@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -91,12 +92,15 @@ type Factory struct {
 	repo     once[Repo]
 	config   once[*config.Config]
 	location once[Location]
-	known    answers
+	// known are credentials, by the address of a remote, that were looked up before they are
+	// needed. Each is given out once: who asks again was refused with it.
+	known    sync.Map
 	redactor once[*redact.Redactor]
 	who      once[lease.Identity]
 	renewals int      // further identities that were given out
 	apart    []string // folders in which agents are to work
-	debug    debugLog
+	debug    once[*debuglog.Logger]
+	logFiles *debuglog.Files
 }
 
 // once is what a process finds out when it is first asked for.

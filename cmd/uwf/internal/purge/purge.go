@@ -233,23 +233,8 @@ func verifyWorkflow(g node.Getter, h node.Hash, n node.Node) error {
 	if !record.IsWorkflow(n.Type) {
 		return nil
 	}
-	_, err := workflow.FromNode(with{g, h, n}, h)
+	_, err := workflow.FromNode(node.First{node.Map{h: n}, g}, h)
 	return err
-}
-
-// with is a Getter that knows one node more.
-type with struct {
-	node.Getter
-	h node.Hash
-	n node.Node
-}
-
-// Get implements node.Getter.
-func (w with) Get(h node.Hash) (node.Node, error) {
-	if h == w.h {
-		return w.n, nil
-	}
-	return w.Getter.Get(h)
 }
 
 // explainError says what to do about an error of the rewrite.

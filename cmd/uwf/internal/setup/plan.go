@@ -35,7 +35,7 @@ func ProviderNamed(name string) (engine.Preset, bool) {
 	return engine.Preset{Name: custom, Label: "Any other, by its address", Kind: engine.OpenAI}, name == custom
 }
 
-// ProviderNames are the providers that there are.
+// ProviderNames are the names of those that people can choose.
 func ProviderNames() []string { return append(engine.PresetNames(), custom) }
 
 // Complete fills in what the preset knows.
