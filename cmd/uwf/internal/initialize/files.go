@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -172,31 +173,20 @@ type ownLines struct {
 	allow            []string
 }
 
-// lineFor is what stands in the place of a shipped line, without its indent; empty: nothing.
-// ok is false for a line that is the same everywhere.
-func (l ownLines) lineFor(shipped string) (line string, ok bool) {
-	switch shipped {
-	case providerLine:
-		return "provider: " + l.provider, true
-	case keyLine:
-		if l.secret == "" {
-			return "", true
-		}
-		return "api-key: ${{ secrets." + l.secret + " }}", true
-	case modelsLine:
-		if l.provider != githubModels {
-			return "", true
-		}
-		return "models: read # GitHub Models, with the job's own token", true
-	case usesLine:
-		if l.host {
-			return hostLine, true
-		}
-		return shipped, true
-	case allowLine:
-		return l.allowLineFor(), true
+// replaceLines is what stands in the place of each of the shipped lines, without its indent;
+// empty: nothing.
+func (l ownLines) replaceLines() map[string]string {
+	out := map[string]string{providerLine: "provider: " + l.provider, keyLine: "", modelsLine: "", usesLine: usesLine, allowLine: l.allowLineFor()}
+	if l.secret != "" {
+		out[keyLine] = "api-key: ${{ secrets." + l.secret + " }}"
 	}
-	return "", false
+	if l.provider == githubModels {
+		out[modelsLine] = "models: read # GitHub Models, with the job's own token"
+	}
+	if l.host {
+		out[usesLine] = hostLine
+	}
+	return out
 }
 
 // allowLineFor is the line that names who may start and steer. On Gitea it is there, as a
@@ -253,30 +243,17 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var out strings.Builder
-	seen := map[string]bool{}
-	for line := range strings.Lines(text) {
-		bare := strings.TrimSpace(line)
-		indent := line[:strings.Index(line+"x", bare)]
-		to, ok := own.lineFor(bare)
-		switch {
-		case !ok:
-			out.WriteString(line)
-			continue
-		case to == "":
-			line = ""
-		default:
-			line = indent + to + "\n"
+	for line, to := range own.replaceLines() {
+		is := regexp.MustCompile(`(?m)^( *)` + regexp.QuoteMeta(line) + `\n`)
+		if !is.MatchString(text) {
+			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, line)
 		}
-		seen[bare] = true
-		out.WriteString(line)
-	}
-	for _, l := range []string{providerLine, keyLine, modelsLine, usesLine, allowLine} {
-		if !seen[l] {
-			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, l)
+		if to != "" {
+			to = "${1}" + strings.ReplaceAll(to, "$", "$$") + "\n"
 		}
+		text = is.ReplaceAllString(text, to)
 	}
-	return []byte(out.String()), nil
+	return []byte(text), nil
 }
 
 // configHead stands above settings that are written anew.

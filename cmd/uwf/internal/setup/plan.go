@@ -2,9 +2,9 @@ package setup
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -72,27 +72,27 @@ func (a Answers) modelSettings() engine.Model {
 func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 	provider, model := []string{"providers", a.Provider}, []string{"models", a.Provider}
 	chosen := []edit.Change{
-		setPath(textNode(a.Provider), model, "provider"),
-		setPath(textNode(a.Model), model, "name"),
+		setPath(settingNode(a.Provider), model, "provider"),
+		setPath(settingNode(a.Model), model, "name"),
 	}
 	was, err := edit.Apply(old, chosen...)
 	if err != nil {
 		return nil, err
 	}
 	changes := []edit.Change{
-		setPath(textNode(a.BaseURL), provider, "baseUrl"),
-		setPath(textNode(a.APIKeyEnv), provider, "apiKeyEnv"),
+		setPath(settingNode(a.BaseURL), provider, "baseUrl"),
+		setPath(settingNode(a.APIKeyEnv), provider, "apiKeyEnv"),
 	}
 	if string(was) != string(old) {
 		changes = append(changes, setPath(nil, model, "window"), setPath(nil, model, "maxOutput"), setPath(nil, model, "price"))
 	}
 	changes = append(append(changes, chosen...), a.knownValues(model)...)
-	changes = append(changes, setPath(textNode(a.Provider), []string{"defaultModel"}))
+	changes = append(changes, setPath(settingNode(a.Provider), []string{"defaultModel"}))
 	if hasKey {
 		changes = append(changes, setPath(nil, provider, "apiKey"))
 	}
 	if a.Agent != "" {
-		changes = append(changes, setPath(textNode(a.Agent), []string{"defaultAgent"}))
+		changes = append(changes, setPath(settingNode(a.Agent), []string{"defaultAgent"}))
 	}
 	return edit.Apply(old, changes...)
 }
@@ -100,11 +100,19 @@ func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 // knownValues are what is known of the model, for where the file says nothing of it.
 func (a Answers) knownValues(model []string) []edit.Change {
 	m := a.modelSettings()
+	var price struct {
+		Input       *float64 `yaml:"input"`
+		CachedInput *float64 `yaml:"cachedInput,omitempty"`
+		Output      *float64 `yaml:"output"`
+	}
+	if m.Price.Known() {
+		price.Input, price.CachedInput, price.Output = m.Price.Input, m.Price.CachedInput, m.Price.Output
+	}
 	var out []edit.Change
 	for _, c := range []edit.Change{
-		setPath(numberNode(m.Window), model, "window"),
-		setPath(numberNode(m.MaxOutput), model, "maxOutput"),
-		setPath(priceNode(m.Price), model, "price"),
+		setPath(settingNode(m.Window), model, "window"),
+		setPath(settingNode(m.MaxOutput), model, "maxOutput"),
+		setPath(settingNode(price), model, "price"),
 	} {
 		if c.Keep = true; c.Value != nil {
 			out = append(out, c)
@@ -117,51 +125,17 @@ func setPath(v *yaml.Node, path []string, more ...string) edit.Change {
 	return edit.Change{Path: append(append([]string{}, path...), more...), Value: v}
 }
 
-// textNode is a value; nil, which takes the setting out, where there is none.
-func textNode(s string) *yaml.Node {
-	if s == "" {
+// settingNode is a value as it stands in a file, on one line; nil, which takes the setting
+// out, where there is none.
+func settingNode(v any) *yaml.Node {
+	n := &yaml.Node{}
+	if reflect.ValueOf(v).IsZero() || n.Encode(v) != nil {
 		return nil
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-}
-
-// numberNode is a value; nil where it is 0, which is unknown.
-func numberNode(v int) *yaml.Node {
-	if v == 0 {
-		return nil
+	if n.Kind == yaml.MappingNode {
+		n.Style = yaml.FlowStyle
 	}
-	f := float64(v)
-	return amountNode(&f)
-}
-
-// priceNode is a mapping, on one line; nil, where it is unknown.
-func priceNode(p engine.Price) *yaml.Node {
-	if !p.Known() {
-		return nil
-	}
-	out := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
-	add := func(name string, v *float64) {
-		if v != nil {
-			out.Content = append(out.Content, textNode(name), amountNode(v))
-		}
-	}
-	add("input", p.Input)
-	add("cachedInput", p.CachedInput)
-	add("output", p.Output)
-	return out
-}
-
-// amountNode is a value; nil, where it is unknown.
-func amountNode(v *float64) *yaml.Node {
-	if v == nil {
-		return nil
-	}
-	s := strconv.FormatFloat(*v, 'f', -1, 64)
-	tag := "!!int"
-	if strings.Contains(s, ".") {
-		tag = "!!float"
-	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s}
+	return n
 }
 
 var (
