@@ -44,28 +44,15 @@ func (e *examination) checkFiles() {
 
 // flow is what is looked at in a workflow file.
 type flow struct {
-	path        string
-	root        *yaml.Node     // the file's mapping
-	Permissions yaml.Node      `yaml:"permissions"`
-	Jobs        map[string]job `yaml:"jobs"`
+	path string
+	root *yaml.Node // the file's mapping
+	jobs []job      // those that use uwf
 }
 
 type job struct {
-	Permissions yaml.Node `yaml:"permissions"`
-	Steps       []struct {
-		Uses string            `yaml:"uses"`
-		With map[string]string `yaml:"with"`
-	} `yaml:"steps"`
-}
-
-// actionStep is what a job gives to the action; false: it does not use it.
-func (j job) actionStep() (with map[string]string, ok bool) {
-	for _, s := range j.Steps {
-		if usesUwf.MatchString(s.Uses) {
-			return s.With, true
-		}
-	}
-	return nil, false
+	name        string
+	with        map[string]string // what it gives to the action
+	permissions yaml.Node         // its own, else the file's
 }
 
 // usesUwf matches the action, wherever it is kept, and its host variant.
@@ -111,12 +98,20 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{path: name}
-	var document yaml.Node
-	err = yaml.Unmarshal(data, &document)
-	if err == nil && len(document.Content) > 0 {
-		f.root = document.Content[0]
-		err = f.root.Decode(f)
+	f := &flow{path: name, root: &yaml.Node{}}
+	var text struct {
+		Permissions yaml.Node `yaml:"permissions"`
+		Jobs        map[string]struct {
+			Permissions yaml.Node `yaml:"permissions"`
+			Steps       []struct {
+				Uses string            `yaml:"uses"`
+				With map[string]string `yaml:"with"`
+			} `yaml:"steps"`
+		} `yaml:"jobs"`
+	}
+	if err = yaml.Unmarshal(data, f.root); err == nil && len(f.root.Content) > 0 {
+		f.root = f.root.Content[0]
+		err = f.root.Decode(&text)
 	}
 	if err != nil {
 		line, message := yamlline.Find(string(data), err)
@@ -125,12 +120,21 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		}
 		return nil, fmt.Errorf("%s can't be read: %s", name, message)
 	}
-	for _, j := range f.Jobs {
-		if _, ok := j.actionStep(); ok {
-			return f, nil
+	for name, j := range text.Jobs {
+		if j.Permissions.IsZero() {
+			j.Permissions = text.Permissions
+		}
+		for _, s := range j.Steps {
+			if usesUwf.MatchString(s.Uses) {
+				f.jobs = append(f.jobs, job{name, s.With, j.Permissions})
+				break
+			}
 		}
 	}
-	return nil, nil //nolint:nilnil // a file of others
+	if len(f.jobs) == 0 {
+		return nil, nil //nolint:nilnil // a file of others
+	}
+	return f, nil
 }
 
 func (e *examination) readFile(name string) ([]byte, error) {
@@ -148,9 +152,8 @@ func (e *examination) readFile(name string) ([]byte, error) {
 // with an input that the file does not declare.
 func (e *examination) dispatchInputs() []string {
 	names := []string{"thread", "head", "store", "comment", "pull-request"}
-	for _, j := range e.flow.Jobs {
-		with, _ := j.actionStep()
-		switch with["command"] {
+	for _, j := range e.flow.jobs {
+		switch j.with["command"] {
 		case "rescue":
 			names = append(names, "rescued")
 		case "commit":
@@ -181,22 +184,14 @@ func (e *examination) checkTriggers() Finding {
 func (e *examination) checkPermissions() Finding {
 	var lacks []string
 	unsaid := false
-	for name, j := range e.flow.Jobs {
-		with, ok := j.actionStep()
-		if !ok {
-			continue
-		}
-		node := j.Permissions
-		if node.IsZero() {
-			node = e.flow.Permissions
-		}
-		if node.IsZero() {
+	for _, j := range e.flow.jobs {
+		if j.permissions.IsZero() {
 			unsaid = true
 			continue
 		}
-		for _, need := range neededRights(with) {
-			if !isGranted(node, need.scope, need.level) {
-				lacks = append(lacks, fmt.Sprintf("%s: %s (job %s)", need.scope, need.level, name))
+		for _, need := range neededRights(j.with) {
+			if !isGranted(j.permissions, need.scope, need.level) {
+				lacks = append(lacks, fmt.Sprintf("%s: %s (job %s)", need.scope, need.level, j.name))
 			}
 		}
 	}
@@ -314,10 +309,9 @@ var secretName = lazyregexp.New(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\
 // secretNames are the names of the secrets that the action is given as its key. literal:
 // a key itself stands there.
 func (f *flow) secretNames() (names []string, literal bool) {
-	for _, j := range f.Jobs {
-		with, ok := j.actionStep()
-		key := with["api-key"]
-		if !ok || key == "" {
+	for _, j := range f.jobs {
+		key := j.with["api-key"]
+		if key == "" {
 			continue
 		}
 		m := secretName.FindStringSubmatch(key)

@@ -330,13 +330,10 @@ func (e *examination) askOwner(ctx context.Context) (organisation, known bool, e
 // namedStarters are the names that the file lets start and steer, and whether it gives the action
 // another token than the job's.
 func (f *flow) namedStarters() (names []string, ownToken bool) {
-	for _, j := range f.Jobs {
-		with, ok := j.actionStep()
-		if !ok {
-			continue
-		}
-		ownToken = ownToken || with["token"] != "" && !strings.Contains(with["token"], "github.token") && !strings.Contains(with["token"], "GITHUB_TOKEN")
-		if allow := strings.TrimSpace(with["allow"]); strings.Contains(allow, "${{") {
+	for _, j := range f.jobs {
+		token := j.with["token"]
+		ownToken = ownToken || token != "" && !strings.Contains(token, "github.token") && !strings.Contains(token, "GITHUB_TOKEN")
+		if allow := strings.TrimSpace(j.with["allow"]); strings.Contains(allow, "${{") {
 			names = append(names, allow)
 		} else {
 			names = append(names, strings.FieldsFunc(allow, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' || c == '\n' })...)
