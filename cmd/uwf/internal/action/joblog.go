@@ -212,7 +212,7 @@ func (l *jobLog) Summary(markdown string) {
 // forge would drop it without a word, or hand it to the next step.
 func (l *jobLog) writeOutputs(o ci.Outcome) {
 	var b strings.Builder
-	for _, out := range outputsOf(o) {
+	for _, out := range OutputsOf(o) {
 		name, v := out[0], out[1]
 		if l.clean(v) != v {
 			l.Warning("the output " + name + " holds a secret and is left empty")
@@ -239,17 +239,8 @@ func formatOutput(name, value string) string {
 	return name + "<<" + end + "\n" + value + "\n" + end + "\n"
 }
 
-// OutputNames are the action's outputs, in the order of action.yml.
-func OutputNames() []string {
-	var names []string
-	for _, out := range outputsOf(ci.Outcome{}) {
-		names = append(names, out[0])
-	}
-	return names
-}
-
-// outputsOf are names and values.
-func outputsOf(o ci.Outcome) [][2]string {
+// OutputsOf are the action's outputs in the order of action.yml, each by its name and value.
+func OutputsOf(o ci.Outcome) [][2]string {
 	number := func(n int) string {
 		if n == 0 {
 			return ""

@@ -23,7 +23,7 @@ import (
 func gitVariables() []string {
 	return []string{
 		"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", "LOGNAME", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
-		"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "PATHEXT",
+		"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "TEMP",
 	}
 }
 

@@ -156,9 +156,6 @@ func (f *Factory) StorageRoot() (string, error) {
 	}
 	home := f.Getenv("HOME")
 	if home == "" {
-		home = f.Getenv("USERPROFILE")
-	}
-	if home == "" {
 		return "", Usagef("no storage root: neither UWF_HOME nor HOME is set; set UWF_HOME to a folder of yours")
 	}
 	return filepath.Join(home, ".uwf"), nil
