@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,33 +28,28 @@ const (
 type File struct {
 	Scope   Scope
 	Path    string
-	Sources engine.Sources // that it is one of
-	Root    string         // of the repository; empty outside of one
-	// Wait waits a moment for another process; it ends with the context.
-	Wait func(context.Context) error
-	// Ignored says whether git leaves a file of the repository out of commits.
-	Ignored func(ctx context.Context, path string) bool
+	factory *app.Factory
 }
 
 // Private refuses to put a secret into the file where it would be committed: a
 // storage root can lie in a repository as well.
 func (x *File) Private(ctx context.Context) error {
-	if x.Root == "" {
+	root := x.factory.RepoRoot()
+	rel, err := filepath.Rel(root, x.Path)
+	if root == "" || err != nil || !filepath.IsLocal(rel) {
 		return nil
 	}
-	rel, err := filepath.Rel(x.Root, x.Path)
-	inside := err == nil && filepath.IsLocal(rel)
-	if !inside || x.Ignored(ctx, x.Path) {
+	if _, err := app.GitHere(ctx, x.factory, "check-ignore", "--quiet", "--", x.Path); err == nil {
 		return nil
 	}
-	return app.Usagef("%s lies in the repository %s, which does not ignore it: a key in it would be committed; add it to .gitignore, or let UWF_HOME name a folder elsewhere", x.Path, x.Root)
+	return app.Usagef("%s lies in the repository %s, which does not ignore it: a key in it would be committed; add it to .gitignore, or let UWF_HOME name a folder elsewhere", x.Path, root)
 }
 
 // OpenEnv names the file of variables below the storage root.
 func OpenEnv(f *app.Factory) (*File, error) {
 	out, err := OpenFile(f, User)
 	if err == nil {
-		out.Path = out.Sources.EnvFile
+		out.Path = f.ConfigSources().EnvFile
 	}
 	return out, err
 }
@@ -61,27 +57,14 @@ func OpenEnv(f *app.Factory) (*File, error) {
 // OpenFile names the file of a scope. It need not exist.
 func OpenFile(f *app.Factory, scope Scope) (*File, error) {
 	s := f.ConfigSources()
-	out := &File{Scope: scope, Sources: s, Root: f.RepoRoot(), Wait: func(ctx context.Context) error {
-		return f.Outages().WithDefaults().Sleep(ctx, lockPause)
-	}}
-	out.Ignored = func(ctx context.Context, path string) bool {
-		_, err := app.GitHere(ctx, f, "check-ignore", "--quiet", "--", path)
-		return err == nil
-	}
 	if scope == User {
-		if _, err := f.StorageRoot(); err != nil {
-			return nil, err
-		}
-		out.Path = s.HomeFile
-		return out, nil
+		_, err := f.StorageRoot()
+		return &File{scope, s.HomeFile, f}, err
 	}
-	if out.Root == "" {
+	if f.RepoRoot() == "" {
 		return nil, app.Usagef("--repo: %s is in no git repository; leave --repo out to change your own settings", f.Dir)
 	}
-	if out.Path = s.RepoFile; out.Path == "" {
-		out.Path = s.HomeFile // the home folder is a repository itself
-	}
-	return out, nil
+	return &File{scope, cmp.Or(s.RepoFile, s.HomeFile), f}, nil // the home folder may be a repository itself
 }
 
 const (
@@ -173,9 +156,9 @@ func (x *File) targetPath() (string, error) {
 	}
 	if x.Scope == Repo {
 		// A checkout may come from anybody: it must not choose what is overwritten.
-		root, err := filepath.EvalSymlinks(x.Root)
+		root, err := filepath.EvalSymlinks(x.factory.RepoRoot())
 		if err != nil {
-			return "", fmt.Errorf("find %s: %w", x.Root, err)
+			return "", fmt.Errorf("find %s: %w", x.factory.RepoRoot(), err)
 		}
 		if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
 			return "", app.Usagef("%s leads out of the repository, to %s: change that file itself", x.Path, target)
@@ -206,7 +189,7 @@ func (x *File) lockFile(ctx context.Context, target string) (*os.File, error) {
 		if try == lockTries {
 			return nil, fmt.Errorf("change %s: another process is changing it; if none is, remove %s", x.Path, name)
 		}
-		if err := x.Wait(ctx); err != nil {
+		if err := x.factory.Outages().WithDefaults().Sleep(ctx, lockPause); err != nil {
 			return nil, err
 		}
 	}
@@ -244,7 +227,7 @@ func problemKey(p engine.Problem) string { return p.File + "\x00" + p.Path + "\x
 
 // findProblems are all that there are with this text as the file.
 func (x *File) findProblems(text []byte) []engine.Problem {
-	s := x.Sources
+	s := x.factory.ConfigSources()
 	read := s.ReadFile
 	s.ReadFile = func(name string) ([]byte, error) {
 		if name != x.Path {

@@ -186,7 +186,7 @@ func (o *SetOptions) refuseSecret(scope Scope, p engine.Path, info engine.Info, 
 // remarkEffects says what the settings warn of now, and where a change in one file has no
 // effect because another source goes before it.
 func (o *SetOptions) remarkEffects(file *File, changes []edit.Change) {
-	c, err := engine.Load(file.Sources)
+	c, err := engine.Load(o.Factory.ConfigSources())
 	if err != nil {
 		return // what is wrong was wrong before: the next command says it
 	}
