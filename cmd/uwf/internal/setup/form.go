@@ -217,20 +217,13 @@ type terminal struct {
 	ended bool // there is no more input
 }
 
-// newTerminal is the terminal that a process has; nil: there is none.
-func newTerminal(f *app.Factory) *terminal {
+// Asker asks questions on the terminal that a process has; nil: there is none.
+func Asker(f *app.Factory) func(context.Context, []Question) error {
 	if !f.IO.InTTY || !f.IO.ErrTTY {
 		return nil
 	}
-	return &terminal{in: f.IO.In, out: f.IO.Err, plain: f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""}
-}
-
-// Asker asks questions on the terminal as `uwf setup` does; nil: there is none.
-func Asker(f *app.Factory) func(context.Context, []Question) error {
-	if t := newTerminal(f); t != nil {
-		return t.ask
-	}
-	return nil
+	t := &terminal{in: f.IO.In, out: f.IO.Err, plain: f.Getenv("ACCESSIBLE") != "" || f.Getenv("TERM") == "dumb" || f.Getenv("TERM") == ""}
+	return t.ask
 }
 
 func (t *terminal) ask(ctx context.Context, questions []Question) error {
@@ -241,9 +234,9 @@ func (t *terminal) ask(ctx context.Context, questions []Question) error {
 }
 
 // askAll asks for everything that no flag has said.
-func (t *terminal) askAll(ctx context.Context, o *Options, a *Answers) error {
+func (o *Options) askAll(ctx context.Context, a *Answers) error {
 	f := &form{o: o, a: a}
-	if err := t.ask(ctx, f.openQuestions()); err != nil {
+	if err := o.Ask(ctx, f.openQuestions()); err != nil {
 		return err
 	}
 	if !f.yes {

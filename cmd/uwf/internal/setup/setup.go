@@ -28,8 +28,8 @@ import (
 // Options are what `uwf setup` works with.
 type Options struct {
 	Factory *app.Factory
-	// Ask asks on a terminal for what is not given yet; nil: there is none.
-	Ask func(context.Context, *Options, *Answers) error
+	// Ask asks on a terminal; nil: there is none.
+	Ask func(context.Context, []Question) error
 	// Clean takes secrets out of texts, also the key that is given now.
 	Clean   func(string) string
 	Answers Answers
@@ -60,11 +60,7 @@ Providers:
   uwf setup --provider custom --base-url http://127.0.0.1:8000/v1 --model my-model --no-test --yes
   uwf setup --repo --provider github-models --no-test --yes`,
 		Args: cobra.NoArgs,
-		RunE: app.Run(o, runF, setupRun, func([]string) {
-			if t := newTerminal(f); t != nil {
-				o.Ask = t.askAll
-			}
-		}),
+		RunE: app.Run(o, runF, setupRun, func([]string) { o.Ask = Asker(f) }),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&o.Answers.Provider, "provider", "", "the `PROVIDER`: "+strings.Join(ProviderNames(), ", "))
@@ -221,7 +217,7 @@ func (o *Options) checkFlags(a *Answers) error {
 // fillAnswers gets what is missing: from stdin, from questions, from what is known.
 func (o *Options) fillAnswers(ctx context.Context, a *Answers) error {
 	if o.Ask != nil && !o.Yes {
-		if err := o.Ask(ctx, o, a); err != nil {
+		if err := o.askAll(ctx, a); err != nil {
 			return err
 		}
 	} else {

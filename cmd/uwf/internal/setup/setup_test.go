@@ -43,7 +43,7 @@ func newWorld(t *testing.T, env ...string) *world {
 }
 
 // run runs `uwf setup` with flags; ask is the terminal, if there is one.
-func (w *world) run(ask func(context.Context, *Options, *Answers) error, flags ...string) {
+func (w *world) run(ask func(context.Context, []Question) error, flags ...string) {
 	w.t.Helper()
 	w.out.Reset()
 	w.errs.Reset()
@@ -347,8 +347,8 @@ func TestQuestions(t *testing.T) {
 	base := provider(t, answers(200, good))
 	w := newWorld(t, "OPENAI_API_KEY="+key)
 	var screen bytes.Buffer
-	ask := func(lines string) func(context.Context, *Options, *Answers) error {
-		return (&terminal{in: io.NopCloser(strings.NewReader(lines)), out: &screen, plain: true}).askAll
+	ask := func(lines string) func(context.Context, []Question) error {
+		return (&terminal{in: io.NopCloser(strings.NewReader(lines)), out: &screen, plain: true}).ask
 	}
 	w.run(ask("1\n\n1\n\n2\ny\n"), "--base-url", base, "--agent", "builtin")
 	// The address is none of the vendor's own, so the repository's file can't have it.
@@ -371,7 +371,7 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	// --yes asks nothing, on a terminal too.
-	w.run(func(context.Context, *Options, *Answers) error { return errors.New("asked") }, "--provider", "ollama", "--no-test", "--yes")
+	w.run(func(context.Context, []Question) error { return errors.New("asked") }, "--provider", "ollama", "--no-test", "--yes")
 	if w.code != 0 {
 		t.Error(w.errs.String())
 	}
@@ -379,7 +379,8 @@ func TestQuestions(t *testing.T) {
 	cancel(errors.New("interrupted"))
 	r, wr := io.Pipe()
 	defer func() { _ = wr.Close() }()
-	if err := (&terminal{in: r, out: io.Discard, plain: true}).askAll(ctx, &Options{Factory: app.NewAt(t.TempDir(), nil, app.IO{Err: io.Discard})}, &Answers{}); err == nil || err.Error() != "interrupted" {
+	interrupted := &Options{Factory: app.NewAt(t.TempDir(), nil, app.IO{Err: io.Discard}), Ask: (&terminal{in: r, out: io.Discard, plain: true}).ask}
+	if err := interrupted.askAll(ctx, &Answers{}); err == nil || err.Error() != "interrupted" {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -222,8 +222,8 @@ func (p *pty) sees(text, keys string) {
 }
 
 // ask asks at this terminal.
-func (p *pty) ask(_ context.Context, o *Options, a *Answers) error {
-	return (&terminal{in: p.tty, out: p.tty}).askAll(p.ctx, o, a)
+func (p *pty) ask(_ context.Context, questions []Question) error {
+	return (&terminal{in: p.tty, out: p.tty}).ask(p.ctx, questions)
 }
 
 func (p *pty) shown() string {
