@@ -61,37 +61,24 @@ func nearCommands(group *cobra.Command, word string) []string {
 // OwnCommands gives a root the commands that cobra would add by itself, so that a
 // wrong word fails in them as it does everywhere.
 func OwnCommands(root *cobra.Command) {
-	root.SetHelpCommand(&cobra.Command{
-		Use:     "help [COMMAND...]",
-		Short:   "Help about any command",
-		Long:    "Help about any command: the same as COMMAND --help.",
-		Example: "  " + root.Name() + " help",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var out []string
-			if at, rest, err := root.Find(args); err == nil && len(rest) == 0 {
-				for _, c := range at.Commands() {
-					out = append(out, c.Name()+"\t"+c.Short)
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				word := strings.Join(args, " ")
-				if len(rest) > 0 {
-					word = rest[0]
-				}
-				return UnknownCommand(cmd, word)
-			}
-			return cmd.Help()
-		},
-	})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
+		switch c.Name() {
+		case "completion":
 			Group(c)
+		case "help":
+			c.Use, c.Long, c.Example = "help [COMMAND...]", "Help about any command: the same as COMMAND --help.", "  "+root.Name()+" help"
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				cmd, rest, err := root.Find(args)
+				switch {
+				case len(rest) > 0:
+					return UnknownCommand(cmd, rest[0])
+				case err != nil:
+					return UnknownCommand(cmd, strings.Join(args, " "))
+				}
+				return cmd.Help()
+			}
 		}
 	}
 }
