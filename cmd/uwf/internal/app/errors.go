@@ -87,6 +87,15 @@ func (e *Exit) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 // ExitCode is the code.
 func (e *Exit) ExitCode() int { return e.Code }
 
+// ExitAfter ends a command whose result was printed, as err says: with that code where what
+// it looked at is not as it should be.
+func ExitAfter(err error, ok bool, code int) error {
+	if err == nil && !ok {
+		return &Exit{Code: code}
+	}
+	return err
+}
+
 // ExitCode is the exit code that an error stands for (DESIGN §6). An error that
 // knows its own has a method ExitCode.
 func ExitCode(err error) int {

@@ -95,13 +95,8 @@ func hasRun(ctx context.Context, o *LookOptions) error {
 	if err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err // what can't be read is not "not there"
 	}
-	if err := o.Factory.Printer().Print(presence{there}, func(w *output.Writer) { w.Println(there) }); err != nil {
-		return err
-	}
-	if !there {
-		return &app.Exit{Code: 1}
-	}
-	return nil
+	err = o.Factory.Printer().Print(presence{there}, func(w *output.Writer) { w.Println(there) })
+	return app.ExitAfter(err, there, 1)
 }
 
 // NewCmdRefs makes `uwf cas refs`. A runF that is not nil replaces the run.
@@ -265,8 +260,5 @@ func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 		w.Bad("damaged")
 		w.Printf("  %s: %s\n", v.Hash, v.Problem)
 	})
-	if err == nil && !v.OK {
-		return &app.Exit{Code: app.CodeDamaged}
-	}
-	return err
+	return app.ExitAfter(err, v.OK, app.CodeDamaged)
 }

@@ -64,10 +64,7 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 	default:
 		v.OK, v.Warnings = true, append(v.Warnings, allWarnings(o.Factory, c)...)
 	}
-	if err := o.Factory.Printer().Print(v, v.writeText); err != nil || v.OK {
-		return err
-	}
-	return &app.Exit{Code: app.CodeUsage}
+	return app.ExitAfter(o.Factory.Printer().Print(v, v.writeText), v.OK, app.CodeUsage)
 }
 
 func (o *ValidateOptions) newProblem(p engine.Problem) problem {

@@ -91,13 +91,7 @@ func doctorRun(ctx context.Context, o *CommandOptions) (err error) {
 		found[i].Detail, found[i].Fix = o.Factory.CleanMessage(f.Detail), o.Factory.CleanMessage(f.Fix)
 	}
 	out := result{Repository: name, OK: !Failed(found), Findings: found}
-	if err := o.Factory.Printer().Print(out, func(w *output.Writer) { Text(w, found) }); err != nil {
-		return err
-	}
-	if !out.OK {
-		return &app.Exit{Code: 1}
-	}
-	return nil
+	return app.ExitAfter(o.Factory.Printer().Print(out, func(w *output.Writer) { Text(w, found) }), out.OK, 1)
 }
 
 // Ready refuses what is no repository, or one without a commit.

@@ -54,13 +54,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 	if r.OK {
 		r.Problems = []gitcas.Problem{} // an empty list, not null
 	}
-	if err := o.Factory.Printer().Print(r, r.writeText); err != nil {
-		return err
-	}
-	if !r.OK {
-		return &app.Exit{Code: app.CodeDamaged}
-	}
-	return nil
+	return app.ExitAfter(o.Factory.Printer().Print(r, r.writeText), r.OK, app.CodeDamaged)
 }
 
 func (r result) writeText(w *output.Writer) {

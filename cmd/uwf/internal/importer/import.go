@@ -116,14 +116,9 @@ func importRun(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	runErr := m.moveAll(ctx, &res)
-	if err := o.Factory.Printer().Print(res, res.writeText); err != nil || runErr != nil {
-		return errors.Join(err, runErr)
-	}
-	if res.leftOut() {
-		return &app.Exit{Code: app.CodeFailed}
-	}
-	return nil
+	err = m.moveAll(ctx, &res)
+	err = errors.Join(o.Factory.Printer().Print(res, res.writeText), err)
+	return app.ExitAfter(err, !res.leftOut(), app.CodeFailed)
 }
 
 // openSource opens everything that was named.
