@@ -109,17 +109,14 @@ has 64 bits, and who chooses a text can choose its hash.`
 // missing one is no error yet.
 func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
 	l := &nodes{ctx: ctx}
-	store, err := o.Factory.Store(ctx)
-	if err == nil {
-		l.tip, err = store.Load(ctx)
-	}
+	store, tip, err := lookup.Load(ctx, o.Factory.Store)
 	switch {
 	case errors.Is(err, gitcas.ErrNoStore) && o.Where == "":
 		return l, nil
 	case err != nil:
 		return nil, err
 	}
-	l.store = store
+	l.store, l.tip = store, tip
 	if o.Where == "" {
 		return l, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -80,11 +81,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err := o.Factory.NoSecret(ctx, "the payload", payload); err != nil {
 		return err
 	}
-	store, err := o.Factory.Store(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := store.Load(ctx)
+	store, v, err := lookup.Load(ctx, o.Factory.Store)
 	if err != nil {
 		return err
 	}

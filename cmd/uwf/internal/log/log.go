@@ -137,10 +137,7 @@ func (o *Options) findThread(ctx context.Context) (store *gitcas.Store, v *gitca
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if store, err = o.Factory.Store(ctx); err != nil {
-		return nil, nil, "", err
-	}
-	if v, err = store.Load(ctx); err != nil {
+	if store, v, err = lookup.Load(ctx, o.Factory.Store); err != nil {
 		return nil, nil, "", err
 	}
 	id, err = ref.Resolve(ctx, store, v)

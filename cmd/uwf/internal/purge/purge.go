@@ -124,10 +124,7 @@ type purge struct {
 
 func (p *purge) runPurge(ctx context.Context) error {
 	var err error
-	if p.store, err = p.o.Open(ctx); err != nil {
-		return err
-	}
-	if p.view, err = p.store.Load(ctx); err != nil {
+	if p.store, p.view, err = lookup.Load(ctx, p.o.Open); err != nil {
 		return err
 	}
 	rewriter := p.newRewriter()
