@@ -14,8 +14,6 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/condition"
-	"github.com/united-workforce/uwf/engine/workflow/liquid"
-	"github.com/united-workforce/uwf/engine/workflow/template"
 )
 
 // ErrUnknownRole is wrapped where a chain holds a role that the workflow doesn't
@@ -290,11 +288,11 @@ func followEdge(d *workflow.Definition, last Output, status string, e *workflow.
 	}
 	name := fmt.Sprintf("%s → %s (to %s)", last.Role, cmp.Or(status, workflow.Unit), e.To)
 	data := dataOf(last)
-	prompt, err := fillIn(d, e.Prompt, data)
+	prompt, err := d.Fill(e.Prompt, data)
 	if err != nil {
 		return Decision{}, fmt.Errorf("the prompt of edge %s can't be filled in: %w", name, err)
 	}
-	location, err := fillIn(d, e.Location, data)
+	location, err := d.Fill(e.Location, data)
 	if err != nil {
 		return Decision{}, fmt.Errorf("the location of edge %s can't be filled in: %w", name, err)
 	}
@@ -341,25 +339,4 @@ func dataOf(o Output) map[string]any {
 	data := map[string]any{workflow.BodyVariable: o.Body}
 	maps.Copy(data, o.Output)
 	return data
-}
-
-// fillIn fills a template of the definition's language in.
-func fillIn(d *workflow.Definition, text string, data map[string]any) (string, error) {
-	isLiquid := d.Dialect == workflow.Liquid
-	if !strings.Contains(text, "{{") && !(isLiquid && strings.Contains(text, "{%")) {
-		return text, nil
-	}
-	var t interface {
-		Render(data map[string]any) (string, error)
-	}
-	var err error
-	if isLiquid {
-		t, err = liquid.Parse(text)
-	} else {
-		t, err = template.Parse(text)
-	}
-	if err != nil {
-		return "", err
-	}
-	return t.Render(data)
 }

@@ -94,7 +94,7 @@ func (c *compiler) checkApproval(from string, e *edgeAt) {
 // once, at the first of the edges.
 func (c checker) checkAsks(f fromAt) {
 	needs := slices.IndexFunc(f.edges, func(e edgeAt) bool { return e.approval != nil })
-	if needs < 0 || c.suspends || f.broken || c.findRole(f.name) == nil || slices.ContainsFunc(f.edges, c.asksPerson) {
+	if needs < 0 || c.def.AgentSuspends || f.broken || c.findRole(f.name) == nil || slices.ContainsFunc(f.edges, c.asksPerson) {
 		return
 	}
 	e := f.edges[needs]

@@ -25,9 +25,9 @@ func quoteName(s string) string { return strconv.Quote(s) }
 // checkNames refuses names that are reserved or can't become file names.
 func (c *compiler) checkNames() {
 	const fix = "use letters, digits, - _ and ., beginning with a letter or digit"
-	if e := c.root.Get("name"); e != nil && c.name != "" {
-		if wrong := CheckName(c.name); wrong != "" {
-			c.reportValue(e.Val, fix, "the workflow's name %q %s", c.name, wrong)
+	if e := c.root.Get("name"); e != nil && c.def.Name != "" {
+		if wrong := CheckName(c.def.Name); wrong != "" {
+			c.reportValue(e.Val, fix, "the workflow's name %q %s", c.def.Name, wrong)
 		}
 	} else if e != nil && e.Val.Scalar == "" && e.Val.Kind == strictyaml.Scalar {
 		c.problems.Add(e.Val.Pos, 1, fix, "the workflow's name is empty")
@@ -159,7 +159,7 @@ func (c checker) checkFrom(f fromAt) {
 
 func (c checker) checkStart(f fromAt) {
 	fix := "write one edge: `_: {role: …, prompt: …}`"
-	if c.suspends {
+	if c.def.AgentSuspends {
 		fix = "write `new: {role: …, prompt: …}`"
 	}
 	if !f.broken && !slices.ContainsFunc(f.edges, func(e edgeAt) bool { return !e.resume }) {
@@ -289,13 +289,13 @@ func (c checker) checkStatuses() {
 		if !r.known || f == nil || len(f.edges) == 0 {
 			continue
 		}
-		key := statusKey(r.Schema, c.statusKey)
+		key := c.def.StatusKeyOf(r.Name)
 		s := shape.StatusesOf(r.Schema, key)
 		c.checkStatusTypes(r, key)
 		if f.list {
 			continue // conditions look at what they like
 		}
-		if c.liquid {
+		if c.def.generation().mustHaveStatus {
 			c.noUnit(r, f, key)
 		}
 		if !s.Declared {
@@ -310,7 +310,7 @@ func (c checker) checkStatuses() {
 // checkUndeclared: a role without a status can only go one way.
 func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 	or := ", or use `_`"
-	if c.liquid {
+	if c.def.generation().mustHaveStatus {
 		or = ""
 	}
 	for _, e := range f.edges {
@@ -341,7 +341,7 @@ func (c checker) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 		has := slices.ContainsFunc(f.keys, func(key string) bool {
 			return key == v.Name || !slices.Contains(s.Names(), key) && Suggest(key, s.Names()) == v.Name
 		})
-		if has || reported[v.Name] || v.Name == Suspend && c.suspends {
+		if has || reported[v.Name] || v.Name == Suspend && c.def.AgentSuspends {
 			continue
 		}
 		reported[v.Name] = true
@@ -358,10 +358,10 @@ func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) 
 	names := s.Names()
 	for _, e := range f.edges {
 		switch {
-		case e.When == When{OnStatus, Suspend} && c.suspends:
+		case e.When == When{OnStatus, Suspend} && c.def.AgentSuspends:
 			c.reportEdge(&e, "remove the edge: the role goes on once a person has answered",
 				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
-		case e.When.Kind == Always && c.liquid:
+		case e.When.Kind == Always && c.def.generation().mustHaveStatus:
 			// reported
 		case e.When.Kind == Always && s.Required && !slices.Contains(names, Unit):
 			fix := "write an edge for each of: " + strings.Join(names, ", ")

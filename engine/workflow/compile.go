@@ -28,17 +28,12 @@ type compiler struct {
 	stored   node.Hash // the type of the node that it comes from; empty: it is a file
 	missing  error     // what became of a schema that the store doesn't give
 
-	name        string
-	description string
-	roles       []roleAt
-	conditions  []conditionAt
-	graph       []fromAt
-	graphKey    *strictyaml.Entry // nil: there is none that could be checked
-	rolesLost   bool              // which roles there are can't be told
-	limits      *Limits
-	statusKey   string
-	liquid      bool // templates are Liquid: version 1
-	suspends    bool // any role may answer $SUSPEND
+	def        Definition // what was read, complete only where nothing was reported
+	roles      []roleAt
+	conditions []conditionAt
+	graph      []fromAt
+	graphKey   *strictyaml.Entry // nil: there is none that could be checked
+	rolesLost  bool              // which roles there are can't be told
 }
 
 // roleAt is a role and where it stands. Known is false where its schema could
@@ -88,15 +83,19 @@ func (e *edgeAt) labelLength() int {
 	return utf8.RuneCountInString(e.label)
 }
 
-// compileAll reads the whole definition and checks it. The result is complete only
-// where nothing was reported.
+// compileAll reads the whole definition and checks it.
 func (c *compiler) compileAll() *Definition {
 	if !c.readDefinition("version", "name", "description", "roles", "conditions", "graph", "limits") {
 		return nil
 	}
 	c.checkNames()
-	checker{c}.checkAll()
-	return c.buildDefinition()
+	beyond := checker{c} // the shape
+	beyond.checkSchemas()
+	beyond.checkGraph()
+	beyond.checkLists()
+	beyond.checkStatuses()
+	beyond.checkTemplates()
+	return &c.def
 }
 
 // readDefinition reads the parts of a definition, whose keys are given, and reports
@@ -110,28 +109,20 @@ func (c *compiler) readDefinition(keys ...string) bool {
 	}
 	c.unknownKeys(c.root, "the definition", keys...)
 	c.readVersion()
-	c.name = c.requireText(c.root, "name", "the definition", c.root.Pos)
-	c.description = c.requireText(c.root, "description", "the definition", c.root.Pos)
+	c.def.Name = c.requireText(c.root, "name", "the definition", c.root.Pos)
+	c.def.Description = c.requireText(c.root, "description", "the definition", c.root.Pos)
 	c.readRoles()
 	c.readConditions()
 	c.readGraph()
 	c.readLimits()
-	c.statusKey = c.definitionKey()
+	c.buildDefinition()
 	return true
 }
 
-// checkAll looks at everything beyond the shape.
-func (c checker) checkAll() {
-	c.checkSchemas()
-	c.checkGraph()
-	c.checkLists()
-	c.checkStatuses()
-	c.checkTemplates()
-}
-
-func (c *compiler) buildDefinition() *Definition {
-	d := &Definition{Name: c.name, Description: c.description, StatusKey: c.statusKey, AgentSuspends: c.suspends,
-		Roles: make(map[string]Role, len(c.roles)), Graph: make(map[string][]Edge, len(c.graph)), Limits: c.limits}
+// buildDefinition puts together what was read.
+func (c *compiler) buildDefinition() {
+	d := &c.def
+	d.Roles, d.Graph = map[string]Role{}, map[string][]Edge{}
 	for _, r := range c.roles {
 		d.Roles[r.Name] = r.Role
 	}
@@ -146,14 +137,41 @@ func (c *compiler) buildDefinition() *Definition {
 		}
 		d.setEdges(f.name, edges, f.list)
 	}
+	if len(c.conditions) > 0 {
+		d.Conditions = map[string]Condition{}
+	}
 	for _, at := range c.conditions {
-		if d.Conditions == nil {
-			d.Conditions = make(map[string]Condition, len(c.conditions))
-		}
 		d.Conditions[at.name] = at.Condition
 	}
-	d.Dialect = d.findDialect(c.liquid)
-	return d
+	if d.Dialect == "" {
+		d.Dialect = d.findDialect()
+	}
+	d.StatusKey = d.findStatusKey()
+	d.AgentSuspends = d.AgentSuspends || d.generation().suspends
+}
+
+// setEdges gives a name its edges. A list without conditions whose role has no
+// status says the same as the one edge `_`, and becomes that.
+func (d *Definition) setEdges(from string, edges []Edge, list bool) {
+	d.Graph[from] = edges
+	conditional := slices.ContainsFunc(edges, func(e Edge) bool { return e.When.Kind == OnCondition })
+	switch {
+	case !list:
+		sortEdges(edges)
+	case conditional || d.Declares(from):
+		if d.Lists == nil {
+			d.Lists = map[string]bool{}
+		}
+		d.Lists[from] = true
+	}
+}
+
+// showScalar is a scalar as the file has it, for a message.
+func showScalar(v *strictyaml.Node) string {
+	if v.Kind == strictyaml.Scalar && v.Text != "" {
+		return quoteName(v.Text)
+	}
+	return v.KindName()
 }
 
 // reportKey reports a problem at a key, with it or with what it stands for.

@@ -33,19 +33,6 @@ const (
 // frontmatter.
 const BodyVariable = variables.Body
 
-// Dialect is a generation of the format. Where two mean the same, a definition is
-// of the later one: what an author wrote as the architecture page has it is of the
-// status-map dialect where nothing in it is different there.
-type Dialect string
-
-// The dialects, oldest first.
-const (
-	Conditions   Dialect = "conditions"   // 2026-05-18: lists of {role, condition}, JSONata
-	Architecture Dialect = "architecture" // the architecture page: conditions or status maps, mustache
-	StatusMap    Dialect = "status-map"   // 2026-06-04: status → {role, prompt}, mustache
-	Liquid       Dialect = "liquid"       // 0.2–0.8: version: 1, Liquid
-)
-
 // Condition is a named JSONata expression that edges refer to.
 type Condition struct {
 	Description string
@@ -163,7 +150,7 @@ func (d *Definition) RoleNames() []string { return sortedKeys(d.Roles) }
 // StatusKeyOf is the field of role's output that holds its status: the one that
 // its schema declares, else the definition's.
 func (d *Definition) StatusKeyOf(role string) string {
-	return statusKey(d.Roles[role].Schema, d.StatusKey)
+	return cmp.Or(declaredKey(d.Roles[role].Schema), d.StatusKey)
 }
 
 // StatusOptional reports whether an output of role without a status has a way on, by
@@ -175,8 +162,7 @@ func (d *Definition) StatusOptional(role string) bool {
 // Declares reports whether role's schema has a status field at all. Where it has
 // none, an output takes the role's Always edge whatever else it holds.
 func (d *Definition) Declares(role string) bool {
-	r, ok := d.Roles[role]
-	return ok && shape.StatusesOf(r.Schema, statusKey(r.Schema, d.StatusKey)).Declared
+	return declaredKey(d.Roles[role].Schema) != ""
 }
 
 // Statuses lists the statuses that role's edges wait for, in the order of the
@@ -197,29 +183,14 @@ func (d *Definition) Statuses(role string) []string {
 	return out
 }
 
-// statusKey is the status field that schema declares, else fallback.
-func statusKey(schema any, fallback string) string {
+// declaredKey is the status field that a schema declares; empty: it has none.
+func declaredKey(schema any) string {
 	for _, key := range []string{StatusField, LegacyStatusField} {
 		if shape.StatusesOf(schema, key).Declared {
 			return key
 		}
 	}
-	return fallback
-}
-
-// definitionKey is the status field of the whole definition: $status unless only the
-// architecture page's field is declared.
-func (c *compiler) definitionKey() string {
-	key := StatusField
-	for _, r := range c.roles {
-		switch statusKey(r.Schema, "") {
-		case StatusField:
-			return StatusField
-		case LegacyStatusField:
-			key = LegacyStatusField
-		}
-	}
-	return key
+	return ""
 }
 
 // Guarded are the edges of a role that only a person's approval opens.

@@ -77,7 +77,7 @@ func (c *compiler) startKeys(f *strictyaml.Entry) {
 		c.reportAmbiguous(Start, first, fresh, "keep one of the two: both say where a thread begins")
 	}
 	if fresh != nil {
-		c.suspends = true
+		c.def.AgentSuspends = true
 	}
 }
 

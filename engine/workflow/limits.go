@@ -32,7 +32,7 @@ func (c *compiler) readLimits() {
 		}
 	}
 	if l != (Limits{}) {
-		c.limits = &l
+		c.def.Limits = &l
 	}
 }
 

@@ -1,10 +1,8 @@
 package workflow
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow/source"
@@ -60,15 +58,10 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 // nodeType is the schema of the TypeScript uwf's generation that the definition is
 // of, so that it has the same hash there; our own where it fits none.
 func (d *Definition) nodeType() node.Hash {
-	switch {
-	case d.Dialect == Conditions || d.Dialect == Architecture || len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval():
+	if len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval() {
 		return record.OwnWorkflowSchema
-	case d.Dialect == Liquid:
-		return record.LiquidWorkflowSchema
 	}
-	// Those with new and resume too: 0.3.0 stored them so, and only builds between two
-	// releases had a schema of their own for them.
-	return record.WorkflowSchema
+	return d.generation().stored
 }
 
 // ownPayload adds what only our schema has.
@@ -195,7 +188,6 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 // reported.
 func (c *compiler) compileNode() *Definition {
 	keys := []string{"name", "description", "roles", "graph"}
-	dialect := Dialect("")
 	switch c.stored {
 	case record.LiquidWorkflowSchema:
 		keys = append(keys, "version")
@@ -204,19 +196,16 @@ func (c *compiler) compileNode() *Definition {
 		}
 	case record.OwnWorkflowSchema:
 		keys = append(keys, "dialect", "conditions", "limits")
-		dialect = Dialect(c.requireText(c.root, "dialect", "the definition", c.root.Pos))
-		c.liquid, c.suspends = dialect == Liquid, dialect == Liquid
-		if !slices.Contains([]Dialect{Conditions, Architecture, StatusMap, Liquid}, dialect) {
-			c.problems.Add(c.root.Pos, 1, "", "dialect %q is not known", dialect)
+		c.def.Dialect = Dialect(c.requireText(c.root, "dialect", "the definition", c.root.Pos))
+		if _, known := generationOf(c.def.Dialect); !known {
+			c.problems.Add(c.root.Pos, 1, "", "dialect %q is not known", c.def.Dialect)
 		}
 	}
 	if !c.readDefinition(keys...) {
 		return nil
 	}
-	d := c.buildDefinition()
-	if c.stored != record.OwnWorkflowSchema && d.NeedsApproval() {
+	if c.stored != record.OwnWorkflowSchema && c.def.NeedsApproval() {
 		c.problems.Add(c.root.Pos, 1, "", "nodes of type %s have no edges with an approval", c.stored)
 	}
-	d.Dialect = cmp.Or(dialect, d.Dialect)
-	return d
+	return &c.def
 }

@@ -8,10 +8,6 @@ import (
 // checkTemplates parses every prompt and location, and looks the names that they
 // use up in the schema of the role whose output fills them in.
 func (c checker) checkTemplates() {
-	check := variables.Mustache
-	if c.liquid {
-		check = variables.Liquid
-	}
 	for _, f := range c.graph {
 		role := c.findRole(f.name)
 		for _, e := range f.edges {
@@ -21,23 +17,23 @@ func (c checker) checkTemplates() {
 			case role == nil || !role.known:
 				t.Unknown = true // reported
 			default:
-				t.Output = &variables.Output{Role: role.Name, Schema: role.Schema, Key: statusKey(role.Schema, c.statusKey), Conditional: e.When.Kind == OnCondition}
+				t.Output = &variables.Output{Role: role.Name, Schema: role.Schema, Key: c.def.StatusKeyOf(role.Name), Conditional: e.When.Kind == OnCondition}
 				if e.When.Kind == OnStatus {
 					t.Output.Status = e.When.Value
 				}
 			}
-			c.checkText(check, t, "prompt of "+e.describeEdge(f.name), e.prompt)
-			c.checkText(check, t, "location of "+e.describeEdge(f.name), e.location)
+			c.checkText(t, "prompt of "+e.describeEdge(f.name), e.prompt)
+			c.checkText(t, "location of "+e.describeEdge(f.name), e.location)
 		}
 	}
 }
 
-func (c checker) checkText(check func(variables.Template), t variables.Template, what string, v *strictyaml.Node) {
+func (c checker) checkText(t variables.Template, what string, v *strictyaml.Node) {
 	if v == nil || v.Kind != strictyaml.Scalar {
 		return
 	}
 	if _, ok := v.Scalar.(string); ok { // else: reported
 		t.What, t.Text = what, v
-		check(t)
+		c.def.generation().templates.check(t)
 	}
 }
