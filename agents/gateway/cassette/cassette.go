@@ -52,9 +52,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 )
@@ -156,7 +157,7 @@ func (e *ParseError) Error() string {
 
 // Load reads a cassette from a file.
 func Load(file string) (*Cassette, error) {
-	f, err := os.Open(file)
+	f, err := lockedfile.Open(file) // another process may be writing it
 	if err != nil {
 		return nil, fmt.Errorf("read cassette: %w", err)
 	}
