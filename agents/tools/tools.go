@@ -11,12 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/united-workforce/uwf/agents/internal/proc"
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // Options configure a Set.
@@ -173,13 +173,8 @@ func decodeArguments[T any](args []byte) (T, error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = []byte("{}")
 	}
-	d := json.NewDecoder(bytes.NewReader(args))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&v); err != nil {
+	if err := node.DecodeJSON(args, &v); err != nil {
 		return v, fmt.Errorf("the arguments are not the JSON object of the schema (%w)", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return v, errors.New("the arguments are more than one JSON object")
 	}
 	return v, nil
 }

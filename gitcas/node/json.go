@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -44,73 +43,90 @@ func ParseJSON(b []byte) (any, error) {
 	return v, nil
 }
 
+// DecodeJSON reads one JSON value as strictly as ParseJSON into what a pointer points to,
+// and refuses fields that are not known there.
+func DecodeJSON(b []byte, into any) error {
+	if _, err := ParseJSON(b); err != nil { // encoding/json takes the last of two equal keys
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
 func parseJSON(b []byte) (any, error) {
 	if len(b) > MaxFile {
 		return nil, fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, len(b), MaxFile)
 	}
-	members, err := scanJSON(b)
-	if err != nil {
+	shape := MeasureJSON(b, 2*MaxValues, MaxDepth+1)
+	z := normalizer{values: shape.Values / 2}
+	if err := z.countValues(0, 0, shape.Depth-1); err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(b) {
 		return nil, newSyntaxError(b, len(b)-len(bytes.TrimLeftFunc(b, func(r rune) bool { return r != utf8.RuneError })), "not valid UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, explainSyntax(b, err)
+	if json.Unmarshal(b, &v) != nil { // whole numbers up to 2^53 are exact in its doubles
+		return nil, explainSyntax(b)
 	}
-	if rest := bytes.TrimLeft(b[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return nil, newSyntaxError(b, len(b)-len(rest), "text after the value")
-	}
-	z := normalizer{}
+	z = normalizer{}
 	out, _, err := z.normalizeValue(v, 0)
-	if err == nil && z.members != members {
+	if err == nil && z.members != shape.Members {
 		err = findTwice(b, json.NewDecoder(bytes.NewReader(b)))
 	}
 	return out, err
 }
 
-// scanJSON counts the members of all objects: encoding/json keeps the last of two equal
-// keys, which is seen by there being fewer then. It refuses what would take too much memory
-// to read before it is seen how large it is.
-func scanJSON(b []byte) (members int, err error) {
-	values, depth, quoted := 0, 0, false
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ':':
-			members++
-		case c == ',':
-			values++
-		case c == '[', c == '{':
-			depth++
-			values++
-		case c == ']', c == '}':
-			depth--
-		}
-		if values > 2*MaxValues || depth > MaxDepth+1 {
-			z := normalizer{values: values / 2}
-			return 0, z.countValues(1, 0, depth)
+// Shape is how large a JSON text is once it is read.
+type Shape struct{ Values, Members, Depth int }
+
+// MeasureJSON looks at a text once and keeps nothing, to tell what would take too much
+// memory, or stack, to read. It stops where one of the limits is passed, and doesn't say
+// whether the text is JSON. Values are counted by their brackets and commas, Members (of
+// all objects) by their colons.
+func MeasureJSON(b []byte, values, depth int) (s Shape) {
+	open := 0
+	for i := 0; i < len(b) && s.Values <= values && s.Depth <= depth; i++ {
+		switch b[i] {
+		case '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case ':':
+			s.Members++
+		case ',':
+			s.Values++
+		case '[', '{':
+			s.Values++
+			open++
+			s.Depth = max(s.Depth, open)
+		case ']', '}':
+			open--
 		}
 	}
-	return members, nil
+	return s
 }
 
-func explainSyntax(b []byte, err error) error {
+// explainSyntax is the error of a text that can't be read. A decoder tells a text that ends
+// too early from others.
+func explainSyntax(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	var v any
 	var bad *json.SyntaxError
-	switch {
+	var number *json.UnmarshalTypeError
+	switch err := d.Decode(&v); {
 	case errors.As(err, &bad):
 		return newSyntaxError(b, int(bad.Offset)-1, strings.TrimPrefix(bad.Error(), "json: "))
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.As(err, &number):
+		return fmt.Errorf("%w: %.40s is beyond the range of a double", ErrPayload, number.Value)
+	case err != nil:
 		return newSyntaxError(b, len(b), "the text ends inside of the value, or before it")
 	}
-	return err
+	rest := bytes.TrimLeft(b[d.InputOffset():], " \t\r\n")
+	return newSyntaxError(b, len(b)-len(rest), "text after the value")
 }
 
 // findTwice is the error of the first key that stands twice in one object of a value, which

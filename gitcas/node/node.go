@@ -2,6 +2,11 @@
 // CBOR, hash, file form, schema check and references. It is pure: it never does
 // I/O and never reads a clock.
 //
+// ParseJSON and DecodeJSON read JSON of other programs whose values count: nodes, events
+// and artifacts. JSON that a person or a model writes is read by internal/strictyaml, which
+// knows the place of each value; what goes to and from a model's provider is passed on
+// field by field, as it was written, by agents/gateway/dialect.
+//
 // The package is public. Kept stable are the form of hashes, digests and files, and which
 // payloads have which; functions and types may change until a first release.
 package node

@@ -7,11 +7,8 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Limits of one payload. They keep a hostile node from costing more than a few
@@ -87,7 +84,11 @@ func (z *normalizer) normalizeValue(v any, depth int) (any, bool, error) {
 		_, same := n.(float64)
 		return n, !same, err
 	case json.Number:
-		n, err := parseNumber(string(x))
+		f, err := x.Float64()
+		if err != nil || !json.Valid([]byte(x)) { // which reads hexadecimal and Infinity too
+			return nil, false, fmt.Errorf("%w: number %.40q", ErrPayload, x)
+		}
+		n, err := normalFloat(f)
 		return n, true, err
 	case []any:
 		return z.normalizeList(x, depth)
@@ -210,26 +211,6 @@ func normalFloat(f float64) (any, error) {
 		return int64(f), nil // -0 becomes 0 here
 	}
 	return f, nil
-}
-
-// jsonNumber is JSON's grammar of numbers.
-var jsonNumber = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
-
-// parseNumber reads a number by JSON's grammar.
-func parseNumber(s string) (any, error) {
-	if !jsonNumber.MatchString(s) {
-		return nil, fmt.Errorf("%w: number %.40q", ErrPayload, s)
-	}
-	if len(s) < 19 {
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil && i >= -maxInt && i <= maxInt {
-			return i, nil
-		}
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return nil, fmt.Errorf("%w: number %.40s is beyond the range of a double", ErrPayload, s)
-	}
-	return normalFloat(f)
 }
 
 // validText replaces what is no valid UTF-8 by U+FFFD: one for a surrogate

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+
+	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 // object and list are JSON values as decode returns them.
@@ -109,32 +111,13 @@ const (
 	maxMessages = 10_000
 )
 
-// checkShape refuses JSON that is large in memory, by looking at it once and
-// keeping nothing. It does not say whether the JSON is valid.
+// checkShape refuses JSON that is large in memory. It does not say whether the JSON is valid.
 func checkShape(body []byte) error {
-	depth, values, inText := 0, 0, false
-	for i := 0; i < len(body); i++ {
-		c := body[i]
-		switch {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case inText:
-		case c == '{', c == '[':
-			depth++
-			values++
-		case c == '}', c == ']':
-			depth--
-		case c == ',':
-			values++
-		}
-		if depth > maxDepth {
-			return fmt.Errorf("%w: it is nested more than %d levels deep", ErrTooLarge, maxDepth)
-		}
-		if values > maxValues {
-			return fmt.Errorf("%w: it has more than %d JSON values", ErrTooLarge, maxValues)
-		}
+	switch is := node.MeasureJSON(body, maxValues, maxDepth); {
+	case is.Depth > maxDepth:
+		return fmt.Errorf("%w: it is nested more than %d levels deep", ErrTooLarge, maxDepth)
+	case is.Values > maxValues:
+		return fmt.Errorf("%w: it has more than %d JSON values", ErrTooLarge, maxValues)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package artifact
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -150,14 +150,7 @@ func (r *reader) readManifest() (a Artifact, err error) {
 	if err != nil {
 		return a, err
 	}
-	// First strictly: encoding/json takes the last of two equal keys.
-	_, err = node.ParseJSON(raw)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		err = d.Decode(&a)
-	}
-	switch {
+	switch err := node.DecodeJSON(raw, &a); {
 	case err != nil:
 		return a, r.badError(manifestName, "%v", err)
 	case a.Format != Format:

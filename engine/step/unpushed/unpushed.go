@@ -203,13 +203,7 @@ func readHeader(in *bufio.Reader) (header, error) {
 	if err != nil {
 		return h, err
 	}
-	_, err = node.ParseJSON(raw) // first strictly: encoding/json takes the last of two equal keys
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		err = d.Decode(&h)
-	}
-	switch {
+	switch err := node.DecodeJSON(raw, &h); {
 	case err != nil:
 		return h, badStep("its first line: %v", err)
 	case h.Format != Format:

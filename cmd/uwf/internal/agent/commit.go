@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -170,9 +168,7 @@ func parseUsage(text string) (record.Usage, error) {
 	if text == "" {
 		return said.Usage, nil
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.DisallowUnknownFields()
-	err := d.Decode(&said)
+	err := node.DecodeJSON([]byte(text), &said)
 	u := said.Known()
 	if err != nil {
 		return u, fmt.Errorf("--usage: %w", err)
