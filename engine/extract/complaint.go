@@ -1,13 +1,14 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
@@ -25,22 +26,15 @@ func Complaint(err error, schema any, allowed []string) string {
 	b.WriteString("Your answer could not be used: " + reasonOf(err) + ".\n")
 	e := (*Error)(nil)
 	if errors.As(err, &e) && len(e.Problems) > 0 {
-		b.WriteString("\n")
-		for i, p := range e.Problems {
-			if i == maxProblems {
-				fmt.Fprintf(&b, "- and %d more\n", len(e.Problems)-i)
-				break
-			}
-			b.WriteString("- " + problemText(p) + "\n")
-		}
+		b.WriteString("\n- " + strings.Join(e.listProblems(), "\n- ") + "\n")
 	}
-	key := "$status"
+	key := ""
 	s, schemaErr := compileSchema(schema)
-	if schemaErr == nil && s.statusKey() != "" {
+	if schemaErr == nil {
 		key = s.statusKey()
 	}
 	if len(allowed) > 0 {
-		fmt.Fprintf(&b, "\nAllowed values of %s: %s.\n", key, strings.Join(allowed, ", "))
+		fmt.Fprintf(&b, "\nAllowed values of %s: %s.\n", cmp.Or(key, workflow.StatusField), strings.Join(allowed, ", "))
 	}
 	b.WriteString(`
 Write the whole answer again. It begins with a line that is --- alone, then the
@@ -61,6 +55,11 @@ func reasonOf(err error) string {
 	if !errors.As(err, &e) {
 		return strings.TrimSuffix(text.Cut(err.Error(), 400), ".")
 	}
+	return e.describeReason()
+}
+
+// describeReason is everything but the schema's complaints.
+func (e *Error) describeReason() string {
 	reason := e.Reason.Error()
 	if e.Line > 0 {
 		reason += fmt.Sprintf(" (line %d)", e.Line)
@@ -69,6 +68,18 @@ func reasonOf(err error) string {
 		reason += ": " + text.Cut(e.Detail, 400)
 	}
 	return reason
+}
+
+// listProblems are the schema's complaints, as many as one message lists.
+func (e *Error) listProblems() []string {
+	var out []string
+	for i, p := range e.Problems {
+		if i == maxProblems {
+			return append(out, fmt.Sprintf("and %d more", len(e.Problems)-i))
+		}
+		out = append(out, problemText(p))
+	}
+	return out
 }
 
 // problemText is one complaint, with the field's name in place of a pointer.
@@ -143,10 +154,8 @@ func sampleValue(s map[string]any, name string, depth int) any {
 		}
 		return []any{sampleValue(p, name, depth+1)}
 	case fits&kindObject != 0 && depth < 3:
-		names := map[string]bool{}
-		fieldNames(s, names)
 		out := map[string]any{}
-		for _, n := range slices.Sorted(maps.Keys(names)) {
+		for _, n := range shape.Names(s) {
 			if p, ok := partSchema(s, nil, pickProperty(n)); ok && isRequired(s, nil, n) {
 				out[n] = sampleValue(p, n, depth+1)
 			}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -64,23 +65,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("read the answer: ")
-	b.WriteString(e.Reason.Error())
-	if e.Line > 0 {
-		fmt.Fprintf(&b, " (line %d)", e.Line)
-	}
-	if e.Detail != "" {
-		b.WriteString(": " + e.Detail)
-	}
-	for i, p := range e.Problems {
-		if i == maxProblems {
-			fmt.Fprintf(&b, "; and %d more", len(e.Problems)-i)
-			break
-		}
-		b.WriteString("; " + problemText(p))
-	}
-	return b.String()
+	return strings.Join(append([]string{"read the answer: " + e.describeReason()}, e.listProblems()...), "; ")
 }
 
 // Unwrap gives the sentinel.
@@ -127,7 +112,7 @@ func Frontmatter(text string, schema any) (Result, error) {
 	if body == "" {
 		body = trimBlank(b.before)
 	}
-	return Result{Output: output, Body: body, Status: s.statusOf(output)}, nil
+	return Result{Output: output, Body: body, Status: workflow.StatusIn(output, s.statusKey())}, nil
 }
 
 // findEither looks for the frontmatter by the exact names of fields, and where there is

@@ -1,12 +1,14 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -55,17 +57,13 @@ Answer with one JSON object and nothing else:
 %s
 `, q.Fence, schema)
 	if len(q.Statuses) > 0 {
-		key := s.statusKey()
-		if key == "" {
-			key = "$status"
-		}
-		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", key, strings.Join(quoteAll(q.Statuses), ", "))
+		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", cmp.Or(s.statusKey(), workflow.StatusField), strings.Join(quoteAll(q.Statuses), ", "))
 		if q.StatusOptional {
 			b.WriteString("Where the report claims none of them, leave it out.\n")
 		}
 	}
 	if q.Suspends {
-		fmt.Fprintf(&b, "\nIf the report says that the work can't go on without a person, \"fields\" is {\"$status\": %q, \"reason\": \"the question\"} instead.\n", suspendStatus)
+		fmt.Fprintf(&b, "\nIf the report says that the work can't go on without a person, \"fields\" is {\"$status\": %q, \"reason\": \"the question\"} instead.\n", workflow.Suspend)
 	}
 	b.WriteString(`
 Where the report does not say what a field needs, leave the field out if the schema allows it. If it does not, or if the outcome is not clear, invent nothing and answer:
@@ -105,7 +103,7 @@ func (q Question) ReplySchema() map[string]any {
 		text := map[string]any{"type": "string"}
 		either = append(either, map[string]any{
 			"type":       "object",
-			"properties": map[string]any{"$status": map[string]any{"enum": []any{suspendStatus}}, "reason": text},
+			"properties": map[string]any{"$status": map[string]any{"enum": []any{workflow.Suspend}}, "reason": text},
 			"required":   []any{"$status", "reason"}, "additionalProperties": false,
 		})
 	}
@@ -137,14 +135,14 @@ func (q Question) Reply(text string) (Result, error) {
 	}
 	r := Result{Body: trimBlank(cleanText(q.Report))}
 	if reason, asks := suspendReason(fields); q.Suspends && asks {
-		r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
+		r.Output, r.Status = map[string]any{"$status": workflow.Suspend, "reason": reason}, workflow.Suspend
 		return r, nil
 	}
 	r.Output, _ = s.fitObject(fields, s.root).(map[string]any)
 	if err := s.validateOutput(r.Output, 0); err != nil {
 		return Result{}, err
 	}
-	r.Status = s.statusOf(r.Output)
+	r.Status = workflow.StatusIn(r.Output, s.statusKey())
 	if len(q.Statuses) > 0 && !(r.Status == "" && q.StatusOptional) {
 		err = CheckStatus(r.Status, q.Statuses)
 	}
@@ -193,7 +191,7 @@ func unwrapFields(it *strictyaml.Node) (*strictyaml.Node, error) {
 // suspendReason is the reason of fields that ask for a person.
 func suspendReason(fields *strictyaml.Node) (reason string, asks bool) {
 	status, why := fields.Get("$status"), fields.Get("reason")
-	if status == nil || why == nil || status.Val.Text != suspendStatus {
+	if status == nil || why == nil || status.Val.Text != workflow.Suspend {
 		return "", false
 	}
 	return why.Val.Text, strings.TrimSpace(why.Val.Text) != ""
@@ -204,8 +202,8 @@ func ReplyComplaint(err error) string {
 	text := "That can't be used: " + reasonOf(err) + "."
 	e := (*Error)(nil)
 	if errors.As(err, &e) {
-		for _, p := range e.Problems[:min(len(e.Problems), maxProblems)] {
-			text += "\n- " + problemText(p)
+		for _, p := range e.listProblems() {
+			text += "\n- " + p
 		}
 	}
 	return text + "\nAnswer again with one JSON object, {\"fields\": …, \"problem\": …}, and nothing else."

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
@@ -49,13 +51,7 @@ func compileSchema(schema any) (*outputSchema, error) {
 	if err != nil {
 		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
 	}
-	s := &outputSchema{root: root, compiled: compiled, folds: map[string]string{}}
-	names := map[string]bool{}
-	fieldNames(root, names)
-	for name := range names {
-		s.fields = append(s.fields, name)
-	}
-	slices.Sort(s.fields)
+	s := &outputSchema{root: root, compiled: compiled, fields: shape.Names(root), folds: map[string]string{}}
 	for _, f := range s.fields {
 		if _, several := s.folds[foldName(f)]; several {
 			s.folds[foldName(f)] = ""
@@ -80,28 +76,9 @@ func (s *outputSchema) validateOutput(output map[string]any, line int) error {
 	return out
 }
 
-// statusOf is the field that the graph goes by.
-func (s *outputSchema) statusOf(output map[string]any) string {
-	key := s.statusKey()
-	if key == "" {
-		key = "$status"
-		if _, ok := output[key]; !ok {
-			key = "status"
-		}
-	}
-	text, _ := output[key].(string)
-	if text == noStatus {
-		return ""
-	}
-	return text
-}
-
-// noStatus is the status by which an output says that it has none.
-const noStatus = "_"
-
 // statusKey is the schema's name for it; empty where it has none.
 func (s *outputSchema) statusKey() string {
-	for _, key := range []string{"$status", "status"} {
+	for _, key := range []string{workflow.StatusField, workflow.LegacyStatusField} {
 		if slices.Contains(s.fields, key) {
 			return key
 		}
@@ -178,17 +155,6 @@ func branchSchemas(s map[string]any, keywords ...string) []map[string]any {
 		}
 	}
 	return out
-}
-
-func fieldNames(s map[string]any, into map[string]bool) {
-	if props, ok := s["properties"].(map[string]any); ok {
-		for name := range props {
-			into[name] = true
-		}
-	}
-	for _, b := range branchSchemas(s, "allOf", "anyOf", "oneOf", "if", "then", "else") {
-		fieldNames(b, into)
-	}
 }
 
 // allowedKinds is which types fit a schema; a wider answer only means less coercion.

@@ -3,11 +3,9 @@ package extract
 import (
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/text"
 )
-
-// suspendStatus is the status by which any role may hand its thread to a person.
-const suspendStatus = "$SUSPEND"
 
 // maxReason is how much of a body becomes the reason where none is given, in bytes.
 const maxReason = 4 << 10
@@ -22,7 +20,7 @@ func Suspension(answer string) (r Result, asks bool, err error) {
 		"type":       "object",
 		"properties": map[string]any{"$status": field, "status": field, "reason": field},
 	})
-	asks = unread == nil && (r.Status == suspendStatus || r.Output["status"] == suspendStatus)
+	asks = unread == nil && workflow.AsksForPerson(r.Output)
 	if !asks { // nor is an answer that can't be read a question
 		return Result{}, false, nil
 	}
@@ -35,6 +33,6 @@ func Suspension(answer string) (r Result, asks bool, err error) {
 			Reason: ErrInvalid, Detail: "$status is $SUSPEND, but the field reason, which says what you need to know, is missing",
 		}
 	}
-	r.Output, r.Status = map[string]any{"$status": suspendStatus, "reason": reason}, suspendStatus
+	r.Output, r.Status = map[string]any{"$status": workflow.Suspend, "reason": reason}, workflow.Suspend
 	return r, true, nil
 }

@@ -118,28 +118,16 @@ func refuseStatus(d *workflow.Definition, role, status string) error {
 	return fmt.Errorf("the output of role %s has %s %q, which leads nowhere; the workflow waits for %s", role, key, status, allowed)
 }
 
-// asksForPerson reports an output that suspends its thread by itself, whatever
-// field the role's own schema has for statuses.
-func asksForPerson(o Output) bool {
-	return o.Output[workflow.StatusField] == workflow.Suspend || o.Output[workflow.LegacyStatusField] == workflow.Suspend
-}
-
 // StatusOf is the status of an output; empty where it has none, or says so by "_".
 func StatusOf(d *workflow.Definition, o Output) string {
-	if d.AgentSuspends && asksForPerson(o) {
+	if d.AgentSuspends && workflow.AsksForPerson(o.Output) {
 		return workflow.Suspend
 	}
-	keys := []string{d.StatusKeyOf(o.Role)}
-	if !d.Declares(o.Role) {
-		// Nothing says where this role's status is: take the first there is.
-		keys = []string{workflow.StatusField, workflow.LegacyStatusField}
+	declared := ""
+	if d.Declares(o.Role) {
+		declared = d.StatusKeyOf(o.Role)
 	}
-	for _, key := range keys {
-		if s, ok := o.Output[key].(string); ok && s != "" && s != workflow.Unit {
-			return s
-		}
-	}
-	return ""
+	return workflow.StatusIn(o.Output, declared)
 }
 
 // SuspendStatuses lists the statuses of a role that hand the thread to a person.

@@ -183,14 +183,34 @@ func (d *Definition) Statuses(role string) []string {
 	return out
 }
 
+// statusFields are the fields that may hold a status, in the order in which they count.
+func statusFields() []string { return []string{StatusField, LegacyStatusField} }
+
 // declaredKey is the status field that a schema declares; empty: it has none.
 func declaredKey(schema any) string {
-	for _, key := range []string{StatusField, LegacyStatusField} {
+	for _, key := range statusFields() {
 		if shape.StatusesOf(schema, key).Declared {
 			return key
 		}
 	}
 	return ""
+}
+
+// StatusIn is the status of an output whose schema declares that field for it (empty: none,
+// so that it is in the first field there is); empty where it has none, or says so by Unit.
+func StatusIn(output map[string]any, declared string) string {
+	for _, key := range statusFields() {
+		if s, _ := output[key].(string); s != "" && s != Unit && (key == declared || declared == "") {
+			return s
+		}
+	}
+	return ""
+}
+
+// AsksForPerson reports an output that suspends its thread by itself, whatever field the
+// role's own schema has for statuses.
+func AsksForPerson(output map[string]any) bool {
+	return output[StatusField] == Suspend || output[LegacyStatusField] == Suspend
 }
 
 // Guarded are the edges of a role that only a person's approval opens.

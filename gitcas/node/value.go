@@ -86,7 +86,7 @@ func (z *normalizer) normalizeValue(v any, depth int) (any, bool, error) {
 	case json.Number:
 		f, err := x.Float64()
 		if err != nil || !json.Valid([]byte(x)) { // which reads hexadecimal and Infinity too
-			return nil, false, fmt.Errorf("%w: number %.40q", ErrPayload, x)
+			return nil, false, fmt.Errorf("%w: number %.40q is none, or beyond the range of a double", ErrPayload, x)
 		}
 		n, err := normalFloat(f)
 		return n, true, err

@@ -202,7 +202,7 @@ func TestRenderRefusesWhatIsNoData(t *testing.T) {
 		"deep":     {deep, "nested deeper than 100 levels"},
 		"infinite": {math.Inf(-1), "the number -Inf"},
 		"nan":      {math.NaN(), "the number NaN"},
-		"number":   {json.Number("1e999"), "number 1e999 is beyond the range of a double"},
+		"number":   {json.Number("1e999"), "number \"1e999\" is none, or beyond the range of a double"},
 		"in list":  {[]any{func() {}}, "a Go func()"},
 		"in map":   {map[string]any{"y": func() {}}, "a Go func()"},
 	} {

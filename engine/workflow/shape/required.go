@@ -211,6 +211,13 @@ func forbidsField(m map[string]any, name string, depth int) bool {
 	})
 }
 
+// Names lists the properties of a schema and of all its branches, sorted.
+func Names(schema map[string]any) []string {
+	seen := map[string]bool{}
+	namesIn(schema, seen, 0)
+	return slices.Sorted(maps.Keys(seen))
+}
+
 // namesIn adds the properties of a schema and of all its branches to seen.
 func namesIn(m map[string]any, seen map[string]bool, depth int) {
 	if depth > MaxDepth {
