@@ -33,6 +33,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
@@ -148,13 +149,9 @@ type Agent struct {
 	Env     map[string]string
 }
 
-// Limits end a thread that goes on for too long; 0: no limit.
+// Limits end a thread, or a step, that goes on for too long; 0: no limit.
 type Limits struct {
-	Steps    int           // of a thread
-	PerRole  int           // steps of one role
-	Tokens   int64         // input and output together
-	CostUSD  float64       // US dollars
-	WallTime time.Duration // since the thread's start
+	moderator.Limits
 	StepTime time.Duration // of one step
 }
 

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 )
 
@@ -105,7 +106,7 @@ func TestEverySetting(t *testing.T) {
 	if a := c.ResolveAgent("solve", "planner"); a.Name != "builtin" || a.Command != "uwf-builtin" {
 		t.Errorf("agent %#v", a)
 	}
-	limits := config.Limits{Steps: 50, PerRole: 8, Tokens: 1_000_000, CostUSD: 2.5, WallTime: 2 * time.Hour, StepTime: 20 * time.Minute}
+	limits := config.Limits{Limits: moderator.Limits{MaxSteps: 50, MaxStepsPerRole: 8, Tokens: 1_000_000, CostUSD: 2.5, Wall: 2 * time.Hour}, StepTime: 20 * time.Minute}
 	if c.Limits != limits || c.Sandbox != config.SandboxOff || !c.AllowShell || c.State != (config.State{Branch: "uwf-state", Remote: "origin"}) {
 		t.Errorf("%#v %v %v %v", c.Limits, c.Sandbox, c.AllowShell, c.State)
 	}
@@ -168,7 +169,7 @@ redact: {minLength: 5, allow: [h], patterns: {p: a2}}
 	if c.ResolveAgent("w", "one").Name != "fromrepo" || c.ResolveAgent("w", "two").Name != "fromhome" {
 		t.Error("overrides don't merge by role")
 	}
-	if c.Limits.Steps != 10 || c.Limits.Tokens != 100 || c.Limits.PerRole != 3 {
+	if c.Limits.MaxSteps != 10 || c.Limits.Tokens != 100 || c.Limits.MaxStepsPerRole != 3 {
 		t.Errorf("limits %+v", c.Limits)
 	}
 	if c.AllowShell || c.Sandbox != config.SandboxRequire {

@@ -217,11 +217,11 @@ func modelOverrides(c *Config) table.Setting {
 
 func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 	return table.Object("Where a thread ends up waiting for a person. Of several limits the lowest counts: both files', the workflow's, the thread's own.",
-		table.Field{Name: "maxSteps", Setting: table.Whole("Steps of a thread.", &l.Steps, 1, 1_000_000).Default(int64(d.MaxSteps))},
-		table.Field{Name: "maxStepsPerRole", Setting: table.Whole("Steps of one role.", &l.PerRole, 1, 1_000_000).Default(int64(d.MaxStepsPerRole))},
+		table.Field{Name: "maxSteps", Setting: table.Whole("Steps of a thread.", &l.MaxSteps, 1, 1_000_000).Default(int64(d.MaxSteps))},
+		table.Field{Name: "maxStepsPerRole", Setting: table.Whole("Steps of one role.", &l.MaxStepsPerRole, 1, 1_000_000).Default(int64(d.MaxStepsPerRole))},
 		table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a thread.", &l.Tokens, 1, 1<<53)},
 		table.Field{Name: "costUsd", Setting: table.Number("US dollars of a thread.", &l.CostUSD)},
-		table.Field{Name: "wall", Setting: table.Span("Time since the thread's start, as 45m or 6h.", &l.WallTime)},
+		table.Field{Name: "wall", Setting: table.Span("Time since the thread's start, as 45m or 6h.", &l.Wall)},
 		table.Field{Name: "stepTime", Setting: table.Span("Time of one agent run.", &l.StepTime)},
 	).Instead(map[string]string{
 		"steps":    "write maxSteps",

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/engine/moderator"
 )
 
 // mergeConfigs puts the two files together: what the repository says first, then what
@@ -25,8 +27,8 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
-	c.Limits = stricterLimits(repo.Limits, home.Limits)
-	c.Gateway.MaxBody = lowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
+	c.Limits = Limits{repo.Limits.Tighten(home.Limits.Limits), moderator.LowerLimit(repo.Limits.StepTime, home.Limits.StepTime)}
+	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.Sandbox = repo.Sandbox
 	if c.Sandbox == "" || home.Sandbox != "" && rankSandbox(home.Sandbox) > rankSandbox(repo.Sandbox) {
 		c.Sandbox = cmp.Or(home.Sandbox, SandboxOff)
@@ -83,26 +85,6 @@ func overlayRoles(base, top map[string]map[string]string) map[string]map[string]
 	return out
 }
 
-func stricterLimits(a, b Limits) Limits {
-	return Limits{
-		Steps:    lowerLimit(a.Steps, b.Steps),
-		PerRole:  lowerLimit(a.PerRole, b.PerRole),
-		Tokens:   lowerLimit(a.Tokens, b.Tokens),
-		CostUSD:  lowerLimit(a.CostUSD, b.CostUSD),
-		WallTime: lowerLimit(a.WallTime, b.WallTime),
-		StepTime: lowerLimit(a.StepTime, b.StepTime),
-	}
-}
-
-// lowerLimit is the smaller of two limits, where 0 is none.
-func lowerLimit[N cmp.Ordered](a, b N) N {
-	var none N
-	if a == none || b != none && b < a {
-		return b
-	}
-	return a
-}
-
 func rankSandbox(s Sandbox) int {
 	return slices.Index([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, s)
 }
@@ -128,7 +110,7 @@ func mergeRedact(repo, home Redact) Redact {
 		Env:       unionOf(repo.Env, home.Env),
 		Allow:     unionOf(repo.Allow, home.Allow),
 		Patterns:  overlayMap(home.Patterns, repo.Patterns),
-		MinLength: lowerLimit(repo.MinLength, home.MinLength),
+		MinLength: moderator.LowerLimit(repo.MinLength, home.MinLength),
 	}
 	// A pattern of the home file is not replaced by one of the same name.
 	for name, expr := range home.Patterns {

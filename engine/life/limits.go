@@ -15,36 +15,14 @@ import (
 // EffectiveLimits are the limits that a thread has: of the configured ones, the workflow's and the
 // thread's own the lowest, each by itself. The defaults hold only where nobody set any.
 func EffectiveLimits(configured moderator.Limits, d *workflow.Definition, own map[string]float64) moderator.Limits {
-	out := lowestLimits(configured, OwnLimits(own))
+	out := configured.Tighten(OwnLimits(own))
 	if d.Limits != nil {
-		out = lowestLimits(out, moderator.Limits(*d.Limits))
+		out = out.Tighten(moderator.Limits(*d.Limits))
 	}
 	def := moderator.DefaultLimits()
 	out.MaxSteps = cmp.Or(out.MaxSteps, def.MaxSteps)
 	out.MaxStepsPerRole = cmp.Or(out.MaxStepsPerRole, def.MaxStepsPerRole)
 	return out
-}
-
-func lowestLimits(a, b moderator.Limits) moderator.Limits {
-	return moderator.Limits{
-		MaxSteps:        lowerLimit(a.MaxSteps, b.MaxSteps),
-		MaxStepsPerRole: lowerLimit(a.MaxStepsPerRole, b.MaxStepsPerRole),
-		Tokens:          lowerLimit(a.Tokens, b.Tokens),
-		CostUSD:         lowerLimit(a.CostUSD, b.CostUSD),
-		Wall:            lowerLimit(a.Wall, b.Wall),
-	}
-}
-
-// lowerLimit of two limits; what is not above zero is none.
-func lowerLimit[T cmp.Ordered](a, b T) T {
-	var none T
-	switch {
-	case a <= none:
-		return max(b, none)
-	case b <= none:
-		return a
-	}
-	return min(a, b)
 }
 
 // maxOwnLimit is where a thread's own limits end: every larger one is as good as

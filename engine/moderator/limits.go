@@ -1,6 +1,7 @@
 package moderator
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -20,6 +21,29 @@ type Limits struct {
 
 // DefaultLimits are those of a workflow that nothing else is said about.
 func DefaultLimits() Limits { return Limits{MaxSteps: 30, MaxStepsPerRole: 10} }
+
+// Tighten gives the lower of two limits, each by itself.
+func (l Limits) Tighten(o Limits) Limits {
+	return Limits{
+		MaxSteps:        LowerLimit(l.MaxSteps, o.MaxSteps),
+		MaxStepsPerRole: LowerLimit(l.MaxStepsPerRole, o.MaxStepsPerRole),
+		Tokens:          LowerLimit(l.Tokens, o.Tokens),
+		CostUSD:         LowerLimit(l.CostUSD, o.CostUSD),
+		Wall:            LowerLimit(l.Wall, o.Wall),
+	}
+}
+
+// LowerLimit is the lower of two limits; what is not above zero is none.
+func LowerLimit[T cmp.Ordered](a, b T) T {
+	var none T
+	switch {
+	case a <= none:
+		return max(b, none)
+	case b <= none:
+		return a
+	}
+	return min(a, b)
+}
 
 // Totals is what a thread has used so far, dead attempts included.
 type Totals struct {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -201,7 +201,7 @@ func (s *shown) addLimits(ctx context.Context, f *app.Factory, t *lookup.Thread,
 	if err != nil {
 		return err
 	}
-	limits := life.EffectiveLimits(worker.ConfiguredLimits(c), def, t.Entry.Limits)
+	limits := life.EffectiveLimits(c.Limits.Limits, def, t.Entry.Limits)
 	all := limitsOf(limits)
 	s.Allowed, s.limit, s.used = &all, limits.Check(used, s.NextRole), usedOf(used, life.WaitingRole(t.Entry))
 	return nil

@@ -124,13 +124,7 @@ func describeModel(m config.ResolvedModel) *task.Model {
 }
 
 // Limits of a thread that are configured.
-func (s settings) Limits(string) moderator.Limits { return ConfiguredLimits(s.w.config) }
-
-// ConfiguredLimits are the limits that the configuration sets; 0: none.
-func ConfiguredLimits(c *config.Config) moderator.Limits {
-	l := c.Limits
-	return moderator.Limits{MaxSteps: l.Steps, MaxStepsPerRole: l.PerRole, Tokens: l.Tokens, CostUSD: l.CostUSD, Wall: l.WallTime}
-}
+func (s settings) Limits(string) moderator.Limits { return s.w.config.Limits.Limits }
 
 // Timeout of one agent run.
 func (s settings) Timeout() time.Duration {
