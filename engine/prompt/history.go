@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,13 +151,11 @@ func writeFields(s Step, statusKey string) string {
 
 // compactJSON is a value as JSON on one line.
 func compactJSON(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Sprintf("%v", v)
+	out, err := text.EncodeJSON(v)
+	if err != nil {
+		return fmt.Sprint(v)
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return string(out)
 }
 
 // statusKeyOf is the field with the status of the role that the prompt is for.

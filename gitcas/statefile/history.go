@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // MaxHistoryFile is the largest history file that is read, in bytes: all threads
@@ -27,13 +28,11 @@ func EncodeEnded(e Ended) ([]byte, error) {
 	if e.Steps == nil {
 		e.Steps = []node.Hash{} // written as [], never as null
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil {
+	line, err := text.EncodeJSON(e)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
 	}
-	return b.Bytes(), nil
+	return append(line, '\n'), nil
 }
 
 // ParseHistory reads a history file and gives each line to visit, the last line

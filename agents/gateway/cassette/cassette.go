@@ -58,6 +58,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // MaxSize is the largest cassette that is read or written, in bytes.
@@ -289,15 +290,15 @@ func (u *Usage) checkCounts() error {
 
 // encodeEntries writes exchanges as Parse reads them.
 func encodeEntries(entries []Entry) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
+	var out []byte
 	for _, e := range entries {
-		if err := enc.Encode(e); err != nil {
+		line, err := text.EncodeJSON(e)
+		if err != nil {
 			return nil, err
 		}
+		out = append(append(out, line...), '\n')
 	}
-	return buf.Bytes(), nil
+	return out, nil
 }
 
 // describeEntry names an entry for messages, as in "solve.jsonl:41".

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // object and list are JSON values as decode returns them.
@@ -51,13 +52,11 @@ func decodeInto(b []byte, v any) error {
 // writeJSON writes a value that was read as JSON, or built here of texts and whole
 // numbers: it can be written. <, > and & are not escaped, so that the text stays readable.
 func writeJSON(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	out, err := text.EncodeJSON(v)
+	if err != nil {
 		return json.RawMessage("null")
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return out
 }
 
 // The readers below answer with the zero value where a field is missing or has

@@ -14,7 +14,7 @@ import (
 func roleNames(tokens []token) []Name {
 	var out []Name
 	add := func(t token) {
-		if t.kind == text && t.name != "" {
+		if t.kind == quoted && t.name != "" {
 			out = append(out, Name{Role: t.name, Offset: t.at, Length: t.length})
 		}
 	}

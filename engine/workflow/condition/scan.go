@@ -15,7 +15,7 @@ const (
 	variable             // $name
 	name                 // a field's name, a keyword
 	number
-	text
+	quoted  // a text
 	pattern // a regular expression
 	broken  // a text, name or comment that has no end
 )
@@ -65,7 +65,7 @@ func nextToken(rest string, before []token) token {
 	t := token{text: m[0]}
 	switch {
 	case m[2] != "":
-		t.kind = text
+		t.kind = quoted
 		if !strings.Contains(t.text, `\`) {
 			t.name = t.text[1 : len(t.text)-1]
 		}

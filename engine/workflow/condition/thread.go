@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/recolabs/gnata"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // maxThread is the largest thread that conditions can look at, in bytes of JSON.
@@ -91,16 +92,14 @@ func NewThread(start map[string]any, steps []Step) (*Thread, error) {
 
 // decodeValue brings Go data to the form that the library works with.
 func decodeValue(v any) (any, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	data, err := text.EncodeJSON(v)
+	if err != nil {
 		return nil, err
 	}
-	if buf.Len() > maxThread {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, buf.Len(), maxThread)
+	if len(data) > maxThread {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(data), maxThread)
 	}
-	return gnata.DecodeJSON(bytes.TrimSpace(buf.Bytes()))
+	return gnata.DecodeJSON(data)
 }
 
 // getField is a field of the library's ordered map.

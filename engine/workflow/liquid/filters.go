@@ -1,7 +1,6 @@
 package liquid
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/osteele/liquid/filters"
 	"github.com/osteele/liquid/render"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // refusedFilters are standard filters that a template can't use, and why.
@@ -48,7 +49,7 @@ func (d dictionary) addFilters() {
 	d.add["join"] = joinList
 	d.add["replace"] = replaceText
 	d.add["uniq"] = uniqueItems
-	d.add["json"] = func(v any) (string, error) { return toJSON(v) }
+	d.add["json"] = toJSON
 	d.add["capitalize"] = capitalizeText
 	d.add["truncate"] = truncateText
 }
@@ -126,22 +127,11 @@ func uniqueItems(list []any) ([]any, error) {
 }
 
 func toJSON(v any) (string, error) {
-	var out limitedText
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
+	out, err := text.EncodeJSON(v)
+	if len(out) > maxBytes {
+		return "", errTooMuch
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
-}
-
-type limitedText struct{ strings.Builder }
-
-func (l *limitedText) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxBytes {
-		return 0, errTooMuch
-	}
-	return l.Builder.Write(p)
+	return string(out), err
 }
 
 func capitalizeText(s string) string {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // The forms in which data reaches the mustache library. It prints values with
@@ -93,10 +94,7 @@ func plainForm(v any) any {
 // writeJSON writes compact JSON with sorted keys. Write errors are kept by the
 // writer, see limited.
 func writeJSON(w io.Writer, v any) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err == nil { // normal data always encodes
-		_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))) // fmt.State never fails
+	if out, err := text.EncodeJSON(v); err == nil { // normal data always encodes
+		_, _ = w.Write(out) // fmt.State never fails
 	}
 }

@@ -1,9 +1,7 @@
 package step
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // ShowOptions are what `uwf thread step-details` and `uwf step read` work with.
@@ -88,7 +87,7 @@ type details struct {
 // own, but never in place of one, however the case of its letters is.
 func (d details) MarshalJSON() ([]byte, error) {
 	type plain details
-	own, err := encodeReadable(plain(d))
+	own, err := text.EncodeJSON(plain(d))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +98,7 @@ func (d details) MarshalJSON() ([]byte, error) {
 	if len(rest) == 0 {
 		return own, nil
 	}
-	more, err := encodeReadable(rest)
+	more, err := text.EncodeJSON(rest)
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +114,6 @@ func ownKeys() []string {
 		}
 	}
 	return keys
-}
-
-// encodeReadable is a value as JSON in which HTML's characters stay readable.
-func encodeReadable(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
 func showRun(ctx context.Context, o *ShowOptions) error {
