@@ -65,7 +65,7 @@ func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, err
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.claimAndDeliver(ctx)
-	err = e.Conclude(&res, err)
+	err = res.Conclude(e.Redact, err)
 	return res, err
 }
 
@@ -193,7 +193,7 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 
 // cleanReason is an error without secrets, as it is kept.
 func (r *delivery) cleanReason(cause error) string {
-	reason, err := r.Engine.CleanText("error", cause.Error())
+	reason, err := thread.CleanText(r.Engine.Redact, "error", cause.Error())
 	if err != nil {
 		reason = "the error message could not be checked for secrets and was left out"
 	}

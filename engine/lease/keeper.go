@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -44,6 +45,9 @@ type Identity struct {
 	// a time. Nil: not known.
 	Alive func(pid int, started int64) bool
 }
+
+// RecordRun is the job, as records have it.
+func (who Identity) RecordRun() record.Run { return record.Run{ID: who.Run, Attempt: who.Attempt} }
 
 // Keeper claims threads for a job. All fields are required.
 type Keeper struct {

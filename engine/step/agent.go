@@ -55,7 +55,7 @@ const maxPutBack = 1_000
 // even into the name of a setting.
 func (r *agentRun) tellPutBack(lines []string) {
 	for _, line := range lines {
-		said, err := r.e.CleanText("line", line)
+		said, err := thread.CleanText(r.e.Redact, "line", line)
 		if err != nil {
 			said = "something that could not be checked for secrets"
 		}

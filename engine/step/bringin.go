@@ -42,7 +42,7 @@ func (e *Stepper) BringIn(ctx context.Context, req Request) (thread.Result, bool
 	if err == nil {
 		res, in, err = r.bringIn(ctx)
 	}
-	err = e.Conclude(&res, err)
+	err = res.Conclude(e.Redact, err)
 	return res, in, err
 }
 

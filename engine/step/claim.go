@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 )
@@ -24,10 +25,10 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	r := newTurn(e, Request{Thread: id})
 	r.Thread = *reading.Locate(ctx, v, id)
 	if _, _, err := r.CheckUnclaimed(ctx); err != nil {
-		return nil, e.CleanError(err)
+		return nil, thread.CleanError(e.Redact, err)
 	}
 	if err := r.decideRole(ctx); err != nil {
-		return nil, e.CleanError(err)
+		return nil, thread.CleanError(e.Redact, err)
 	}
 	if !r.plan.runsAgent() {
 		return nil, nil //nolint:nilnil // a limit is for that step to tell
@@ -37,7 +38,7 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	// Whoever works under it reads the thread anew, as recheck does.
 	_, h, err := e.WinClaim(ctx, v, id, t)
 	if err != nil {
-		return nil, e.CleanError(err)
+		return nil, thread.CleanError(e.Redact, err)
 	}
 	return h, nil
 }
@@ -57,7 +58,7 @@ func (r *turn) takeClaim(ctx context.Context) error {
 }
 
 // effectiveLimits are those that hold for this thread.
-func (r *turn) effectiveLimits() moderator.Limits { return r.e.LimitsOf(&r.Thread) }
+func (r *turn) effectiveLimits() moderator.Limits { return thread.LimitsOf(r.e.Settings, &r.Thread) }
 
 // attemptLedger reads the attempts at this step, as of the role whose turn it is.
 func (r *turn) attemptLedger() *attempt.Ledger {

@@ -54,7 +54,7 @@ func (r *turn) decideRole(ctx context.Context) error {
 	if err != nil {
 		return life.Usagef("thread %s, role %s: %v", r.ID, r.plan.role, err)
 	}
-	if err := r.e.CheckPrice(r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
+	if err := thread.CheckPrice(r.e.Settings, r.Def.Name, r.plan.role, r.req.Agent, r.effectiveLimits().CostUSD); err != nil {
 		return err
 	}
 	return r.countUsed(ctx, nil)

@@ -38,7 +38,7 @@ func (e *Stepper) Plan(ctx context.Context, req Request) (Plan, error) {
 	r := &agentRun{turn: newTurn(e, req)}
 	err := r.dryRun(ctx)
 	if err != nil {
-		err = e.CleanError(err)
+		err = thread.CleanError(e.Redact, err)
 	}
 	return r.describePlan(), err
 }

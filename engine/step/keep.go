@@ -36,7 +36,7 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 	if errors.As(err, new(*doneError)) {
 		return err
 	}
-	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.e.ShowAttempt(ref), Unsure: unsure}
+	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.showAttempt(ref), Unsure: unsure}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.describeNotKept(), err))
 	}
@@ -56,8 +56,16 @@ func (r *keeper) loseThread(ctx context.Context, phase string, d task.Draft, rea
 			Err: fmt.Errorf("the thread is not ours any more (%s), and what this job produced could not be %s: %w", reason, r.describeNotKept(), err)}
 	}
 	moved := r.Refuse(reason)
-	moved.Kept, moved.Show = ref, r.e.ShowAttempt(ref)
+	moved.Kept, moved.Show = ref, r.showAttempt(ref)
 	return moved
+}
+
+// showAttempt is the command that shows what a ref of the store's remote holds.
+func (r *keeper) showAttempt(ref string) string {
+	if r.e.ShowRef == nil || ref == "" {
+		return "git show " + ref
+	}
+	return r.e.ShowRef(ref)
 }
 
 // describeNotKept says of what a job produced what could not be done with it.

@@ -266,14 +266,14 @@ func (e *Stepper) Step(ctx context.Context, req Request) (thread.Result, error) 
 	defer stop()
 	res, err := r.runCycle(ctx)
 	res.PutBack = r.putBack
-	if err = e.Conclude(&res, err); err != nil && res.Usage == nil {
+	if err = res.Conclude(e.Redact, err); err != nil && res.Usage == nil {
 		res.Usage = r.lost
 	}
 	if e.RemoveLeftovers != nil {
 		ctx, cancel := deadline.Outlive(ctx, 0, deadline.CleanupGrace)
 		defer cancel()
 		if lerr := e.RemoveLeftovers(ctx); lerr != nil {
-			e.Emit(thread.Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: e.CleanError(lerr).Error()})
+			e.Emit(thread.Event{Kind: "notice", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Text: thread.CleanError(e.Redact, lerr).Error()})
 		}
 	}
 	return res, err

@@ -142,7 +142,7 @@ func (r *turn) stepMaker() record.Run {
 	if r.brought != nil {
 		return *r.brought.step.Run
 	}
-	return r.e.JobRun()
+	return r.e.Who.RecordRun()
 }
 
 func (r *agentRun) emitNotice(text string) {

@@ -36,7 +36,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	if t == nil {
 		return nil, err
 	}
-	note, rerr := e.cleanReason(note)
+	note, rerr := cleanReason(e.Redact, note)
 	if rerr != nil {
 		return nil, rerr
 	}

@@ -106,7 +106,7 @@ func (e *Engine) Judge(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	}
 	err := s.Judge(d)
 	if len(life.NextOf(err)) > 0 { // they hang on more than was read
-		outlook{e}.lookAhead(ctx, v, &s)
+		e.lookAhead(ctx, v, &s)
 		err = s.Judge(d)
 	}
 	return s, err
@@ -130,11 +130,8 @@ func (e *Engine) noteClaim(v *gitcas.View, s *life.Standing, d life.Deed) {
 	}
 }
 
-// outlook is what a thread is to find.
-type outlook struct{ *Engine }
-
 // lookAhead notes what a person can do with a thread, as far as that can be read.
-func (e outlook) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
+func (e *Engine) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
 	switch s.State() {
 	case life.Ended:
 		t, _, err := reading.ReadAnywhere(ctx, e.Store, v, s.Thread)
@@ -148,7 +145,7 @@ func (e outlook) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing
 }
 
 // limitAhead is the limit that a thread's next step will find reached; nil: none.
-func (e outlook) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+func (e *Engine) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
 	t, err := reading.Read(ctx, v, id)
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
@@ -158,5 +155,5 @@ func (e outlook) limitAhead(ctx context.Context, v *gitcas.View, id gitcas.Threa
 	if err != nil {
 		return nil //nolint:nilerr // the next step will say
 	}
-	return e.LimitsOf(t).Check(used, role)
+	return LimitsOf(e.Settings, t).Check(used, role)
 }

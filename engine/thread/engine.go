@@ -12,55 +12,17 @@ package thread
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"time"
 
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
-	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
-	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/story"
-	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/internal/text"
 )
-
-// Redactor removes secrets. Every method fails closed: what can't be checked is
-// an error, never passed on.
-type Redactor interface {
-	// Value returns v with secrets replaced in all its strings, and how many.
-	Value(v any) (any, int, error)
-	// Find lists the secrets that b holds.
-	Find(b []byte) ([]redact.Finding, error)
-	// AllowsFile says whether a file may hold what looks like a token, and be too large
-	// to be looked through.
-	AllowsFile(path string) bool
-}
-
-// Settings says which agent works a role, with which model, and how far a thread
-// may go.
-type Settings interface {
-	// Agent returns the name that is recorded, and the command to run.
-	Agent(workflow, role, override string) (name, command string, err error)
-	// Model returns nil where the agent needs none or none is configured.
-	Model(workflow, role string) *task.Model
-	// ExtractModel reads the fields of an answer that the agent could not put into
-	// form after its corrections; nil: none does.
-	ExtractModel(workflow, role string) *task.Model
-	// CheckPrices makes sure that what a role costs can be told, whichever model it asks
-	// through uwf: without that no limit on cost can be kept. The error says what to do.
-	CheckPrices(workflow, role, override string) error
-	// Limits of a thread of that workflow.
-	Limits(workflow string) moderator.Limits
-	// Timeout of one agent run; 0: none.
-	Timeout() time.Duration
-}
 
 // Engine changes threads in a store, for a person or a job. All fields but By, Prove,
 // ShowRef, Observe and Hook are required.
@@ -119,9 +81,6 @@ func (e *Engine) Reached(point string) {
 		e.Hook(point)
 	}
 }
-
-// JobRun is this job, as records have it.
-func (e *Engine) JobRun() record.Run { return record.Run{ID: e.Who.Run, Attempt: e.Who.Attempt} }
 
 // Update makes a change of the store. With it go the index pages of the threads whose
 // entries change.
@@ -190,95 +149,8 @@ func (e *Engine) DropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	e.Leases().Release(ctx, id, held)
 }
 
-// CleanText is a text without secrets, whatever it is.
-func (e *Engine) CleanText(what, s string) (string, error) {
-	clean, _, err := e.Redact.Value(s)
-	if err != nil {
-		return "", fmt.Errorf("check the %s for secrets: %w", what, err)
-	}
-	s, _ = clean.(string)
-	return s, nil
-}
-
-// cleanReason is why a person stops a thread, or uwf makes it wait.
-func (e *Engine) cleanReason(reason string) (string, error) {
-	reason, err := e.CleanText("reason", reason)
-	return text.Cut(reason, life.MaxReason), err
-}
-
-// cleanText is what a person says to a thread.
-func (e *Engine) cleanText(what, s string) (string, error) {
-	s, err := e.CleanText(what, s)
-	if err == nil && len(s) > reading.MaxPrompt {
-		err = life.Usagef("the %s has %d bytes; at most %d are taken: put long texts on the work branch", what, len(s), reading.MaxPrompt)
-	}
-	return s, err
-}
-
-// redactedError is an error whose text held a secret: of an agent's stderr, say.
-type redactedError struct {
-	text string
-	err  error
-}
-
-func (e *redactedError) Error() string { return e.text }
-
-func (e *redactedError) Unwrap() error { return e.err }
-
-// CleanError takes secrets out of what an error says.
-func (e *Engine) CleanError(err error) error {
-	text, found, rerr := e.Redact.Value(err.Error())
-	switch {
-	case rerr != nil:
-		return &redactedError{"the step ended with an error that could not be checked for secrets, so it is not shown: " + rerr.Error(), err}
-	case found == 0:
-		return err
-	}
-	clean, _ := text.(string)
-	return &redactedError{clean, err}
-}
-
-// ShowAttempt is the command that shows what a ref of the store's remote holds.
-func (e *Engine) ShowAttempt(ref string) string {
-	if e.ShowRef == nil || ref == "" {
-		return "git show " + ref
-	}
-	return e.ShowRef(ref)
-}
-
-// LimitsOf are the limits that hold for a thread.
-func (e *Engine) LimitsOf(t *reading.Thread) moderator.Limits {
-	return life.EffectiveLimits(e.Settings.Limits(t.Def.Name), t.Def, t.Entry.Limits)
-}
-
-// checkPrices refuses a limit on cost that can't be kept, since nobody knows what some
-// role's model costs.
-func (e *Engine) checkPrices(def *workflow.Definition, own map[string]float64) error {
-	limit := life.EffectiveLimits(e.Settings.Limits(def.Name), def, own).CostUSD
-	for _, role := range def.RoleNames() {
-		if err := e.CheckPrice(def.Name, role, "", limit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// CheckPrice is checkPrices of one role, with the agent that the caller chose.
-func (e *Engine) CheckPrice(workflow, role, agent string, limit float64) error {
-	if limit <= 0 {
-		return nil
-	}
-	if err := e.Settings.CheckPrices(workflow, role, agent); err != nil {
-		return life.Usagef("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)
-	}
-	return nil
-}
-
-// identifying finds out who speaks to a thread.
-type identifying struct{ *Engine }
-
-// identifySpeaker is who speaks to a thread, see identify.
-func (e identifying) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *story.Person {
+// identifySpeaker is who speaks to a thread, see identifyPerson.
+func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *story.Person {
 	if _, alive := v.Entry(id); !alive || !e.canIdentify() {
 		return e.By
 	}
@@ -290,13 +162,13 @@ func (e identifying) identifySpeaker(ctx context.Context, v *gitcas.View, id git
 }
 
 // canIdentify reports whether the forge could say who somebody is of whom only git does.
-func (e identifying) canIdentify() bool {
+func (e *Engine) canIdentify() bool {
 	return e.By != nil && e.By.Kind == record.ByLocal && e.Prove != nil
 }
 
 // identifyPerson is who does something with a thread: where its workflow has edges that only an
 // approval opens, a person whom the forge names, if it does. Else what that means is said.
-func (e identifying) identifyPerson(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
+func (e *Engine) identifyPerson(ctx context.Context, def *workflow.Definition, id gitcas.ThreadID, otherwise string) *story.Person {
 	if !e.canIdentify() || !def.NeedsApproval() {
 		return e.By
 	}

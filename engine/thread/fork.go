@@ -30,7 +30,7 @@ func (e *Engine) Fork(ctx context.Context, req ForkRequest) (Started, error) {
 	if err := life.CheckLimits(req.Limits); err != nil {
 		return Started{}, err
 	}
-	if err := (starting{e}).noSecret("the key", req.Key); err != nil {
+	if err := refuseSecret(e.Redact, "the key", req.Key); err != nil {
 		return Started{}, err
 	}
 	v, err := e.Store.Load(ctx, req.From, req.ID)
@@ -71,7 +71,7 @@ func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Chan
 	case steps == -1:
 		steps = n
 	}
-	if err := f.e.checkPrices(t.Def, f.req.Limits); err != nil {
+	if err := checkPrices(f.e.Settings, t.Def, f.req.Limits); err != nil {
 		return nil, err
 	}
 	t.KeepSteps(steps)
@@ -126,7 +126,7 @@ func (f *forking) readSource(ctx context.Context, v *gitcas.View) (*reading.Thre
 func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thread, d moderator.Decision) (*gitcas.Change, error) {
 	if !f.asked {
 		f.asked = true
-		f.who = identifying{f.e}.identifyPerson(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
+		f.who = f.e.identifyPerson(ctx, t.Def, f.req.ID, "the fork is made, and where its workflow wants the approval of somebody else than who forked it, it can get none")
 	}
 	now, steps := v.Time().UnixMilli(), len(t.Chain.Steps)
 	work := gitcas.Work{Branch: layout.WorkBranch(f.req.ID), Commit: reading.RecordedCommit(t.Chain)}

@@ -27,7 +27,7 @@ import (
 // by a commit on top of the branch; people's commits stay. A thread that was poked
 // and has not worked since is only told the text as well: nothing more is taken back.
 func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) error {
-	text, err := e.cleanText("instruction", text)
+	text, err := cleanWords(e.Redact, "instruction", text)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (e *Engine) Poke(ctx context.Context, id gitcas.ThreadID, text string) erro
 	if _, err := e.Judge(ctx, v, id, life.Poke); err != nil {
 		return err
 	}
-	p := &poking{e: e, id: id, text: text, by: identifying{e}.identifySpeaker(ctx, v, id)}
+	p := &poking{e: e, id: id, text: text, by: e.identifySpeaker(ctx, v, id)}
 	return e.withClaim(ctx, v, id, forDeed(life.Poke), func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		return p.buildChange(ctx, v, entry)
 	})

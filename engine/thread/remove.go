@@ -27,13 +27,13 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	var ended gitcas.Ended
 	v, err := e.perform(ctx, id, life.Remove, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		ended = s.Ended
-		return e.removalChange(v, s.Ended), nil
+		return removalChange(v, s.Ended, e.By), nil
 	})
 	if err != nil {
 		return err
 	}
 	e.Reached("remove")
-	if why, err := e.dropBranch(ctx, v, ended); err != nil {
+	if why, err := dropBranch(ctx, e.Store, v, ended); err != nil {
 		return fmt.Errorf("thread %s is removed, but its work branch %s could not be deleted (try again, or: git push <remote> :%s): %w", id, ended.Work.Branch, workbranch.Ref(ended.Work.Branch), err)
 	} else if why != "" {
 		e.Emit(Event{Kind: "notice", Thread: id, Text: fmt.Sprintf("branch %s stays: %s", ended.Work.Branch, why)})
@@ -43,19 +43,19 @@ func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 }
 
 // removalChange takes a thread off the lists, with its refs; nil: nothing is left to do.
-func (e *Engine) removalChange(v *gitcas.View, ended gitcas.Ended) *gitcas.Change {
+func removalChange(v *gitcas.View, ended gitcas.Ended, by *story.Person) *gitcas.Change {
 	c := &gitcas.Change{Refs: refsToDrop(v, ended.Thread)}
 	if ended.Reason != gitcas.ReasonRemoved {
 		line := ended
 		line.Note, line.CompletedAt = ended.Reason, max(v.Time().UnixMilli(), ended.CompletedAt) // the newest line, whatever the clock says
-		line.ClosedBy = e.By.OnRecord()
+		line.ClosedBy = by.OnRecord()
 		c.Removed = []gitcas.Ended{line}
 		c.Subject = story.Subject(ended.Title, ended.Thread, "removed")
 		c.Trailers = story.EntryTrailers(ended.Thread, gitcas.Entry{Head: ended.Head})
 	} else if len(c.Refs) == 0 {
 		return nil
 	}
-	return story.Sign(c, e.By)
+	return story.Sign(c, by)
 }
 
 // refsToDrop deletes a thread's claim and attempts.
@@ -71,20 +71,20 @@ func refsToDrop(v *gitcas.View, id gitcas.ThreadID) []wire.RefUpdate {
 }
 
 // dropBranch deletes the work branch of a removed thread, or says why it stays.
-func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
+func dropBranch(ctx context.Context, st *gitcas.Store, v *gitcas.View, ended gitcas.Ended) (why string, err error) {
 	for range workbranch.Tries {
 		tip := workbranch.Tip(v, ended.Work)
 		if ended.Work.Branch == "" || tip.IsZero() {
 			return "", nil
 		}
-		if why, err = e.branchNeeded(ctx, v, ended, tip); why != "" || err != nil {
+		if why, err = branchNeeded(ctx, st, v, ended, tip); why != "" || err != nil {
 			return why, err
 		}
-		err = e.Store.PushRef(ctx, wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), Old: tip}, nil)
+		err = st.PushRef(ctx, wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), Old: tip}, nil)
 		if !errors.Is(err, wire.ErrLostRace) {
 			return "", err
 		}
-		fresh, lerr := e.Store.Reload(ctx, v, ended.Thread)
+		fresh, lerr := st.Reload(ctx, v, ended.Thread)
 		if lerr != nil {
 			return "", errors.Join(err, lerr)
 		}
@@ -94,7 +94,7 @@ func (e *Engine) dropBranch(ctx context.Context, v *gitcas.View, ended gitcas.En
 }
 
 // branchNeeded says who needs a removed thread's work branch; nobody: empty.
-func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
+func branchNeeded(ctx context.Context, st *gitcas.Store, v *gitcas.View, ended gitcas.Ended, tip wire.ID) (string, error) {
 	switch {
 	case ended.Work.Branch != layout.WorkBranch(ended.Thread):
 		return "it is not the thread's own", nil
@@ -103,14 +103,14 @@ func (e *Engine) branchNeeded(ctx context.Context, v *gitcas.View, ended gitcas.
 	case tip.String() != ended.Work.Commit:
 		return "somebody pushed to it", nil
 	}
-	remote := e.Store.Remote()
+	remote := st.Remote()
 	refs, err := remote.List(ctx, "HEAD", "refs/heads/")
 	if err != nil {
 		return "", err
 	}
 	var others []wire.ID
 	for _, name := range slices.Sorted(maps.Keys(refs.Refs)) {
-		if name != workbranch.Ref(ended.Work.Branch) && name != e.Store.Branch() {
+		if name != workbranch.Ref(ended.Work.Branch) && name != st.Branch() {
 			others = append(others, refs.Refs[name])
 		}
 	}

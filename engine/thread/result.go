@@ -62,13 +62,13 @@ type StepError struct {
 	StepHash node.Hash `json:"stepHash,omitempty"`
 }
 
-// Conclude takes secrets out of the error that a job's work on a thread ended with, if any,
+// Conclude takes secrets out of the error that a job's work on the thread ended with, if any,
 // and has the result tell of it.
-func (e *Engine) Conclude(res *Result, err error) error {
+func (res *Result) Conclude(r Redactor, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = e.CleanError(err)
+	err = CleanError(r, err)
 	res.Error = &StepError{Message: err.Error()}
 	var failed *life.FailedError
 	if errors.As(err, &failed) {

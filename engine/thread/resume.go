@@ -41,7 +41,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if err := life.CheckLimits(req.Limits); err != nil {
 		return err
 	}
-	text, err := e.cleanText("answer", req.Text)
+	text, err := cleanWords(e.Redact, "answer", req.Text)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 	if entry, _ := v.Entry(req.Thread); entry.Status == gitcas.StatusActive && req.Text == "" && len(req.Limits) > 0 {
 		return e.raiseLimits(ctx, v, req)
 	}
-	r := &resumption{e: e, req: req, by: identifying{e}.identifySpeaker(ctx, v, req.Thread)}
+	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
 	if _, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 	if err != nil {
 		return nil //nolint:nilerr // what follows says it
 	}
-	return e.checkPrices(t.Def, req.Limits)
+	return checkPrices(e.Settings, t.Def, req.Limits)
 }
 
 // resumption is one Resume, over all its tries.

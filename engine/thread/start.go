@@ -77,21 +77,21 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if req.Cwd != "" && !reading.InWorkTree(req.Cwd) {
 		return Started{}, life.Usagef("%q is no path of a folder in the work tree, from its top", req.Cwd)
 	}
-	prompt, trigger, err := starting{e}.redactStart(&req)
+	prompt, trigger, err := redactStart(e.Redact, &req)
 	if err != nil {
 		return Started{}, err
 	}
 	now := v.Time()
-	def, err := starting{e}.readDefinition(ctx, v, req)
+	def, err := workflow.FromNode(node.First{node.Map(req.Nodes), v.Getter(ctx)}, req.Workflow)
 	if err != nil {
-		return Started{}, err
+		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	if _, taken := Find(v, req.Key); !taken {
-		if err := e.checkPrices(def, req.Limits); err != nil {
+		if err := checkPrices(e.Settings, def, req.Limits); err != nil {
 			return Started{}, err
 		}
 	}
-	who := identifying{e}.identifyPerson(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
+	who := e.identifyPerson(ctx, def, req.ID, "the thread is started, and where its workflow wants the approval of somebody else than who started it, it can get none")
 	digest, err := v.Definition(ctx, req.Workflow, req.Nodes)
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
@@ -180,63 +180,33 @@ func findTaken(ctx context.Context, v *gitcas.View, d life.Deed, id gitcas.Threa
 // every prompt.
 const maxStartPrompt = 1 << 20
 
-// starting checks what a thread is to start from.
-type starting struct{ *Engine }
-
 // redactStart takes secrets out of what came from outside. The definition and the
 // key are what others look for, so they can't be changed: with a known secret in
 // them nothing is started.
-func (e starting) redactStart(req *StartRequest) (prompt string, trigger map[string]any, err error) {
+func redactStart(r Redactor, req *StartRequest) (prompt string, trigger map[string]any, err error) {
 	if len(req.Prompt) > maxStartPrompt {
 		return "", nil, life.Usagef("the prompt has %d bytes; at most %d are taken: put long texts into the repository", len(req.Prompt), maxStartPrompt)
 	}
-	if prompt, err = e.CleanText("prompt", req.Prompt); err != nil {
+	if prompt, err = CleanText(r, "prompt", req.Prompt); err != nil {
 		return "", nil, err
 	}
-	if req.Title, err = e.CleanText("title", req.Title); err != nil {
+	if req.Title, err = CleanText(r, "title", req.Title); err != nil {
 		return "", nil, err
 	}
 	if req.Trigger != nil {
-		clean, _, err := e.Redact.Value(req.Trigger)
+		clean, _, err := r.Value(req.Trigger)
 		if err != nil {
 			return "", nil, fmt.Errorf("check the trigger for secrets: %w", err)
 		}
 		trigger, _ = clean.(map[string]any)
 	}
-	if err := e.noSecret("the key", req.Key); err != nil {
+	if err := refuseSecret(r, "the key", req.Key); err != nil {
 		return "", nil, err
 	}
 	for h, n := range req.Nodes {
-		if err := e.noSecret("the definition (node "+string(h)+")", n.Payload); err != nil {
+		if err := refuseSecret(r, "the definition (node "+string(h)+")", n.Payload); err != nil {
 			return "", nil, err
 		}
 	}
 	return prompt, trigger, nil
-}
-
-// noSecret refuses what holds a secret that is known by its value. One that only
-// looks like a secret may be an example.
-func (e starting) noSecret(what string, v any) error {
-	text, err := node.FormatJSON(v)
-	if err != nil {
-		return fmt.Errorf("check %s for secrets: %w", what, err)
-	}
-	found, err := e.Redact.Find(text)
-	if err != nil {
-		return fmt.Errorf("check %s for secrets: %w", what, err)
-	}
-	for _, f := range found {
-		if f.Known {
-			return life.Usagef("%s holds a secret (%s); take it out: what is stored can be read by everybody who can read the repository", what, f.Name)
-		}
-	}
-	return nil
-}
-
-func (e starting) readDefinition(ctx context.Context, v *gitcas.View, req StartRequest) (*workflow.Definition, error) {
-	def, err := workflow.FromNode(node.First{node.Map(req.Nodes), v.Getter(ctx)}, req.Workflow)
-	if err != nil {
-		return nil, fmt.Errorf("workflow %s: %w", req.Workflow, err)
-	}
-	return def, nil
 }

@@ -19,7 +19,7 @@ import (
 // Suspend makes a thread wait, on a person's word. A job that works on it finds
 // its claim gone and keeps what it has as an attempt.
 func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string) error {
-	reason, err := e.cleanReason(reason)
+	reason, err := cleanReason(e.Redact, reason)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func dropClaim(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID) (gitcas.Hel
 // works on it. Else, and where it waits or is over already, nothing is done. An ended
 // thread waits for its delivery then. One whose own nodes can't be read waits, too.
 func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Hash, reason string) (done bool, err error) {
-	if reason, err = e.cleanReason(reason); err != nil {
+	if reason, err = cleanReason(e.Redact, reason); err != nil {
 		return false, err
 	}
 	ids := []gitcas.ThreadID{id}
@@ -103,7 +103,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 // the thread's claim in hand, makes the thread suspended: it is left to the job that
 // works on the thread where there is one.
 func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) error {
-	reason, err := e.cleanText("reason", reason)
+	reason, err := cleanWords(e.Redact, "reason", reason)
 	if err != nil {
 		return err
 	}
