@@ -117,7 +117,7 @@ func (b *builder) checkNewest(e Ended, what string) error {
 	if _, alive := b.cur.threads.Get(e.Thread); alive {
 		return fmt.Errorf("%w: %s thread %s: it is alive", ErrStale, what, e.Thread)
 	}
-	last, ok, err := b.v.s.FindEnded(b.ctx, b.v, e.Thread)
+	last, ok, err := b.v.FindEnded(b.ctx, e.Thread)
 	switch {
 	case err != nil:
 		return err

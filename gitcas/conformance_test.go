@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -146,7 +147,7 @@ func testEnd(t *testing.T, s *Store) {
 
 	v = mustLoad(t, s)
 	var got []string
-	err = s.History(t.Context(), v, func(e Ended) error {
+	err = v.History(t.Context(), time.Time{}, func(e Ended) error {
 		got = append(got, fmt.Sprintf("%s %s %d", e.Thread, e.Reason, len(e.Steps)))
 		return nil
 	})
@@ -154,11 +155,11 @@ func testEnd(t *testing.T, s *Store) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("history %q, %v; want %q", got, err, want)
 	}
-	e, ok, err := s.FindEnded(t.Context(), v, first)
+	e, ok, err := v.FindEnded(t.Context(), first)
 	if err != nil || !ok {
 		t.Fatalf("find the ended thread: %v, %v", ok, err)
 	}
-	past, err := s.LoadEnded(t.Context(), v, e)
+	past, err := v.LoadEnded(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func testEnd(t *testing.T, s *Store) {
 	}
 	_, err = s.Push(t.Context(), past, cancel)
 	wantErr(t, err, ErrInvalid)
-	if _, ok, err := s.FindEnded(t.Context(), v, threadID(77)); ok || err != nil {
+	if _, ok, err := v.FindEnded(t.Context(), threadID(77)); ok || err != nil {
 		t.Fatalf("a thread that never was: %v, %v", ok, err)
 	}
 	if r := mustSound(t, s); r.Ended != 2 || r.Threads != 0 {
@@ -446,7 +447,7 @@ func testLog(t *testing.T, s *Store) {
 	check := func(id ThreadID, want ...string) {
 		t.Helper()
 		var got []string
-		err := s.Log(t.Context(), mustLoad(t, s), id, func(e LogEntry) error {
+		err := mustLoad(t, s).Log(t.Context(), id, func(e LogEntry) error {
 			got = append(got, e.Subject)
 			for _, tr := range e.Trailers {
 				if tr.Value == "forged" {
@@ -465,7 +466,7 @@ func testLog(t *testing.T, s *Store) {
 	v = mustLoad(t, s, second)
 	mustPush(t, s, v, endChange(t, v, second, "over"))
 	check(second, "reviewer → done", "developer → done", "developer → done", started+string(second))
-	err := s.Log(t.Context(), mustLoad(t, s), threadID(9), func(LogEntry) error { return nil })
+	err := mustLoad(t, s).Log(t.Context(), threadID(9), func(LogEntry) error { return nil })
 	wantErr(t, err, ErrUnknownThread)
 }
 
@@ -483,14 +484,14 @@ func testFind(t *testing.T, s *Store) {
 		want Place
 		past bool
 	}{{wf.Hash, Place{}, false}, {node.String, Place{}, false}, {c.Steps[0].Hash, Place{Thread: alive}, false}, {gone.Steps[0].Hash, Place{Thread: ended}, true}} {
-		f, err := s.Find(t.Context(), v, tc.h)
+		f, err := v.Find(t.Context(), tc.h)
 		if err != nil || f.Place != tc.want || (f.Ended != nil) != tc.past || f.Node.Type == "" {
 			t.Errorf("find %s: %+v, %v", tc.h, f, err)
 		}
 	}
-	_, err := s.Find(t.Context(), v, "0000000000000")
+	_, err := v.Find(t.Context(), "0000000000000")
 	wantErr(t, err, node.ErrNotFound)
-	_, err = s.Find(t.Context(), v, "nonsense")
+	_, err = v.Find(t.Context(), "nonsense")
 	wantErr(t, err, ErrInvalid)
 }
 

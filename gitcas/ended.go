@@ -33,17 +33,12 @@ func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, err
 }
 
 // History gives every thread that has ended to fn, the one that ended last first,
-// by its newest line. Threads that were removed, or live again, are left out.
-// ErrStop from fn ends it early.
-func (s *Store) History(ctx context.Context, v *View, fn func(Ended) error) error {
-	return s.HistorySince(ctx, v, time.Time{}, fn)
-}
-
-// HistorySince is History without the files of the days before a time: fn may
-// still be given threads that ended earlier on that day.
-func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
+// by its newest line. Threads that were removed, or live again, are left out, and so are
+// the files of the days before a time: fn may still be given threads that ended earlier on
+// that day. ErrStop from fn ends it early.
+func (v *View) History(ctx context.Context, from time.Time, fn func(Ended) error) error {
 	seen := map[ThreadID]bool{}
-	return s.visitLines(ctx, v, from, func(e Ended) error {
+	return historyFiles{v}.visitLines(ctx, from, func(e Ended) error {
 		older := seen[e.Thread]
 		seen[e.Thread] = true
 		if _, alive := v.Entry(e.Thread); alive || older || e.Reason == statefile.ReasonRemoved {
@@ -54,12 +49,12 @@ func (s *Store) HistorySince(ctx context.Context, v *View, from time.Time, fn fu
 }
 
 // visitLines gives every history line to fn, the newest first.
-func (s *Store) visitLines(ctx context.Context, v *View, from time.Time, fn func(Ended) error) error {
-	days, err := historyFiles{v}.listDays(ctx, from)
+func (v historyFiles) visitLines(ctx context.Context, from time.Time, fn func(Ended) error) error {
+	days, err := v.listDays(ctx, from)
 	if err != nil {
 		return err
 	}
-	return historyFiles{v}.readDays(ctx, days, fn)
+	return v.readDays(ctx, days, fn)
 }
 
 // day is one history file.
@@ -137,13 +132,13 @@ const clockGrace = 24 * time.Hour
 // FindEnded looks for an ended thread and returns its newest line, also that of one
 // that was removed. It reads the newest day first, and goes back no further than to where
 // the thread is.
-func (s *Store) FindEnded(ctx context.Context, v *View, id ThreadID) (Ended, bool, error) {
-	return s.FindEndedSince(ctx, v, id, time.Time{})
+func (v *View) FindEnded(ctx context.Context, id ThreadID) (Ended, bool, error) {
+	return v.FindEndedSince(ctx, id, time.Time{})
 }
 
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves
 // none out.
-func (s *Store) FindEndedSince(ctx context.Context, v *View, id ThreadID, from time.Time) (Ended, bool, error) {
+func (v *View) FindEndedSince(ctx context.Context, id ThreadID, from time.Time) (Ended, bool, error) {
 	days, err := historyFiles{v}.listDays(ctx, from.Add(-clockGrace))
 	if err != nil {
 		return Ended{}, false, err
@@ -164,9 +159,9 @@ func (v historyFiles) searchDays(ctx context.Context, days []day, id ThreadID) (
 
 // LoadEnded returns a view of the commit that still has an ended thread's folder.
 // It can be read like any other, but not pushed on.
-func (s *Store) LoadEnded(ctx context.Context, v *View, e Ended) (*View, error) {
+func (v *View) LoadEnded(ctx context.Context, e Ended) (*View, error) {
 	id := plumbing.NewHash(e.Commit)
-	past, err := s.loadPinned(ctx, v.at, id)
+	past, err := v.s.loadPinned(ctx, v.at, id)
 	switch {
 	case errors.Is(err, wire.ErrNotFound): // v was read, so that it isn't the repository
 		return nil, &DamagedError{

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -120,8 +121,8 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 			_, err := below(ctx, v, id, c.Steps[1].Hash, detail)
 			return err
 		}),
-		"find":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Find(ctx, v, output); return err }),
-		"find ended": with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Find(ctx, v, line.Head); return err }),
+		"find":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := v.Find(ctx, output); return err }),
+		"find ended": with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := v.Find(ctx, line.Head); return err }),
 		"record of a thread that was not loaded": with(nil, func(ctx context.Context, _ *Store, v *View) error {
 			_, err := v.In(ctx, Place{Thread: id}).Get(c.Steps[1].Hash)
 			return err
@@ -133,20 +134,20 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 			}
 			return err
 		}),
-		"history": with(nil, func(ctx context.Context, s *Store, v *View) error { return s.History(ctx, v, nothing) }),
+		"history": with(nil, func(ctx context.Context, s *Store, v *View) error { return v.History(ctx, time.Time{}, nothing) }),
 		"ended": with(nil, func(ctx context.Context, s *Store, v *View) error {
-			_, _, err := s.FindEnded(ctx, v, threadID(9))
+			_, _, err := v.FindEnded(ctx, threadID(9))
 			return err
 		}),
 		"ended chain": with(nil, func(ctx context.Context, s *Store, v *View) error {
-			past, err := s.LoadEnded(ctx, v, line)
+			past, err := v.LoadEnded(ctx, line)
 			if err == nil {
 				_, err = past.Chain(ctx, ended)
 			}
 			return err
 		}),
 		"log": with(nil, func(ctx context.Context, s *Store, v *View) error {
-			return s.Log(ctx, v, ended, func(LogEntry) error { return nil })
+			return v.Log(ctx, ended, func(LogEntry) error { return nil })
 		}),
 		"shared": with(nil, func(ctx context.Context, _ *Store, v *View) error {
 			return v.Shared(ctx, func(node.Hash, node.Node) error { return nil })

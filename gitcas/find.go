@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -39,9 +40,9 @@ func (e *AmbiguousError) Error() string {
 
 // Find looks a bare hash up: among what is built in, in cas/ and in the folders of all
 // live threads; where it is in none of these, among the steps of ended threads. What
-// ended threads refer to is found through the thread, see Store.FindIn. A hash that
+// ended threads refer to is found through the thread, see FindIn. A hash that
 // names several nodes is an *AmbiguousError, one that is nowhere node.ErrNotFound.
-func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
+func (v *View) Find(ctx context.Context, h node.Hash) (Found, error) {
 	if !h.Valid() {
 		return Found{}, fmt.Errorf("%w: %w: %.40q", ErrInvalid, node.ErrInvalidHash, h)
 	}
@@ -60,12 +61,12 @@ func (s *Store) Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	if !errors.Is(err, node.ErrNotFound) {
 		return f, err
 	}
-	return s.findInEnded(ctx, v, h)
+	return v.findInEnded(ctx, h)
 }
 
 // FindIn is Find in one thread of a view, live or past: among its records, and all that
 // these refer to.
-func (s *Store) FindIn(ctx context.Context, v *View, id ThreadID, h node.Hash) (Found, error) {
+func (v *View) FindIn(ctx context.Context, id ThreadID, h node.Hash) (Found, error) {
 	return (&search{ctx: ctx, v: v, h: h}).searchThreads([]ThreadID{id})
 }
 
@@ -211,11 +212,11 @@ func (q *search) checkFound(f Found) error {
 	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.s.schemas.Check(types, f.Node))
 }
 
-func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {
+func (v *View) findInEnded(ctx context.Context, h node.Hash) (Found, error) {
 	f := Found{Hash: h}
 	var e Ended
 	ok := false
-	err := s.History(ctx, v, func(line Ended) error {
+	err := v.History(ctx, time.Time{}, func(line Ended) error {
 		if line.Head != h && !slices.Contains(line.Steps, h) {
 			return nil
 		}
@@ -228,7 +229,7 @@ func (s *Store) findInEnded(ctx context.Context, v *View, h node.Hash) (Found, e
 	if !ok {
 		return f, fmt.Errorf("%w: %s, neither in cas/, nor in a live thread, nor a step of an ended one", node.ErrNotFound, h)
 	}
-	past, err := s.LoadEnded(ctx, v, e)
+	past, err := v.LoadEnded(ctx, e)
 	if err != nil {
 		return f, err
 	}

@@ -68,14 +68,14 @@ func (b *builder) forkSource(from ThreadID) (*tree.Dir, error) {
 	if src, err := b.v.threadFolder(b.ctx, from); err != nil || src != nil {
 		return src, err
 	}
-	e, ok, err := b.v.s.FindEnded(b.ctx, b.v, from)
+	e, ok, err := b.v.FindEnded(b.ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownThread, from)
 	}
-	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
+	past, err := b.v.LoadEnded(b.ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (b *builder) reopenThread(e Ended) error {
 	if err := b.checkNewest(e, "reopen"); err != nil {
 		return err
 	}
-	past, err := b.v.s.LoadEnded(b.ctx, b.v, e)
+	past, err := b.v.LoadEnded(b.ctx, e)
 	if err != nil {
 		return err
 	}

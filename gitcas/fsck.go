@@ -275,7 +275,7 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 }
 
 func (f *fsck) historyFiles() error {
-	err := f.s.visitLines(f.ctx, f.v, time.Time{}, func(e Ended) error {
+	err := historyFiles{f.v}.visitLines(f.ctx, time.Time{}, func(e Ended) error {
 		e.Steps = nil // not needed again, and long
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
@@ -404,7 +404,7 @@ func (f *fsck) takenOff(where string, id ThreadID, last wire.ID) error {
 		f.addProblem(where, "it removes thread %s, and no history line names commit %s for it", id, last)
 		return nil
 	}
-	past, err := f.s.LoadEnded(f.ctx, f.v, lines[i])
+	past, err := f.v.LoadEnded(f.ctx, lines[i])
 	if err != nil {
 		return f.noteError(where, err)
 	}

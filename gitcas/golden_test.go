@@ -150,7 +150,7 @@ func readGolden(t *testing.T, name string) {
 		t.Errorf("detail: %v", err)
 	}
 	var ended []ThreadID
-	if err := s.History(t.Context(), v, func(e Ended) error { ended = append(ended, e.Thread); return nil }); err != nil || !slices.Equal(ended, []ThreadID{threadID(2)}) {
+	if err := v.History(t.Context(), time.Time{}, func(e Ended) error { ended = append(ended, e.Thread); return nil }); err != nil || !slices.Equal(ended, []ThreadID{threadID(2)}) {
 		t.Errorf("ended %v, %v", ended, err)
 	}
 	r, err := s.Fsck(t.Context(), false)

@@ -150,7 +150,7 @@ func (x *vandal) use() error {
 			}
 		}
 	}
-	return x.s.History(ctx, v, func(Ended) error { return nil })
+	return v.History(ctx, time.Time{}, func(Ended) error { return nil })
 }
 
 // TestHostileBranch: whatever somebody with write access puts on the branch is an
@@ -450,11 +450,11 @@ func TestHostileRefs(t *testing.T) {
 			return bytes.Replace(b, []byte(`"head":"`), []byte(`"head":"0000000000000","was":"`), 1)
 		})
 		v := mustLoad(t, x.s)
-		e, ok, err := x.s.FindEnded(t.Context(), v, threadID(2))
+		e, ok, err := v.FindEnded(t.Context(), threadID(2))
 		if err != nil || !ok {
 			t.Fatal(err)
 		}
-		_, err = x.s.LoadEnded(t.Context(), v, e)
+		_, err = v.LoadEnded(t.Context(), e)
 		wantErr(t, err, ErrContent)
 	})
 	t.Run("history names a commit of another store", func(t *testing.T) {
@@ -463,7 +463,7 @@ func TestHostileRefs(t *testing.T) {
 		e := findLine(t, x.s, v, threadID(2))
 		other := *v
 		other.version.Store = strings.Repeat("f", 32)
-		_, err := x.s.LoadEnded(t.Context(), &other, e)
+		_, err := other.LoadEnded(t.Context(), e)
 		wantErr(t, err, ErrOtherStore)
 	})
 }
@@ -773,7 +773,7 @@ func TestFoundDamaged(t *testing.T) {
 	workflow := c.Start.Workflow
 	x.replace("cas/"+layout.FileOf(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 	v := mustLoad(t, Open(x.mem, testOptions()))
-	if _, err := v.s.Find(t.Context(), v, workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
+	if _, err := v.Find(t.Context(), workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
 		t.Errorf("a damaged node: %v", err)
 	}
 	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
@@ -789,8 +789,8 @@ func TestVisitStops(t *testing.T) {
 	x := newVandal(t)
 	stop := errors.New("stop here")
 	for name, err := range map[string]error{
-		"history": x.s.History(t.Context(), x.v, func(Ended) error { return stop }),
-		"log":     x.s.Log(t.Context(), x.v, threadID(1), func(LogEntry) error { return stop }),
+		"history": x.v.History(t.Context(), time.Time{}, func(Ended) error { return stop }),
+		"log":     x.v.Log(t.Context(), threadID(1), func(LogEntry) error { return stop }),
 		"shared":  x.v.Shared(t.Context(), func(node.Hash, node.Node) error { return stop }),
 	} {
 		if !errors.Is(err, stop) {
@@ -924,7 +924,7 @@ func TestCollidingPlaces(t *testing.T) {
 			}
 		}
 		var several *AmbiguousError
-		if _, err := s.Find(t.Context(), v, h); !errors.As(err, &several) || len(several.Places) != 2 ||
+		if _, err := v.Find(t.Context(), h); !errors.As(err, &several) || len(several.Places) != 2 ||
 			!slices.Contains(several.Places, where[0]) || !slices.Contains(several.Places, where[1]) {
 			t.Errorf("find %s: %v", h, err)
 		}

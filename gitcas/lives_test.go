@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 func findLine(t *testing.T, s *Store, v *View, id ThreadID) Ended {
 	t.Helper()
-	e, ok, err := s.FindEnded(t.Context(), v, id)
+	e, ok, err := v.FindEnded(t.Context(), id)
 	if err != nil || !ok {
 		t.Fatalf("the line of thread %s: %v, %v", id, ok, err)
 	}
@@ -35,14 +36,14 @@ func testLives(t *testing.T, s *Store) {
 	threadWithSteps(t, s, id, 2)
 	v := mustPush(t, s, mustLoad(t, s, id), endChange(t, mustLoad(t, s, id), id, "first end"))
 	first := findLine(t, s, v, id)
-	past, err := s.LoadEnded(t.Context(), v, first)
+	past, err := v.LoadEnded(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)
 	}
 	was := folderNames(t, past, id)
 	lost := first
 	lost.Commit = strings.Repeat("a", 40)
-	if _, err := s.LoadEnded(t.Context(), v, lost); !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), "git push <remote> "+lost.Commit) {
+	if _, err := v.LoadEnded(t.Context(), lost); !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), "git push <remote> "+lost.Commit) {
 		t.Errorf("a commit that is gone: %v", err)
 	}
 
@@ -59,7 +60,7 @@ func testLives(t *testing.T, s *Store) {
 	listed := func() (out []string) {
 		t.Helper()
 		v := mustLoad(t, s)
-		if err := s.History(t.Context(), v, func(e Ended) error {
+		if err := v.History(t.Context(), time.Time{}, func(e Ended) error {
 			out = append(out, fmt.Sprintf("%s %d", e.Reason, len(e.Steps)))
 			return nil
 		}); err != nil {
@@ -85,7 +86,7 @@ func testLives(t *testing.T, s *Store) {
 	}
 	mustSound(t, s)
 	var subjects []string
-	if err := s.Log(t.Context(), v, id, func(e LogEntry) error { subjects = append(subjects, e.Subject); return nil }); err != nil {
+	if err := v.Log(t.Context(), id, func(e LogEntry) error { subjects = append(subjects, e.Subject); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(subjects); n != 7 || subjects[2] != "resumed" || subjects[6] != "started · prompt of "+string(id) {
@@ -103,7 +104,7 @@ func testLives(t *testing.T, s *Store) {
 	if got := listed(); len(got) != 0 {
 		t.Fatalf("listed %q", got)
 	}
-	if f, err := s.Find(t.Context(), mustLoad(t, s), second.Steps[3]); err == nil {
+	if f, err := mustLoad(t, s).Find(t.Context(), second.Steps[3]); err == nil {
 		t.Fatalf("a step of a removed thread is found: %+v", f)
 	}
 	_, err = s.Push(t.Context(), v, &Change{Subject: "again", Removed: []Ended{second}})

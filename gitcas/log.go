@@ -39,13 +39,13 @@ const rootFilter = "tree:1"
 // the tip. An ended thread's log begins at the last commit that still had its folder;
 // that of one which was resumed after its end goes on with what was before.
 // ErrStop from fn ends it early.
-func (s *Store) Log(ctx context.Context, v *View, id ThreadID, fn func(LogEntry) error) error {
-	lives, err := historyReader{s}.threadLives(ctx, v, id)
+func (v *View) Log(ctx context.Context, id ThreadID, fn func(LogEntry) error) error {
+	lives, err := historyReader{v.s}.threadLives(ctx, v, id)
 	if err != nil {
 		return err
 	}
 	for _, from := range lives {
-		err := historyReader{s}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		err := historyReader{v.s}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
 		switch {
 		case errors.Is(err, errBegins):
 		case errors.Is(err, ErrStop):
@@ -70,7 +70,7 @@ func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([
 	if !v.threadDirs.IDOf(string(id)).IsZero() {
 		out = append(out, v.tip)
 	}
-	err := s.visitLines(ctx, v, id.Time().Add(-clockGrace), func(e Ended) error {
+	err := historyFiles{v}.visitLines(ctx, id.Time().Add(-clockGrace), func(e Ended) error {
 		if last := plumbing.NewHash(e.Commit); e.Thread == id && !slices.Contains(out, last) {
 			out = append(out, last)
 		}
@@ -79,7 +79,7 @@ func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([
 	if err != nil || len(out) > 0 {
 		return out, err
 	}
-	e, ok, err := s.FindEnded(ctx, v, id) // its id may be older than the thread
+	e, ok, err := v.FindEnded(ctx, id) // its id may be older than the thread
 	switch {
 	case err != nil:
 		return nil, err

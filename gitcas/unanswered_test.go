@@ -171,7 +171,7 @@ func mustWhole(t *testing.T, s *Store, id ThreadID) Chain {
 	v := mustLoad(t, s, id)
 	if _, alive := v.Entry(id); !alive {
 		var err error
-		if v, err = s.LoadEnded(t.Context(), v, findLine(t, s, v, id)); err != nil {
+		if v, err = v.LoadEnded(t.Context(), findLine(t, s, v, id)); err != nil {
 			t.Fatal(err)
 		}
 	}

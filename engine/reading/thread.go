@@ -23,11 +23,11 @@ import (
 )
 
 // ReadNow reads the thread of a view, be it alive or over.
-func (r *Thread) ReadNow(ctx context.Context, store *gitcas.Store, live *gitcas.View) error {
+func (r *Thread) ReadNow(ctx context.Context, live *gitcas.View) error {
 	entry, alive := live.Entry(r.ID)
 	r.View, r.Entry = live, entry
 	if !alive {
-		past, ended, err := FindPast(ctx, store, live, r.ID)
+		past, ended, err := FindPast(ctx, live, r.ID)
 		if err != nil {
 			return err
 		}
@@ -186,9 +186,9 @@ func Read(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Thread, err
 }
 
 // ReadAnywhere reads a thread of a view, or as it was last, with its newest history line.
-func ReadAnywhere(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (t *Thread, ended gitcas.Ended, err error) {
+func ReadAnywhere(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (t *Thread, ended gitcas.Ended, err error) {
 	if _, alive := v.Entry(id); !alive {
-		if v, ended, err = FindPast(ctx, store, v, id); err != nil {
+		if v, ended, err = FindPast(ctx, v, id); err != nil {
 			return nil, ended, err
 		}
 	}
@@ -205,8 +205,8 @@ func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
 }
 
 // FindEnded is the newest history line of a thread that is not alive.
-func FindEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, error) {
-	ended, ok, err := store.FindEnded(ctx, v, id)
+func FindEnded(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, error) {
+	ended, ok, err := v.FindEnded(ctx, id)
 	switch {
 	case err != nil:
 		return ended, fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
@@ -218,12 +218,12 @@ func FindEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitc
 
 // FindPast is the view in which a thread that is not alive was last, and its newest
 // history line.
-func FindPast(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
-	ended, err := FindEnded(ctx, store, v, id)
+func FindPast(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, gitcas.Ended, error) {
+	ended, err := FindEnded(ctx, v, id)
 	if err != nil {
 		return nil, ended, err
 	}
-	past, err := store.LoadEnded(ctx, v, ended)
+	past, err := v.LoadEnded(ctx, ended)
 	if err != nil {
 		return nil, ended, fmt.Errorf("read the ended thread %s: %w", id, err)
 	}

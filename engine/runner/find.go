@@ -119,7 +119,7 @@ func (j *finder) loadStore(ctx context.Context, ids ...gitcas.ThreadID) (*gitcas
 
 // searchHistory finds the thread that ended last since a time, of those that match; nil: none.
 func (j *finder) searchHistory(ctx context.Context, v *gitcas.View, from time.Time, match func(gitcas.Ended) bool) (found *gitcas.Ended, err error) {
-	err = j.Engine.Store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
+	err = v.History(ctx, from, func(e gitcas.Ended) error {
 		if !match(e) {
 			return nil
 		}
@@ -145,7 +145,7 @@ func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, erro
 		p, err := threadview.Load(ctx, v, id)
 		return &found{id: id, v: v, p: p}, err
 	}
-	line, ok, err := j.Engine.Store.FindEnded(ctx, v, id)
+	line, ok, err := v.FindEnded(ctx, id)
 	if !ok || line.Reason == gitcas.ReasonRemoved {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (j *finder) findByID(ctx context.Context, id gitcas.ThreadID) (*found, erro
 
 // loadEnded reads a thread that is no longer on the tip.
 func (j *finder) loadEnded(ctx context.Context, v *gitcas.View, line gitcas.Ended) (*found, error) {
-	past, err := j.Engine.Store.LoadEnded(ctx, v, line)
+	past, err := v.LoadEnded(ctx, line)
 	if err != nil {
 		return nil, err
 	}

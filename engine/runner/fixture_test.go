@@ -251,7 +251,7 @@ func (w *world) ended() []gitcas.Ended {
 	v, err := s.Load(w.Context())
 	w.ok(err)
 	var out []gitcas.Ended
-	w.ok(s.History(w.Context(), v, func(e gitcas.Ended) error { out = append(out, e); return nil }))
+	w.ok(v.History(w.Context(), time.Time{}, func(e gitcas.Ended) error { out = append(out, e); return nil }))
 	return out
 }
 
@@ -553,7 +553,7 @@ func (w *world) prompt(e gitcas.Ended) string {
 	s := gitcas.Open(w.mem, gitcas.Options{Now: w.now, Sleep: w.sleep})
 	v, err := s.Load(w.Context())
 	w.ok(err)
-	past, err := s.LoadEnded(w.Context(), v, e)
+	past, err := v.LoadEnded(w.Context(), e)
 	w.ok(err)
 	c, err := past.Chain(w.Context(), e.Thread)
 	w.ok(err)

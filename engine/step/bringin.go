@@ -154,7 +154,7 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 	}
 	live := r.View
 	entry, alive := live.Entry(r.ID)
-	switch err := r.ReadNow(ctx, r.e.Store, live); {
+	switch err := r.ReadNow(ctx, live); {
 	case errors.As(err, new(*life.UnknownThreadError)):
 		return r.describeThread(), false, nil // of another store's thread: the step itself says so
 	case err != nil:

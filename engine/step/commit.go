@@ -84,7 +84,7 @@ func (r *keeper) findOwnStep(ctx context.Context, v *gitcas.View) error {
 		return nil
 	}
 	now := newTurn(r.e, r.req)
-	if err := now.ReadNow(ctx, r.e.Store, v); err != nil || !now.HasStep(*r.made) {
+	if err := now.ReadNow(ctx, v); err != nil || !now.HasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
 	return &doneError{now.Report(now.describeThread())}
@@ -203,7 +203,7 @@ func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry,
 	}
 	switch {
 	case !alive:
-		ended, err := reading.FindEnded(ctx, r.e.Store, v, r.ID)
+		ended, err := reading.FindEnded(ctx, v, r.ID)
 		if err == nil || errors.As(err, new(*life.UnknownThreadError)) {
 			err = r.Refuse(life.DescribeEnd(ended))
 		}

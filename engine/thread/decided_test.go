@@ -77,7 +77,7 @@ const (
 // the commit, the entry, the history's line.
 func TestWhoDid(t *testing.T) {
 	ended := func(f *fixture) gitcas.Ended {
-		line, ok, err := f.store().FindEnded(f.Context(), f.view(), testThread)
+		line, ok, err := f.view().FindEnded(f.Context(), testThread)
 		if err != nil || !ok {
 			f.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestWhoStarted(t *testing.T) {
 			t.Errorf("entry %+v %q, start %+v %q", e.By, e.Title, s.By, s.Title)
 		}
 		f.steps("r1", "r2")
-		f.ok(f.store().HistorySince(f.Context(), f.view(), time.Time{}, func(line gitcas.Ended) error {
+		f.ok(f.view().History(f.Context(), time.Time{}, func(line gitcas.Ended) error {
 			want := &gitcas.Cost{Steps: 2, Tokens: 22, CostUSD: 1}
 			if line.Title != "Fix slugs" || line.Result != "approved" || !reflect.DeepEqual(line.By, &alice.By) || line.ClosedBy != nil || !reflect.DeepEqual(line.Used, want) {
 				t.Errorf("%+v, used %+v", line, line.Used)
@@ -183,7 +183,7 @@ func TestCostOfFailures(t *testing.T) {
 				f.steps("r1", "r2")
 				want = gitcas.Cost{Steps: 2, Tokens: 132, CostUSD: 2}
 			}
-			line, _, err := f.store().FindEnded(f.Context(), f.view(), testThread)
+			line, _, err := f.view().FindEnded(f.Context(), testThread)
 			f.ok(err)
 			if line.Used == nil || *line.Used != want {
 				t.Errorf("%s: %+v, want %+v", end, line.Used, want)
@@ -598,7 +598,7 @@ func TestLongResults(t *testing.T) {
 		if res, err := f.step("r1"); err != nil || !res.Done {
 			t.Fatalf("%+v, %v", res, err)
 		}
-		line, _, err := f.store().FindEnded(f.Context(), f.view(), testThread)
+		line, _, err := f.view().FindEnded(f.Context(), testThread)
 		f.ok(err)
 		if !strings.HasPrefix(line.Result, "so so so") || len(line.Result) > 200 || len(line.Title) > 200 {
 			t.Errorf("%d bytes of a result, %d of a title", len(line.Result), len(line.Title))

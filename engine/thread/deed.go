@@ -100,7 +100,7 @@ func (e *Engine) Judge(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 		e.noteClaim(v, &s, d)
 	} else {
 		var err error
-		if s.Ended, err = reading.FindEnded(ctx, e.Store, v, id); err != nil {
+		if s.Ended, err = reading.FindEnded(ctx, v, id); err != nil {
 			return s, err
 		}
 	}
@@ -134,7 +134,7 @@ func (e *Engine) noteClaim(v *gitcas.View, s *life.Standing, d life.Deed) {
 func (e *Engine) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
 	switch s.State() {
 	case life.Ended:
-		t, _, err := reading.ReadAnywhere(ctx, e.Store, v, s.Thread)
+		t, _, err := reading.ReadAnywhere(ctx, v, s.Thread)
 		s.Reopens = err == nil && t.Def.Resume != nil
 	case life.Active, life.Failed:
 		s.Limit = e.limitAhead(ctx, v, s.Thread)

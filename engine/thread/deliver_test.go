@@ -68,7 +68,7 @@ func (f *fixture) history() gitcas.Ended {
 	if e, alive := v.Entry(testThread); alive {
 		f.Fatalf("it is there: %+v", e)
 	}
-	ended, ok, err := f.store().FindEnded(f.Context(), v, testThread)
+	ended, ok, err := v.FindEnded(f.Context(), testThread)
 	f.ok(err)
 	if !ok {
 		f.Fatal("it is not in the history")

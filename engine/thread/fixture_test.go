@@ -306,7 +306,7 @@ func (f *fixture) chain() gitcas.Chain {
 func (f *fixture) get(h node.Hash) node.Node {
 	f.Helper()
 	v := f.view()
-	found, err := f.store().FindIn(f.Context(), v, testThread, h)
+	found, err := v.FindIn(f.Context(), testThread, h)
 	if errors.Is(err, node.ErrNotFound) {
 		found.Node, err = v.Get(f.Context(), h)
 	}

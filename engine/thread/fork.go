@@ -105,7 +105,7 @@ func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err e
 	}
 	// An id that was used is not used again. Since it is new, the whole past need not be
 	// read for that.
-	ended, found, err := f.e.Store.FindEndedSince(ctx, v, f.req.ID, f.req.ID.Time())
+	ended, found, err := v.FindEndedSince(ctx, f.req.ID, f.req.ID.Time())
 	if found && err == nil {
 		err = life.Refuse(life.Fork, f.req.ID, life.DescribeEnd(ended))
 	}
@@ -114,7 +114,7 @@ func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err e
 
 // readSource reads the thread to fork.
 func (f *forking) readSource(ctx context.Context, v *gitcas.View) (*reading.Thread, error) {
-	t, ended, err := reading.ReadAnywhere(ctx, f.e.Store, v, f.req.From)
+	t, ended, err := reading.ReadAnywhere(ctx, v, f.req.From)
 	if err == nil && ended.Reason == gitcas.ReasonRemoved {
 		err = life.Standing{Thread: f.req.From, Ended: ended}.Judge(life.Fork)
 	}

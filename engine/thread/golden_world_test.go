@@ -222,8 +222,8 @@ func (g *golden) read() facts {
 		}
 		out[id] = f
 	}
-	g.ok(s.History(g.Context(), v, func(e gitcas.Ended) error {
-		past, err := s.LoadEnded(g.Context(), v, e)
+	g.ok(v.History(g.Context(), time.Time{}, func(e gitcas.Ended) error {
+		past, err := v.LoadEnded(g.Context(), e)
 		if err != nil {
 			return err
 		}

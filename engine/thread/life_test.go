@@ -613,7 +613,7 @@ func TestRemove(t *testing.T) {
 						f.Errorf("%s is left", name)
 					}
 				}
-				f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
+				f.ok(f.view().History(f.Context(), time.Time{}, func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
 				_, err = f.step("r9")
 				f.says(f.code(err, life.KindNotYours), "removed")
 				f.ok(e.Remove(f.Context(), testThread))
@@ -694,7 +694,7 @@ func TestResumeAfterTheEnd(t *testing.T) {
 						f.Fatalf("%+v", e)
 					}
 					f.sound()
-					f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
+					f.ok(f.view().History(f.Context(), time.Time{}, func(e gitcas.Ended) error { f.Errorf("listed: %+v", e); return nil }))
 					f.says(f.code(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread}), life.KindNotYours), "does not wait")
 					f.steps(fmt.Sprint("again", i))
 					f.says(f.runs[2+i].EdgePrompt, "look again", text)
@@ -704,11 +704,11 @@ func TestResumeAfterTheEnd(t *testing.T) {
 					f.sound()
 				}
 				n := 0
-				f.ok(f.store().History(f.Context(), f.view(), func(e gitcas.Ended) error { n++; return nil }))
+				f.ok(f.view().History(f.Context(), time.Time{}, func(e gitcas.Ended) error { n++; return nil }))
 				if n != 1 {
 					f.Errorf("listed %d times", n)
 				}
-				ended, _, err := f.store().FindEnded(f.Context(), f.view(), testThread)
+				ended, _, err := f.view().FindEnded(f.Context(), testThread)
 				f.ok(err)
 				if len(ended.Steps) != 5 {
 					f.Errorf("%+v", ended)

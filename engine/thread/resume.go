@@ -80,7 +80,7 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 	if req.Limits["costUsd"] == 0 {
 		return nil
 	}
-	t, _, err := reading.ReadAnywhere(ctx, e.Store, v, req.Thread)
+	t, _, err := reading.ReadAnywhere(ctx, v, req.Thread)
 	if err != nil {
 		return nil //nolint:nilerr // what follows says it
 	}
@@ -236,7 +236,7 @@ func (r *resumption) reopenUndelivered(ctx context.Context, v *gitcas.View, entr
 // reopenEnded brings an ended thread back: its folder as it was, and the role of the
 // `resume` edge next.
 func (r *resumption) reopenEnded(ctx context.Context, v *gitcas.View, _ gitcas.Entry) (*gitcas.Change, error) {
-	t, ended, err := reading.ReadAnywhere(ctx, r.e.Store, v, r.req.Thread)
+	t, ended, err := reading.ReadAnywhere(ctx, v, r.req.Thread)
 	switch {
 	case err != nil:
 		return nil, err

@@ -186,7 +186,7 @@ func (s *Session) CheckUnclaimed(ctx context.Context) (bool, Result, error) {
 // error says how the thread ended.
 func (s *Session) reportEnd(ctx context.Context) (bool, Result, error) {
 	res := s.Result()
-	ended, err := reading.FindEnded(ctx, s.Engine.Store, s.View, s.ID)
+	ended, err := reading.FindEnded(ctx, s.View, s.ID)
 	if err != nil {
 		return false, res, err
 	}
@@ -227,7 +227,7 @@ func (s *Session) makeWorkBranch(ctx context.Context, ended gitcas.Ended) {
 	if s.Engine.Store.Atomic(s.View) || ended.Work.Commit == "" {
 		return
 	}
-	past, err := s.Engine.Store.LoadEnded(ctx, s.View, ended)
+	past, err := s.View.LoadEnded(ctx, ended)
 	if err != nil {
 		return
 	}
@@ -240,7 +240,7 @@ func (s *Session) makeWorkBranch(ctx context.Context, ended gitcas.Ended) {
 
 // isEndedByUs reports whether the last step of an ended thread is this run's.
 func (s *Session) isEndedByUs(ctx context.Context, ended gitcas.Ended) (bool, error) {
-	past, err := s.Engine.Store.LoadEnded(ctx, s.View, ended)
+	past, err := s.View.LoadEnded(ctx, ended)
 	if err != nil {
 		return false, fmt.Errorf("read the ended thread %s: %w", s.ID, err)
 	}

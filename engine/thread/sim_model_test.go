@@ -348,7 +348,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	if len(w.model.chains[id]) == 0 && w.model.heads[id] == "" {
 		return // not started yet
 	}
-	ended, ok, err := w.direct.FindEnded(context.Background(), v, id)
+	ended, ok, err := v.FindEnded(context.Background(), id)
 	if err != nil || !ok {
 		w.fail("thread %s is gone, and not among the ended ones: %v", id, err)
 	}
@@ -356,7 +356,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	w.model.ended[id] = ended
 	w.leavesClaim(id, ended.Reason)
 	w.model.everOver[id] = true
-	past, err := w.direct.LoadEnded(context.Background(), v, ended)
+	past, err := v.LoadEnded(context.Background(), ended)
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
 	}
@@ -665,7 +665,7 @@ func (w *world) gone(a *actor) bool {
 	if err != nil {
 		return false
 	}
-	ended, ok, err := w.direct.FindEnded(context.Background(), v, a.thread)
+	ended, ok, err := v.FindEnded(context.Background(), a.thread)
 	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
 }
 
@@ -690,11 +690,11 @@ func (w *world) inChain(a *actor) bool {
 	}
 	view := v
 	if _, alive := v.Entry(a.thread); !alive {
-		ended, ok, err := w.direct.FindEnded(context.Background(), v, a.thread)
+		ended, ok, err := v.FindEnded(context.Background(), a.thread)
 		if err != nil || !ok {
 			return false
 		}
-		if view, err = w.direct.LoadEnded(context.Background(), v, ended); err != nil {
+		if view, err = v.LoadEnded(context.Background(), ended); err != nil {
 			w.problem("ended thread: %v", err)
 			return false
 		}

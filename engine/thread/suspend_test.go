@@ -158,7 +158,7 @@ func (f *fixture) status() string {
 	if e, ok := v.Entry(testThread); ok {
 		return string(e.Status)
 	}
-	ended, ok, err := f.store().FindEnded(f.Context(), v, testThread)
+	ended, ok, err := v.FindEnded(f.Context(), testThread)
 	f.ok(err)
 	if !ok {
 		return "unknown"

@@ -625,7 +625,7 @@ func TestDecisions(t *testing.T) {
 	if a, err := record.ParseAnswer(n); err != nil || a.Words[0].Text != "[purged]" {
 		t.Errorf("%+v, %v", a, err)
 	}
-	line, _, err := f.store.FindEnded(t.Context(), v, id(2))
+	line, _, err := v.FindEnded(t.Context(), id(2))
 	if err != nil || line.Title != "t-[purged]" || *line.By != clean || line.ClosedBy.Name != "n-[purged]" {
 		t.Errorf("%+v, %v", line, err)
 	}

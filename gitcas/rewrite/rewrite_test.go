@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -121,8 +122,8 @@ func goesOn(f *fixture) {
 	}
 	f.fork(id(17), id(2))
 	f.step(id(17), note("of a live one"), "b", "d")
-	f.ok(f.store.History(f.Context(), f.load(), func(e gitcas.Ended) error {
-		past, err := f.store.LoadEnded(f.Context(), f.load(), e)
+	f.ok(f.load().History(f.Context(), time.Time{}, func(e gitcas.Ended) error {
+		past, err := f.load().LoadEnded(f.Context(), e)
 		f.ok(err)
 		c, err := past.Chain(f.Context(), e.Thread)
 		f.ok(err)
@@ -132,7 +133,7 @@ func goesOn(f *fixture) {
 		return nil
 	}))
 	late := id(18)
-	e, ok, err := f.store.FindEnded(f.Context(), f.load(), id(4))
+	e, ok, err := f.load().FindEnded(f.Context(), id(4))
 	if err != nil || !ok {
 		f.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestSchemasAndWorkflows(t *testing.T) {
 	f.nowhere(secret)
 	threadsAre(t, plan, id(1), id(2))
 	e := f.load().Registry()["solve-issue"]
-	if ended, _, err := f.store.FindEnded(t.Context(), f.load(), id(2)); err != nil || ended.Workflow != e.Hash {
+	if ended, _, err := f.load().FindEnded(t.Context(), id(2)); err != nil || ended.Workflow != e.Hash {
 		t.Errorf("history line %+v, %v", ended, err)
 	}
 	if e.Hash == old || e.Timestamp != 5 {

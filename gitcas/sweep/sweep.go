@@ -125,7 +125,7 @@ func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 	}
 	// One by one: few are open, and their days are known from their ids.
 	for _, id := range slices.Sorted(maps.Keys(open)) {
-		e, ok, err := j.store.FindEnded(ctx, j.v, id)
+		e, ok, err := j.v.FindEnded(ctx, id)
 		if err != nil {
 			return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
 		}

@@ -195,7 +195,7 @@ func (l *nodes) findNode(h node.Hash) (found, error) {
 	case l.store == nil:
 		return f, node.ErrNotFound
 	case l.in == nil:
-		f.Found, err = l.store.Find(l.ctx, l.tip, h)
+		f.Found, err = l.tip.Find(l.ctx, h)
 	case l.in.step == h:
 		f.view, f.Place = l.in.view, gitcas.Place{Thread: l.in.id}
 		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
@@ -204,10 +204,10 @@ func (l *nodes) findNode(h node.Hash) (found, error) {
 		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
 	default:
 		f.view = l.in.view
-		f.Found, err = l.store.FindIn(l.ctx, f.view, l.in.id, h)
+		f.Found, err = f.view.FindIn(l.ctx, l.in.id, h)
 	}
 	if err == nil && f.Ended != nil {
-		f.view, err = l.store.LoadEnded(l.ctx, l.tip, *f.Ended)
+		f.view, err = l.tip.LoadEnded(l.ctx, *f.Ended)
 	}
 	return f, err
 }

@@ -103,7 +103,7 @@ func (w *world) sound() {
 	for id, e := range v.Threads() {
 		heads[id] = e.Head
 	}
-	w.ok(s.History(w.Context(), v, func(e gitcas.Ended) error { heads[e.Thread] = e.Head; return nil }))
+	w.ok(v.History(w.Context(), time.Time{}, func(e gitcas.Ended) error { heads[e.Thread] = e.Head; return nil }))
 	for id, h := range w.old.Heads {
 		if heads[gitcas.ThreadID(id)] != h {
 			w.Errorf("thread %s is at %s, was at %s", id, heads[gitcas.ThreadID(id)], h)

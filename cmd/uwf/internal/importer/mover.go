@@ -138,7 +138,7 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		}
 		return nil, 0, newRefusal("the store has another thread of this id, at %s", e.Head)
 	}
-	e, there, err := m.store.FindEnded(ctx, v, t.ID)
+	e, there, err := v.FindEnded(ctx, t.ID)
 	switch {
 	case err != nil:
 		return nil, 0, err

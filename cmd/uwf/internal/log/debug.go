@@ -67,7 +67,7 @@ func (o *Options) threadID(ctx context.Context) (string, error) {
 	if id := gitcas.ThreadID(strings.ToUpper(o.Thread)); id.Valid() {
 		return string(id), nil
 	}
-	_, _, id, err := o.findThread(ctx)
+	_, id, err := o.findThread(ctx)
 	return string(id), err
 }
 

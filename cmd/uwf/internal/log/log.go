@@ -106,12 +106,12 @@ func logRun(ctx context.Context, o *Options) error {
 	if o.Debug {
 		return debugRun(ctx, o)
 	}
-	store, v, id, err := o.findThread(ctx)
+	v, id, err := o.findThread(ctx)
 	if err != nil {
 		return err
 	}
 	list := []entry{}
-	err = store.Log(ctx, v, id, func(e gitcas.LogEntry) error {
+	err = v.Log(ctx, id, func(e gitcas.LogEntry) error {
 		list = append(list, newEntry(e))
 		if len(list) == o.Limit {
 			return gitcas.ErrStop
@@ -132,16 +132,17 @@ func logRun(ctx context.Context, o *Options) error {
 }
 
 // findThread finds the thread that was named, in the store.
-func (o *Options) findThread(ctx context.Context) (store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID, err error) {
+func (o *Options) findThread(ctx context.Context) (*gitcas.View, gitcas.ThreadID, error) {
 	ref, err := lookup.Parse(o.Thread)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, "", err
 	}
-	if store, v, err = lookup.Load(ctx, o.Factory.Store); err != nil {
-		return nil, nil, "", err
+	_, v, err := lookup.Load(ctx, o.Factory.Store)
+	if err != nil {
+		return nil, "", err
 	}
-	id, err = ref.Resolve(ctx, store, v)
-	return store, v, id, err
+	id, err := ref.Resolve(ctx, v)
+	return v, id, err
 }
 
 // entry is one commit.

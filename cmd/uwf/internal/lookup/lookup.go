@@ -164,15 +164,15 @@ func (r Ref) ID(ctx context.Context, store *gitcas.Store) (gitcas.ThreadID, erro
 	if err != nil {
 		return "", err
 	}
-	return r.Resolve(ctx, store, v)
+	return r.Resolve(ctx, v)
 }
 
 // Resolve is ID for who has read the store already.
-func (r Ref) Resolve(ctx context.Context, store *gitcas.Store, v *gitcas.View) (gitcas.ThreadID, error) {
+func (r Ref) Resolve(ctx context.Context, v *gitcas.View) (gitcas.ThreadID, error) {
 	if r.isWhole() {
 		return gitcas.ThreadID(r.text), nil
 	}
-	c, err := r.resolveRef(ctx, store, v)
+	c, err := r.resolveRef(ctx, v)
 	return c.id, err
 }
 
@@ -189,7 +189,7 @@ func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.resolveRef(ctx, store, v)
+	c, err := r.resolveRef(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -216,19 +216,19 @@ func readThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, c cand
 		return t, nil
 	}
 	if t.Ended == nil {
-		e, ok, err := store.FindEnded(ctx, v, c.id)
+		e, ok, err := v.FindEnded(ctx, c.id)
 		if err != nil {
 			return nil, err
 		}
 		if !ok {
-			return nil, newUnknownError(ctx, store, v, string(c.id))
+			return nil, newUnknownError(ctx, v, string(c.id))
 		}
 		t.Ended = &e
 	}
 	e := *t.Ended
 	t.Entry = gitcas.Entry{Head: e.Head, Workflow: e.Workflow, Key: e.Key, Work: e.Work, PR: e.PR}
 	var err error
-	t.View, err = store.LoadEnded(ctx, v, e)
+	t.View, err = v.LoadEnded(ctx, e)
 	return t, err
 }
 
@@ -281,12 +281,12 @@ const maxListed = 8
 
 // resolveRef finds what a beginning, or @latest, stands for. Live threads go first:
 // only where none fits is the history of the ended ones read.
-func (r Ref) resolveRef(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+func (r Ref) resolveRef(ctx context.Context, v *gitcas.View) (candidate, error) {
 	if r.text == Latest {
-		return findLatest(ctx, store, v)
+		return findLatest(ctx, v)
 	}
 	if !isPrefix(r.text) {
-		return r.byStep(ctx, store, v)
+		return r.byStep(ctx, v)
 	}
 	var fits []candidate
 	for id := range v.Threads() {
@@ -296,13 +296,13 @@ func (r Ref) resolveRef(ctx context.Context, store *gitcas.Store, v *gitcas.View
 	}
 	if len(fits) == 0 {
 		var err error
-		if fits, err = r.findEnded(ctx, store, v); err != nil {
+		if fits, err = r.findEnded(ctx, v); err != nil {
 			return candidate{}, err
 		}
 	}
 	switch len(fits) {
 	case 0:
-		return r.byStep(ctx, store, v)
+		return r.byStep(ctx, v)
 	case 1:
 		return fits[0], nil
 	}
@@ -311,10 +311,10 @@ func (r Ref) resolveRef(ctx context.Context, store *gitcas.Store, v *gitcas.View
 
 // findEnded are the ended threads whose ids begin so. None of them ended before the
 // first moment that an id with this beginning stands for.
-func (r Ref) findEnded(ctx context.Context, store *gitcas.Store, v *gitcas.View) ([]candidate, error) {
+func (r Ref) findEnded(ctx context.Context, v *gitcas.View) ([]candidate, error) {
 	from := gitcas.ThreadID(r.text + filler[len(r.text):]).Time()
 	var fits []candidate
-	err := store.HistorySince(ctx, v, historyStart(v, from), func(e gitcas.Ended) error {
+	err := v.History(ctx, historyStart(v, from), func(e gitcas.Ended) error {
 		if strings.HasPrefix(string(e.Thread), r.text) {
 			fits = append(fits, candidate{id: e.Thread, ended: &e})
 		}
@@ -334,19 +334,19 @@ func historyStart(v *gitcas.View, started time.Time) time.Time {
 
 // byStep finds the thread of a step's hash, which may be taken for the beginning
 // of an id.
-func (r Ref) byStep(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+func (r Ref) byStep(ctx context.Context, v *gitcas.View) (candidate, error) {
 	if h := node.Hash(r.text); h.Valid() {
-		c, err := findStep(ctx, store, v, h)
+		c, err := findStep(ctx, v, h)
 		if err == nil || app.ExitCode(err) != app.CodeUsage {
 			return c, err
 		}
 	}
-	return candidate{}, newUnknownError(ctx, store, v, r.text)
+	return candidate{}, newUnknownError(ctx, v, r.text)
 }
 
 // findStep finds the thread in which a hash is that of a StepNode.
-func findStep(ctx context.Context, store *gitcas.Store, v *gitcas.View, h node.Hash) (candidate, error) {
-	found, err := store.Find(ctx, v, h)
+func findStep(ctx context.Context, v *gitcas.View, h node.Hash) (candidate, error) {
+	found, err := v.Find(ctx, h)
 	switch {
 	case errors.Is(err, node.ErrNotFound):
 		var heads []string // what is known without reading any thread
@@ -362,7 +362,7 @@ func findStep(ctx context.Context, store *gitcas.Store, v *gitcas.View, h node.H
 
 // findLatest finds the thread that was started last: ids begin with their time. The history is read from its end
 // on until what comes had ended before the best one was started.
-func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candidate, error) {
+func findLatest(ctx context.Context, v *gitcas.View) (candidate, error) {
 	var best candidate
 	for id := range v.Threads() {
 		if id > best.id {
@@ -373,7 +373,7 @@ func findLatest(ctx context.Context, store *gitcas.Store, v *gitcas.View) (candi
 	if best.id != "" {
 		from = historyStart(v, best.id.Time())
 	}
-	err := store.HistorySince(ctx, v, from, func(e gitcas.Ended) error {
+	err := v.History(ctx, from, func(e gitcas.Ended) error {
 		if best.id != "" && time.UnixMilli(e.CompletedAt).Before(best.id.Time().Add(-grace)) {
 			return gitcas.ErrStop
 		}
@@ -407,14 +407,14 @@ const maxNearRead = 1000
 
 // newUnknownError is the error for an id that nothing has, with what is near: among the
 // live threads and those that ended after its time.
-func newUnknownError(ctx context.Context, store *gitcas.Store, v *gitcas.View, text string) error {
+func newUnknownError(ctx context.Context, v *gitcas.View, text string) error {
 	var ids []string
 	for id := range v.Threads() {
 		ids = append(ids, string(id))
 	}
 	from, alive := gitcas.ThreadID(text+filler[min(len(text), len(filler)):]).Time(), len(ids)
 	// A history that can't be read is no reason to hide that the id is unknown.
-	_ = store.HistorySince(ctx, v, historyStart(v, from), func(e gitcas.Ended) error {
+	_ = v.History(ctx, historyStart(v, from), func(e gitcas.Ended) error {
 		ids = append(ids, string(e.Thread))
 		if len(ids) == alive+maxNearRead {
 			return gitcas.ErrStop
@@ -508,7 +508,7 @@ func readThreadOf(ctx context.Context, store *gitcas.Store, h node.Hash) (*Threa
 	if err != nil {
 		return nil, err
 	}
-	c, err := findStep(ctx, store, v, h)
+	c, err := findStep(ctx, v, h)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
@@ -60,7 +61,7 @@ func (p *purge) searchBranches(ctx context.Context) error {
 			names[e.Work.Branch] = true
 		}
 	}
-	err := p.store.History(ctx, p.view, func(e gitcas.Ended) error {
+	err := p.view.History(ctx, time.Time{}, func(e gitcas.Ended) error {
 		if e.Work.Branch != "" {
 			names[e.Work.Branch] = true
 		}
@@ -317,7 +318,7 @@ func (p *purge) workFolder(ctx context.Context, root, path string, id gitcas.Thr
 	if _, alive := p.view.Entry(id); alive {
 		return leftover{Path: path, Why: "the working folder of a thread that is alive: change it on the work branch, or cancel the thread"}, nil
 	}
-	_, over, err := p.store.FindEnded(ctx, p.view, id)
+	_, over, err := p.view.FindEnded(ctx, id)
 	if err != nil || over {
 		return leftover{Path: worker.WorkDir(root, id), Remove: true, Why: "the working folder of a thread that is over"}, err
 	}

@@ -107,7 +107,7 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err := l.readFilter(); err != nil {
 		return err
 	}
-	store, v, err := lookup.Load(ctx, o.Factory.Store)
+	_, v, err := lookup.Load(ctx, o.Factory.Store)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	if err := l.addAlive(ctx); err != nil {
 		return err
 	}
-	if err := l.addEnded(ctx, store); err != nil {
+	if err := l.addEnded(ctx); err != nil {
 		return err
 	}
 	return o.Factory.Printer().Print(l.list, l.writeText)
@@ -197,7 +197,7 @@ func (l *lister) addAlive(ctx context.Context) error {
 
 // addEnded adds the threads that have ended, and reads no more of the history than
 // is needed: none ends before it was started. Clocks differ, so a day more is read.
-func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
+func (l *lister) addEnded(ctx context.Context) error {
 	over := func(status string) bool {
 		return status == statefile.ReasonEnded || status == statefile.ReasonCancelled
 	}
@@ -208,7 +208,7 @@ func (l *lister) addEnded(ctx context.Context, store *gitcas.Store) error {
 	if !from.IsZero() {
 		from = from.Add(-24 * time.Hour)
 	}
-	return store.HistorySince(ctx, l.view, from, func(e gitcas.Ended) error {
+	return l.view.History(ctx, from, func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
 		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
 		if err := l.addThread(ctx, t); err != nil || !l.isFull() {
