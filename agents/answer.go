@@ -37,9 +37,9 @@ func (e *AnswerError) Error() string { return "the answer can't be taken: " + e.
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// Read takes the fields and the body out of an answer. The error is an
+// TakeAnswer takes the fields and the body out of an answer. The error is an
 // *AnswerError when another answer may do better.
-func Read(c *Context, text string) (extract.Result, error) {
+func TakeAnswer(c *Context, text string) (extract.Result, error) {
 	schema, err := c.OutputSchema()
 	if err != nil {
 		return extract.Result{}, err
@@ -56,7 +56,7 @@ func Read(c *Context, text string) (extract.Result, error) {
 
 func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 	if len(text) > MaxAnswer {
-		return extract.Result{}, &extract.Error{
+		return extract.Result{}, &extract.OutputError{
 			Reason: extract.ErrTooLarge, Detail: fmt.Sprintf("%d bytes; at most %d are stored", len(text), MaxAnswer),
 		}
 	}
@@ -67,7 +67,7 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 	}
 	res, err := extract.Frontmatter(text, schema)
 	if err == nil && slices.Contains(c.Task.Closed, res.Status) {
-		return res, &extract.Error{Reason: extract.ErrStatus, Detail: fmt.Sprintf("%q needs a person's approval, and there is none: %s", res.Status, c.Task.ClosedWhy)}
+		return res, &extract.OutputError{Reason: extract.ErrStatus, Detail: fmt.Sprintf("%q needs a person's approval, and there is none: %s", res.Status, c.Task.ClosedWhy)}
 	}
 	if err != nil || len(c.Task.Statuses) == 0 || res.Status == "" && c.Task.StatusOptional { // there is a way on without one
 		return res, err
@@ -78,7 +78,7 @@ func readAnswer(c *Context, schema any, text string) (extract.Result, error) {
 // composeRead reads an answer and stages its output and body. It returns the step
 // that Commit stages.
 func composeRead(c *Context, s *Stage, a Answer) (record.Step, error) {
-	res, err := Read(c, a.Text)
+	res, err := TakeAnswer(c, a.Text)
 	if err != nil {
 		return record.Step{}, err
 	}

@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 		task := agenttest.Task(t)
 		tt.change(&task)
 		s, _ := openSession(t, task)
-		if _, err := agents.Read(s.Context, tt.text); !errors.Is(err, tt.is) || as[*agents.AnswerError](err) != tt.again {
+		if _, err := agents.TakeAnswer(s.Context, tt.text); !errors.Is(err, tt.is) || as[*agents.AnswerError](err) != tt.again {
 			t.Errorf("%s: %v (%T)", tt.name, err, err)
 		}
 	}

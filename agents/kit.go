@@ -36,9 +36,9 @@ type Finisher interface {
 	Finish(s *Session, step record.Step) (line string, err error)
 }
 
-// Literal is an Adapter whose answers are taken as they are or not at all: no
+// LiteralAdapter is an Adapter whose answers are taken as they are or not at all: no
 // model is asked to read them, whatever the configuration says.
-type Literal interface {
+type LiteralAdapter interface {
 	// Literal reports whether that holds for this session.
 	Literal(s *Session) bool
 }
@@ -79,7 +79,7 @@ func Main(a Adapter) int {
 	defer stop()
 	dir, err := os.Getwd()
 	if err == nil {
-		err = Run(ctx, a, Process{
+		err = RunAdapter(ctx, a, Process{
 			Args: os.Args[max(0, len(os.Args)-2):], Environ: os.Environ(), Dir: dir,
 			Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now,
 		})
@@ -91,10 +91,10 @@ func Main(a Adapter) int {
 	return 0
 }
 
-// Run does one task: adapter, frontmatter, up to MaxCorrections corrections, then
+// RunAdapter does one task: adapter, frontmatter, up to MaxCorrections corrections, then
 // the model that is set for reading answers, and the staged step, whose handle is
 // the last line on stdout. What the adapter staged stays there when it fails.
-func Run(ctx context.Context, a Adapter, p Process) (err error) {
+func RunAdapter(ctx context.Context, a Adapter, p Process) (err error) {
 	s, err := OpenSession(p)
 	if err != nil {
 		return err
@@ -148,8 +148,8 @@ func checkArgs(c *Context, args []string) error {
 // Close releases the session's folder.
 func (s *Session) Close() error { return s.Stage.Close() }
 
-// Getenv returns a variable of the session's environment; empty where not set.
-func (s *Session) Getenv(name string) string { return Getenv(s.Environ, name) }
+// LookUpVariable returns a variable of the session's environment; empty where not set.
+func (s *Session) LookUpVariable(name string) string { return Getenv(s.Environ, name) }
 
 // runAdapter runs the adapter until its answer can be taken.
 func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error) {
@@ -174,7 +174,7 @@ func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error
 // lastResort has a model read the answer, where one may.
 func (s *Session) lastResort(ctx context.Context, a Adapter, answer Answer, bad *AnswerError) (record.Step, error) {
 	failed := fmt.Errorf("after %d corrections: %w", MaxCorrections, bad)
-	l, ok := a.(Literal)
+	l, ok := a.(LiteralAdapter)
 	if !s.extractor.Enabled() || ok && l.Literal(s) {
 		return record.Step{}, errors.Join(failed, s.stageAnswer(answer))
 	}

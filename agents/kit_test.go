@@ -122,7 +122,7 @@ func TestExtractAfterCorrections(t *testing.T) {
 	m := newModel(t, found)
 	p := process(t, m)
 	a := &saying{answers: slices.Clone(thrice)}
-	if err := agents.Run(t.Context(), a, p.Process); err != nil {
+	if err := agents.RunAdapter(t.Context(), a, p.Process); err != nil {
 		t.Fatal(err)
 	}
 	step, nodes := p.Step(t), p.Nodes(t)
@@ -171,7 +171,7 @@ func TestExtractOnlyWhenNeeded(t *testing.T) {
 		{"too large", &saying{answers: slices.Repeat([]string{strings.Repeat("x", agents.MaxAnswer+1)}, 3)}, func(*task.Task) {}, false},
 	} {
 		p := process(t, m, tt.change)
-		if err := agents.Run(t.Context(), tt.agent, p.Process); (err == nil) != tt.ok {
+		if err := agents.RunAdapter(t.Context(), tt.agent, p.Process); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if !tt.ok && len(p.Nodes(t)) != 1 {
@@ -209,7 +209,7 @@ func TestExtractFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newModel(t, tt.replies...)
 			p := process(t, m)
-			err := agents.Run(t.Context(), &saying{answers: slices.Clone(thrice)}, p.Process)
+			err := agents.RunAdapter(t.Context(), &saying{answers: slices.Clone(thrice)}, p.Process)
 			if len(m.asked) != tt.asked {
 				t.Errorf("asked %d times", len(m.asked))
 			}
@@ -244,7 +244,7 @@ func TestSuspendsAsAnAnswer(t *testing.T) {
 	reply := `{"fields": {"$status": "$SUSPEND", "reason": "Which colour?"}, "problem": null}`
 	for _, a := range []*saying{direct, inProse} {
 		p := process(t, newModel(t, reply), suspends)
-		if err := agents.Run(t.Context(), a, p.Process); err != nil {
+		if err := agents.RunAdapter(t.Context(), a, p.Process); err != nil {
 			t.Fatal(err)
 		}
 		out := p.Nodes(t)[p.Step(t).Output]
@@ -254,7 +254,7 @@ func TestSuspendsAsAnAnswer(t *testing.T) {
 		}
 	}
 	p := process(t, newModel(t, reply, reply))
-	err := agents.Run(t.Context(), &saying{answers: slices.Repeat([]string{"---\n$status: $SUSPEND\nreason: x\n---\n"}, 3)}, p.Process)
+	err := agents.RunAdapter(t.Context(), &saying{answers: slices.Repeat([]string{"---\n$status: $SUSPEND\nreason: x\n---\n"}, 3)}, p.Process)
 	if !errors.Is(err, extract.ErrInvalid) {
 		t.Errorf("in a workflow where roles can't ask: %v", err)
 	}
@@ -266,7 +266,7 @@ func TestExample(t *testing.T) {
 	asked := agenttest.Task(t)
 	asked.Model = &task.Model{Alias: "big", Name: "big-1"}
 	p := agenttest.NewProcess(t, asked, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY=one-time")
-	if err := agents.Run(t.Context(), &Chat{}, p.Process); err != nil {
+	if err := agents.RunAdapter(t.Context(), &Chat{}, p.Process); err != nil {
 		t.Fatal(err)
 	}
 	step, nodes := p.Step(t), p.Nodes(t)
@@ -283,7 +283,7 @@ func TestExample(t *testing.T) {
 	}
 	asked.Model = nil
 	p = agenttest.NewProcess(t, asked)
-	if err := agents.Run(t.Context(), &Chat{}, p.Process); err == nil || !strings.Contains(err.Error(), "no model") {
+	if err := agents.RunAdapter(t.Context(), &Chat{}, p.Process); err == nil || !strings.Contains(err.Error(), "no model") {
 		t.Errorf("without a model: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func runAgent(ctx context.Context, name string, args []string) error {
 			return err
 		}
 		p.Args = args[1:]
-		return agents.Run(ctx, &mock.Agent{Script: script, Stdout: os.Stdout}, p)
+		return agents.RunAdapter(ctx, &mock.Agent{Script: script, Stdout: os.Stdout}, p)
 	case "deep": // fills its stage with folders in one another
 		if err := nest(os.Getenv(agents.EnvStage), ".deep", 8000); err != nil {
 			return err

@@ -320,7 +320,7 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 		}
 		err = pusher{s}.createBranch(ctx)
 		if after, away := wire.IsOutage(err); away {
-			err = o.Wait(ctx, err, after)
+			err = o.WaitToRetry(ctx, err, after)
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
 			err = nil
 		}

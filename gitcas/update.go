@@ -117,7 +117,7 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 			u.outage = u.s.o.outagePolicy().Begin()
 		}
 		u.races = 0
-		if err := u.outage.Wait(ctx, err, after); err != nil {
+		if err := u.outage.WaitToRetry(ctx, err, after); err != nil {
 			return fmt.Errorf("update the state branch: %w", err)
 		}
 		return nil

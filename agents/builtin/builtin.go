@@ -103,9 +103,9 @@ func (a *Agent) openSession(s *agents.Session) error {
 		return err
 	}
 	set, err := tools.Open(tools.Options{
-		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
+		Dir: s.Workspace, AllowShell: s.LookUpVariable(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
-		Mark:    s.Getenv(proc.MarkName), MaxResult: c.resultLimit(),
+		Mark:    s.LookUpVariable(proc.MarkName), MaxResult: c.resultLimit(),
 	})
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (a *Agent) callTool(ctx context.Context, s *agents.Session, why openai.Fini
 	}
 	_, _ = fmt.Fprintf(s.Stderr, "%s turn %d: %s\n", Name, a.usage.Turns, describeCall(f))
 	result, err := a.set.Call(ctx, f.Name, f.Arguments)
-	var wrong *tools.Error
+	var wrong *tools.CallError
 	switch {
 	case errors.As(err, &wrong):
 		if why == openai.FinishReasonLength {

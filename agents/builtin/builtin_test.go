@@ -122,7 +122,7 @@ func run(t *testing.T, s *server, model *task.Model, environ ...string) (*agentt
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	a := &Agent{Transport: tr}
-	err := agents.Run(t.Context(), a, p.Process)
+	err := agents.RunAdapter(t.Context(), a, p.Process)
 	if cerr := a.Close(); cerr != nil {
 		t.Error(cerr)
 	}
@@ -253,7 +253,7 @@ func TestWithoutModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := agenttest.NewProcess(t, func() task.Task { task := agenttest.Task(t); task.Model = plainModel(); return task }())
-	if err := agents.Run(t.Context(), &Agent{}, p.Process); !errors.Is(err, ErrNoModel) {
+	if err := agents.RunAdapter(t.Context(), &Agent{}, p.Process); !errors.Is(err, ErrNoModel) {
 		t.Errorf("no base URL: %v", err)
 	}
 }
@@ -407,7 +407,7 @@ func TestCancelled(t *testing.T) {
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	a := &Agent{Transport: tr}
-	if err := agents.Run(ctx, a, p.Process); !errors.Is(err, cause) {
+	if err := agents.RunAdapter(ctx, a, p.Process); !errors.Is(err, cause) {
 		t.Errorf("error %v", err)
 	}
 	if err := a.Close(); err != nil {

@@ -42,7 +42,7 @@ func TestWindow(t *testing.T) {
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	}()
-	if err := agents.Run(t.Context(), a, p.Process); err != nil {
+	if err := agents.RunAdapter(t.Context(), a, p.Process); err != nil {
 		t.Fatal(err)
 	}
 	for i, req := range s.requests {
@@ -93,7 +93,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	a := &Agent{Transport: tr}
-	if err := agents.Run(t.Context(), a, p.Process); err != nil {
+	if err := agents.RunAdapter(t.Context(), a, p.Process); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Close(); err != nil {

@@ -85,7 +85,7 @@ func player(t *testing.T, file string, step int, role string) *cassette.Player {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Player(cassette.PlayerOptions{Step: step, Role: role})
+	return c.NewPlayer(cassette.PlayerOptions{Step: step, Role: role})
 }
 
 const toolBody = `{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_7","type":"function","function":{"name":"run_command","arguments":"{\"command\": \"go test\"}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":100,"completion_tokens":20}}`
@@ -138,7 +138,7 @@ func collectEvents(d dialect.Dialect, events string) dialect.Answer {
 	for r := dialect.NewEventReader(strings.NewReader(events), 1<<20); ; {
 		ev, err := r.Next()
 		if err != nil {
-			return c.Answer()
+			return c.AnswerSoFar()
 		}
 		c.Add(ev)
 	}
@@ -155,7 +155,7 @@ func TestReplayInEveryDialect(t *testing.T) {
 	}
 	for _, d := range []dialect.Dialect{dialect.Chat, dialect.Responses, dialect.Messages} {
 		m := &meter{}
-		g := start(t, Options{Replay: c.Player(cassette.PlayerOptions{Step: 1, Role: "r"}), Meter: m})
+		g := start(t, Options{Replay: c.NewPlayer(cassette.PlayerOptions{Step: 1, Role: "r"}), Meter: m})
 		plain := post(t, g, d.Path(), `{"model":"any"}`)
 		if a, err := dialect.ParseAnswer(d, []byte(plain.body)); err != nil || a.Text != "hello" || a.Usage.In != 5 {
 			t.Errorf("%s: %s", d.Path(), plain.body)
@@ -182,7 +182,7 @@ func TestReplayKeepsBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := start(t, Options{Replay: c.Player(cassette.PlayerOptions{Step: 1, Role: "r"}), Budget: Budget{Tokens: 100}})
+	g := start(t, Options{Replay: c.NewPlayer(cassette.PlayerOptions{Step: 1, Role: "r"}), Budget: Budget{Tokens: 100}})
 	if r := post(t, g, "/v1/chat/completions", chatRequest); r.status != 200 {
 		t.Fatalf("%+v", r)
 	}

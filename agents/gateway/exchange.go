@@ -102,7 +102,7 @@ func (x *exchange) waitForRetry(client context.Context, err error) (again bool) 
 		x.passFailure(u)
 		return false
 	}
-	switch err := x.outage.Wait(client, u, u.retryAfter); {
+	switch err := x.outage.WaitToRetry(client, u, u.retryAfter); {
 	case err == nil:
 		return true
 	case client.Err() != nil:
@@ -334,7 +334,7 @@ func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) 
 			return x.tooLarge()
 		}
 		usageOnly := collector.Add(ev)
-		x.try.answer = collector.Answer()
+		x.try.answer = collector.AnswerSoFar()
 		if err := collector.Err(); err != nil {
 			x.try.ended, x.try.failed = true, true
 			return x.errorInside(err)

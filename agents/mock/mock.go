@@ -46,9 +46,9 @@ type Agent struct {
 }
 
 var (
-	_ agents.Adapter  = (*Agent)(nil)
-	_ agents.Finisher = (*Agent)(nil)
-	_ agents.Literal  = (*Agent)(nil)
+	_ agents.Adapter        = (*Agent)(nil)
+	_ agents.Finisher       = (*Agent)(nil)
+	_ agents.LiteralAdapter = (*Agent)(nil)
 )
 
 // Run plays the entry of the script that fits the task. It implements
@@ -82,7 +82,7 @@ func (a *Agent) Continue(context.Context, *agents.Session, string) (agents.Answe
 }
 
 // Literal keeps models away from what the script says, unless the script wants one
-// to read it: a mock costs nothing. It implements agents.Literal.
+// to read it: a mock costs nothing. It implements agents.LiteralAdapter.
 func (a *Agent) Literal(*agents.Session) bool { return !a.entry.Extract }
 
 // Finish lies where the script says so. It implements agents.Finisher.
@@ -192,7 +192,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.entry.Stage)) {
-		file := path.Join(s.Getenv(agents.EnvStage), path.Base(name))
+		file := path.Join(s.LookUpVariable(agents.EnvStage), path.Base(name))
 		if err := os.WriteFile(file, []byte(a.entry.Stage[name]), 0o600); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 }
 
 func (a *Agent) runCommands(ctx context.Context, s *agents.Session) error {
-	runner := proc.NewRunner(s.Getenv(proc.MarkName))
+	runner := proc.NewRunner(s.LookUpVariable(proc.MarkName))
 	env := append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace)
 	for _, command := range a.entry.Commands {
 		res, err := runner.Run(ctx, proc.Spec{

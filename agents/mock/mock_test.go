@@ -186,7 +186,7 @@ func TestMomentOfATask(t *testing.T) {
 		{Visit: 1, Outputs: []string{"no"}}, {Step: 1, Outputs: []string{"no"}}, {Attempt: 1, Outputs: []string{"no"}},
 		{Visit: 2, Step: 2, Attempt: 2, Outputs: []string{"---\n$status: done\n---\nyes"}},
 	}}
-	if err := agents.Run(t.Context(), &Agent{Script: script, Stdout: p.Out}, p.Process); err != nil {
+	if err := agents.RunAdapter(t.Context(), &Agent{Script: script, Stdout: p.Out}, p.Process); err != nil {
 		t.Fatal(err)
 	}
 	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "yes" {
@@ -209,7 +209,7 @@ func TestEditsStayInTheWorkspace(t *testing.T) {
 		}
 		e.Outputs = []string{"---\n$status: done\n---\n"}
 		p := agenttest.NewProcess(t, task)
-		if err := agents.Run(t.Context(), &Agent{Script: Script{Entries: []Entry{e}}, Stdout: io.Discard}, p.Process); err == nil {
+		if err := agents.RunAdapter(t.Context(), &Agent{Script: Script{Entries: []Entry{e}}, Stdout: io.Discard}, p.Process); err == nil {
 			t.Errorf("%+v went through", e)
 		}
 	}
@@ -221,7 +221,7 @@ func TestEditsStayInTheWorkspace(t *testing.T) {
 func TestCrashHasItsCode(t *testing.T) {
 	p := agenttest.NewProcess(t, agenttest.Task(t))
 	code := 7
-	err := agents.Run(t.Context(), &Agent{Script: Script{Entries: []Entry{{Exit: &code}}}, Stdout: io.Discard}, p.Process)
+	err := agents.RunAdapter(t.Context(), &Agent{Script: Script{Entries: []Entry{{Exit: &code}}}, Stdout: io.Discard}, p.Process)
 	var crash *CrashError
 	if !errors.As(err, &crash) || crash.ExitCode() != 7 {
 		t.Errorf("error %v", err)

@@ -115,7 +115,7 @@ func Parse(name string, b []byte) (Script, error) {
 	var s Script
 	steps := table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
 		if n.Kind != strictyaml.List {
-			r.Problem(n, path, "", "must be a list, this is %s", n.KindName())
+			r.NoteProblem(n, path, "", "must be a list, this is %s", n.KindName())
 		}
 		for i, item := range n.Items {
 			e := &Entry{Line: item.Pos.Line}
@@ -189,7 +189,7 @@ func (e *Entry) settings() table.Setting {
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		e.plain = len(n.Entries) == 2 && e.Role != "" && len(e.Outputs) == 1
 		if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill {
-			r.Problem(n, path, "", "an entry needs an output, or one of exit, hang, kill")
+			r.NoteProblem(n, path, "", "an entry needs an output, or one of exit, hang, kill")
 		}
 	})
 }
@@ -201,7 +201,7 @@ const maxNumber = 1<<31 - 1
 func hashSetting(into *node.Hash) table.Setting {
 	return table.Text("", into).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if !into.Valid() {
-			r.Problem(n, path, "", "must be a node's hash, 13 characters")
+			r.NoteProblem(n, path, "", "must be a node's hash, 13 characters")
 		}
 	})
 }

@@ -46,13 +46,13 @@ const (
 	maxLine          = 400     // of a line shown by grep
 )
 
-// Error is a call that could not be done, in words for the model. It is no reason
+// CallError is a call that could not be done, in words for the model. It is no reason
 // to end the agent.
-type Error struct{ Msg string }
+type CallError struct{ Msg string }
 
-func (e *Error) Error() string { return e.Msg }
+func (e *CallError) Error() string { return e.Msg }
 
-func newError(format string, args ...any) error { return &Error{Msg: fmt.Sprintf(format, args...)} }
+func newError(format string, args ...any) error { return &CallError{Msg: fmt.Sprintf(format, args...)} }
 
 // Definition describes a tool as OpenAI-compatible APIs want it.
 type Definition struct {

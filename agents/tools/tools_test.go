@@ -73,7 +73,7 @@ func call(t *testing.T, s *Set, name string, args map[string]any) string {
 func refused(t *testing.T, s *Set, name string, args map[string]any, want string) {
 	t.Helper()
 	out, err := s.Call(t.Context(), name, toJSON(t, args))
-	var e *Error
+	var e *CallError
 	if !errors.As(err, &e) {
 		t.Errorf("%s(%v) = %q, %v; want an *Error", name, args, out, err)
 		return
@@ -430,7 +430,7 @@ func TestArgumentsThatAreNone(t *testing.T) {
 	s := workspace(t, Options{}, map[string]string{"a": "x"})
 	for _, args := range []string{`{"path":"a"`, `[]`, `{"path":1}`, `{"path":"a"}{}`, `{"path":"a"} x`, `"a"`, strings.Repeat("x", maxArguments+1)} {
 		_, err := s.Call(t.Context(), "read_file", args)
-		var e *Error
+		var e *CallError
 		if !errors.As(err, &e) {
 			t.Errorf("read_file(%.40s): %v", args, err)
 		}
@@ -468,7 +468,7 @@ func TestDefinitions(t *testing.T) {
 		if len(schema.Properties) != len(ex) {
 			t.Errorf("%s: %d properties, %d in the example", d.Name, len(schema.Properties), len(ex))
 		}
-		var wrong *Error
+		var wrong *CallError
 		if _, err := s.Call(t.Context(), d.Name, toJSON(t, ex)); errors.As(err, &wrong) && strings.Contains(wrong.Msg, "unknown field") {
 			t.Errorf("%s: %v", d.Name, err)
 		}

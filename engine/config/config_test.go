@@ -163,7 +163,7 @@ redact: {minLength: 5, allow: [h], patterns: {p: a2}}
 	if m.Provider.APIKey != "" || m.Provider.BaseURL != "https://repo.example/v1" {
 		t.Errorf("the home file's key went to the repository's address: %+v", m.Provider)
 	}
-	if y, err := c.Model("y"); err != nil || y.Model.Name != "y" {
+	if y, err := c.FindModel("y"); err != nil || y.Model.Name != "y" {
 		t.Errorf("home's own model %+v, %v", y, err)
 	}
 	if c.ResolveAgent("w", "one").Name != "fromrepo" || c.ResolveAgent("w", "two").Name != "fromhome" {
@@ -214,7 +214,7 @@ func TestUntrustedRepo(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			got := mustLoad(t, c.s)
-			if list := got.Withheld(); (len(list) == 0) != c.ok {
+			if list := got.WithheldProviders(); (len(list) == 0) != c.ok {
 				t.Fatalf("withheld %v", list)
 			}
 			if c.ok {
@@ -228,7 +228,7 @@ func TestUntrustedRepo(t *testing.T) {
 					t.Errorf("%s has the key", name)
 				}
 			}
-			if fix := got.Withheld()[0].Fix; !strings.Contains(fix, "~/.uwf/config.yaml if you trust that address with the key: uwf config set providers.") || !strings.Contains(fix, "UWF_TRUST_REPO=1") {
+			if fix := got.WithheldProviders()[0].Fix; !strings.Contains(fix, "~/.uwf/config.yaml if you trust that address with the key: uwf config set providers.") || !strings.Contains(fix, "UWF_TRUST_REPO=1") {
 				t.Errorf("nothing says what to do: %s", fix)
 			}
 		})
@@ -251,7 +251,7 @@ func TestWithheldKey(t *testing.T) {
 	// What the user's own file has under that name stays there.
 	for home, want := range map[string]string{"": "openai", "providers: {openai: {}, openai-2: {baseUrl: 'https://x'}}": "openai-3"} {
 		c := mustLoad(t, sources{repo: repo, home: home, env: env})
-		if got := c.Withheld()[0].Command; got != "uwf config set providers."+want+".baseUrl https://evil.example/v1 providers."+want+".apiKeyEnv MINE" {
+		if got := c.WithheldProviders()[0].Command; got != "uwf config set providers."+want+".baseUrl https://evil.example/v1 providers."+want+".apiKeyEnv MINE" {
 			t.Errorf("the command: %s", got)
 		}
 	}
@@ -262,7 +262,7 @@ func TestWithheldKey(t *testing.T) {
 		t.Error("the key is no secret")
 	}
 	c = mustLoad(t, sources{repo: repo, env: append(env, "UWF_PROVIDER=openai", "UWF_BASE_URL=https://mine.example/v1", "UWF_API_KEY=third")})
-	if m, err := c.Model("m"); err != nil || m.Provider.BaseURL != "https://mine.example/v1" || m.Provider.APIKey.Reveal() != "third" {
+	if m, err := c.FindModel("m"); err != nil || m.Provider.BaseURL != "https://mine.example/v1" || m.Provider.APIKey.Reveal() != "third" {
 		t.Errorf("the environment's: %+v, %v", m, err)
 	}
 }
@@ -432,7 +432,7 @@ func TestModelIsMissing(t *testing.T) {
 		"locked": {config.ErrNoKey, "set P_KEY in the environment or in ~/.uwf/.env (uwf setup asks for it)"},
 		"free":   {},
 	} {
-		m, err := c.Model(alias)
+		m, err := c.FindModel(alias)
 		switch {
 		case want.kind == nil && (err != nil || m.Alias != alias):
 			t.Errorf("%s: %+v, %v", alias, m, err)

@@ -49,7 +49,7 @@ func (l *loader) onlyModel(c *Config, fallback string) string {
 // configures; it returns the alias of the first one's model.
 func (l *loader) addAmbient(c *Config) (first string) {
 	for _, v := range knownVendors() {
-		if _, taken := c.Providers[v.Name]; taken || !v.ambient && l.valueOf("UWF_PROVIDER") != v.Name {
+		if _, taken := c.Providers[v.Name]; taken || !v.ambient && l.valueInEnv("UWF_PROVIDER") != v.Name {
 			continue
 		}
 		p, origin, ok := l.vendorProvider(v)
@@ -71,7 +71,7 @@ func (l *loader) addAmbient(c *Config) (first string) {
 // vendorModel is the model of a vendor that the environment names, or the usual one.
 func (l *loader) vendorModel(v Preset) Model {
 	m := v.Model
-	if name := l.valueOf(v.modEnv); name != "" {
+	if name := l.valueInEnv(v.modEnv); name != "" {
 		m = Model{Name: name}
 	}
 	m.Provider = v.Name
@@ -123,7 +123,7 @@ func (l *loader) ownProvider(c *Config) string {
 	if !hasBase && !hasKey {
 		return ""
 	}
-	name := cmp.Or(l.valueOf("UWF_PROVIDER"), ownProvider)
+	name := cmp.Or(l.valueInEnv("UWF_PROVIDER"), ownProvider)
 	v, known := vendorNamed(name)
 	switch {
 	case hasBase && hasKey && !l.isOneSource(base, "UWF_BASE_URL", key, "UWF_API_KEY"):
@@ -155,7 +155,7 @@ func (l *loader) ownProvider(c *Config) string {
 
 // chooseModel applies UWF_MODEL and UWF_PROVIDER to the default model.
 func (l *loader) chooseModel(c *Config, own string) {
-	model, provider := l.valueOf("UWF_MODEL"), cmp.Or(own, l.valueOf("UWF_PROVIDER"))
+	model, provider := l.valueInEnv("UWF_MODEL"), cmp.Or(own, l.valueInEnv("UWF_PROVIDER"))
 	if model == "" && provider == "" {
 		return
 	}

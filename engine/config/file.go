@@ -66,11 +66,11 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if p.APIKeyEnv != "" && p.APIKey != "" {
-			r.Problem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
+			r.NoteProblem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
 		}
 		if p.APIKeyEnv != "" && !envName.MatchString(p.APIKeyEnv) {
 			// The text may be a key that was put in the wrong place: it is not repeated.
-			r.Problem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
+			r.NoteProblem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
 			p.APIKeyEnv = ""
 		}
 		whole, problem := completeProvider(name, *p)
@@ -79,7 +79,7 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 			if p.BaseURL != "" {
 				at = valueOf(n, "baseUrl")
 			}
-			r.Problem(at, path, "", "%s", problem)
+			r.NoteProblem(at, path, "", "%s", problem)
 			return
 		}
 		*p = whole
@@ -145,7 +145,7 @@ func modelSettings(name string, m *Model, keep func()) table.Setting {
 		)},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if m.Provider == "" {
-			r.Problem(n, path, "say which of providers runs it", "provider is missing")
+			r.NoteProblem(n, path, "say which of providers runs it", "provider is missing")
 		}
 		if m.Name == "" {
 			m.Name = name
@@ -170,14 +170,14 @@ func agentSettings(_ string, a *Agent, keep func()) table.Setting {
 		if len(a.Args) == 0 && strings.ContainsAny(a.Command, " \t") {
 			words, err := shlex.Split(a.Command)
 			if err != nil || len(words) == 0 {
-				r.Problem(valueOf(n, "command"), path+".command", "close the quotes, or put the arguments into args", "is no command line")
+				r.NoteProblem(valueOf(n, "command"), path+".command", "close the quotes, or put the arguments into args", "is no command line")
 				return
 			}
 			a.Command, a.Args = words[0], words[1:]
 		}
 		for _, k := range sortedKeys(a.Env) {
 			if !envName.MatchString(k) {
-				r.Problem(valueOf(n, "env"), path+".env", "", "%q is no name of a variable", k)
+				r.NoteProblem(valueOf(n, "env"), path+".env", "", "%q is no name of a variable", k)
 			}
 		}
 		keep()
@@ -235,7 +235,7 @@ func confineSettings(x *Confine) table.Setting {
 		return s.Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, place := range *list {
 				if !strings.HasPrefix(place, "/") {
-					r.Problem(n, path, "write where it begins: /opt/tool", "%q is no absolute path", place)
+					r.NoteProblem(n, path, "write where it begins: /opt/tool", "%q is no absolute path", place)
 				}
 			}
 		})
@@ -255,14 +255,14 @@ func redactSettings(x *Redact) table.Setting {
 		table.Field{Name: "patterns", Setting: patterns.Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, name := range sortedKeys(x.Patterns) {
 				if _, err := regexp.Compile(x.Patterns[name]); err != nil {
-					r.Problem(valueOf(n, name), table.Join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
+					r.NoteProblem(valueOf(n, name), table.Join(path, name), "RE2 has no look-around and no back-references", "is no regular expression: %v", err)
 				}
 			}
 		})},
 		table.Field{Name: "allow", Setting: table.List("What is no secret although it looks like one: a text, sha256: and its SHA-256, or path: and a pattern (as in .gitignore) of files that agents may write such texts into, and that may be large binary ones.", &x.Allow).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 			for _, entry := range x.Allow {
 				if err := redact.CheckAllow(entry); err != nil {
-					r.Problem(n, path, "write a text, sha256:DIGITS or path:PATTERN", "%v", err)
+					r.NoteProblem(n, path, "write a text, sha256:DIGITS or path:PATTERN", "%v", err)
 				}
 			}
 		})},

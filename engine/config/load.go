@@ -109,8 +109,8 @@ func (l *loader) addWarning(format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
 }
 
-// readFile is the content of a file; ok is false where there is none.
-func (l *loader) readFile(path string) (data []byte, ok bool) {
+// readIfThere is the content of a file; ok is false where there is none.
+func (l *loader) readIfThere(path string) (data []byte, ok bool) {
 	if path == "" || l.err != nil {
 		return nil, false
 	}
@@ -130,7 +130,7 @@ func (l *loader) readFile(path string) (data []byte, ok bool) {
 }
 
 func (l *loader) loadFile(path string) *Config {
-	data, ok := l.readFile(path)
+	data, ok := l.readIfThere(path)
 	if !ok {
 		return &Config{Origins: map[string]string{}}
 	}
@@ -143,7 +143,7 @@ func (l *loader) loadFile(path string) *Config {
 // the environment has, even an empty one, is never taken from the file.
 func (l *loader) loadEnvironment() {
 	l.env = map[string]variable{}
-	if data, ok := l.readFile(l.s.EnvFile); ok {
+	if data, ok := l.readIfThere(l.s.EnvFile); ok {
 		vars, err := ParseEnv(data)
 		if err != nil {
 			// The library's message repeats the text, which may be a key.
@@ -179,9 +179,9 @@ func (l *loader) lookupVariable(name string) (variable, bool) {
 	return v, ok && v.value != ""
 }
 
-func (l *loader) valueOf(name string) string { return l.env[name].value }
+func (l *loader) valueInEnv(name string) string { return l.env[name].value }
 
-func (l *loader) isTrusted() bool { return l.s.RepoTrusted || isOn(l.valueOf("UWF_TRUST_REPO")) }
+func (l *loader) isTrusted() bool { return l.s.RepoTrusted || isOn(l.valueInEnv("UWF_TRUST_REPO")) }
 
 func isOn(v string) bool { return v == "1" || strings.EqualFold(v, "true") }
 
@@ -290,7 +290,7 @@ func (l *loader) lookupKeys(c *Config) {
 		}
 		p := c.Providers[name]
 		if p.APIKey == "" && p.APIKeyEnv != "" {
-			p.APIKey = Key(strings.TrimSpace(l.valueOf(p.APIKeyEnv)))
+			p.APIKey = Key(strings.TrimSpace(l.valueInEnv(p.APIKeyEnv)))
 			c.Providers[name] = p
 		}
 		if u, err := url.Parse(p.BaseURL); err == nil && u.Scheme == "http" && p.APIKey != "" && !isLoopback(u.Hostname()) {
@@ -358,13 +358,13 @@ func (l *loader) gatherSecrets(c *Config) {
 		}
 	}
 	for _, name := range c.Redact.Env {
-		add(name, l.valueOf(name))
+		add(name, l.valueInEnv(name))
 	}
 	for _, name := range sortedKeys(c.Providers) {
 		add(cmp.Or(c.Providers[name].APIKeyEnv, name+"-key"), c.Providers[name].APIKey.Reveal())
 	}
 	for _, name := range sortedKeys(c.withheld) {
-		add(c.Providers[name].APIKeyEnv, l.valueOf(c.Providers[name].APIKeyEnv))
+		add(c.Providers[name].APIKeyEnv, l.valueInEnv(c.Providers[name].APIKeyEnv))
 	}
 	for _, name := range sortedKeys(c.Agents) {
 		for _, k := range sortedKeys(c.Agents[name].Env) {

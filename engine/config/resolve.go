@@ -44,7 +44,7 @@ func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 		}
 		return ResolvedModel{}, ErrNoModel
 	}
-	return c.Model(alias)
+	return c.FindModel(alias)
 }
 
 const (
@@ -67,11 +67,11 @@ func (c *Config) ResolveExtract() (ResolvedModel, error) {
 	if alias == "" {
 		return ResolvedModel{}, ErrNoModel
 	}
-	return c.Model(alias)
+	return c.FindModel(alias)
 }
 
-// Model is a configured model by its alias.
-func (c *Config) Model(alias string) (ResolvedModel, error) {
+// FindModel is a configured model by its alias.
+func (c *Config) FindModel(alias string) (ResolvedModel, error) {
 	m, ok := c.Models[alias]
 	if !ok {
 		return ResolvedModel{}, fmt.Errorf("use model %q: %w", alias, ErrNoModel)
@@ -93,8 +93,8 @@ func (c *Config) Model(alias string) (ResolvedModel, error) {
 	return ResolvedModel{Alias: alias, Model: m, Provider: p}, nil
 }
 
-// Withheld are the providers of the repository's file that get no key here, by name.
-func (c *Config) Withheld() []Withheld {
+// WithheldProviders are the providers of the repository's file that get no key here, by name.
+func (c *Config) WithheldProviders() []Withheld {
 	var out []Withheld
 	for _, name := range sortedKeys(c.withheld) {
 		out = append(out, c.withheld[name])

@@ -71,7 +71,7 @@ func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, err
 
 func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 	if err := r.Load(ctx); err != nil {
-		return r.Result(), err
+		return r.ThreadResult(), err
 	}
 	if done, res, err := r.CheckUnclaimed(ctx); done || err != nil {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
@@ -92,9 +92,9 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 // suspendThread makes the thread wait, and returns the error that the delivery ends with.
 func (r *delivery) suspendThread(ctx context.Context, reason string) (thread.Result, error) {
 	if err := r.Suspend(ctx, "", reason, nil, nil); err != nil { // all roles are done
-		return r.Result(), err
+		return r.ThreadResult(), err
 	}
-	return r.Result(), life.Waiting(r.ID, r.Entry)
+	return r.ThreadResult(), life.Waiting(r.ID, r.Entry)
 }
 
 func tooManyDeliveries(n int) string { return fmt.Sprintf("it has ended, but %d deliveries failed", n) }

@@ -26,11 +26,11 @@ type block struct {
 type document struct {
 	lines  []string
 	schema *outputSchema
-	first  int         // index of the first line of the answer: not blank, and no thought
-	inCode []bool      // by line: inside a code fence, or one of its two fences
-	hidden []bool      // by line: inside of what a model thought aloud
-	fences []candidate // the code fences whose language may be that of fields
-	missed *Error      // what to say where there is no block
+	first  int          // index of the first line of the answer: not blank, and no thought
+	inCode []bool       // by line: inside a code fence, or one of its two fences
+	hidden []bool       // by line: inside of what a model thought aloud
+	fences []candidate  // the code fences whose language may be that of fields
+	missed *OutputError // what to say where there is no block
 }
 
 // candidate is a part of the document that may be the frontmatter.
@@ -44,13 +44,13 @@ type candidate struct {
 
 // findBlock looks for the frontmatter in the order of how certain it is: "---"
 // outside of code, a JSON object that begins the answer, what stands in code.
-func findBlock(text string, s *outputSchema) (*block, *Error) {
+func findBlock(text string, s *outputSchema) (*block, *OutputError) {
 	d := newDocument(text, s)
 	dashed := d.dashedBlocks()
-	for _, look := range []func() (*block, *Error){
-		func() (*block, *Error) { return d.firstBlock(dashed, false) },
+	for _, look := range []func() (*block, *OutputError){
+		func() (*block, *OutputError) { return d.firstBlock(dashed, false) },
 		d.bareJSON,
-		func() (*block, *Error) { return d.firstBlock(dashed, true) },
+		func() (*block, *OutputError) { return d.firstBlock(dashed, true) },
 		d.findCoded, d.proseJSON,
 	} {
 		if b, err := look(); b != nil || err != nil {
@@ -62,7 +62,7 @@ func findBlock(text string, s *outputSchema) (*block, *Error) {
 
 // firstBlock is the first block that can be read, of those inside or outside of code. One
 // that is certainly meant and can't be read is an error.
-func (d *document) firstBlock(found []candidate, inCode bool) (*block, *Error) {
+func (d *document) firstBlock(found []candidate, inCode bool) (*block, *OutputError) {
 	for i, c := range found {
 		if inCode != (d.inCode[c.open] && !d.isLeading(c)) {
 			continue
@@ -85,7 +85,7 @@ const maxLater = 20
 // refuseDraft refuses a frontmatter that stands after prose when a later one has another
 // status: a draft and its correction look like that. At the beginning of an answer
 // the first one counts, whatever the report quotes.
-func (d *document) refuseDraft(b *block, later []candidate) (*block, *Error) {
+func (d *document) refuseDraft(b *block, later []candidate) (*block, *OutputError) {
 	status := d.statusOf(b.fields)
 	if status == "" || strings.TrimSpace(b.before) == "" {
 		return b, nil
@@ -95,7 +95,7 @@ func (d *document) refuseDraft(b *block, later []candidate) (*block, *Error) {
 			continue
 		}
 		if other, _ := d.parseCandidate(c); other != nil && d.statusOf(other.fields) != "" && d.statusOf(other.fields) != status {
-			return nil, &Error{Reason: ErrSyntax, Line: other.line, Detail: "two blocks between lines --- hold fields, and they differ: write the fields once, at the beginning"}
+			return nil, &OutputError{Reason: ErrSyntax, Line: other.line, Detail: "two blocks between lines --- hold fields, and they differ: write the fields once, at the beginning"}
 		}
 	}
 	return b, nil
@@ -221,7 +221,7 @@ func (d *document) isLeading(c candidate) bool {
 
 // parseCandidate parses a candidate. The error of one that is not certainly the frontmatter
 // is only what to say when there is no other.
-func (d *document) parseCandidate(c candidate) (*block, *Error) {
+func (d *document) parseCandidate(c candidate) (*block, *OutputError) {
 	from, to := c.from, c.to
 	if !c.fence {
 		from, to = stripCode(d.lines, from, to)
@@ -229,8 +229,8 @@ func (d *document) parseCandidate(c candidate) (*block, *Error) {
 	lines, straight := dedentLines(d.lines[from:to], c.indent)
 	lines = d.schema.tidyLines(lines)
 	ours := straight && d.looksOurs(lines)
-	fail := func(reason error, line int, detail string) (*block, *Error) {
-		return nil, &Error{Reason: reason, Line: line, Detail: detail, ours: ours}
+	fail := func(reason error, line int, detail string) (*block, *OutputError) {
+		return nil, &OutputError{Reason: reason, Line: line, Detail: detail, ours: ours}
 	}
 	if c.close == len(d.lines) {
 		if almost := d.explainMissing(); !ours && almost.Line > 0 && almost.Line <= c.open {
@@ -362,7 +362,7 @@ func closeCode(lines []string) []string {
 }
 
 // findCoded reads a code fence that holds nothing but the fields.
-func (d *document) findCoded() (*block, *Error) {
+func (d *document) findCoded() (*block, *OutputError) {
 	var found []*block
 	for _, c := range d.fences {
 		b, err := d.parseCandidate(c)
@@ -382,13 +382,13 @@ func (d *document) findCoded() (*block, *Error) {
 
 // agreeingBlocks is the first of several blocks. Two that say different things are an error:
 // one of them may be an example.
-func agreeingBlocks(found []*block, what string) (*block, *Error) {
+func agreeingBlocks(found []*block, what string) (*block, *OutputError) {
 	if len(found) == 0 {
 		return nil, nil
 	}
 	for _, b := range found {
 		if b.text != found[0].text {
-			return nil, &Error{Reason: ErrSyntax, Line: b.line, Detail: "two " + what + " hold fields, and they differ: write the fields once, between lines that are ---"}
+			return nil, &OutputError{Reason: ErrSyntax, Line: b.line, Detail: "two " + what + " hold fields, and they differ: write the fields once, between lines that are ---"}
 		}
 	}
 	return found[0], nil

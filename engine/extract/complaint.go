@@ -24,7 +24,7 @@ const maxProblems = 20
 func Complaint(err error, schema any, allowed []string) string {
 	var b strings.Builder
 	b.WriteString("Your answer could not be used: " + reasonOf(err) + ".\n")
-	e := (*Error)(nil)
+	e := (*OutputError)(nil)
 	if errors.As(err, &e) && len(e.Problems) > 0 {
 		b.WriteString("\n- " + strings.Join(e.listProblems(), "\n- ") + "\n")
 	}
@@ -51,7 +51,7 @@ func reasonOf(err error) string {
 	if err == nil {
 		return "it is not what was asked for"
 	}
-	e := (*Error)(nil)
+	e := (*OutputError)(nil)
 	if !errors.As(err, &e) {
 		return strings.TrimSuffix(text.Cut(err.Error(), 400), ".")
 	}
@@ -59,7 +59,7 @@ func reasonOf(err error) string {
 }
 
 // describeReason is everything but the schema's complaints.
-func (e *Error) describeReason() string {
+func (e *OutputError) describeReason() string {
 	reason := e.Reason.Error()
 	if e.Line > 0 {
 		reason += fmt.Sprintf(" (line %d)", e.Line)
@@ -71,7 +71,7 @@ func (e *Error) describeReason() string {
 }
 
 // listProblems are the schema's complaints, as many as one message lists.
-func (e *Error) listProblems() []string {
+func (e *OutputError) listProblems() []string {
 	var out []string
 	for i, p := range e.Problems {
 		if i == maxProblems {

@@ -55,8 +55,8 @@ type Result struct {
 	Status string
 }
 
-// Error says why an answer gave no output, and where.
-type Error struct {
+// OutputError says why an answer gave no output, and where.
+type OutputError struct {
 	Reason   error          // one of the sentinels above
 	Line     int            // line of the answer, from 1; 0: the answer as a whole
 	Detail   string         // what is wrong there, for a person or a model
@@ -64,12 +64,12 @@ type Error struct {
 	ours     bool           // the block is certainly meant as the frontmatter
 }
 
-func (e *Error) Error() string {
+func (e *OutputError) Error() string {
 	return strings.Join(append([]string{"read the answer: " + e.describeReason()}, e.listProblems()...), "; ")
 }
 
 // Unwrap gives the sentinel.
-func (e *Error) Unwrap() error { return e.Reason }
+func (e *OutputError) Unwrap() error { return e.Reason }
 
 // Frontmatter reads the fields above the Markdown of an answer, fits them to the
 // schema of the role's output and checks them against it.
@@ -97,7 +97,7 @@ func Frontmatter(text string, schema any) (Result, error) {
 		return Result{}, err
 	}
 	if len(text) > MaxText {
-		return Result{}, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("it has %d bytes, the limit is %d", len(text), MaxText)}
+		return Result{}, &OutputError{Reason: ErrTooLarge, Detail: fmt.Sprintf("it has %d bytes, the limit is %d", len(text), MaxText)}
 	}
 	b, fault := s.findEither(cleanText(text))
 	if fault != nil {
@@ -117,7 +117,7 @@ func Frontmatter(text string, schema any) (Result, error) {
 
 // findEither looks for the frontmatter by the exact names of fields, and where there is
 // none, by names that differ in case and signs ("status" for "$status").
-func (s *outputSchema) findEither(text string) (*block, *Error) {
+func (s *outputSchema) findEither(text string) (*block, *OutputError) {
 	b, err := findBlock(text, s)
 	if err == nil || !errors.Is(err, ErrMissing) {
 		return b, err
@@ -137,7 +137,7 @@ func CheckStatus(status string, allowed []string) error {
 	if status == "" {
 		detail = "there is none"
 	}
-	return &Error{Reason: ErrStatus, Detail: detail}
+	return &OutputError{Reason: ErrStatus, Detail: detail}
 }
 
 // cleanText brings an answer to one form: no byte order mark, \n line ends, valid

@@ -181,7 +181,7 @@ func TestShapes(t *testing.T) {
 				if !strings.Contains(err.Error(), c.in) {
 					t.Fatalf("error %q doesn't name %q", err, c.in)
 				}
-				if typ := reflect.TypeOf(err); typ != reflect.TypeFor[*extract.Error]() {
+				if typ := reflect.TypeOf(err); typ != reflect.TypeFor[*extract.OutputError]() {
 					t.Fatalf("the error is a %v", typ)
 				}
 				return
@@ -243,7 +243,7 @@ func TestUnusableSchema(t *testing.T) {
 
 func TestLineOfError(t *testing.T) {
 	_, err := extract.Frontmatter("\n\nprose\n---\n$status: approved\ncount: [1\n---\n", schemaOf(t, reviewSchema))
-	var e *extract.Error
+	var e *extract.OutputError
 	if !errors.As(err, &e) || e.Line < 5 || e.Line > 7 {
 		t.Fatalf("line of %v", err)
 	}
@@ -292,7 +292,7 @@ func FuzzFrontmatter(f *testing.F) {
 		}
 		got, err := extract.Frontmatter(text, schema)
 		if err != nil {
-			var e *extract.Error
+			var e *extract.OutputError
 			if !errors.As(err, &e) || errors.Is(err, extract.ErrSchema) {
 				t.Fatalf("error of another kind: %v", err)
 			}

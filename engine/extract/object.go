@@ -8,7 +8,7 @@ import (
 )
 
 // bareJSON reads an answer that begins with a JSON object.
-func (d *document) bareJSON() (*block, *Error) {
+func (d *document) bareJSON() (*block, *OutputError) {
 	text := strings.TrimLeft(strings.Join(d.lines[d.first:], "\n"), " \t")
 	if !strings.HasPrefix(text, "{") {
 		return nil, nil
@@ -19,11 +19,11 @@ func (d *document) bareJSON() (*block, *Error) {
 	case fault != nil && !d.looksOurs(d.lines[d.first:]) && !fault.Final:
 		return nil, nil // braces in prose
 	case fault != nil:
-		return nil, &Error{Reason: ErrSyntax, Line: fault.At.Line, Detail: fault.Error()}
+		return nil, &OutputError{Reason: ErrSyntax, Line: fault.At.Line, Detail: fault.Error()}
 	case !d.schema.anyField(it):
 		return nil, nil
 	case size > MaxBlock:
-		return nil, &Error{Reason: ErrTooLarge, Line: d.first + 1, Detail: fmt.Sprintf("the JSON object has %d bytes, the limit is %d: put long text under it", size, MaxBlock)}
+		return nil, &OutputError{Reason: ErrTooLarge, Line: d.first + 1, Detail: fmt.Sprintf("the JSON object has %d bytes, the limit is %d: put long text under it", size, MaxBlock)}
 	}
 	return &block{fields: it, line: d.first + 1, after: rest}, nil
 }
@@ -54,7 +54,7 @@ func parseObject(text string, above int) (it *strictyaml.Node, rest string, faul
 
 // proseJSON reads the one JSON object in a text that begins a line outside of
 // code and has the status.
-func (d *document) proseJSON() (*block, *Error) {
+func (d *document) proseJSON() (*block, *OutputError) {
 	var found []*block
 	text := strings.Join(d.lines, "\n")
 	tries, at, end := 0, 0, 0

@@ -41,7 +41,7 @@ func (q Question) Texts() (system, message string, err error) {
 	}
 	schema, err := json.Marshal(s.root)
 	if err != nil {
-		return "", "", &Error{Reason: ErrSchema, Detail: err.Error()}
+		return "", "", &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `An agent did one step of a workflow and reported it, but did not write its result in the form that programs read. You write that form: you put down what the report says. You don't do the work, don't judge it and don't add to it.
@@ -153,20 +153,20 @@ func (q Question) Reply(text string) (Result, error) {
 // words if need be.
 func replyObject(text string) (*strictyaml.Node, error) {
 	if len(text) > MaxText {
-		return nil, &Error{Reason: ErrTooLarge, Detail: fmt.Sprintf("the reply has %d bytes, the limit is %d", len(text), MaxText)}
+		return nil, &OutputError{Reason: ErrTooLarge, Detail: fmt.Sprintf("the reply has %d bytes, the limit is %d", len(text), MaxText)}
 	}
 	d := newDocument(cleanText(text), nil)
 	text = strings.Join(d.lines[min(d.first, len(d.lines)):], "\n")
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
-		return nil, &Error{Reason: ErrMissing, Detail: "the reply holds no JSON object"}
+		return nil, &OutputError{Reason: ErrMissing, Detail: "the reply holds no JSON object"}
 	}
 	it, rest, fault := parseJSON(text[start:], 0)
 	switch {
 	case fault != nil:
-		return nil, &Error{Reason: ErrSyntax, Detail: fault.Error()}
+		return nil, &OutputError{Reason: ErrSyntax, Detail: fault.Error()}
 	case strings.Contains(rest, "{"):
-		return nil, &Error{Reason: ErrSyntax, Detail: "the reply holds more than one JSON object"}
+		return nil, &OutputError{Reason: ErrSyntax, Detail: "the reply holds more than one JSON object"}
 	}
 	return it, nil
 }
@@ -185,7 +185,7 @@ func unwrapFields(it *strictyaml.Node) (*strictyaml.Node, error) {
 	if problem != nil && strings.TrimSpace(problem.Val.Text) != "" {
 		detail = text.Cut(problem.Val.Text, 400)
 	}
-	return nil, &Error{Reason: ErrUnsaid, Detail: detail}
+	return nil, &OutputError{Reason: ErrUnsaid, Detail: detail}
 }
 
 // suspendReason is the reason of fields that ask for a person.
@@ -200,7 +200,7 @@ func suspendReason(fields *strictyaml.Node) (reason string, asks bool) {
 // ReplyComplaint asks the model once more.
 func ReplyComplaint(err error) string {
 	text := "That can't be used: " + reasonOf(err) + "."
-	e := (*Error)(nil)
+	e := (*OutputError)(nil)
 	if errors.As(err, &e) {
 		for _, p := range e.listProblems() {
 			text += "\n- " + p

@@ -154,7 +154,7 @@ func FuzzReply(f *testing.F) {
 		}
 		got, err := q.Reply(reply)
 		if err != nil {
-			if e := (*extract.Error)(nil); !errors.As(err, &e) {
+			if e := (*extract.OutputError)(nil); !errors.As(err, &e) {
 				t.Fatalf("error of another kind: %v", err)
 			}
 			return

@@ -41,15 +41,15 @@ type outputSchema struct {
 func compileSchema(schema any) (*outputSchema, error) {
 	normal, err := node.Normalize(schema)
 	if err != nil {
-		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
+		return nil, &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}
 	root, ok := normal.(map[string]any)
 	if !ok || allowedKinds(root)&kindObject == 0 {
-		return nil, &Error{Reason: ErrSchema, Detail: "the output of a role must be an object"}
+		return nil, &OutputError{Reason: ErrSchema, Detail: "the output of a role must be an object"}
 	}
 	compiled, err := node.Compile(root)
 	if err != nil {
-		return nil, &Error{Reason: ErrSchema, Detail: err.Error()}
+		return nil, &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}
 	s := &outputSchema{root: root, compiled: compiled, fields: shape.Names(root), folds: map[string]string{}}
 	for _, f := range s.fields {
@@ -67,7 +67,7 @@ func (s *outputSchema) validateOutput(output map[string]any, line int) error {
 	if err == nil {
 		return nil
 	}
-	out := &Error{Reason: ErrInvalid, Line: line}
+	out := &OutputError{Reason: ErrInvalid, Line: line}
 	if v := (*node.ValidationError)(nil); errors.As(err, &v) {
 		out.Problems = v.Problems
 	} else {

@@ -29,7 +29,7 @@ func Suspension(answer string) (r Result, asks bool, err error) {
 		reason = text.Cut(r.Body, maxReason)
 	}
 	if strings.TrimSpace(reason) == "" {
-		return Result{}, true, &Error{
+		return Result{}, true, &OutputError{
 			Reason: ErrInvalid, Detail: "$status is $SUSPEND, but the field reason, which says what you need to know, is missing",
 		}
 	}

@@ -98,8 +98,8 @@ func (d *document) explainUnclosed(c candidate) string {
 }
 
 // explainMissing says why there is no block at all.
-func (d *document) explainMissing() *Error {
-	e := &Error{Reason: ErrMissing, Detail: "no line of the answer is --- alone"}
+func (d *document) explainMissing() *OutputError {
+	e := &OutputError{Reason: ErrMissing, Detail: "no line of the answer is --- alone"}
 	for i := d.first; i < min(len(d.lines), d.first+maxLooked); i++ {
 		if d.inCode[i] || d.hidden[i] {
 			continue

@@ -47,8 +47,8 @@ type request struct {
 // got lost. Our PATCHes replace whole texts.
 func (r request) isRepeatable() bool { return r.safe || r.method != http.MethodPost }
 
-// answer is what the forge said, of whatever status.
-type answer struct {
+// response is what the forge said, of whatever status.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
@@ -56,14 +56,14 @@ type answer struct {
 
 // makeCall makes a request, again where that helps, and decodes the answer into out
 // (nil: it is not read).
-func (c *connection) makeCall(ctx context.Context, r request, out any) (answer, error) {
+func (c *connection) makeCall(ctx context.Context, r request, out any) (response, error) {
 	if n := utf8.RuneCountInString(r.text); n > MaxBody {
-		return answer{}, &Error{Do: r.do, Kind: ErrInvalid, Message: fmt.Sprintf("the text has %d characters; %d are allowed", n, MaxBody)}
+		return response{}, &CallError{Do: r.do, Kind: ErrInvalid, Message: fmt.Sprintf("the text has %d characters; %d are allowed", n, MaxBody)}
 	}
 	o := c.o.Outages.Begin()
 	for {
 		a, err := c.tryOnce(ctx, r)
-		var fail *Error
+		var fail *CallError
 		if err == nil {
 			fail = c.judgeAnswer(r, a)
 		} else {
@@ -75,17 +75,17 @@ func (c *connection) makeCall(ctx context.Context, r request, out any) (answer, 
 		case !fail.isPassing():
 			return a, fail
 		}
-		if err := o.Wait(ctx, fail, fail.Retry); err != nil {
+		if err := o.WaitToRetry(ctx, fail, fail.Retry); err != nil {
 			return a, err
 		}
 	}
 }
 
 // tryOnce makes the request once.
-func (c *connection) tryOnce(ctx context.Context, r request) (answer, error) {
+func (c *connection) tryOnce(ctx context.Context, r request) (response, error) {
 	req, err := c.gh.NewRequest(r.method, c.requestURL(r), r.body)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
@@ -94,17 +94,17 @@ func (c *connection) tryOnce(ctx context.Context, r request) (answer, error) {
 	}
 	res, err := c.http.Do(req.WithContext(ctx))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	defer func() { _ = res.Body.Close() }() // it was read whole, or the call failed
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	if len(body) > maxAnswer {
-		return answer{}, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+		return response{}, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
-	return answer{status: res.StatusCode, header: res.Header, body: body}, nil
+	return response{status: res.StatusCode, header: res.Header, body: body}, nil
 }
 
 // requestURL is where a request goes, relative to the API's own.
@@ -119,19 +119,19 @@ func (c *connection) requestURL(r request) string {
 	return u
 }
 
-func (c *connection) decodeAnswer(r request, a answer, out any) error {
+func (c *connection) decodeAnswer(r request, a response, out any) error {
 	if out == nil || a.status == http.StatusNoContent {
 		return nil
 	}
 	if err := json.Unmarshal(a.body, out); err != nil {
-		return &Error{Do: r.do, Kind: ErrUnreadable, Status: a.status, Message: "its answer is not what was asked for", Cause: err, Unsure: !r.isRepeatable()}
+		return &CallError{Do: r.do, Kind: ErrUnreadable, Status: a.status, Message: "its answer is not what was asked for", Cause: err, Unsure: !r.isRepeatable()}
 	}
 	return nil
 }
 
 // unreachedError is the error of a request that got no answer.
-func (c *connection) unreachedError(ctx context.Context, r request, err error) *Error {
-	fail := &Error{Do: r.do, Kind: ErrUnreachable, Message: c.maskToken(unwrapURLError(err).Error()), Cause: err}
+func (c *connection) unreachedError(ctx context.Context, r request, err error) *CallError {
+	fail := &CallError{Do: r.do, Kind: ErrUnreachable, Message: c.maskToken(unwrapURLError(err).Error()), Cause: err}
 	if ctx.Err() != nil {
 		fail.Cause, fail.final = context.Cause(ctx), true
 		fail.Message = fail.Cause.Error()
@@ -165,12 +165,12 @@ func (c *connection) maskToken(s string) string {
 }
 
 // judgeAnswer is the error that an answer stands for; nil: it is a success.
-func (c *connection) judgeAnswer(r request, a answer) *Error {
+func (c *connection) judgeAnswer(r request, a response) *CallError {
 	if a.status >= 200 && a.status < 300 {
 		return nil
 	}
 	said, rate := c.readMessage(a)
-	fail := &Error{Do: r.do, Status: a.status, Message: said, Need: neededPermission(a.header)}
+	fail := &CallError{Do: r.do, Status: a.status, Message: said, Need: neededPermission(a.header)}
 	switch {
 	case a.status >= 300 && a.status < 400:
 		fail.Kind, fail.Message = ErrNotFound, c.movedTo(a)
@@ -193,7 +193,7 @@ func (c *connection) judgeAnswer(r request, a answer) *Error {
 	return fail
 }
 
-func (c *connection) movedTo(a answer) string {
+func (c *connection) movedTo(a response) string {
 	to := c.maskToken(a.header.Get("Location"))
 	if u, err := url.Parse(to); err == nil {
 		u.User, u.RawQuery = nil, ""
@@ -203,7 +203,7 @@ func (c *connection) movedTo(a answer) string {
 }
 
 // readMessage are the forge's own, and whether they mean that too much was asked for.
-func (c *connection) readMessage(a answer) (said string, limited bool) {
+func (c *connection) readMessage(a response) (said string, limited bool) {
 	res := &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(strings.NewReader(string(a.body)))}
 	err := github.CheckResponse(res)
 	var primary *github.RateLimitError
@@ -245,7 +245,7 @@ func oneLine(s string) string { return text.Cut(text.Line(s), 500) }
 
 // limitedFor is how long to wait, by GitHub's rules: Retry-After; where nothing is
 // left, until the limit begins anew; else a minute.
-func (c *connection) limitedFor(a answer) time.Duration {
+func (c *connection) limitedFor(a response) time.Duration {
 	if after := outage.RetryAfter(a.header, c.now()); after > 0 {
 		return after
 	}

@@ -113,5 +113,5 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Flavour is the kind of forge.
-func (c *client) Flavour() Flavour { return c.flavour }
+// ForgeFlavour is the kind of forge.
+func (c *client) ForgeFlavour() Flavour { return c.flavour }

@@ -109,7 +109,7 @@ func TestNew(t *testing.T) {
 		"https://gitea.example.com/api/v1": Gitea, "https://example.com/git/api/v1/": Gitea,
 	} {
 		f, err := New(Options{APIURL: url, Repository: "octo/demo"})
-		if err != nil || f.Flavour() != want {
+		if err != nil || f.ForgeFlavour() != want {
 			t.Errorf("%q: %v %v", url, f, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 				}
 				return
 			}
-			var e *Error
+			var e *CallError
 			if !errors.Is(err, ErrLimited) || !errors.As(err, &e) || e.Retry != tt.retry || e.Unsure {
 				t.Errorf("%v, to be tried again in %v", err, e.Retry)
 			}
@@ -174,12 +174,12 @@ func TestWaitIsBounded(t *testing.T) {
 	f, c := serve(t, Options{Outages: outage.Policy{Until: until}}, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, 429, ``, "Retry-After", "3")
 	})
-	_, err := f.Issue(t.Context(), 1)
+	_, err := f.ReadIssue(t.Context(), 1)
 	if !errors.Is(err, ErrLimited) || fmt.Sprint(c.slept) != "[3s 4s]" {
 		t.Errorf("%v after %v", err, c.slept)
 	}
 	f, c = serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) { reply(w, 503, `<html>`) })
-	if _, err = f.Issue(t.Context(), 1); !errors.Is(err, ErrUnreachable) || c.calls != len(c.slept)+1 {
+	if _, err = f.ReadIssue(t.Context(), 1); !errors.Is(err, ErrUnreachable) || c.calls != len(c.slept)+1 {
 		t.Errorf("%v after %v", err, c.slept)
 	}
 	if sum := c.now.Sub(time.Unix(1_800_000_000, 0)); sum > outage.Patience || sum < outage.Patience/2 {
@@ -227,7 +227,7 @@ func TestOutages(t *testing.T) {
 	} {
 		for _, lasts := range []time.Duration{time.Second, 10 * time.Second, time.Minute, 5 * time.Minute} {
 			for what, do := range map[string]func(Forge) error{
-				"read":       func(f Forge) error { _, err := f.Issue(t.Context(), 1); return err },
+				"read":       func(f Forge) error { _, err := f.ReadIssue(t.Context(), 1); return err },
 				"comment":    func(f Forge) error { _, err := f.CreateComment(t.Context(), 1, "hello"); return err },
 				"update":     func(f Forge) error { return f.UpdateComment(t.Context(), 1, "hello") },
 				"dispatch":   func(f Forge) error { return f.Dispatch(t.Context(), "uwf.yml", "main", nil) },
@@ -258,7 +258,7 @@ func TestOutages(t *testing.T) {
 					})
 					err := do(f)
 					if away.unsure && what == "comment" {
-						var e *Error
+						var e *CallError
 						if !errors.As(err, &e) || !e.Unsure || c.calls != 1 {
 							t.Errorf("a comment that may be there: %v, %d calls", err, c.calls)
 						}
@@ -278,7 +278,7 @@ func TestOutages(t *testing.T) {
 
 // TestErrors: kinds, words and needs by what the forges really answer.
 func TestErrors(t *testing.T) {
-	issue := func(f Forge) error { _, err := f.Issue(context.Background(), 1); return err }
+	issue := func(f Forge) error { _, err := f.ReadIssue(context.Background(), 1); return err }
 	pull := func(f Forge) error {
 		_, err := f.CreatePull(context.Background(), NewPull{Title: "t", Head: "h", Base: "b"})
 		return err
@@ -349,7 +349,7 @@ func TestRedirects(t *testing.T) {
 		t.Fatal("no client")
 	}
 	target = c.gh.BaseURL.String() + "repositories/7/issues/1?token=x"
-	if is, err := f.Issue(t.Context(), 1); err != nil || is.Title != "found" || made.calls != 2 {
+	if is, err := f.ReadIssue(t.Context(), 1); err != nil || is.Title != "found" || made.calls != 2 {
 		t.Errorf("%+v %v, %d calls", is, err, made.calls)
 	}
 	_, err := f.CreateComment(t.Context(), 1, "hello")
@@ -357,7 +357,7 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("%v after %d POSTs", err, posts)
 	}
 	target = other.URL + "/api/v3/repositories/7"
-	if _, err := f.Issue(t.Context(), 1); !errors.Is(err, ErrNotFound) || elsewhere != 0 {
+	if _, err := f.ReadIssue(t.Context(), 1); !errors.Is(err, ErrNotFound) || elsewhere != 0 {
 		t.Errorf("%v, and another server was asked %d times", err, elsewhere)
 	}
 }
@@ -372,11 +372,11 @@ func TestCancelled(t *testing.T) {
 		<-r.Context().Done()
 	})
 	_, err := f.CreateComment(ctx, 1, "hello")
-	var e *Error
+	var e *CallError
 	if !errors.As(err, &e) || !errors.Is(err, context.Canceled) || !e.Unsure || c.calls != 1 {
 		t.Errorf("%v, %d calls", err, c.calls)
 	}
-	if _, err := f.Issue(ctx, 1); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnreachable) {
+	if _, err := f.ReadIssue(ctx, 1); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnreachable) {
 		t.Error(err)
 	}
 }
@@ -389,7 +389,7 @@ func TestNeverSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.CreateComment(t.Context(), 1, "hello")
-	var e *Error
+	var e *CallError
 	if !errors.As(err, &e) || e.Unsure || !errors.Is(err, ErrUnreachable) || c.calls != len(c.slept)+1 || c.calls < 5 {
 		t.Errorf("%v, %d calls", err, c.calls)
 	}
@@ -468,7 +468,7 @@ func TestSecrets(t *testing.T) {
 				}
 				reply(w, tt.own, `[{"name":"A"}]`) // as Gitea writes it
 			})
-			s, ok := f.(Secrets)
+			s, ok := f.(SecretLister)
 			if !ok {
 				t.Fatal("no Secrets")
 			}
@@ -549,7 +549,7 @@ func TestAccounts(t *testing.T) {
 			if tt.err != nil {
 				return
 			}
-			if c, err := f.Comment(t.Context(), 5); err != nil || c.Author != tt.want.Login || c.AuthorID != tt.want.ID {
+			if c, err := f.ReadComment(t.Context(), 5); err != nil || c.Author != tt.want.Login || c.AuthorID != tt.want.ID {
 				t.Errorf("%+v %v", c, err)
 			}
 		})

@@ -42,8 +42,8 @@ func both(t *testing.T, test func(*testing.T, *forgetest.Server, forge.Forge)) {
 			s := forgetest.Start(t, forgetest.Options{Gitea: gitea})
 			s.MustCommit(t, "main", "Begin", map[string]string{"README.md": "# Demo\n", ".github/workflows/uwf.yml": flow})
 			f := dial(t, s, s.JobToken(forgetest.JobPermissions()))
-			if string(f.Flavour()) != name {
-				t.Fatalf("flavour %s", f.Flavour())
+			if string(f.ForgeFlavour()) != name {
+				t.Fatalf("flavour %s", f.ForgeFlavour())
 			}
 			test(t, s, f)
 		})
@@ -74,9 +74,9 @@ func no(t *testing.T, err error) {
 	}
 }
 
-func is(t *testing.T, err, kind error) *forge.Error {
+func is(t *testing.T, err, kind error) *forge.CallError {
 	t.Helper()
-	var e *forge.Error
+	var e *forge.CallError
 	if !errors.Is(err, kind) || !errors.As(err, &e) {
 		t.Fatalf("%v, want %v", err, kind)
 	}
@@ -85,7 +85,7 @@ func is(t *testing.T, err, kind error) *forge.Error {
 
 func TestRepository(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
-		r := must[forge.Repository](t)(f.Repository(t.Context()))
+		r := must[forge.Repository](t)(f.ReadRepository(t.Context()))
 		if r.FullName != "octo/demo" || r.DefaultBranch != "main" || r.Empty || r.URL != s.URL+"/octo/demo" {
 			t.Errorf("%+v", r)
 		}
@@ -99,17 +99,17 @@ func TestIssuesAndComments(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
 		n := s.OpenIssue("alice", "It breaks", "Sometimes.")
-		s.Label("alice", n, "bug")
-		is1 := must[forge.Issue](t)(f.Issue(ctx, n))
+		s.PutLabel("alice", n, "bug")
+		is1 := must[forge.Issue](t)(f.ReadIssue(ctx, n))
 		if is1.Number != n || is1.Title != "It breaks" || is1.Body != "Sometimes." || is1.Author != "alice" || is1.AuthorID <= 0 || !is1.Open || fmt.Sprint(is1.Labels) != "[bug]" {
 			t.Errorf("%+v", is1)
 		}
-		_, err := f.Issue(ctx, 999)
+		_, err := f.ReadIssue(ctx, 999)
 		is(t, err, forge.ErrNotFound)
 
 		// More than a page on either forge.
 		for i := range 120 {
-			s.Say("alice", n, fmt.Sprintf("comment %d", i))
+			s.PostComment("alice", n, fmt.Sprintf("comment %d", i))
 		}
 		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "ours & <b> „ä“"))
 		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
@@ -120,12 +120,12 @@ func TestIssuesAndComments(t *testing.T) {
 		if list = must[[]forge.Comment](t)(f.Comments(ctx, n)); list[120].Body != "changed" {
 			t.Errorf("%+v", list[120])
 		}
-		if got := must[forge.Comment](t)(f.Comment(ctx, made.ID)); got != list[120] {
+		if got := must[forge.Comment](t)(f.ReadComment(ctx, made.ID)); got != list[120] {
 			t.Errorf("%+v", got)
 		}
 		no(t, f.DeleteComment(ctx, made.ID))
 		no(t, f.DeleteComment(ctx, made.ID))
-		_, err = f.Comment(ctx, made.ID)
+		_, err = f.ReadComment(ctx, made.ID)
 		is(t, err, forge.ErrNotFound)
 		is(t, f.UpdateComment(ctx, made.ID, "again"), forge.ErrNotFound)
 		before := len(s.Calls())
@@ -145,7 +145,7 @@ func TestReviewComment(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
 		n := s.OpenPull("alice", "Fix it", "", forgetest.Pull{Head: "main", Base: "main"})
-		if f.Flavour() == forge.Gitea {
+		if f.ForgeFlavour() == forge.Gitea {
 			before := len(s.Calls())
 			_, err := f.ReviewComment(ctx, 5)
 			if e := is(t, err, forge.ErrNotFound); e.Message == "" || len(s.Calls()) != before {
@@ -153,13 +153,13 @@ func TestReviewComment(t *testing.T) {
 			}
 			return
 		}
-		s.Say("bob", n, "on the whole")
+		s.PostComment("bob", n, "on the whole")
 		said := read(t, s.SayOnLine("bob", n, "/uwf retry"))
 		got := must[forge.Comment](t)(f.ReviewComment(ctx, said.Comment.ID))
 		if want := (forge.Comment{ID: said.Comment.ID, Body: "/uwf retry", Author: "bob", AuthorID: said.Sender.ID, URL: said.Comment.HTMLURL, Number: n, Created: got.Created}); got != want || got.Created.IsZero() || got.URL == "" || got.AuthorID <= 0 {
 			t.Errorf("%+v, want %+v", got, want)
 		}
-		_, err := f.Comment(ctx, got.ID)
+		_, err := f.ReadComment(ctx, got.ID)
 		is(t, err, forge.ErrNotFound)
 		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
 		if len(list) != 1 || list[0].Body != "on the whole" {
@@ -203,15 +203,15 @@ func TestUsers(t *testing.T) {
 		s.SetPermission("alice", "write")
 		alice := dial(t, s, s.UserToken("alice"))
 		n := s.OpenIssue("bob", "It breaks", "")
-		first := read(t, s.Label("alice", n, "uwf"))
+		first := read(t, s.PutLabel("alice", n, "uwf"))
 		me := must[forge.User](t)(alice.Me(ctx))
 		if me.Login != "alice" || me.ID <= 0 || me.Bot || me.ID == first.Issue.User.ID {
 			t.Fatalf("%+v", me)
 		}
 		made := must[forge.Comment](t)(alice.CreateComment(ctx, n, "hello"))
 		pull := s.OpenPull("alice", "Fix it", "", forgetest.Pull{Head: "main", Base: "main"})
-		said, labeled, assigned := read(t, s.Say("alice", n, "/uwf retry")), read(t, s.Label("bob", pull, "uwf")), read(t, s.Assign("bob", n, "alice"))
-		opened, asPull := must[forge.Issue](t)(f.Issue(ctx, pull)), must[forge.Pull](t)(f.Pull(ctx, pull))
+		said, labeled, assigned := read(t, s.PostComment("alice", n, "/uwf retry")), read(t, s.PutLabel("bob", pull, "uwf")), read(t, s.Assign("bob", n, "alice"))
+		opened, asPull := must[forge.Issue](t)(f.ReadIssue(ctx, pull)), must[forge.Pull](t)(f.ReadPull(ctx, pull))
 		for where, got := range map[string]account{
 			"the sender":                  first.Sender,
 			"who dispatched":              read(t, s.Manual("alice", "uwf.yml", nil)).Sender,
@@ -227,7 +227,7 @@ func TestUsers(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", where, got, me)
 			}
 		}
-		if f.Flavour() == forge.GitHub && assigned.Assignee != (account{"alice", me.ID}) {
+		if f.ForgeFlavour() == forge.GitHub && assigned.Assignee != (account{"alice", me.ID}) {
 			t.Errorf("the assignee: %+v, want %+v", assigned.Assignee, me)
 		}
 		if bob := must[forge.User](t)(dial(t, s, s.UserToken("bob")).Me(ctx)); bob.ID != first.Issue.User.ID || bob.ID != labeled.Sender.ID || bob.ID != assigned.Sender.ID {
@@ -241,7 +241,7 @@ func TestMe(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
 		me, err := f.Me(ctx)
-		if f.Flavour() == forge.Gitea {
+		if f.ForgeFlavour() == forge.Gitea {
 			if want := (forge.User{Login: "gitea-actions", Bot: true}); err != nil || me != want {
 				t.Errorf("a job's: %+v %v, want %+v", me, err, want)
 			}
@@ -282,13 +282,13 @@ func TestLabels(t *testing.T) {
 		no(t, f.AddLabel(ctx, n, l))
 		other := forge.Label{Name: "uwf-waiting", Color: "fbca04"}
 		no(t, f.AddLabel(ctx, n, other)) // which the repository does not have yet
-		if got := s.Issue(n).Labels; fmt.Sprint(got) != "[uwf failed/1 uwf-waiting]" {
+		if got := s.FindIssue(n).Labels; fmt.Sprint(got) != "[uwf failed/1 uwf-waiting]" {
 			t.Errorf("%q", got)
 		}
 		no(t, f.RemoveLabel(ctx, n, l.Name))
 		no(t, f.RemoveLabel(ctx, n, l.Name))
 		no(t, f.RemoveLabel(ctx, n, "never was"))
-		if got := s.Issue(n).Labels; fmt.Sprint(got) != "[uwf-waiting]" {
+		if got := s.FindIssue(n).Labels; fmt.Sprint(got) != "[uwf-waiting]" {
 			t.Errorf("%q", got)
 		}
 	})
@@ -325,21 +325,21 @@ func TestPulls(t *testing.T) {
 		if err != nil || !ok || theirs.Author != "alice" || theirs.AuthorID <= 0 {
 			t.Errorf("%+v %v %v", theirs, ok, err)
 		}
-		if p := must[forge.Pull](t)(f.Pull(ctx, theirs.Number)); p != theirs {
+		if p := must[forge.Pull](t)(f.ReadPull(ctx, theirs.Number)); p != theirs {
 			t.Errorf("%+v, want %+v", p, theirs)
 		}
 		found, ok, err := f.FindPull(ctx, branch)
 		if err != nil || !ok || found.Number != made.Number || found.Body != "Fixes #1 and more" || !strings.HasSuffix(found.Title, "Fix it well") {
 			t.Errorf("%+v %v %v", found, ok, err)
 		}
-		if draft := strings.HasPrefix(found.Title, "WIP: "); draft != (f.Flavour() == forge.Gitea) {
+		if draft := strings.HasPrefix(found.Title, "WIP: "); draft != (f.ForgeFlavour() == forge.Gitea) {
 			t.Errorf("title of a draft: %q", found.Title)
 		}
 		s.CloseIssue(made.Number)
 		if found, ok, err = f.FindPull(ctx, branch); err != nil || !ok || found.Open || found.Number != made.Number {
 			t.Errorf("closed: %+v %v %v", found, ok, err)
 		}
-		if p := must[forge.Pull](t)(f.Pull(ctx, made.Number)); p.Open || p.Body != "Fixes #1 and more" {
+		if p := must[forge.Pull](t)(f.ReadPull(ctx, made.Number)); p.Open || p.Body != "Fixes #1 and more" {
 			t.Errorf("%+v", p)
 		}
 		again := must[forge.Pull](t)(f.CreatePull(ctx, forge.NewPull{Title: "Anew", Head: branch, Base: "main"}))
@@ -347,7 +347,7 @@ func TestPulls(t *testing.T) {
 			t.Errorf("the open one is wanted: %+v %v %v", found, ok, err)
 		}
 		s.SetPullsAllowed(false)
-		if f.Flavour() == forge.GitHub {
+		if f.ForgeFlavour() == forge.GitHub {
 			_, err = f.CreatePull(ctx, forge.NewPull{Title: "No", Head: "other/0", Base: "main"})
 			if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Error(), "not permitted to create") {
 				t.Error(e)
@@ -368,10 +368,10 @@ func TestPermission(t *testing.T) {
 		s.SetPermission("bob", "read")
 		s.SetPermission("tri", "triage")
 		for login, want := range map[string]forge.Permission{"alice": forge.Write, "max": forge.Write, "bob": forge.Read, "tri": forge.Read, "nobody-knows": forge.None, "": forge.Unknown, "../../user": forge.None} {
-			if f.Flavour() == forge.Gitea {
+			if f.ForgeFlavour() == forge.Gitea {
 				want = forge.Unknown // the job's token is not told
 			}
-			got, err := f.Permission(t.Context(), login)
+			got, err := f.PermissionOf(t.Context(), login)
 			if err != nil || got != want {
 				t.Errorf("%q: %v %v, want %v", login, got, err, want)
 			}
@@ -399,7 +399,7 @@ func TestDispatch(t *testing.T) {
 			t.Error("what no forge takes was sent")
 		}
 		err := f.DispatchRepository(ctx, "uwf-step", map[string]string{"thread": "T"})
-		if f.Flavour() == forge.Gitea {
+		if f.ForgeFlavour() == forge.Gitea {
 			is(t, err, forge.ErrNotFound)
 			return
 		}
@@ -424,10 +424,10 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%v %v %v", rules, known, err)
 		}
 		may, known, err := f.MayCreatePulls(ctx)
-		if err != nil || known != (f.Flavour() == forge.Gitea) {
+		if err != nil || known != (f.ForgeFlavour() == forge.Gitea) {
 			t.Errorf("a job's token: %v %v %v", may, known, err)
 		}
-		if f.Flavour() == forge.Gitea {
+		if f.ForgeFlavour() == forge.Gitea {
 			return
 		}
 		s.SetPermission("root", "admin")
@@ -447,7 +447,7 @@ func TestJobNotes(t *testing.T) {
 		s.AddJob("7", 2, "cancelled", "The run was canceled by @alice.", "The operation was canceled.")
 		notes, err := f.JobNotes(t.Context(), "7", 2)
 		want := "[The run was canceled by @alice. The operation was canceled.]"
-		if f.Flavour() == forge.Gitea {
+		if f.ForgeFlavour() == forge.Gitea {
 			want = "[]"
 		}
 		if err != nil || fmt.Sprint(notes) != want {
@@ -477,7 +477,7 @@ func TestBranchRules(t *testing.T) {
 		check(admin, "uwf/1", "[protected branch]", true)
 		check(admin, "uwf-state", "[]", true)
 		check(admin, "release/1/2", "[]", true)
-		if f.Flavour() == forge.GitHub {
+		if f.ForgeFlavour() == forge.GitHub {
 			s.Protect("uwf-*", "pull_request")
 			check(f, "uwf-state", "[pull_request]", false)
 			check(admin, "uwf-state", "[pull_request]", true)
@@ -493,12 +493,12 @@ func TestTokens(t *testing.T) {
 		reader := dial(t, s, s.JobToken(forgetest.ReadPermissions()))
 		err := reader.AddLabel(ctx, n, forge.Label{Name: "x", Color: "ffffff"})
 		e := is(t, err, forge.ErrForbidden)
-		if f.Flavour() == forge.GitHub && !strings.Contains(e.Need, "issues=write") {
+		if f.ForgeFlavour() == forge.GitHub && !strings.Contains(e.Need, "issues=write") {
 			t.Errorf("what the token needs: %q", e.Need)
 		}
 		token := s.JobToken(forgetest.JobPermissions())
 		s.Revoke(token)
-		_, err = dial(t, s, token).Repository(ctx)
+		_, err = dial(t, s, token).ReadRepository(ctx)
 		is(t, err, forge.ErrAuth)
 		if strings.Contains(err.Error(), token) {
 			t.Error("the token shows")
@@ -512,7 +512,7 @@ func TestFaults(t *testing.T) {
 		ctx := t.Context()
 		n := s.OpenIssue("alice", "It breaks", "")
 		s.Inject(forgetest.Fault{Answer: forgetest.Broken(502), Times: 2})
-		must[forge.Issue](t)(f.Issue(ctx, n))
+		must[forge.Issue](t)(f.ReadIssue(ctx, n))
 		s.Inject(forgetest.Fault{Answer: forgetest.SecondaryLimit(time.Second), Times: 2})
 		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "once"))
 		for name, fault := range map[string]forgetest.Fault{
@@ -530,7 +530,7 @@ func TestFaults(t *testing.T) {
 		s.Inject(forgetest.Fault{Method: "DELETE", Lost: true})
 		no(t, f.DeleteComment(ctx, made.ID))
 		s.Inject(forgetest.Fault{Cut: true, Times: -1})
-		_, err := f.Issue(ctx, n)
+		_, err := f.ReadIssue(ctx, n)
 		is(t, err, forge.ErrUnreachable)
 		s.ClearFaults()
 		if list := must[[]forge.Comment](t)(f.Comments(ctx, n)); len(list) != 1 || list[0].Body != "lost reply" {

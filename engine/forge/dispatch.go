@@ -36,9 +36,9 @@ func checkInputs(do string, inputs map[string]string) error {
 	}
 	switch {
 	case len(inputs) > MaxInputs:
-		return &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("%d inputs, of which %d are allowed", len(inputs), MaxInputs)}
+		return &CallError{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("%d inputs, of which %d are allowed", len(inputs), MaxInputs)}
 	case n > maxInputLength:
-		return &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("the inputs have %d characters, of which %d are allowed", n, maxInputLength)}
+		return &CallError{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("the inputs have %d characters, of which %d are allowed", n, maxInputLength)}
 	}
 	return nil
 }

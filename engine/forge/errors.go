@@ -20,8 +20,8 @@ var (
 	ErrUnreadable  = errors.New("the forge's answer can't be read")
 )
 
-// Error is a call that failed. Its text says what was being done and why it failed.
-type Error struct {
+// CallError is a call that failed. Its text says what was being done and why it failed.
+type CallError struct {
 	Do      string // "create a pull request for uwf/01J…"
 	Kind    error  // one of the Err… sentinels
 	Status  int    // the HTTP status; 0: there was no answer
@@ -40,11 +40,11 @@ type Error struct {
 
 // isPassing reports whether the call may be made again: the forge lets nobody in for a while,
 // or is away, and what was asked for was not done.
-func (e *Error) isPassing() bool {
+func (e *CallError) isPassing() bool {
 	return errors.Is(e, ErrLimited) || errors.Is(e, ErrUnreachable) && !e.Unsure && !e.final
 }
 
-func (e *Error) Error() string {
+func (e *CallError) Error() string {
 	msg := fmt.Sprintf("%s: %v", e.Do, e.Kind)
 	if e.Status != 0 {
 		msg += fmt.Sprintf(" (HTTP %d)", e.Status)
@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap gives the kind and the cause.
-func (e *Error) Unwrap() []error {
+func (e *CallError) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
 	}
@@ -71,7 +71,7 @@ func (e *Error) Unwrap() []error {
 
 // IsUnsure reports whether a call failed that may have been carried out.
 func IsUnsure(err error) bool {
-	var e *Error
+	var e *CallError
 	return errors.As(err, &e) && e.Unsure
 }
 

@@ -20,22 +20,22 @@ const (
 // Forge is one repository on a forge. Errors are *Error values; match their kind
 // with errors.Is and the Err… sentinels. All methods are safe for concurrent use.
 type Forge interface {
-	Flavour() Flavour
-	// Repository says what can change between two jobs, such as the default branch.
-	Repository(ctx context.Context) (Repository, error)
-	// Permission is what a user may do here. Unknown means that this token can't
+	ForgeFlavour() Flavour
+	// ReadRepository says what can change between two jobs, such as the default branch.
+	ReadRepository(ctx context.Context) (Repository, error)
+	// PermissionOf is what a user may do here. Unknown means that this token can't
 	// find out; that is no error.
-	Permission(ctx context.Context, login string) (Permission, error)
+	PermissionOf(ctx context.Context, login string) (Permission, error)
 	// Me is whose token this is. ErrForbidden: the forge doesn't tell, as GitHub does
 	// not where it is a job's own. ErrAuth: there is no token, or it has ended.
 	Me(ctx context.Context) (User, error)
 
-	// Issue is an issue or a pull request by its number.
-	Issue(ctx context.Context, number int) (Issue, error)
+	// ReadIssue is an issue or a pull request by its number.
+	ReadIssue(ctx context.Context, number int) (Issue, error)
 	// Comments are all comments of an issue or pull request, the oldest first.
 	Comments(ctx context.Context, number int) ([]Comment, error)
-	// Comment is a comment by its id; ErrNotFound when somebody deleted it.
-	Comment(ctx context.Context, id int64) (Comment, error)
+	// ReadComment is a comment by its id; ErrNotFound when somebody deleted it.
+	ReadComment(ctx context.Context, id int64) (Comment, error)
 	// ReviewComment is a comment on a line of a pull request by its id, which is no id
 	// for the calls around it; ErrNotFound as above, and always on Gitea.
 	ReviewComment(ctx context.Context, id int64) (Comment, error)
@@ -52,7 +52,7 @@ type Forge interface {
 	// RemoveLabel is no error where the label is not there.
 	RemoveLabel(ctx context.Context, number int, name string) error
 
-	Pull(ctx context.Context, number int) (Pull, error)
+	ReadPull(ctx context.Context, number int) (Pull, error)
 	// FindPull finds the pull request of a branch of this repository: the open one,
 	// else the newest.
 	FindPull(ctx context.Context, branch string) (Pull, bool, error)

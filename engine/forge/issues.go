@@ -74,8 +74,8 @@ func (c comment) toComment() Comment {
 	}
 }
 
-// Issue is an issue or a pull request by its number.
-func (c *client) Issue(ctx context.Context, number int) (Issue, error) {
+// ReadIssue is an issue or a pull request by its number.
+func (c *client) ReadIssue(ctx context.Context, number int) (Issue, error) {
 	var is issue
 	if _, err := c.makeCall(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
 		return Issue{}, err
@@ -102,7 +102,7 @@ func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 		return false
 	})
 	if err == nil && more {
-		err = &Error{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
+		err = &CallError{Do: do, Kind: ErrInvalid, Message: fmt.Sprintf("there are more than %d", len(out))}
 	}
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 	return slices.CompactFunc(out, func(a, b Comment) bool { return a.ID == b.ID }), nil
 }
 
-// Comment is a comment by its id. Gitea answers without a body where the id is of
+// ReadComment is a comment by its id. Gitea answers without a body where the id is of
 // something else in an issue's time line.
-func (c *client) Comment(ctx context.Context, id int64) (Comment, error) {
+func (c *client) ReadComment(ctx context.Context, id int64) (Comment, error) {
 	return c.oneComment(ctx, fmt.Sprintf("read comment %d", id), "/issues/comments/", id)
 }
 
@@ -123,7 +123,7 @@ func (c *client) Comment(ctx context.Context, id int64) (Comment, error) {
 func (c *client) ReviewComment(ctx context.Context, id int64) (Comment, error) {
 	do := fmt.Sprintf("read the comment %d on a line", id)
 	if c.flavour == Gitea {
-		return Comment{}, &Error{Do: do, Kind: ErrNotFound, Message: "Gitea has no call for it"}
+		return Comment{}, &CallError{Do: do, Kind: ErrNotFound, Message: "Gitea has no call for it"}
 	}
 	return c.oneComment(ctx, do, "/pulls/comments/", id)
 }
@@ -135,7 +135,7 @@ func (c *client) oneComment(ctx context.Context, do, from string, id int64) (Com
 		return Comment{}, err
 	}
 	if got.ID != id {
-		return Comment{}, &Error{Do: do, Kind: ErrNotFound, Message: "it is no comment"}
+		return Comment{}, &CallError{Do: do, Kind: ErrNotFound, Message: "it is no comment"}
 	}
 	return got.toComment(), nil
 }
@@ -177,7 +177,7 @@ func (c *client) EnsureLabel(ctx context.Context, l Label) error {
 		return err
 	}
 	_, err := c.makeLabel(ctx, l)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && strings.Contains(e.Message, "already_exists") {
+	if e := (*CallError)(nil); errors.As(err, &e) && e.Status == http.StatusUnprocessableEntity && strings.Contains(e.Message, "already_exists") {
 		return nil
 	}
 	return err
@@ -213,7 +213,7 @@ func (c *client) giteaLabel(ctx context.Context, l Label) (int64, error) {
 	case found != 0:
 		return found, nil
 	case more:
-		return 0, &Error{Do: do, Kind: ErrInvalid, Message: "the repository has too many labels to look through"}
+		return 0, &CallError{Do: do, Kind: ErrInvalid, Message: "the repository has too many labels to look through"}
 	}
 	return c.makeLabel(ctx, l)
 }

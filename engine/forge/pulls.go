@@ -49,8 +49,8 @@ func (p pull) toPull() Pull {
 	}
 }
 
-// Pull is a pull request by its number.
-func (c *client) Pull(ctx context.Context, number int) (Pull, error) {
+// ReadPull is a pull request by its number.
+func (c *client) ReadPull(ctx context.Context, number int) (Pull, error) {
 	var p pull
 	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("read pull request %d", number), method: http.MethodGet, path: fmt.Sprintf("/pulls/%d", number)}, &p)
 	return p.toPull(), err
@@ -111,7 +111,7 @@ const draftPrefix = "WIP: "
 // pullKind tells apart why a pull request was refused, which GitHub says with one
 // status and different words.
 func pullKind(err error) error {
-	var e *Error
+	var e *CallError
 	if !errors.As(err, &e) {
 		return err
 	}
@@ -127,14 +127,14 @@ func pullKind(err error) error {
 	return e
 }
 
-func mentions(e *Error, words string) bool {
+func mentions(e *CallError, words string) bool {
 	return strings.Contains(strings.ToLower(e.Message), words)
 }
 
 // UpdatePull replaces title and body. On Gitea a draft stays one.
 func (c *client) UpdatePull(ctx context.Context, number int, title, body string) error {
 	if c.flavour == Gitea {
-		now, err := c.Pull(ctx, number)
+		now, err := c.ReadPull(ctx, number)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Repository is the repository itself.
-func (c *client) Repository(ctx context.Context) (r Repository, err error) {
+// ReadRepository is the repository itself.
+func (c *client) ReadRepository(ctx context.Context) (r Repository, err error) {
 	do := "read the repository " + c.o.Repository
 	_, err = c.makeCall(ctx, request{do: do, method: http.MethodGet}, &r)
 	if err == nil && r.DefaultBranch == "" {
-		err = &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no default branch"}
+		err = &CallError{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no default branch"}
 	}
 	return r, err
 }
@@ -45,9 +45,9 @@ func (c *client) OwnedByOrganisation(ctx context.Context) (is, known bool, err e
 	return false, err == nil, err
 }
 
-// Permission is what a user may do. GitHub gives the job's token an answer; Gitea
+// PermissionOf is what a user may do. GitHub gives the job's token an answer; Gitea
 // refuses it to all but the owner's, which makes it Unknown.
-func (c *client) Permission(ctx context.Context, login string) (Permission, error) {
+func (c *client) PermissionOf(ctx context.Context, login string) (Permission, error) {
 	if login == "" {
 		return Unknown, nil
 	}
@@ -86,7 +86,7 @@ func (c *client) Me(ctx context.Context) (User, error) {
 		return User{}, err
 	}
 	if u.Login == "" {
-		return User{}, &Error{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no user"}
+		return User{}, &CallError{Do: do, Kind: ErrUnreadable, Status: http.StatusOK, Message: "it names no user"}
 	}
 	return User{Login: u.Login, ID: u.accountID(), Bot: u.Type == "Bot" || u.builtIn()}, nil
 }
@@ -165,10 +165,10 @@ func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]strin
 	return out, nil
 }
 
-// Secrets is what a Forge may offer beside its calls: the names of the secrets that
+// SecretLister is what a Forge may offer beside its calls: the names of the secrets that
 // jobs of the repository get, its own and its organisation's. Their values can't be
 // read by anybody. Known is false where this token can't see all of them.
-type Secrets interface {
+type SecretLister interface {
 	Secrets(ctx context.Context) (names []string, known bool, err error)
 }
 
@@ -195,7 +195,7 @@ func (c *client) Secrets(ctx context.Context) (names []string, known bool, err e
 		list := &page.Secrets
 		if json.Unmarshal(raw, list) != nil {
 			if err := json.Unmarshal(raw, &page); err != nil {
-				return nil, false, &Error{Do: "list the names of secrets", Kind: ErrUnreadable, Cause: err}
+				return nil, false, &CallError{Do: "list the names of secrets", Kind: ErrUnreadable, Cause: err}
 			}
 		}
 		for _, s := range *list {

@@ -17,8 +17,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// Error is why a deed is not done, or not to its end.
-type Error struct {
+// DeedError is why a deed is not done, or not to its end.
+type DeedError struct {
 	Kind   Kind
 	Thread gitcas.ThreadID
 	Deed   Deed
@@ -30,7 +30,7 @@ type Error struct {
 	Err    error
 }
 
-func (e *Error) Error() string {
+func (e *DeedError) Error() string {
 	kept, who := "", ""
 	if e.Kept != "" {
 		kept = "\nthis job's work was kept: " + e.Show
@@ -49,30 +49,30 @@ func (e *Error) Error() string {
 	return e.Reason
 }
 
-func (e *Error) Unwrap() error { return e.Err }
+func (e *DeedError) Unwrap() error { return e.Err }
 
 // Verbs is what can be done about it.
-func (e *Error) Verbs() []Verb { return e.Next }
+func (e *DeedError) Verbs() []Verb { return e.Next }
 
 // Refuse says that a thread is not as it would have to be for a deed. Nothing was changed.
-func Refuse(d Deed, id gitcas.ThreadID, reason string, next ...Verb) *Error {
-	return &Error{Kind: KindNotYours, Thread: id, Deed: d, Reason: reason, Next: next}
+func Refuse(d Deed, id gitcas.ThreadID, reason string, next ...Verb) *DeedError {
+	return &DeedError{Kind: KindNotYours, Thread: id, Deed: d, Reason: reason, Next: next}
 }
 
 // RefuseClaimed says that somebody else works on the thread.
-func RefuseClaimed(d Deed, id gitcas.ThreadID, c gitcas.Claim) *Error {
+func RefuseClaimed(d Deed, id gitcas.ThreadID, c gitcas.Claim) *DeedError {
 	cause := &ClaimedError{c}
-	return &Error{Kind: KindNotYours, Thread: id, Deed: d, Reason: cause.Error(), Err: cause}
+	return &DeedError{Kind: KindNotYours, Thread: id, Deed: d, Reason: cause.Error(), Err: cause}
 }
 
 // Usagef says that a request can't be right, whatever the store holds.
-func Usagef(format string, args ...any) *Error {
-	return &Error{Kind: KindUsage, Reason: fmt.Sprintf(format, args...)}
+func Usagef(format string, args ...any) *DeedError {
+	return &DeedError{Kind: KindUsage, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Waiting says that a thread waits for a person, as its entry tells.
-func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *Error {
-	err := &Error{Kind: KindSuspended, Thread: id, Reason: WaitReason(entry), Next: WaysOn(id, entry)}
+func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *DeedError {
+	err := &DeedError{Kind: KindSuspended, Thread: id, Reason: WaitReason(entry), Next: WaysOn(id, entry)}
 	if entry.Suspended != nil {
 		err.Role = entry.Suspended.Role
 	}
@@ -80,14 +80,14 @@ func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *Error {
 }
 
 // Limited says that a limit was reached before anything was paid.
-func Limited(id gitcas.ThreadID, reached error) *Error {
-	return &Error{Kind: KindLimit, Thread: id, Reason: reached.Error(), Err: reached, Next: []Verb{RaiseLimit(id, reached)}}
+func Limited(id gitcas.ThreadID, reached error) *DeedError {
+	return &DeedError{Kind: KindLimit, Thread: id, Reason: reached.Error(), Err: reached, Next: []Verb{RaiseLimit(id, reached)}}
 }
 
 // Stuck says that a workflow can't say what follows a thread's steps, or not with what they
 // put out. No agent ran.
-func Stuck(id gitcas.ThreadID, steps int, cause error) *Error {
-	err := &Error{Kind: KindUsage, Thread: id, Reason: fmt.Sprintf("thread %s can't go on: %v", id, cause), Err: cause}
+func Stuck(id gitcas.ThreadID, steps int, cause error) *DeedError {
+	err := &DeedError{Kind: KindUsage, Thread: id, Reason: fmt.Sprintf("thread %s can't go on: %v", id, cause), Err: cause}
 	if steps == 0 {
 		err.Next = []Verb{{For: "correct the definition, store it, start another thread, and cancel this one", Do: Cancel, Thread: id}}
 		return err
@@ -101,8 +101,8 @@ func Stuck(id gitcas.ThreadID, steps int, cause error) *Error {
 
 // NotDelivered says that a thread has ended, and its end could not be made known. It stays to
 // be delivered by the next job; or it waits for a person, who lets it be tried again.
-func NotDelivered(id gitcas.ThreadID, waits bool, cause error) *Error {
-	err := &Error{Kind: KindFailed, Thread: id, Deed: Deliver, Err: cause}
+func NotDelivered(id gitcas.ThreadID, waits bool, cause error) *DeedError {
+	err := &DeedError{Kind: KindFailed, Thread: id, Deed: Deliver, Err: cause}
 	next := "its work is safe, and the next job tries again"
 	if waits {
 		next, err.Next = "nobody tries again by itself", []Verb{{For: "let it be tried", Do: Retry, Thread: id}}
@@ -187,7 +187,7 @@ const (
 
 // KindOf says of which kind an error is: of this package, of the Store or of a definition.
 func KindOf(err error) Kind {
-	var own *Error
+	var own *DeedError
 	isAny := func(kinds ...error) bool {
 		return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 	}

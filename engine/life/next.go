@@ -79,7 +79,7 @@ func limitIn(reason string) string {
 func (s Standing) Next(d Deed) []Verb {
 	fork := Verb{For: "begin another thread from one of its steps", Do: Fork, Thread: s.Thread, Steps: max(len(s.Ended.Steps)-1, 0)}
 	resume := Verb{For: "let it go on", Do: Resume, Thread: s.Thread, Needs: NeedsText}
-	switch state := s.State(); {
+	switch state := s.FindState(); {
 	case state == Removed, state == ToDeliver, d == Step, d == Deliver, d == Suspend, d == Cancel: // nothing has to be done
 		return nil
 	case d == Remove:

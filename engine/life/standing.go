@@ -132,8 +132,8 @@ func (s Standing) Status() string {
 	return string(Active)
 }
 
-// State is the thread's state.
-func (s Standing) State() State {
+// FindState is the thread's state.
+func (s Standing) FindState() State {
 	switch e := s.Entry; {
 	case s.Alive && e.Status == gitcas.StatusEnded:
 		return ToDeliver
@@ -147,7 +147,7 @@ func (s Standing) State() State {
 
 // hasFailed reports whether there is something to be tried again.
 func (s Standing) hasFailed() bool {
-	switch s.State() {
+	switch s.FindState() {
 	case Undelivered:
 		return true
 	case Suspended, ToDeliver:
@@ -158,7 +158,7 @@ func (s Standing) hasFailed() bool {
 
 // Judge says why a deed may not be done now; nil: it may.
 func (s Standing) Judge(d Deed) error {
-	state := s.State()
+	state := s.FindState()
 	waits := state == Suspended || state == Undelivered
 	tries := d == Retry || d == Take && (s.Claim == nil || waits)
 	switch {
@@ -167,26 +167,26 @@ func (s Standing) Judge(d Deed) error {
 	case waits && (d == Step || d == Deliver):
 		return Waiting(s.Thread, s.Entry)
 	case !s.Alive:
-		return s.Refuse(d, DescribeEnd(s.Ended))
+		return s.RefuseDeed(d, DescribeEnd(s.Ended))
 	case state == ToDeliver && tries:
-		return s.Refuse(d, "it has ended, and no delivery of it failed")
+		return s.RefuseDeed(d, "it has ended, and no delivery of it failed")
 	case state == ToDeliver:
-		return s.Refuse(d, "it has ended and is being delivered")
+		return s.RefuseDeed(d, "it has ended and is being delivered")
 	case waits && tries:
-		return s.Refuse(d, nothingFailed+"; it waits for a person ("+waitReason(s.Entry)+")")
+		return s.RefuseDeed(d, nothingFailed+"; it waits for a person ("+waitReason(s.Entry)+")")
 	case waits:
-		return s.Refuse(d, "it waits already ("+waitReason(s.Entry)+")")
+		return s.RefuseDeed(d, "it waits already ("+waitReason(s.Entry)+")")
 	case state == Running:
 		err := RefuseClaimed(d, s.Thread, *s.Claim)
 		err.Next = s.Next(d)
 		return err
 	default:
-		return s.Refuse(d, refusals[d])
+		return s.RefuseDeed(d, refusals[d])
 	}
 }
 
-// Refuse says why a deed may not be done, and what may.
-func (s Standing) Refuse(d Deed, reason string) *Error {
+// RefuseDeed says why a deed may not be done, and what may.
+func (s Standing) RefuseDeed(d Deed, reason string) *DeedError {
 	return Refuse(d, s.Thread, reason, s.Next(d)...)
 }
 

@@ -52,7 +52,7 @@ limits of* is ` + "`resume`" + ` with limits and without a text. Jobs do *step* 
 does *suspend* where a run was cancelled; the rest are people's.
 `)
 	for _, s := range states {
-		if got := s.thread.State(); got != s.state {
+		if got := s.thread.FindState(); got != s.state {
 			t.Errorf("a thread that is %s is taken for %s", s.state, got)
 		}
 		if got := s.thread.Status(); got != s.status {
@@ -95,11 +95,11 @@ does *suspend* where a run was cancelled; the rest are people's.
 func outcome(t *testing.T, s Standing, d Deed) string {
 	err := s.Judge(d)
 	if err == nil {
-		return effect(d, s.State())
+		return effect(d, s.FindState())
 	}
-	var refused *Error
-	if !errors.As(err, &refused) || refused.Reason == "" || effect(d, s.State()) != "" && s.hasFailed() {
-		t.Fatalf("%s at %s: %v", d, s.State(), err)
+	var refused *DeedError
+	if !errors.As(err, &refused) || refused.Reason == "" || effect(d, s.FindState()) != "" && s.hasFailed() {
+		t.Fatalf("%s at %s: %v", d, s.FindState(), err)
 	}
 	said := "refused: " + refused.Reason
 	if refused.Kind == KindSuspended {

@@ -44,7 +44,7 @@ func BenchmarkString(b *testing.B) {
 func BenchmarkWriter(b *testing.B) {
 	r := newRedactor(b, redact.Options{Secrets: secretsOf(values())})
 	line := []byte("2026-06-04T10:00:00Z INFO developer: edited internal/lock/lock.go (3 hunks), go test ./... ok 1.234s\n")
-	w := r.Writer(io.Discard)
+	w := r.NewWriter(io.Discard)
 	b.SetBytes(int64(len(line)))
 	for range b.N {
 		if _, err := w.Write(line); err != nil {

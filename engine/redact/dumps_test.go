@@ -90,7 +90,7 @@ func TestRealDumps(t *testing.T) {
 func cut(t *testing.T, r *redact.Redactor, text string, at int) string {
 	t.Helper()
 	var out bytes.Buffer
-	w := r.Writer(&out)
+	w := r.NewWriter(&out)
 	at = min(at, len(text))
 	for _, part := range []string{text[:at], text[at:]} {
 		if _, err := w.Write([]byte(part)); err != nil {

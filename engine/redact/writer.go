@@ -35,8 +35,8 @@ type Writer struct {
 // ErrClosed is returned by writes to a closed Writer.
 var ErrClosed = errors.New("redacting writer is closed")
 
-// Writer is a redacting writer in front of w. Close it to get the last bytes.
-func (r *Redactor) Writer(w io.Writer) *Writer {
+// NewWriter is a redacting writer in front of w. Close it to get the last bytes.
+func (r *Redactor) NewWriter(w io.Writer) *Writer {
 	return &Writer{s: stream{r: r, emit: func(text []byte, spans []span) error {
 		if _, err := w.Write(replaceSpans(text, spans, span.placeholder)); err != nil {
 			return fmt.Errorf("write redacted output: %w", err)

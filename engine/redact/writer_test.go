@@ -14,7 +14,7 @@ import (
 func stream(t testing.TB, r *redact.Redactor, text string, rnd *rand.Rand) string {
 	t.Helper()
 	var out bytes.Buffer
-	w := r.Writer(&out)
+	w := r.NewWriter(&out)
 	for rest := text; rest != ""; {
 		n := min(len(rest), 1+rnd.IntN(12))
 		if _, err := w.Write([]byte(rest[:n])); err != nil {
@@ -40,7 +40,7 @@ func TestWriterAtEverySplit(t *testing.T) {
 			want, _ := r.String(text)
 			for cut := 1; cut < len(text); cut++ {
 				var out bytes.Buffer
-				w := r.Writer(&out)
+				w := r.NewWriter(&out)
 				for _, part := range []string{text[:cut], text[cut:]} {
 					if _, err := w.Write([]byte(part)); err != nil {
 						t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWriterAtEverySplit(t *testing.T) {
 func TestWriterIsLive(t *testing.T) {
 	r := newRedactor(t, redact.Options{Secrets: secretsOf(values())})
 	var out bytes.Buffer
-	w := r.Writer(&out)
+	w := r.NewWriter(&out)
 	for _, line := range []string{"building\n", "ok  \tpkg/a\t0.1s\n", "--- FAIL: TestX (0.00s)\n", "progress 12%\n", "https://example.com/path\n", "C:\\dir\\\n", "{\"a\": \"b\\n\"}\n"} {
 		out.Reset()
 		if _, err := w.Write([]byte(line)); err != nil {
@@ -89,7 +89,7 @@ func TestWriterHoldsABeginning(t *testing.T) {
 	secret := values()["PLAIN_TOKEN"]
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}}})
 	var out bytes.Buffer
-	w := r.Writer(&out)
+	w := r.NewWriter(&out)
 	if _, err := w.Write([]byte("prompt: " + secret[:6])); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWriterBoundsWhatItHolds(t *testing.T) {
 	value := strings.Repeat("ab", 500) + "c"
 	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", value}}})
 	var out bytes.Buffer
-	w := r.Writer(&out)
+	w := r.NewWriter(&out)
 	for range 600 {
 		if _, err := w.Write([]byte(value[:1000])); err != nil { // overlapping beginnings
 			t.Fatal(err)
@@ -156,7 +156,7 @@ var errBroken = errors.New("broken")
 
 func TestWriterErrors(t *testing.T) {
 	r := newRedactor(t, redact.Options{})
-	w := r.Writer(broken{})
+	w := r.NewWriter(broken{})
 	if _, err := w.Write([]byte("hello\n")); !errors.Is(err, errBroken) {
 		t.Errorf("%v", err)
 	}

@@ -35,7 +35,7 @@ func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.
 		return no
 	}
 	n := p.Trigger.Number
-	pull, err := j.Forge.Pull(ctx, n)
+	pull, err := j.Forge.ReadPull(ctx, n)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return no

@@ -328,7 +328,7 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {
-	var refused *life.Error
+	var refused *life.DeedError
 	if errors.As(err, &refused) {
 		return effects.MakeSentence(refused.Reason)
 	}

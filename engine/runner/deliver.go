@@ -27,7 +27,7 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 		return j.delivery.HandOver(ctx, id, d)
 	}})
 	j.NoteResult(res)
-	var undelivered *life.Error
+	var undelivered *life.DeedError
 	switch {
 	case err == nil:
 		j.CallHook("delivered")
@@ -46,7 +46,7 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 }
 
 // tellUndelivered tells that a thread's end could not be made known.
-func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.Error) {
+func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *life.DeedError) {
 	p := j.LoadThreadOrLast(ctx, id)
 	if p == nil {
 		return

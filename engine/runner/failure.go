@@ -40,7 +40,7 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 
 // endAfterError ends a job whose step gave an error, green or red.
 func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect node.Pin, err error) error {
-	var own *life.Error
+	var own *life.DeedError
 	errors.As(err, &own)
 	switch life.KindOf(err) {
 	case life.KindNotYours:
@@ -78,7 +78,7 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 }
 
 // tellLimit tells that the thread may go no further.
-func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.Error) {
+func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.DeedError) {
 	j.Outcome.Status = string(gitcas.StatusSuspended)
 	p := j.LoadThreadOrLast(ctx, res.Thread)
 	if p == nil {
@@ -142,7 +142,7 @@ func countTries(e gitcas.Entry) report.Failure {
 
 // byForge reports whether an error's words are what the forge answered.
 func byForge(err error) bool {
-	var e *forge.Error
+	var e *forge.CallError
 	return errors.As(err, &e) && e.Status != 0
 }
 

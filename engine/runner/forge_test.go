@@ -68,13 +68,13 @@ func (f *fakeForge) do(op string, act func() error) error {
 }
 
 func fault(kind error, unsure bool) error {
-	return &forge.Error{Do: "do it", Kind: kind, Status: 500, Unsure: unsure}
+	return &forge.CallError{Do: "do it", Kind: kind, Status: 500, Unsure: unsure}
 }
 
-func (f *fakeForge) Flavour() forge.Flavour { return f.flavour }
-func (f *fakeForge) Calls() int             { f.mu.Lock(); defer f.mu.Unlock(); return f.calls }
+func (f *fakeForge) ForgeFlavour() forge.Flavour { return f.flavour }
+func (f *fakeForge) Calls() int                  { f.mu.Lock(); defer f.mu.Unlock(); return f.calls }
 
-func (f *fakeForge) Repository(context.Context) (r forge.Repository, err error) {
+func (f *fakeForge) ReadRepository(context.Context) (r forge.Repository, err error) {
 	err = f.do("repository", func() error {
 		r = forge.Repository{FullName: "o/r", DefaultBranch: f.trunk}
 		if f.repoBranch != "" {
@@ -85,7 +85,7 @@ func (f *fakeForge) Repository(context.Context) (r forge.Repository, err error) 
 	return r, err
 }
 
-func (f *fakeForge) Permission(_ context.Context, login string) (p forge.Permission, err error) {
+func (f *fakeForge) PermissionOf(_ context.Context, login string) (p forge.Permission, err error) {
 	err = f.do("permission", func() error { p = f.perms[login]; return nil })
 	return p, err
 }
@@ -104,7 +104,7 @@ func userID(login string) int64 {
 func (f *fakeForge) Me(context.Context) (u forge.User, err error) {
 	err = f.do("me", func() error {
 		if f.flavour == forge.GitHub && forge.IsBot(f.author) {
-			return &forge.Error{Do: "look up whose token this is", Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"}
+			return &forge.CallError{Do: "look up whose token this is", Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"}
 		}
 		u = forge.User{Login: f.author, ID: userID(f.author), Bot: forge.IsBot(f.author)}
 		return nil
@@ -119,7 +119,7 @@ func (f *fakeForge) issue(n int) *forge.Issue {
 	return f.issues[n]
 }
 
-func (f *fakeForge) Issue(_ context.Context, n int) (i forge.Issue, err error) {
+func (f *fakeForge) ReadIssue(_ context.Context, n int) (i forge.Issue, err error) {
 	err = f.do("issue", func() error { i = *f.issue(n); return nil })
 	return i, err
 }
@@ -129,7 +129,7 @@ func (f *fakeForge) Comments(_ context.Context, n int) (out []forge.Comment, err
 	return out, err
 }
 
-func (f *fakeForge) Comment(_ context.Context, id int64) (c forge.Comment, err error) {
+func (f *fakeForge) ReadComment(_ context.Context, id int64) (c forge.Comment, err error) {
 	err = f.do("comment", func() error {
 		if i := slices.IndexFunc(f.said, func(c forge.Comment) bool { return c.ID == id }); i >= 0 {
 			c = f.said[i]
@@ -144,7 +144,7 @@ func (f *fakeForge) ReviewComment(_ context.Context, id int64) (c forge.Comment,
 	err = f.do("review-comment", func() error {
 		i := slices.IndexFunc(f.lines, func(c forge.Comment) bool { return c.ID == id })
 		if i < 0 || f.flavour == forge.Gitea {
-			return &forge.Error{Do: fmt.Sprintf("comment %d on a line", id), Kind: forge.ErrNotFound}
+			return &forge.CallError{Do: fmt.Sprintf("comment %d on a line", id), Kind: forge.ErrNotFound}
 		}
 		c = f.lines[i]
 		return nil
@@ -169,7 +169,7 @@ func (f *fakeForge) each(id int64, act func(list []forge.Comment, i int) []forge
 			return nil
 		}
 	}
-	return &forge.Error{Do: fmt.Sprintf("comment %d", id), Kind: forge.ErrNotFound, Status: 404}
+	return &forge.CallError{Do: fmt.Sprintf("comment %d", id), Kind: forge.ErrNotFound, Status: 404}
 }
 
 func (f *fakeForge) UpdateComment(_ context.Context, id int64, body string) error {
@@ -206,7 +206,7 @@ func (f *fakeForge) RemoveLabel(_ context.Context, n int, name string) error {
 	})
 }
 
-func (f *fakeForge) Pull(_ context.Context, n int) (p forge.Pull, err error) {
+func (f *fakeForge) ReadPull(_ context.Context, n int) (p forge.Pull, err error) {
 	err = f.do("pull", func() error {
 		for _, q := range f.pulls {
 			if q.Number == n {
@@ -214,7 +214,7 @@ func (f *fakeForge) Pull(_ context.Context, n int) (p forge.Pull, err error) {
 				return nil
 			}
 		}
-		return &forge.Error{Do: "read", Kind: forge.ErrNotFound, Status: 404}
+		return &forge.CallError{Do: "read", Kind: forge.ErrNotFound, Status: 404}
 	})
 	return p, err
 }
@@ -235,7 +235,7 @@ func (f *fakeForge) CreatePull(_ context.Context, n forge.NewPull) (p forge.Pull
 	err = f.do("create-pull", func() error {
 		for _, q := range f.pulls {
 			if q.Head.Name == n.Head && q.Open {
-				return &forge.Error{Do: "open", Kind: forge.ErrExists, Status: 422}
+				return &forge.CallError{Do: "open", Kind: forge.ErrExists, Status: 422}
 			}
 		}
 		f.lastID++
@@ -267,7 +267,7 @@ func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[str
 			want = f.repoBranch
 		}
 		if ref != want {
-			return &forge.Error{Do: "dispatch", Kind: forge.ErrInvalid, Status: 422}
+			return &forge.CallError{Do: "dispatch", Kind: forge.ErrInvalid, Status: 422}
 		}
 		f.sent = append(f.sent, dispatched{file, ref, maps.Clone(inputs)})
 		return nil

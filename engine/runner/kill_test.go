@@ -294,7 +294,7 @@ func TestLockedIssue(t *testing.T) {
 	w := newWorld(t)
 	w.forge.before = func(op string) error {
 		if strings.Contains(op, "comment") {
-			return &forge.Error{Do: op, Kind: forge.ErrForbidden, Status: 403}
+			return &forge.CallError{Do: op, Kind: forge.ErrForbidden, Status: 403}
 		}
 		return nil
 	}
@@ -317,7 +317,7 @@ func TestRefusedDispatch(t *testing.T) {
 			w := newWorld(t)
 			w.forge.before = func(op string) error {
 				if op == "dispatch" {
-					return &forge.Error{Do: "dispatch uwf.yml", Kind: kind, Status: 403}
+					return &forge.CallError{Do: "dispatch uwf.yml", Kind: kind, Status: 403}
 				}
 				return nil
 			}
@@ -368,7 +368,7 @@ func TestNoPullRequestsAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.forge.before = func(op string) error {
 		if op == "create-pull" {
-			return &forge.Error{Do: op, Kind: forge.ErrForbidden, Status: 403}
+			return &forge.CallError{Do: op, Kind: forge.ErrForbidden, Status: 403}
 		}
 		return nil
 	}
@@ -403,7 +403,7 @@ func TestDrafts(t *testing.T) {
 	w.forge.before = func(op string) error {
 		if op == "create-pull" && refused == 0 {
 			refused++
-			return &forge.Error{Do: op, Kind: forge.ErrInvalid, Status: 422, Message: "drafts are not supported"}
+			return &forge.CallError{Do: op, Kind: forge.ErrInvalid, Status: 422, Message: "drafts are not supported"}
 		}
 		return nil
 	}
@@ -447,7 +447,7 @@ func TestDeliveredLater(t *testing.T) {
 		return nil
 	}
 	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
-	var undelivered *life.Error
+	var undelivered *life.DeedError
 	if !errors.As(err, &undelivered) || codeOf(err) == 0 {
 		t.Fatalf("the job ended with %v", err)
 	}

@@ -134,7 +134,7 @@ func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow
 	if !s.Pull {
 		g := &ground{author: s.Author, authorID: s.AuthorID}
 		if def.NeedsApproval() { // then it matters who wrote it
-			issue, err := j.Forge.Issue(ctx, s.Number)
+			issue, err := j.Forge.ReadIssue(ctx, s.Number)
 			if err != nil {
 				return nil, fmt.Errorf("read issue #%d: %w", s.Number, err)
 			}
@@ -143,7 +143,7 @@ func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow
 		g.base, err = j.base(ctx, trunk)
 		return g, err
 	}
-	pull, err := j.Forge.Pull(ctx, s.Number)
+	pull, err := j.Forge.ReadPull(ctx, s.Number)
 	if err != nil {
 		return nil, fmt.Errorf("read pull request #%d: %w", s.Number, err)
 	}

@@ -179,7 +179,7 @@ func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitca
 	if v == nil {
 		return nil, err
 	}
-	if _, alive := thread.Find(v, key); alive {
+	if _, alive := thread.FindByKey(v, key); alive {
 		return nil, nil
 	}
 	var unread error

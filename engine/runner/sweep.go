@@ -104,7 +104,7 @@ func (j *sweeper) tellLost(ctx context.Context, v *gitcas.View, id gitcas.Thread
 // listDue are the threads that wait for a job, but for the one whose next job this one
 // has just started.
 func (j *sweeper) listDue(v *gitcas.View) []thread.Pending {
-	return slices.DeleteFunc(j.Engine.Pending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.Outcome.Thread })
+	return slices.DeleteFunc(j.Engine.ListPending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.Outcome.Thread })
 }
 
 // pickSome picks at most n of the threads, by chance: jobs that end at the same time pick

@@ -146,7 +146,7 @@ func TestSweepLeavesAlone(t *testing.T) {
 	w.forge.before = func(op string) error {
 		if op == "dispatch" {
 			asked++
-			return &forge.Error{Do: op, Kind: forge.ErrForbidden}
+			return &forge.CallError{Do: op, Kind: forge.ErrForbidden}
 		}
 		return nil
 	}

@@ -172,7 +172,7 @@ func (j *sweeper) tellUnread(ctx context.Context, id gitcas.ThreadID, v *gitcas.
 	if comment == 0 || j.Inputs.Comment.Off {
 		return
 	}
-	there, err := j.Forge.Comment(ctx, comment)
+	there, err := j.Forge.ReadComment(ctx, comment)
 	if err != nil {
 		j.Warn("the thread's comment could not be brought up to date", err)
 		return

@@ -212,8 +212,8 @@ func TestTwoJobsClaim(t *testing.T) {
 // either: the thread is claimed by whoever comes.
 func TestTwoJobsNotStarted(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"refused": &forge.Error{Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"},
-		"held up": &forge.Error{Kind: forge.ErrUnreachable, Status: 503},
+		"refused": &forge.CallError{Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"},
+		"held up": &forge.CallError{Kind: forge.ErrUnreachable, Status: 503},
 	} {
 		for _, after := range []string{"start", "step"} {
 			t.Run(name+"/"+after, func(t *testing.T) {

@@ -179,7 +179,7 @@ func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
 	if r.snap.Unchanged || len(r.snap.Changes) == 0 {
 		return
 	}
-	files, err := patch.Files(r.snap.Objects, r.snap.Changes, func(ids []wire.ID) (map[wire.ID][]byte, error) {
+	files, err := patch.CollectFiles(r.snap.Objects, r.snap.Changes, func(ids []wire.ID) (map[wire.ID][]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 		defer cancel()
 		return r.e.fetchBlobs(ctx, ids)

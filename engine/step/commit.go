@@ -47,7 +47,7 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 		return c, err
 	}
 	v, err := r.e.Update(push, r.View, build, r.ID)
-	var moved *life.Error
+	var moved *life.DeedError
 	var div *workbranch.DivergedError
 	switch {
 	case err == nil:
@@ -330,7 +330,7 @@ func (r *run) suspendThread(ctx context.Context, reason string) (thread.Result, 
 func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.DivergedError) (thread.Result, error) {
 	a := r.buildAttempt(ctx, "commit", d, cause)
 	err := r.Suspend(ctx, r.waitingRole(), cause.Error(), &a, r.workObjects())
-	var moved *life.Error
+	var moved *life.DeedError
 	switch {
 	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
 		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.Reason))

@@ -134,7 +134,7 @@ func (r *run) planNext(next plan, usage *record.Usage) (*lease.Lease, error) {
 
 // describeThread describes the thread as this run last saw it.
 func (r *turn) describeThread() thread.Result {
-	res := r.Result()
+	res := r.ThreadResult()
 	res.NextRole = r.plan.role
 	return res
 }

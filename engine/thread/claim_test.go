@@ -671,7 +671,7 @@ func TestRenewalStops(t *testing.T) {
 					})
 					_, err := f.step("r1")
 					f.code(err, life.KindNotYours)
-					var notYours *life.Error
+					var notYours *life.DeedError
 					if !errors.As(err, &notYours) || notYours.Kept == "" {
 						f.Errorf("nothing was kept: %v", err)
 					}
@@ -773,7 +773,7 @@ func TestInterrupt(t *testing.T) {
 					f.Errorf("linked: %v", got)
 				}
 				time.Sleep(life.MaxClaim)
-				if n := len(f.engine("s", 1).Pending(f.all(), time.Minute)); (n == 0) != c.linked {
+				if n := len(f.engine("s", 1).ListPending(f.all(), time.Minute)); (n == 0) != c.linked {
 					f.Errorf("%d threads are pending", n)
 				}
 				if c.linked {

@@ -79,7 +79,7 @@ func forDeed(d life.Deed) lease.Terms { return lease.Terms{Purpose: d, Work: lea
 
 // explainBusy says what a person does with a thread that could not be claimed.
 func explainBusy(id gitcas.ThreadID, d life.Deed, err error) error {
-	var refused *life.Error
+	var refused *life.DeedError
 	var by *life.ClaimedError
 	switch {
 	case !errors.As(err, &refused):
@@ -132,7 +132,7 @@ func (e *Engine) noteClaim(v *gitcas.View, s *life.Standing, d life.Deed) {
 
 // lookAhead notes what a person can do with a thread, as far as that can be read.
 func (e *Engine) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
-	switch s.State() {
+	switch s.FindState() {
 	case life.Ended:
 		t, _, err := reading.ReadAnywhere(ctx, v, s.Thread)
 		s.Reopens = err == nil && t.Def.Resume != nil

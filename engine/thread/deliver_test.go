@@ -176,13 +176,13 @@ func TestDeliverKilled(t *testing.T) {
 					v := f.view()
 					e := f.engine("s", 1)
 					if point != "delivered" {
-						if got := e.Pending(f.all(), time.Minute); len(got) != 0 {
+						if got := e.ListPending(f.all(), time.Minute); len(got) != 0 {
 							f.Errorf("pending while the claim counts: %+v", got)
 						}
 					}
 					time.Sleep(life.MaxClaim)
 					_, alive := v.Entry(testThread)
-					if got := e.Pending(f.all(), time.Minute); (len(got) == 1 && got[0].Deliver) != alive {
+					if got := e.ListPending(f.all(), time.Minute); (len(got) == 1 && got[0].Deliver) != alive {
 						f.Errorf("pending: %+v", got)
 					}
 					if _, err := f.deliver("d2"); alive {
@@ -272,13 +272,13 @@ func TestDeliverFails(t *testing.T) {
 			e := f.engine("s", 1)
 			for n := 1; n <= life.MaxAttempts; n++ {
 				time.Sleep(time.Hour)
-				if got := e.Pending(f.all(), time.Minute); len(got) != 1 {
+				if got := e.ListPending(f.all(), time.Minute); len(got) != 1 {
 					f.Fatalf("after %d: %+v", n-1, got)
 				}
 				res, text := f.undelivered(fmt.Sprintf("d%d", n))
 				f.says(text, "the forge is down")
 				f.unclaimed()
-				if got := e.Pending(f.all(), time.Minute); len(got) != 0 {
+				if got := e.ListPending(f.all(), time.Minute); len(got) != 0 {
 					f.Errorf("tried again at once: %+v", got)
 				}
 				entry := f.entry()
@@ -296,7 +296,7 @@ func TestDeliverFails(t *testing.T) {
 			_, err = f.deliver("d4")
 			f.says(f.code(err, life.KindSuspended), "3 deliveries failed", "the forge is down")
 			time.Sleep(time.Hour)
-			if got := e.Pending(f.all(), time.Minute); len(got) != 0 {
+			if got := e.ListPending(f.all(), time.Minute); len(got) != 0 {
 				f.Errorf("pending: %+v", got)
 			}
 			f.ok(f.deed("retry"))
@@ -603,7 +603,7 @@ func TestPending(t *testing.T) {
 		claim(delivering, time.Second, life.ForDelivery)
 		thread("fresh")
 		var got []string
-		for _, p := range f.engine("s", 1).Pending(f.all(), 5*time.Minute) {
+		for _, p := range f.engine("s", 1).ListPending(f.all(), 5*time.Minute) {
 			got = append(got, names[p.Thread])
 			if p.Deliver != (names[p.Thread] == "to be delivered") || p.Since.IsZero() || p.Head == "" {
 				f.Errorf("%+v", p)
@@ -718,7 +718,7 @@ func TestKeyOfAnyStatus(t *testing.T) {
 			if !again.Existed || again.Thread != testThread || again.Status != status || again.Deliver != (status == "ended") || (again.Suspended != nil) != (status == "suspended") {
 				f.Errorf("%s: %+v", status, again)
 			}
-			if id, ok := thread.Find(f.all(), "solve/issue/7"); !ok || id != testThread {
+			if id, ok := thread.FindByKey(f.all(), "solve/issue/7"); !ok || id != testThread {
 				f.Errorf("%s: found %s", status, id)
 			}
 		})

@@ -172,7 +172,7 @@ graph:
 		before := f.mem.Refs()
 		_, err = f.step("r2")
 		f.says(f.code(err, life.KindUsage), "it was hard", "poke "+string(testThread), "fork "+string(testThread)+":0")
-		_, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		_, err = f.engine("p", 1).PlanStep(f.Context(), f.at(testThread))
 		f.code(err, life.KindUsage)
 		_, err = f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: forked, From: testThread, Steps: 1})
 		f.says(f.code(err, life.KindUsage), "it was hard", "fork an earlier step")

@@ -96,7 +96,7 @@ func (g *golden) goOn(id gitcas.ThreadID, f threadFacts) {
 		}
 		g.ok(err)
 	}
-	plan, err := g.engine().Plan(g.Context(), g.at(id))
+	plan, err := g.engine().PlanStep(g.Context(), g.at(id))
 	if life.KindOf(err) != life.KindSuspended {
 		g.ok(err)
 	}

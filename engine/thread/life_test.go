@@ -762,7 +762,7 @@ func TestPlan(t *testing.T) {
 		workflow := f.chain().Start.Workflow
 		f.steps("r1")
 		before, pushes := f.mem.Refs(), f.remote.pushes.Load()
-		p, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		p, err := f.engine("p", 1).PlanStep(f.Context(), f.at(testThread))
 		f.ok(err)
 		if !maps.Equal(before, f.mem.Refs()) || f.remote.pushes.Load() != pushes {
 			f.Error("something was pushed")
@@ -774,7 +774,7 @@ func TestPlan(t *testing.T) {
 		if p.Limits.Tokens != 1000 || p.Limits.MaxSteps != 30 || p.Used.Tokens != 11 {
 			f.Errorf("%+v, %+v", p.Limits, p.Used)
 		}
-		p, err = f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		p, err = f.engine("p", 1).PlanStep(f.Context(), f.at(testThread))
 		f.says(f.code(err, life.KindNotYours), "ended")
 		if !p.Done {
 			f.Errorf("%+v", p)
@@ -810,7 +810,7 @@ func TestPlanOfNothing(t *testing.T) {
 				f.steps("r1")
 				c.set(f)
 				before := f.mem.Refs()
-				p, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+				p, err := f.engine("p", 1).PlanStep(f.Context(), f.at(testThread))
 				f.code(err, c.code)
 				if (p.Suspended != nil) != (c.code == life.KindSuspended) || !maps.Equal(before, f.mem.Refs()) {
 					f.Errorf("%+v", p)

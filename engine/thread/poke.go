@@ -93,7 +93,7 @@ func (p *poking) takeBack(ctx context.Context, t *reading.Thread, c *gitcas.Chan
 	}
 	n := len(chain.Steps)
 	if n == 0 {
-		return "", nil, life.Standing{Thread: p.id, Alive: true, Entry: *entry}.Refuse(life.Poke, "it has no step yet")
+		return "", nil, life.Standing{Thread: p.id, Alive: true, Entry: *entry}.RefuseDeed(life.Poke, "it has no step yet")
 	}
 	last := chain.Steps[n-1]
 	if total := len(last.EdgePrompt) + len(p.text); total > reading.MaxPrompt {
@@ -149,7 +149,7 @@ func (p *poking) undoEdits(ctx context.Context, v *gitcas.View, c *gitcas.Change
 	if err != nil {
 		return err
 	}
-	commit, err := workbranch.Commit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
+	commit, err := workbranch.MakeCommit(p.e.Clock.Now(), tree, []wire.ID{at}, msg)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func TestCostLimitsNeedPrices(t *testing.T) {
 				f.limits = c.limits
 				f.noPrice = func(role string) bool { return role == "b" || strings.HasPrefix(name, "the workflow") }
 				err := c.start(f)
-				var usage *life.Error
+				var usage *life.DeedError
 				if !errors.As(err, &usage) {
 					f.Fatalf("%v", err)
 				}

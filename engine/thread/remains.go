@@ -118,7 +118,7 @@ type Pending struct {
 	Since   time.Time // the zero time where nobody wrote it down
 }
 
-// Pending lists the threads of a view that have waited for their next step, or for
+// ListPending lists the threads of a view that have waited for their next step, or for
 // their delivery, for longer than idle, without a claim that counts: the job that was
 // to do it died, or was never started. The view must have been loaded for no thread
 // in particular, which is the claims of all. The oldest come first.
@@ -127,7 +127,7 @@ type Pending struct {
 // listed; nor is what was interrupted, which the job's own run takes up. A delivery, which costs nothing, is tried until MaxAttempts of them failed,
 // which suspends the thread. So is a step whose jobs died MaxAttempts times: nothing
 // is listed for ever.
-func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
+func (e *Engine) ListPending(v *gitcas.View, idle time.Duration) []Pending {
 	var out []Pending
 	for id, entry := range v.Threads() {
 		p := Pending{Thread: id, Head: entry.Head}
@@ -159,9 +159,9 @@ func (e *Engine) Pending(v *gitcas.View, idle time.Duration) []Pending {
 	return out
 }
 
-// Find looks for the thread that has a key, whatever its status. Of several it is
+// FindByKey looks for the thread that has a key, whatever its status. Of several it is
 // the oldest. One that is over has given its key back.
-func Find(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
+func FindByKey(v *gitcas.View, key string) (gitcas.ThreadID, bool) {
 	threads := v.Threads()
 	for _, id := range slices.Sorted(maps.Keys(threads)) {
 		if key != "" && threads[id].Key == key {

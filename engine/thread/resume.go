@@ -117,7 +117,7 @@ func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.C
 		life.Ended: r.reopenEnded, life.ToDeliver: r.reopenUndelivered, life.Undelivered: r.deliverAgain,
 		life.Pausing: r.withdrawPause, life.Suspended: r.continueThread,
 	}
-	return how[s.State()](ctx, v, entry)
+	return how[s.FindState()](ctx, v, entry)
 }
 
 func (r *resumption) refuseChanged() error {
@@ -272,7 +272,7 @@ func (r *resumption) decideReopened(t *reading.Thread) (moderator.Decision, erro
 // makeAlive is the push that brings the thread back.
 func (r *resumption) makeAlive(ctx context.Context, v *gitcas.View, t *reading.Thread, ended gitcas.Ended, role string) (*gitcas.Change, error) {
 	id, entry := r.req.Thread, t.Entry
-	if other, taken := Find(v, entry.Key); taken {
+	if other, taken := FindByKey(v, entry.Key); taken {
 		return nil, r.refuseResume(fmt.Sprintf("thread %s has its key %q by now: go on with that one, or cancel it first", other, entry.Key))
 	}
 	entry.PR = cmp.Or(entry.PR, ended.PR)

@@ -45,7 +45,7 @@ func NewSession(e *Engine, d life.Deed, id gitcas.ThreadID, expect node.Pin) *Se
 }
 
 // Refuse says why the thread is not this job's to work on.
-func (s *Session) Refuse(reason string) *life.Error { return life.Refuse(s.Deed, s.ID, reason) }
+func (s *Session) Refuse(reason string) *life.DeedError { return life.Refuse(s.Deed, s.ID, reason) }
 
 // Load reads the store for the thread.
 func (s *Session) Load(ctx context.Context) error {
@@ -120,8 +120,8 @@ func (s *Session) AddEffects(entry *gitcas.Entry) {
 	}
 }
 
-// Result describes the thread as this job last saw it.
-func (s *Session) Result() Result {
+// ThreadResult describes the thread as this job last saw it.
+func (s *Session) ThreadResult() Result {
 	res := Result{Thread: s.ID, Head: s.Entry.Head, Status: string(s.Entry.Status), Step: len(s.Chain.Steps)}
 	if s.Def != nil {
 		res.Workflow, res.Name = s.Chain.Start.Workflow, s.Def.Name
@@ -150,7 +150,7 @@ func (s *Session) Report(res Result) Result {
 
 // Describe describes the thread, in a delivery with what its last step said.
 func (s *Session) Describe() Result {
-	res := s.Result()
+	res := s.ThreadResult()
 	if s.Deed == life.Deliver && len(s.Chain.Steps) > 0 {
 		res = s.Report(res)
 		res.Again = false
@@ -166,11 +166,11 @@ func (s *Session) CheckUnclaimed(ctx context.Context) (bool, Result, error) {
 		return s.reportEnd(ctx)
 	}
 	if err := s.ReadChain(ctx, s.View); err != nil {
-		return false, s.Result(), err
+		return false, s.ThreadResult(), err
 	}
 	if expect := s.Expect; expect.Hash != "" && s.Entry.Head != expect.Hash {
 		if s.Deed == life.Step && s.SteppedBy(s.Engine.Who.Run) {
-			return true, s.Report(s.Result()), nil
+			return true, s.Report(s.ThreadResult()), nil
 		}
 		return false, s.Describe(), s.Refuse(fmt.Sprintf("its head is %s, not %s", s.Entry.Head, expect.Hash))
 	}
@@ -185,7 +185,7 @@ func (s *Session) CheckUnclaimed(ctx context.Context) (bool, Result, error) {
 // that is what it was to do, it says what it said then, and reports true; to all others the
 // error says how the thread ended.
 func (s *Session) reportEnd(ctx context.Context) (bool, Result, error) {
-	res := s.Result()
+	res := s.ThreadResult()
 	ended, err := reading.FindEnded(ctx, s.View, s.ID)
 	if err != nil {
 		return false, res, err

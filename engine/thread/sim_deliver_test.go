@@ -220,7 +220,7 @@ func (w *world) sweeper(run string) {
 		if a.err = err; err != nil {
 			return
 		}
-		for _, p := range a.eng.Pending(v, idle) {
+		for _, p := range a.eng.ListPending(v, idle) {
 			switch {
 			case p.Thread != w.main:
 			case p.Deliver:

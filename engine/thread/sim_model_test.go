@@ -592,7 +592,7 @@ func (w *world) stepped(a *actor) {
 	away := errors.Is(a.err, wire.ErrUnreachable)
 	var failed *life.FailedError
 	unsure := errors.As(a.err, &failed) && failed.Unsure
-	var moved *life.Error
+	var moved *life.DeedError
 	errors.As(a.err, &moved)
 	switch {
 	case a.res.Again && (a.made != nil && !inChain || w.model.poked[a.res.Head] == "" && !slices.Contains(w.model.chains[a.thread], a.res.Head)):

@@ -158,8 +158,8 @@ var mutations = []mutation{
 	},
 	{
 		"the sealed step is deleted before it landed", "../step/commit.go",
-		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.Error",
-		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.Error",
+		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.DeedError",
+		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.DeedError",
 	},
 	{
 		"the sealed step stays on disk", "../step/commit.go",

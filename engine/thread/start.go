@@ -86,7 +86,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 	if err != nil {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
-	if _, taken := Find(v, req.Key); !taken {
+	if _, taken := FindByKey(v, req.Key); !taken {
 		if err := checkPrices(e.Settings, def, req.Limits); err != nil {
 			return Started{}, err
 		}
@@ -157,7 +157,7 @@ func findTaken(ctx context.Context, v *gitcas.View, d life.Deed, id gitcas.Threa
 	if _, there := v.Entry(id); there {
 		return out, false, life.Refuse(d, id, "a thread of that id is there already")
 	}
-	if id, taken = Find(v, key); !taken {
+	if id, taken = FindByKey(v, key); !taken {
 		return out, false, nil
 	}
 	entry, _ := v.Entry(id)

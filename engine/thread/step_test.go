@@ -289,7 +289,7 @@ func TestCwd(t *testing.T) {
 		req.Cwd = "sub/folder"
 		_, err := f.engine("start", 1).Start(f.Context(), req)
 		f.ok(err)
-		plan, err := f.engine("p", 1).Plan(f.Context(), f.at(testThread))
+		plan, err := f.engine("p", 1).PlanStep(f.Context(), f.at(testThread))
 		f.ok(err)
 		f.agent = func(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 			return f.draftOf(t).output(map[string]any{"$status": "done", "where": "other"}).done(), nil

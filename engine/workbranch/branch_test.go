@@ -46,7 +46,7 @@ func (r *repo) commit(name string, files string, parents ...string) {
 	for i, p := range parents {
 		ids[i] = r.ids[p]
 	}
-	o, err := Commit(time.Unix(1_700_000_000, 0), tree.ID, ids, name+"\n")
+	o, err := MakeCommit(time.Unix(1_700_000_000, 0), tree.ID, ids, name+"\n")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestRefuses(t *testing.T) {
 		"base, no fetch":          {func() error { _, err := Base(t.Context(), cut, broken.ID, r.ids["a"]); return err }, "cut"},
 		"base, the first broken":  {func() error { _, err := Base(t.Context(), odd, broken.ID, r.ids["a"]); return err }, "does not begin with its tree"},
 		"base, the second broken": {func() error { _, err := Base(t.Context(), odd, r.ids["a"], broken.ID); return err }, "does not begin with its tree"},
-		"commit without a tree":   {func() error { _, err := Commit(time.Unix(0, 0), wire.ZeroID, nil, "m"); return err }, "commit: no tree"},
+		"commit without a tree":   {func() error { _, err := MakeCommit(time.Unix(0, 0), wire.ZeroID, nil, "m"); return err }, "commit: no tree"},
 		"without, no fetch": {func() error {
 			_, _, _, err := Without(t.Context(), cut, r.ids["a"], r.ids["base"], r.ids["b"])
 			return err

@@ -103,8 +103,8 @@ func walkBack(objs wire.Objects, tips []wire.ID, visit func(wire.ID) bool) error
 	return nil
 }
 
-// Commit makes a commit of uwf's own.
-func Commit(at time.Time, tree wire.ID, parents []wire.ID, message string) (wire.Object, error) {
+// MakeCommit makes a commit of uwf's own.
+func MakeCommit(at time.Time, tree wire.ID, parents []wire.ID, message string) (wire.Object, error) {
 	who := gitobj.Signature{Name: "uwf", Email: "uwf@localhost", When: at.UTC()}
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: who, Committer: who, Message: message})
 	if err != nil {

@@ -156,7 +156,7 @@ func (j Join) Commit(ctx context.Context, remote wire.Remote, at time.Time, mess
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
-	o, err := Commit(at, m.Tree, j.Parents, message)
+	o, err := MakeCommit(at, m.Tree, j.Parents, message)
 	return o.ID, append(m.Objects, wire.PackObject{Object: o}), err
 }
 

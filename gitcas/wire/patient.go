@@ -29,7 +29,7 @@ func retryUntilAnswered[T any](ctx context.Context, p outage.Policy, request fun
 		if !away {
 			return got, err
 		}
-		if err := o.Wait(ctx, err, after); err != nil {
+		if err := o.WaitToRetry(ctx, err, after); err != nil {
 			return got, err
 		}
 	}
@@ -67,7 +67,7 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 			return at, nil
 		case away:
 			unanswered = true
-			if err := o.Wait(ctx, err, after); err != nil {
+			if err := o.WaitToRetry(ctx, err, after); err != nil {
 				return at, fmt.Errorf("%w: %w", ErrUnsure, err)
 			}
 		case !unanswered || !errors.Is(err, ErrLostRace):

@@ -152,7 +152,7 @@ func (s *Server) common(h http.Header) {
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, body []byte) {
 	rt := s.find(r)
 	s.mu.Lock()
-	a := s.answer(rt, &request{Request: r, body: body, doc: "https://docs.github.com/rest/" + rt.doc})
+	a := s.serveRoute(rt, &request{Request: r, body: body, doc: "https://docs.github.com/rest/" + rt.doc})
 	s.mu.Unlock()
 	if !s.o.Gitea && rt.need != "" {
 		w.Header().Set("X-Accepted-GitHub-Permissions", rt.need)
@@ -184,7 +184,7 @@ func (a reply) write(w http.ResponseWriter) {
 	_, _ = w.Write(raw) // a client that is gone is its own affair
 }
 
-func (s *Server) answer(rt route, q *request) reply {
+func (s *Server) serveRoute(rt route, q *request) reply {
 	var bad bool
 	if q.token, bad = s.who(q.Request); bad {
 		return s.unauthorized(q, "Bad credentials")

@@ -40,9 +40,9 @@ func (s *Server) subject(i *Issue) (name string, parts map[string]any) {
 	return "issues", parts
 }
 
-// Label puts a label on an issue or pull request, as a person does, and returns the
+// PutLabel puts a label on an issue or pull request, as a person does, and returns the
 // event. The label is made where it is missing.
-func (s *Server) Label(by string, n int, name string) Event {
+func (s *Server) PutLabel(by string, n int, name string) Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.mustIssue(n)
@@ -76,8 +76,8 @@ func (s *Server) Assign(by string, n int, login string) Event {
 	return s.event(kind, by, parts)
 }
 
-// Say comments on an issue or pull request as a person does, and returns the event.
-func (s *Server) Say(by string, n int, body string) Event {
+// PostComment comments on an issue or pull request as a person does, and returns the event.
+func (s *Server) PostComment(by string, n int, body string) Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.mustIssue(n)

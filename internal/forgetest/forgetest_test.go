@@ -87,7 +87,7 @@ func TestComments(t *testing.T) {
 		c, ctx := client(t, s, s.JobToken(forgetest.JobPermissions())), t.Context()
 		n := s.OpenIssue("alice", "It breaks", "Sometimes.")
 		for k := range 45 {
-			s.Say("alice", n, fmt.Sprint("comment ", k))
+			s.PostComment("alice", n, fmt.Sprint("comment ", k))
 		}
 		made, _, err := c.Issues.CreateComment(ctx, "octo", "demo", n, &github.IssueComment{Body: github.String("ours")})
 		check(t, err)
@@ -172,7 +172,7 @@ func TestLabels(t *testing.T) {
 				t.Errorf("a label that isn't there: %d %s", code, words)
 			}
 		}
-		if got := s.Issue(n).Labels; len(got) != 0 {
+		if got := s.FindIssue(n).Labels; len(got) != 0 {
 			t.Errorf("labels are left: %v", got)
 		}
 	})
@@ -544,7 +544,7 @@ func TestLostPush(t *testing.T) {
 func TestEvents(t *testing.T) {
 	flavours(t, forgetest.Options{}, func(t *testing.T, s *forgetest.Server) {
 		n := s.OpenIssue("alice", "It breaks", "")
-		e := s.Label("alice", n, "uwf")
+		e := s.PutLabel("alice", n, "uwf")
 		var got struct {
 			Action  string
 			Label   *struct{ Name string }
@@ -565,7 +565,7 @@ func TestEvents(t *testing.T) {
 		} else if got.Action != "labeled" || got.Label == nil || got.Label.Name != "uwf" {
 			t.Errorf("event: %s", e.Payload)
 		}
-		if e := s.Say("bob", n, "/uwf status"); e.Name != "issue_comment" || e.Actor != "bob" {
+		if e := s.PostComment("bob", n, "/uwf status"); e.Name != "issue_comment" || e.Actor != "bob" {
 			t.Errorf("event: %+v", e)
 		}
 	})

@@ -167,7 +167,7 @@ func TestAtOnce(t *testing.T) {
 				if _, _, err := c.Issues.CreateComment(t.Context(), "octo", "demo", n, &github.IssueComment{Body: &body}); err != nil {
 					t.Error(err)
 				}
-				s.Label("alice", n, fmt.Sprint("l", k))
+				s.PutLabel("alice", n, fmt.Sprint("l", k))
 				s.Comments(n)
 				s.Calls()
 			}

@@ -175,8 +175,8 @@ func (s *Server) mustIssue(n int) *Issue {
 	return i
 }
 
-// Issue is an issue or pull request as it stands; the zero value where there is none.
-func (s *Server) Issue(n int) Issue {
+// FindIssue is an issue or pull request as it stands; the zero value where there is none.
+func (s *Server) FindIssue(n int) Issue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.state.issues[n]; i != nil {

@@ -83,10 +83,10 @@ type Outage struct {
 // Lasted is how long it is since Begin.
 func (o *Outage) Lasted() time.Duration { return o.p.Now().Sub(o.began) }
 
-// Wait waits before the request that failed with err is made again. after is what the
+// WaitToRetry waits before the request that failed with err is made again. after is what the
 // server asked for; 0: it asked for nothing. The error says that it is not to be made
 // again, and wraps err.
-func (o *Outage) Wait(ctx context.Context, err error, after time.Duration) error {
+func (o *Outage) WaitToRetry(ctx context.Context, err error, after time.Duration) error {
 	o.tries++
 	now, until := o.p.Now(), o.p.Until
 	if until.IsZero() {

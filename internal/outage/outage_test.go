@@ -32,7 +32,7 @@ func waits(ctx context.Context, t *testing.T, p Policy, c *clock, after time.Dur
 	t.Helper()
 	o := p.Begin()
 	for range 1000 {
-		if err := o.Wait(ctx, errDown, after); err != nil {
+		if err := o.WaitToRetry(ctx, errDown, after); err != nil {
 			return c.slept, err
 		}
 	}
@@ -60,7 +60,7 @@ func TestJitterSpreadsWaits(t *testing.T) {
 	c := &clock{}
 	p := c.policy()
 	p.Jitter = func() float64 { return 0.5 }
-	if err := p.Begin().Wait(t.Context(), errDown, 0); err != nil || c.slept[0] != 2500*time.Millisecond {
+	if err := p.Begin().WaitToRetry(t.Context(), errDown, 0); err != nil || c.slept[0] != 2500*time.Millisecond {
 		t.Errorf("the first wait takes %v (%v), want 2.5s", c.slept, err)
 	}
 }
@@ -80,11 +80,11 @@ func TestPatienceOfOnesOwn(t *testing.T) {
 	p.For = time.Minute
 	o := p.Begin()
 	for _, want := range []int{2, 6, 14, 30} {
-		if err := o.Wait(t.Context(), errDown, 0); err != nil || o.Lasted() != time.Duration(want)*time.Second {
+		if err := o.WaitToRetry(t.Context(), errDown, 0); err != nil || o.Lasted() != time.Duration(want)*time.Second {
 			t.Errorf("after %s: %v, want %d s", o.Lasted(), err, want)
 		}
 	}
-	if err := o.Wait(t.Context(), errDown, 0); err == nil || !strings.Contains(err.Error(), "given up after 30s and 5 tries") {
+	if err := o.WaitToRetry(t.Context(), errDown, 0); err == nil || !strings.Contains(err.Error(), "given up after 30s and 5 tries") {
 		t.Errorf("%v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestHurryWaitsForNothing(t *testing.T) {
 	ctx := WithHurry(t.Context(), func() bool { return true })
 	p := c.policy()
 	p.Tell = func(w Wait) { t.Errorf("told after an interrupt: %s", w) }
-	if err := p.Begin().Wait(ctx, errDown, time.Minute); err != nil || c.slept[0] > time.Second {
+	if err := p.Begin().WaitToRetry(ctx, errDown, time.Minute); err != nil || c.slept[0] > time.Second {
 		t.Errorf("after an interrupt %v are waited (%v)", c.slept, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestEndedContextIsNotWaitedFor(t *testing.T) {
 	c := &clock{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.policy().Begin().Wait(ctx, errDown, 0); !errors.Is(err, errDown) || len(c.slept) > 0 {
+	if err := c.policy().Begin().WaitToRetry(ctx, errDown, 0); !errors.Is(err, errDown) || len(c.slept) > 0 {
 		t.Errorf("%v are waited, and the error is %v", c.slept, err)
 	}
 }
@@ -124,7 +124,7 @@ func TestWaitsAreTold(t *testing.T) {
 	p := c.policy()
 	var said []string
 	p.Tell = func(w Wait) { said = append(said, w.String()) }
-	if err := p.Begin().Wait(t.Context(), errDown, 30*time.Second); err != nil {
+	if err := p.Begin().WaitToRetry(t.Context(), errDown, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if want := "down; trying again in 30s, until 18:10:00 UTC"; len(said) != 1 || said[0] != want {
@@ -134,7 +134,7 @@ func TestWaitsAreTold(t *testing.T) {
 
 // TestRealClock waits by the machine's clock, with a deadline that has passed.
 func TestRealClock(t *testing.T) {
-	if err := (Policy{Until: time.Now()}).Begin().Wait(t.Context(), errDown, 0); !errors.Is(err, errDown) {
+	if err := (Policy{Until: time.Now()}).Begin().WaitToRetry(t.Context(), errDown, 0); !errors.Is(err, errDown) {
 		t.Error(err)
 	}
 	if err := Sleep(t.Context(), time.Nanosecond); err != nil {

@@ -135,7 +135,7 @@ func (c *collector) findWanted(id wire.ID) (wire.Object, error) {
 			return o, nil
 		}
 		c.out.Add(o)
-		ls, err := c.m.linksOf(o)
+		ls, err := c.m.knownLinksOf(o)
 		if err != nil {
 			return wire.Object{}, err
 		}
@@ -155,7 +155,7 @@ func (c *collector) sendGeneration(level []wire.ID, done map[wire.ID]bool) (pare
 			return nil, nil, fmt.Errorf("%w: %s", wire.ErrNotFound, id)
 		}
 		c.out.Add(o)
-		ls, err := c.m.linksOf(o)
+		ls, err := c.m.knownLinksOf(o)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -204,7 +204,7 @@ func (c *collector) sendTree(id wire.ID, depth int) error {
 	if c.alone && c.f.depth >= 0 && depth >= c.f.depth {
 		return nil // nothing in it passes, and nobody asks whether it was met
 	}
-	ls, err := c.m.linksOf(o)
+	ls, err := c.m.knownLinksOf(o)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (m *Memory) reachableFrom(ids []wire.ID) (map[wire.ID]bool, error) {
 			continue
 		}
 		seen[id] = true
-		ls, err := m.linksOf(o)
+		ls, err := m.knownLinksOf(o)
 		if err != nil {
 			return nil, err
 		}

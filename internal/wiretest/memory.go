@@ -347,7 +347,7 @@ func (m *Memory) checkConnected(id wire.ID) error {
 			return fmt.Errorf("%s is a %s, not a %s", l.id, o.Type, l.typ)
 		}
 		seen[l.id] = true
-		next, err := m.linksOf(o)
+		next, err := m.knownLinksOf(o)
 		if err != nil {
 			return err
 		}
@@ -357,7 +357,7 @@ func (m *Memory) checkConnected(id wire.ID) error {
 	return nil
 }
 
-func (m *Memory) linksOf(o wire.Object) ([]link, error) {
+func (m *Memory) knownLinksOf(o wire.Object) ([]link, error) {
 	if o.Type == plumbing.BlobObject {
 		return nil, nil
 	}

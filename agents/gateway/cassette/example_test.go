@@ -17,7 +17,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	player := c.Player(cassette.PlayerOptions{Step: 1, Role: "developer"})
+	player := c.NewPlayer(cassette.PlayerOptions{Step: 1, Role: "developer"})
 	asked := &dialect.Request{Messages: []dialect.Message{{Role: "user", Text: "--- FAIL: TestPop"}}}
 	answer, _, err := player.Play(asked)
 	fmt.Println(answer.Text, err)

@@ -38,9 +38,9 @@ type Player struct {
 	err  *MismatchError    // the first one stays
 }
 
-// Player prepares a step for playing. That the cassette has nothing for the step
+// NewPlayer prepares a step for playing. That the cassette has nothing for the step
 // is not an error before something is asked.
-func (c *Cassette) Player(o PlayerOptions) *Player {
+func (c *Cassette) NewPlayer(o PlayerOptions) *Player {
 	if o.Redact == nil {
 		o.Redact = func(s string) (string, error) { return s, nil }
 	}

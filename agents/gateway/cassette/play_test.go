@@ -23,7 +23,7 @@ func TestEntriesOfAStepGoBeforeThoseOfARole(t *testing.T) {
 {"step":4,"role":"developer","answer":{"text":"fourth"}}
 `)
 	for step, want := range map[int]string{1: "any", 4: "fourth"} {
-		p := c.Player(PlayerOptions{Step: step, Role: "developer"})
+		p := c.NewPlayer(PlayerOptions{Step: step, Role: "developer"})
 		a, _, err := p.Play(&dialect.Request{Dialect: dialect.Messages, Model: "whatever"})
 		if err != nil || a.Text != want || len(p.Unused()) != 0 {
 			t.Errorf("step %d answers %q, %v", step, a.Text, err)
@@ -39,7 +39,7 @@ func TestLooseMatch(t *testing.T) {
 		r.Tools = []string{"edit_file", "read_file"}
 		return r
 	}
-	if _, _, err := c.Player(PlayerOptions{Step: 1, Role: "r"}).Play(base()); err != nil {
+	if _, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"}).Play(base()); err != nil {
 		t.Errorf("what fits is refused: %v", err)
 	}
 	for says, change := range map[string]func(*dialect.Request){
@@ -51,7 +51,7 @@ func TestLooseMatch(t *testing.T) {
 	} {
 		r := base()
 		change(r)
-		_, _, err := c.Player(PlayerOptions{Step: 1, Role: "r"}).Play(r)
+		_, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"}).Play(r)
 		var m *MismatchError
 		if !errors.As(err, &m) || !strings.Contains(m.What, says) {
 			t.Errorf("%q: %v", says, err)
@@ -65,7 +65,7 @@ func TestStrictMismatches(t *testing.T) {
 	base := func() *dialect.Request {
 		return chat(msg("user", "hello"), dialect.Message{Role: "assistant", Text: "I look", Calls: []dialect.Call{{Name: "run_command", Args: `{"command": "ls"}`}}})
 	}
-	if _, _, err := c.Player(PlayerOptions{Step: 7, Role: "r"}).Play(base()); err != nil {
+	if _, _, err := c.NewPlayer(PlayerOptions{Step: 7, Role: "r"}).Play(base()); err != nil {
 		t.Errorf("what fits is refused: %v", err)
 	}
 	for says, change := range map[string]func(*dialect.Request){
@@ -81,7 +81,7 @@ func TestStrictMismatches(t *testing.T) {
 	} {
 		r := base()
 		change(r)
-		_, _, err := c.Player(PlayerOptions{Step: 7, Role: "r"}).Play(r)
+		_, _, err := c.NewPlayer(PlayerOptions{Step: 7, Role: "r"}).Play(r)
 		var m *MismatchError
 		if !errors.As(err, &m) || !strings.HasPrefix(m.What, says) {
 			t.Errorf("%q: %v", says, err)
@@ -103,7 +103,7 @@ func TestAnswersAsTheyCame(t *testing.T) {
 	} {
 		r := chat(msg("user", "x"))
 		r.Stream = tt.stream
-		_, _, err := mustParse(t, `{"role":"r","answer":`+tt.answer+`}`).Player(PlayerOptions{Step: 1, Role: "r"}).Play(r)
+		_, _, err := mustParse(t, `{"role":"r","answer":`+tt.answer+`}`).NewPlayer(PlayerOptions{Step: 1, Role: "r"}).Play(r)
 		if tt.fits != (err == nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("as it came, for a request with stream: %v", !tt.stream)) {
 			t.Errorf("%s for a request with stream: %v: %v", tt.answer, tt.stream, err)
 		}
@@ -112,7 +112,7 @@ func TestAnswersAsTheyCame(t *testing.T) {
 
 func TestMismatchStaysAndEndsAreNamed(t *testing.T) {
 	c := mustParse(t, `{"role":"r","step":2,"answer":{"text":"one"}}`)
-	p := c.Player(PlayerOptions{Step: 2, Role: "r"})
+	p := c.NewPlayer(PlayerOptions{Step: 2, Role: "r"})
 	if _, _, err := p.Play(chat(msg("user", "a"))); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestMismatchStaysAndEndsAreNamed(t *testing.T) {
 	if _, _, again := p.Play(chat(msg("user", "b"))); !errors.Is(again, first) {
 		t.Errorf("%v instead of the first mismatch", again)
 	}
-	_, _, err := c.Player(PlayerOptions{Step: 3, Role: "x"}).Play(chat())
+	_, _, err := c.NewPlayer(PlayerOptions{Step: 3, Role: "x"}).Play(chat())
 	if err == nil || !strings.Contains(err.Error(), "nothing for this step and role (it has: step 2 (r))") {
 		t.Errorf("%v", err)
 	}
@@ -133,10 +133,10 @@ func TestReplayRedactsTheLiveRequest(t *testing.T) {
 	secret := "tok" + strings.Repeat("4711", 4)
 	c := mustParse(t, `{"role":"r","request":{"post":"/v1/chat/completions","tools":["run_command"],"messages":[{"role":"user","text":"use [redacted]"}]},"answer":{"text":"ok"}}
 `)
-	if _, _, err := c.Player(PlayerOptions{Step: 1, Role: "r", Redact: hide(secret)}).Play(chat(msg("user", "use "+secret))); err != nil {
+	if _, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r", Redact: hide(secret)}).Play(chat(msg("user", "use "+secret))); err != nil {
 		t.Error(err)
 	}
-	_, _, err := c.Player(PlayerOptions{Step: 1, Role: "r", Redact: hide(secret)}).Play(chat(msg("user", "not "+secret)))
+	_, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r", Redact: hide(secret)}).Play(chat(msg("user", "not "+secret)))
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("the message of a mismatch holds a secret: %v", err)
 	}
@@ -187,7 +187,7 @@ func TestAnyModel(t *testing.T) {
 {"step":1,"role":"r","request":{"post":"/v1/messages","model":"big","messages":[{"role":"user","text":"in a fence 0123456789abcdef01"}]},"answer":{"text":"ok"}}
 `)
 	ask := func(model, any string) error {
-		p := c.Player(PlayerOptions{Step: 1, Role: "r", AnyModel: any})
+		p := c.NewPlayer(PlayerOptions{Step: 1, Role: "r", AnyModel: any})
 		_, _, err := p.Play(&dialect.Request{Dialect: dialect.Messages, Model: model, Messages: []dialect.Message{msg("user", "in a fence fedcba987654321000")}})
 		return err
 	}
@@ -199,7 +199,7 @@ func TestAnyModel(t *testing.T) {
 			t.Errorf("%q asked for where %q is any: %v", tt.model, tt.any, err)
 		}
 	}
-	p := c.Player(PlayerOptions{Step: 1, Role: "written", AnyModel: "any"})
+	p := c.NewPlayer(PlayerOptions{Step: 1, Role: "written", AnyModel: "any"})
 	r := chat(msg("user", "x"))
 	r.Model = "any"
 	if _, _, err := p.Play(r); err != nil {

@@ -110,7 +110,7 @@ func TestReplayOfARecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	play := func(result string) (string, error) {
-		p := c.Player(PlayerOptions{Step: 3, Role: "developer"})
+		p := c.NewPlayer(PlayerOptions{Step: 3, Role: "developer"})
 		first := []dialect.Message{msg("system", "be kind"), msg("user", "in /tmp/uwf-99/other")}
 		a, turn, err := p.Play(chat(first...))
 		if err != nil || turn != 1 || a.Body != string(body(reply("I test", call))) || len(p.Unused()) != 1 {
@@ -181,7 +181,7 @@ func TestRepeatsOfAShorterRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.Player(PlayerOptions{Step: 1, Role: "r"})
+	p := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"})
 	for i, want := range []int{0, 2, 1, 0} {
 		if got := c.Entries[i].Request.Repeats; got != want {
 			t.Errorf("request %d repeats %d messages instead of %d", i+1, got, want)
@@ -191,7 +191,7 @@ func TestRepeatsOfAShorterRequest(t *testing.T) {
 		}
 	}
 	c.Entries[0].Request.Repeats = 1
-	if _, _, err := c.Player(PlayerOptions{Step: 1, Role: "r"}).Play(requests[0]); err == nil || !strings.Contains(err.Error(), "repeats 1 messages of a request that has 0") {
+	if _, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"}).Play(requests[0]); err == nil || !strings.Contains(err.Error(), "repeats 1 messages of a request that has 0") {
 		t.Errorf("%v", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestRawAnswersAndErrorsReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.Player(PlayerOptions{Step: 1, Role: "r"})
+	p := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"})
 	for i, want := range []Answer{{Status: 200, Body: thoughts}, {Status: 429, Body: `{"error":{"message":"slow down"}}`}, {Status: 502, Body: "<html>"}, {Status: 503, Error: "HTTP 503"}} {
 		req := chat(msg("user", "3"))
 		switch i {

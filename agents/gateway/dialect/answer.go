@@ -90,8 +90,8 @@ func (c *Collector) Add(ev Event) (usageOnly bool) {
 	return c.usageOnly
 }
 
-// Answer is what has arrived so far.
-func (c *Collector) Answer() Answer {
+// AnswerSoFar is what has arrived so far.
+func (c *Collector) AnswerSoFar() Answer {
 	a := c.answer
 	a.Calls = slices.Clone(a.Calls)
 	return a

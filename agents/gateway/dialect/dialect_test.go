@@ -155,7 +155,7 @@ func TestReplyIsReadBack(t *testing.T) {
 			if !c.Done() || c.Err() != nil {
 				t.Errorf("%s: the stream has no end: %v", d.Path(), c.Err())
 			}
-			compareAnswers(t, d.Path()+" stream", c.Answer(), want)
+			compareAnswers(t, d.Path()+" stream", c.AnswerSoFar(), want)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestUsageOfStreams(t *testing.T) {
 		c.Add(Event{Data: []byte(data)})
 	}
 	want := Usage{In: 1110, Out: 5, CacheRead: 100, CacheWrite: 1000, CacheHour: 600, HasIn: true, HasOut: true}
-	if got := c.Answer().Usage; got != want {
+	if got := c.AnswerSoFar().Usage; got != want {
 		t.Errorf("%+v instead of %+v", got, want)
 	}
 }

@@ -18,8 +18,8 @@ type Reader struct {
 	Origins map[string]string
 }
 
-// Problem notes what is wrong with a value. What can't be read was noted before.
-func (r *Reader) Problem(n *strictyaml.Node, path, fix, format string, args ...any) {
+// NoteProblem notes what is wrong with a value. What can't be read was noted before.
+func (r *Reader) NoteProblem(n *strictyaml.Node, path, fix, format string, args ...any) {
 	if len(r.Problems) < maxProblems && n.Kind != strictyaml.Bad {
 		r.Problems = append(r.Problems, Problem{File: r.File, Line: n.Pos.Line, Col: n.Pos.Col, Path: path,
 			Message: fmt.Sprintf(format, args...), Fix: fix})
@@ -42,7 +42,7 @@ func (r *Reader) Read(data []byte, s Setting) {
 // readEntries walks a mapping. An empty value is an empty mapping.
 func (r *Reader) readEntries(n *strictyaml.Node, path string, each func(e strictyaml.Entry, path string)) {
 	if n.Kind != strictyaml.Map && !n.IsNull() {
-		r.Problem(n, path, "", "must be a map (name: value), this is %s", n.KindName())
+		r.NoteProblem(n, path, "", "must be a map (name: value), this is %s", n.KindName())
 	}
 	for _, e := range n.Entries {
 		each(e, Join(path, e.Key))
@@ -60,7 +60,7 @@ func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == e.Key })
 		switch {
 		case i < 0:
-			r.Problem(keyOf(e), path, s.adviceFor(e.Key), "unknown key")
+			r.NoteProblem(keyOf(e), path, s.adviceFor(e.Key), "unknown key")
 		case !e.Val.IsNull():
 			r.Origins[path] = r.position(e.Val.Pos)
 			s.Fields[i].ReadInto(r, e.Val, path)

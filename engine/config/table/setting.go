@@ -126,7 +126,7 @@ func leaf[V any](s Setting, into *V, parse func(n *strictyaml.Node) (V, string))
 	s.Read = func(r *Reader, n *strictyaml.Node, path string) {
 		v, wrong := parse(n)
 		if wrong != "" {
-			r.Problem(n, path, "", "%s", wrong)
+			r.NoteProblem(n, path, "", "%s", wrong)
 			return
 		}
 		*into = v
@@ -215,7 +215,7 @@ func List(doc string, into *[]string) Setting {
 	return Setting{Kind: ListValue, Doc: doc, Get: func() (any, bool) { return *into, *into != nil },
 		Read: func(r *Reader, n *strictyaml.Node, path string) {
 			if n.Kind != strictyaml.List {
-				r.Problem(n, path, "", "must be a list, this is %s", n.KindName())
+				r.NoteProblem(n, path, "", "must be a list, this is %s", n.KindName())
 			}
 			*into = nil
 			for i, item := range n.Items {

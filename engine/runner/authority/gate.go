@@ -71,7 +71,7 @@ func (j *Gate) mayAccount(ctx context.Context, who event.User) (ok bool, why str
 		}
 		return false, fmt.Sprintf("%s is a bot; name it in the input allow to let it", who.Login), nil
 	}
-	p, err := j.Forge.Permission(ctx, who.Login)
+	p, err := j.Forge.PermissionOf(ctx, who.Login)
 	switch {
 	case err != nil:
 		return false, "", fmt.Errorf("find out whether %s may do this: %w", who.Login, err)
@@ -123,7 +123,7 @@ func (j *Gate) IsOurs(login string) bool {
 // event's file could put anybody's name, and any words, into it. Why says why it is not
 // what the event says, in one line.
 func (j *Gate) ConfirmComment(ctx context.Context) (why string, err error) {
-	ask := j.Forge.Comment
+	ask := j.Forge.ReadComment
 	if j.Event.Review {
 		ask = j.Forge.ReviewComment
 	}
@@ -176,7 +176,7 @@ func (j *Gate) FindPerson() *story.Person {
 	if by.Check() != nil {
 		return nil
 	}
-	return &story.Person{By: by, Email: forge.NoReply(j.Forge.Flavour(), j.Job.ServerURL, by.Login, by.ID)}
+	return &story.Person{By: by, Email: forge.NoReply(j.Forge.ForgeFlavour(), j.Job.ServerURL, by.Login, by.ID)}
 }
 
 // StartedAgainBy is who started this run again, where that is another account than the

@@ -123,7 +123,7 @@ func (j *Delivery) ensurePull(ctx context.Context, p *threadview.Thread, t *repo
 // changes already: unless it was merged or closed meanwhile.
 func (j *Delivery) describeOwnPull(ctx context.Context, p *threadview.Thread, t *report.Thread) error {
 	n := p.Trigger.Number
-	found, err := j.Forge.Pull(ctx, n)
+	found, err := j.Forge.ReadPull(ctx, n)
 	switch {
 	case err == nil && found.Open:
 		t.Pull = &report.Pull{Number: n, URL: t.Links.IssueURL(n), Updated: true}
@@ -160,7 +160,7 @@ func (j *Delivery) explainPrevented(err error) string {
 // one. One that a lost answer, or another job, left is found by its branch.
 func (j *Delivery) openOrUpdatePull(ctx context.Context, p *threadview.Thread, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
 	if known := j.findKnownPull(p); known != 0 {
-		found, err := j.Forge.Pull(ctx, known)
+		found, err := j.Forge.ReadPull(ctx, known)
 		switch {
 		case err == nil && found.Open && found.Head.Name == n.Head && strings.EqualFold(found.Head.Repo, j.Job.Repository):
 			return found, true, j.updatePull(ctx, p, found, n)

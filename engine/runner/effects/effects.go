@@ -83,7 +83,7 @@ func (j *Effects) NoteResult(res thread.Result) {
 }
 
 // IsGitea reports whether the forge is Gitea or Forgejo.
-func (j *Effects) IsGitea() bool { return j.Forge.Flavour() == forge.Gitea }
+func (j *Effects) IsGitea() bool { return j.Forge.ForgeFlavour() == forge.Gitea }
 
 // Effects are what people see of a step. One that fails never loses the step and never
 // makes it a failed one: it is told as a warning, and made up for by the next job, the
@@ -155,7 +155,7 @@ func (j *Effects) DefaultBranch(ctx context.Context) (string, error) {
 
 // AskDefaultBranch asks the forge for the default branch, whatever git said before.
 func (j *Effects) AskDefaultBranch(ctx context.Context) (string, error) {
-	repo, err := j.Forge.Repository(ctx)
+	repo, err := j.Forge.ReadRepository(ctx)
 	if err != nil {
 		return "", fmt.Errorf("ask for the default branch: %w", err)
 	}

@@ -77,7 +77,7 @@ func (c *Comment) checkID(ctx context.Context) error {
 	if c.ID == 0 || c.seen {
 		return nil
 	}
-	there, err := c.Forge.Comment(ctx, c.ID)
+	there, err := c.Forge.ReadComment(ctx, c.ID)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return err
 	}

@@ -27,7 +27,7 @@ type issue struct {
 	did   []string         // what was changed
 }
 
-func (f *issue) Comment(_ context.Context, id int64) (forge.Comment, error) {
+func (f *issue) ReadComment(_ context.Context, id int64) (forge.Comment, error) {
 	for _, c := range f.list {
 		if c.ID == id {
 			return c, f.fails["comment"]
@@ -69,7 +69,7 @@ func (f *issue) DeleteComment(_ context.Context, id int64) error {
 }
 
 func fault(kind error, unsure bool) error {
-	return &forge.Error{Do: "do it", Kind: kind, Unsure: unsure}
+	return &forge.CallError{Do: "do it", Kind: kind, Unsure: unsure}
 }
 
 var errSecret = errors.New("it could not be checked for secrets")

@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 	text, binary := blob("new\n"), blob("\x00")
 	unread := plumbing.NewHash(strings.Repeat("6", 40))
 	var asked []wire.ID
-	files, err := Files([]wire.PackObject{text, binary}, []workspace.Change{
+	files, err := CollectFiles([]wire.PackObject{text, binary}, []workspace.Change{
 		{Path: "a", Kind: workspace.Modified, Old: old, Blob: text.ID, Size: 4},
 		{Path: "bin", Kind: workspace.Modified, Old: unread, Blob: binary.ID, Size: 1},
 		{Path: "big", Kind: workspace.Modified, Old: unread, Blob: unread, Size: MaxText + 1},

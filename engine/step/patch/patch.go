@@ -51,10 +51,10 @@ type File struct {
 	Old, New Side
 }
 
-// Files are the files that a snapshot changed, with their contents as far as they can be
+// CollectFiles are the files that a snapshot changed, with their contents as far as they can be
 // had; the error says why not all could. read fetches those that are not among the objects
 // of the snapshot.
-func Files(objects []wire.PackObject, changes []workspace.Change, read func([]wire.ID) (map[wire.ID][]byte, error)) ([]File, error) {
+func CollectFiles(objects []wire.PackObject, changes []workspace.Change, read func([]wire.ID) (map[wire.ID][]byte, error)) ([]File, error) {
 	data := make(map[wire.ID][]byte, len(objects))
 	for _, o := range objects {
 		data[o.ID] = o.Data
@@ -64,7 +64,7 @@ func Files(objects []wire.PackObject, changes []workspace.Change, read func([]wi
 		if c.OldMode == filemode.Submodule {
 			data[c.Old] = fmt.Appendf(nil, "Subproject commit %s\n", c.Old) // as git shows it
 		}
-		if c.Size > MaxText || IsBinary(data[newBlob(c)]) {
+		if c.Size > MaxText || LooksBinary(data[newBlob(c)]) {
 			continue // the old version would change nothing
 		}
 		for _, id := range []wire.ID{c.Old, newBlob(c)} {
@@ -144,7 +144,7 @@ type compared struct {
 func compareFile(f File, within time.Duration) compared {
 	p := compared{file: f, known: f.Old.isReadable() && f.New.isReadable()}
 	switch {
-	case IsBinary(f.Old.Data) || IsBinary(f.New.Data):
+	case LooksBinary(f.Old.Data) || LooksBinary(f.New.Data):
 		p.known, p.binary = true, true
 		return p
 	case !p.known:
@@ -195,8 +195,8 @@ func trimCommonLines(old, now string) (before, oldRest, nowRest, after string) {
 
 func (s Side) isReadable() bool { return s.ID.IsZero() || s.Data != nil && len(s.Data) <= MaxText }
 
-// IsBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
-func IsBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
+// LooksBinary: a zero byte, as git looks for it, or no UTF-8, which no node can hold.
+func LooksBinary(data []byte) bool { return bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data) }
 
 func (p compared) changeKind() string {
 	switch {

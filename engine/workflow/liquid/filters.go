@@ -30,7 +30,7 @@ func Filters() []string { return slices.Clone(filterNames()) }
 
 var filterNames = sync.OnceValue(func() []string {
 	all := dictionary{add: map[string]any{}}
-	all.addFilters()
+	all.takeFilters()
 	return slices.Sorted(maps.Keys(all.add))
 })
 
@@ -41,7 +41,7 @@ type dictionary struct{ add map[string]any }
 // AddFilter takes one of the library's filters.
 func (d dictionary) AddFilter(name string, fn any) { d.add[name] = fn }
 
-func (d dictionary) addFilters() {
+func (d dictionary) takeFilters() {
 	filters.AddStandardFilters(d)
 	for name := range refusedFilters() {
 		delete(d.add, name)
@@ -57,7 +57,7 @@ func (d dictionary) addFilters() {
 // addFilters gives cfg the filters, each charged to the budget.
 func addFilters(cfg *render.Config, b *budget) {
 	all := dictionary{add: map[string]any{}}
-	all.addFilters()
+	all.takeFilters()
 	for name, fn := range all.add {
 		f := reflect.ValueOf(fn)
 		cfg.AddFilter(name, reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {

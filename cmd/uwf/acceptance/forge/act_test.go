@@ -40,17 +40,17 @@ func TestAct(t *testing.T) {
 		a := newActor(c, act)
 		a.standIn(otherAction.FindAllString(hosted, -1)...)
 		n := c.issue()
-		a.run(c.forge.Label("alice", n, "bug"), "")
-		a.run(c.forge.Say("alice", n, "What is this?"), "")
+		a.run(c.forge.PutLabel("alice", n, "bug"), "")
+		a.run(c.forge.PostComment("alice", n, "What is this?"), "")
 		if got := c.forge.Comments(n); len(got) != 1 {
 			t.Errorf("comments: %+v", got)
 		}
-		a.run(c.forge.Label("alice", n, "uwf"), "planner → ready")
+		a.run(c.forge.PutLabel("alice", n, "uwf"), "planner → ready")
 		a.settle()
 		if said := c.sticky(n).Body; !strings.Contains(said, "Does MaxLen count bytes?") {
 			t.Fatalf("nobody is asked: %s", said)
 		}
-		a.run(c.forge.Say("alice", n, "/uwf resume\nYes, bytes."), "developer → done")
+		a.run(c.forge.PostComment("alice", n, "/uwf resume\nYes, bytes."), "developer → done")
 		a.settle()
 		c.solved(n, 4)
 		c.readable()

@@ -61,7 +61,7 @@ func inContainer(t *testing.T, confined string) {
 		env = append(env, name+"="+full)
 	}
 	n := c.issue()
-	j := c.start(c.forge.Label("alice", n, "uwf"), env...)
+	j := c.start(c.forge.PutLabel("alice", n, "uwf"), env...)
 	c.green(j)
 	if j.outputs["thread"] == "" || j.outputs["role"] != "planner" || j.outputs["result"] != "ready" || j.outputs["next-role"] != "developer" || j.outputs["step"] != "1" || j.outputs["done"] != "false" {
 		t.Errorf("outputs: %v", j.outputs)
@@ -103,7 +103,7 @@ func (c *ci) open() {
 func TestActionInterrupted(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{script: "steps:\n  - {role: planner, attempt: 1, hang: true, output: x}\n"})
-	j := &ciJob{c: c, event: c.forge.Label("alice", c.issue(), "uwf"), name: "step", run: 1, attempt: 1, dir: filepath.Join(c.dir, "interrupted")}
+	j := &ciJob{c: c, event: c.forge.PutLabel("alice", c.issue(), "uwf"), name: "step", run: 1, attempt: 1, dir: filepath.Join(c.dir, "interrupted")}
 	vars := c.environ(j, c.forge.JobToken(c.permissions("step")))
 	cmd := exec.CommandContext(c.Context(), "uwf", "action")
 	for name, value := range vars {
@@ -213,7 +213,7 @@ func TestActionWorkspace(t *testing.T) {
 			c.check(os.MkdirAll(dir, 0o755)) //nolint:gosec // as a runner's
 			tt.prepare(c, dir)
 			before := c.listing(dir)
-			j := c.start(c.forge.Label("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
+			j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
 			c.green(j)
 			if tt.note == "" {
 				if strings.Contains(j.log, apart) {
@@ -296,7 +296,7 @@ func TestActionFails(t *testing.T) {
 			for in, v := range tt.with {
 				c.with[in] = v
 			}
-			j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+			j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"))
 			if j.code != tt.code && !(tt.perms != nil && j.code > 0) || !strings.Contains(j.log, tt.want) || j.outputs["done"] != "false" {
 				t.Errorf("want exit code %d and %q: %s", tt.code, tt.want, j)
 			}
@@ -315,7 +315,7 @@ func TestActionQuiet(t *testing.T) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		n := c.issue()
 		for what, e := range map[string]forgetest.Event{
-			"a comment": c.forge.Say("alice", n, "I have seen it too."), "another label": c.forge.Label("alice", n, "bug"), "a push": c.forge.Push("alice"),
+			"a comment": c.forge.PostComment("alice", n, "I have seen it too."), "another label": c.forge.PutLabel("alice", n, "bug"), "a push": c.forge.Push("alice"),
 		} {
 			j := c.start(e)
 			c.green(j)
@@ -420,7 +420,7 @@ func TestActionOwnAgent(t *testing.T) {
 	c.run(work, "add", "-A")
 	c.run(work, "-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "-q", "-m", "An agent of our own")
 	c.run(work, "push", "-q", "origin", "HEAD")
-	j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+	j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"))
 	c.green(j)
 	if j.outputs["result"] != "ready" || !strings.Contains(j.log, "\n::error::forged\n") {
 		t.Errorf("the agent was not heard: %s", j)
@@ -453,7 +453,7 @@ func TestActionPutsGitBack(t *testing.T) {
 	c.run("", "clone", "-q", c.forge.Dir(), dir)
 	c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
 	before := c.read(filepath.Join(dir, ".git", "config"))
-	j := c.start(c.forge.Label("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
+	j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
 	c.green(j)
 	if !strings.Contains(j.log, "put back: .git/config sets core.fsmonitor") || !strings.Contains(j.log, "put back: .git/hooks") {
 		t.Errorf("it is not told: %s", j)

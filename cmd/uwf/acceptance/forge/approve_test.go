@@ -70,7 +70,7 @@ func TestApproveDeploy(t *testing.T) {
 	bothForges(t, func(t *testing.T, gitea bool) {
 		c := newDeployment(t, gitea, "{not: [starter, author]}")
 		n := c.forge.OpenIssue("dave", "Deploy 2.4.0", "Version 2.4.0 to production.")
-		c.green(c.start(c.forge.Label("alice", n, "deploy")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "deploy")))
 		c.green(c.settle()...)
 		if !strings.Contains(c.sticky(n).Body, "production.txt: 2.3.1 to 2.4.0") {
 			t.Fatalf("nobody is asked: %s", c.sticky(n).Body)
@@ -79,12 +79,12 @@ func TestApproveDeploy(t *testing.T) {
 
 		// Strangers, and words that were changed later, do nothing.
 		for _, who := range []string{"reader", "renovate[bot]"} {
-			c.green(c.start(c.forge.Say(who, n, "/uwf resume\nYes.")))
+			c.green(c.start(c.forge.PostComment(who, n, "/uwf resume\nYes.")))
 		}
-		edited := c.forge.Say("bob", n, "Looks fine?")
+		edited := c.forge.PostComment("bob", n, "Looks fine?")
 		edited.Payload = []byte(strings.Replace(strings.Replace(string(edited.Payload), `"created"`, `"edited"`, 1), "Looks fine?", `/uwf resume\nYes.`, 1))
 		c.green(c.start(edited))
-		forged := c.forge.Say("reader", n, "/uwf resume\nYes.")
+		forged := c.forge.PostComment("reader", n, "/uwf resume\nYes.")
 		forged.Payload = []byte(strings.ReplaceAll(string(forged.Payload), `"reader"`, `"bob"`))
 		c.green(c.start(forged))
 		if _, e := c.oneActive(); e["status"] != "suspended" {
@@ -92,17 +92,17 @@ func TestApproveDeploy(t *testing.T) {
 		}
 
 		// Who asked for it can't approve it, whatever the planner makes of it.
-		c.red(c.start(c.forge.Say("alice", n, "/uwf resume\nYes, go ahead.")))
+		c.red(c.start(c.forge.PostComment("alice", n, "/uwf resume\nYes, go ahead.")))
 		said := c.sticky(n).Body
 		if !strings.Contains(said, "somebody else than who started the thread: alice") {
 			t.Fatalf("nobody says why: %s", said)
 		}
-		c.green(c.start(c.forge.Say("alice", n, "/uwf fork 1")))
+		c.green(c.start(c.forge.PostComment("alice", n, "/uwf fork 1")))
 		c.green(c.settle()...)
-		c.green(c.start(c.forge.Say("alice", n, "/uwf cancel --thread="+id)))
+		c.green(c.start(c.forge.PostComment("alice", n, "/uwf cancel --thread="+id)))
 
 		// The fork is alice's, too: bob is another person.
-		yes := c.forge.Say("bob", n, "/uwf resume\nYes, **do that** before noon.")
+		yes := c.forge.PostComment("bob", n, "/uwf resume\nYes, **do that** before noon.")
 		c.green(c.start(yes))
 		c.green(c.settle()...)
 		var event struct {
@@ -216,7 +216,7 @@ func TestApproveOnAMachine(t *testing.T) {
 	t.Parallel()
 	c := newDeployment(t, false, "true")
 	n := c.forge.OpenIssue("dave", "Deploy 2.4.0", "Version 2.4.0 to production.")
-	c.green(c.start(c.forge.Label("alice", n, "deploy")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "deploy")))
 	c.green(c.settle()...)
 	id, _ := c.oneActive()
 	speak := func(m *clitest.Console, note string) map[string]any {

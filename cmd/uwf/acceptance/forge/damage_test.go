@@ -19,7 +19,7 @@ func TestThreadDamaged(t *testing.T) {
 			c.with["steps-per-job"] = "9"
 		}
 		kill := map[string]string{"step": "UWF_TEST_KILL=dispatched", "delivery": "UWF_TEST_KILL=deliver-claimed"}[at]
-		c.start(c.forge.Label("alice", c.issue(), "uwf"), kill)
+		c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), kill)
 		id, entry := c.oneActive()
 		c.forge.MustCommit(t, "uwf-state", "by hand", map[string]string{fmt.Sprintf("threads/%s/%s.json", id, entry["head"]): "{}"})
 		c.forge.TakeDispatches()
@@ -78,7 +78,7 @@ func TestBranchDamaged(t *testing.T) {
 			c := newCI(t, ciOptions{gitea: gitea})
 			c.allow()
 			n := c.issue()
-			c.green(c.start(c.forge.Label("alice", n, "uwf")))
+			c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 			c.git(damage...)
 			c.red(c.settle()...)
 			said := c.sticky(n)
@@ -91,13 +91,13 @@ func TestBranchDamaged(t *testing.T) {
 				t.Errorf("%s: the comment was written %d times, and is now %d", name, len(said.Bodies), len(now.Bodies))
 			}
 			before := len(c.own(n))
-			c.red(c.start(c.forge.Say("alice", n, "/uwf retry")))
+			c.red(c.start(c.forge.PostComment("alice", n, "/uwf retry")))
 			if got := c.own(n); len(got) != before+1 || !strings.Contains(got[before], "Restore it:") {
 				t.Errorf("%s: /uwf retry was answered with %q", name, got[before:])
 			}
 			s := c.newShell()
 			s.runLine("git init -q mend && cd mend && " + c.toMend(said.Body))
-			c.green(c.start(c.forge.Say("alice", n, "/uwf retry")))
+			c.green(c.start(c.forge.PostComment("alice", n, "/uwf retry")))
 			c.green(c.settle()...)
 			c.solved(n, 3)
 		}
@@ -112,7 +112,7 @@ func TestBranchProtected(t *testing.T) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		c.forge.Protect("uwf-state", "update")
 		c.red(c.settle()...)
 		page := map[bool]string{false: "/settings/rules", true: "/settings/branches"}[gitea]
@@ -122,7 +122,7 @@ func TestBranchProtected(t *testing.T) {
 			}
 		}
 		other := c.issue()
-		c.red(c.start(c.forge.Label("alice", other, "uwf")))
+		c.red(c.start(c.forge.PutLabel("alice", other, "uwf")))
 		if got := c.own(other); len(got) != 1 || !strings.Contains(got[0], c.forge.Repository()+page) {
 			t.Errorf("the label was answered with %q", got)
 		}
@@ -136,7 +136,7 @@ func TestUnpushed(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	c.forge.RefuseSecrets("Write one dash between two words.")
 	n := c.issue()
-	j := c.start(c.forge.Label("alice", n, "uwf"))
+	j := c.start(c.forge.PutLabel("alice", n, "uwf"))
 	c.red(j)
 	id, _ := c.oneActive()
 	left, err := filepath.Glob(filepath.Join(j.dir, "work", ".uwf-pending", "*", "*"))
@@ -155,7 +155,7 @@ func TestBroughtIn(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=on-disk")
 	if !j.killed {
 		t.Fatalf("it lives: %s", j)
@@ -182,7 +182,7 @@ func TestJobDied(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	sent := c.forge.TakeDispatches()
 	if j := c.start(c.forge.Dispatched(sent[0]), "UWF_TEST_KILL=agent"); !j.killed {
 		t.Fatalf("it lives: %s", j)
@@ -204,7 +204,7 @@ func TestRescued(t *testing.T) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		j := c.start(c.forge.Dispatched(c.forge.TakeDispatches()[0]), "UWF_TEST_KILL=agent")
 		c.later(20 * time.Minute)
 		c.green(c.exec(&ciJob{c: c, event: j.event, name: "rescue", run: j.run, attempt: 1, needs: `{"step": {"result": "failure", "outputs": {}}}`}))
@@ -222,7 +222,7 @@ func TestRunCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	e := c.forge.Dispatched(c.forge.TakeDispatches()[0])
 	run := c.runOf(e)
 	c.forge.AddJob(itoa(int(run)), 1, "cancelled", "The run was canceled by @alice.")
@@ -230,7 +230,7 @@ func TestRunCancelled(t *testing.T) {
 	if said := c.sticky(n).Body; !strings.Contains(said, "cancelled by @alice on the Actions page") && !strings.Contains(said, "cancelled by ＠alice on the Actions page") {
 		t.Errorf("the comment says %s", said)
 	}
-	c.green(c.start(c.forge.Say("alice", n, "/uwf resume")))
+	c.green(c.start(c.forge.PostComment("alice", n, "/uwf resume")))
 	c.green(c.settle()...)
 	c.solved(n, 3)
 }

@@ -85,12 +85,12 @@ func (ta *tale) settled() {
 func (ta *tale) tell() {
 	ta.Helper()
 	ta.issue = ta.ci.issue()
-	ta.job(ta.forge.Label("alice", ta.issue, "uwf"))
+	ta.job(ta.forge.PutLabel("alice", ta.issue, "uwf"))
 	ta.settled()
 	if at := ta.onlyThread(); at["status"] != "suspended" {
 		ta.Fatalf("the thread should wait for an answer: %v", at)
 	}
-	ta.job(ta.forge.Say("alice", ta.issue, "/uwf resume\nYes, bytes."))
+	ta.job(ta.forge.PostComment("alice", ta.issue, "/uwf resume\nYes, bytes."))
 	ta.settled()
 	ta.solved(ta.issue, 4)
 	ta.readable()

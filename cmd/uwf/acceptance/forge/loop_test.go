@@ -85,20 +85,20 @@ func TestLoop(t *testing.T) {
 		if out, err := c.goTest(c.forge.Branch()); err == nil {
 			t.Fatalf("the tests should fail at first: %s", out)
 		}
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		c.green(c.settle()...)
 		asked := c.sticky(n)
-		if !strings.Contains(asked.Body, "Does MaxLen count bytes?") || !slices.Contains(c.forge.Issue(n).Labels, "uwf-waiting") {
-			t.Fatalf("nobody is asked: labels %v, %s", c.forge.Issue(n).Labels, asked.Body)
+		if !strings.Contains(asked.Body, "Does MaxLen count bytes?") || !slices.Contains(c.forge.FindIssue(n).Labels, "uwf-waiting") {
+			t.Fatalf("nobody is asked: labels %v, %s", c.forge.FindIssue(n).Labels, asked.Body)
 		}
 		if len(c.forge.Pulls()) != 0 {
 			t.Errorf("a pull request before the end: %+v", c.forge.Pulls())
 		}
-		c.green(c.start(c.forge.Say("alice", n, "/uwf resume\nYes, bytes.")))
+		c.green(c.start(c.forge.PostComment("alice", n, "/uwf resume\nYes, bytes.")))
 		c.green(c.settle()...)
 		c.solved(n, 4)
 		c.outputsAreRight(n)
-		if got := c.forge.Issue(n).Labels; slices.Contains(got, "uwf-waiting") || slices.Contains(got, "uwf-failed") {
+		if got := c.forge.FindIssue(n).Labels; slices.Contains(got, "uwf-waiting") || slices.Contains(got, "uwf-failed") {
 			t.Errorf("labels at the end: %v", got)
 		}
 		c.readable()
@@ -168,7 +168,7 @@ func TestCrowd(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	var events []forgetest.Event
 	for range issues {
-		events = append(events, c.forge.Label("alice", c.issue(), "uwf"))
+		events = append(events, c.forge.PutLabel("alice", c.issue(), "uwf"))
 	}
 	c.forge.ForgetCalls()
 	c.crowd(4, events...)

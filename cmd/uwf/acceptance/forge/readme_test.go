@@ -80,7 +80,7 @@ func TestCopiedFiles(t *testing.T) {
 		m := newChatModel(t, flow, "developer", map[string]string{"slug/slug.go": fixed})
 		c.provide(m)
 		n := c.issue()
-		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("octo", n, "uwf")))
 		c.green(c.settle()...)
 		p := c.pull(n)
 		if out, err := c.goTest(p.Pull.Head); err != nil {
@@ -182,7 +182,7 @@ func TestReadmeInit(t *testing.T) {
 		m := newChatModel(t, c.example("solve-issue.yaml"), "developer", map[string]string{"slug/slug.go": fixed})
 		c.provide(m)
 		n := c.issue()
-		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("octo", n, "uwf")))
 		c.green(c.settle()...)
 		c.solved(n, 3)
 		if !gitea {
@@ -191,13 +191,13 @@ func TestReadmeInit(t *testing.T) {
 		// Others are told what the next steps of init said: once, on the issue.
 		other := c.issue()
 		for range 2 {
-			c.untouched(c.start(c.forge.Label("alice", other, "uwf")), "alice")
+			c.untouched(c.start(c.forge.PutLabel("alice", other, "uwf")), "alice")
 		}
 		if got := c.own(other); len(got) != 1 || !strings.Contains(got[0], "allow: alice") {
 			t.Fatalf("alice was told %q", got)
 		}
 		s.runLine("uwf init --provider openai --allow alice --force && git commit -qam 'Let alice in' && git push -q")
-		c.green(c.start(c.forge.Label("alice", other, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", other, "uwf")))
 		c.green(c.settle()...)
 		if p := c.pull(other); !p.Open {
 			t.Errorf("pull request: %+v", p)
@@ -217,7 +217,7 @@ func TestCustomProvider(t *testing.T) {
 		s := c.newShell()
 		s.runLine("uwf init --provider custom --base-url " + m.url + " --model own && git add .github .uwf && git commit -qm 'Let uwf work' && git push -q")
 		n := c.issue()
-		c.green(c.start(c.forge.Label("octo", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("octo", n, "uwf")))
 		c.green(c.settle()...)
 		c.solved(n, 3)
 		for _, line := range []string{"uwf thread list --all", "uwf fsck", "uwf config validate"} {

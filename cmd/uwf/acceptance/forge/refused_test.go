@@ -34,20 +34,20 @@ func TestNotForUs(t *testing.T) {
 		c.forge.SetPermission("rita", "read")
 		c.forge.SetPermission("tim", "triage") // who may put labels on
 		for _, who := range []string{"eve", "rita", "tim", "dependabot[bot]"} {
-			c.untouched(c.start(c.forge.Label(who, n, "uwf")), who)
+			c.untouched(c.start(c.forge.PutLabel(who, n, "uwf")), who)
 		}
-		c.untouched(c.start(c.forge.Say("eve", n, "/uwf start")), "eve")
-		c.untouched(c.start(c.forge.Label("alice", n, "bug")), "")
-		c.untouched(c.start(c.forge.Say("alice", n, "What is uwf?")), "")
+		c.untouched(c.start(c.forge.PostComment("eve", n, "/uwf start")), "eve")
+		c.untouched(c.start(c.forge.PutLabel("alice", n, "bug")), "")
+		c.untouched(c.start(c.forge.PostComment("alice", n, "What is uwf?")), "")
 		c.untouched(c.start(c.forge.Push("alice")), "")
 		c.untouched(c.start(c.forge.Schedule("17 */2 * * *")), "")
 		fork := c.forge.OpenPull("eve", "Mine", "", forgetest.Pull{Head: "mine", Fork: "eve/demo", SHA: c.git("rev-parse", c.forge.Branch())})
 		c.allow()
-		c.untouched(c.start(c.forge.Label("alice", fork, "uwf")), "fork")
-		c.untouched(c.start(c.forge.Say("alice", fork, "/uwf start")), "fork")
+		c.untouched(c.start(c.forge.PutLabel("alice", fork, "uwf")), "fork")
+		c.untouched(c.start(c.forge.PostComment("alice", fork, "/uwf start")), "fork")
 		if gitea {
 			delete(c.with, "allow") // what the token can't find out is no
-			c.untouched(c.start(c.forge.Label("alice", n, "uwf")), "allow")
+			c.untouched(c.start(c.forge.PutLabel("alice", n, "uwf")), "allow")
 		}
 		if got := c.forge.Pulls(); len(got) != 1 {
 			t.Errorf("pull requests: %+v", got)
@@ -62,20 +62,20 @@ func TestRefusedDispatch(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	n := c.issue()
 	c.perms = forgetest.Permissions{"contents": "write", "issues": "write", "pull_requests": "write"}
-	j := c.start(c.forge.Label("alice", n, "uwf"))
+	j := c.start(c.forge.PutLabel("alice", n, "uwf"))
 	c.red(j)
 	if at := c.onlyThread(); at["status"] != "suspended" {
 		t.Errorf("the thread should wait: %v", at)
 	}
-	if said := c.sticky(n).Body; !strings.Contains(said, "actions: write") || !slices.Contains(c.forge.Issue(n).Labels, "uwf-failed") {
-		t.Errorf("nobody is told what is missing: labels %v, %s", c.forge.Issue(n).Labels, said)
+	if said := c.sticky(n).Body; !strings.Contains(said, "actions: write") || !slices.Contains(c.forge.FindIssue(n).Labels, "uwf-failed") {
+		t.Errorf("nobody is told what is missing: labels %v, %s", c.forge.FindIssue(n).Labels, said)
 	}
 	c.perms = nil
-	c.green(c.start(c.forge.Say("alice", n, "/uwf resume")))
+	c.green(c.start(c.forge.PostComment("alice", n, "/uwf resume")))
 	c.green(c.settle()...)
 	c.solved(n, 3)
-	if slices.Contains(c.forge.Issue(n).Labels, "uwf-failed") {
-		t.Errorf("labels at the end: %v", c.forge.Issue(n).Labels)
+	if slices.Contains(c.forge.FindIssue(n).Labels, "uwf-failed") {
+		t.Errorf("labels at the end: %v", c.forge.FindIssue(n).Labels)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestNoPullAllowed(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	c.forge.SetPullsAllowed(false)
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	c.green(c.settle()...)
 	if len(c.forge.Pulls()) != 0 || len(c.ended()) != 1 {
 		t.Fatalf("pull requests %+v, ended %v", c.forge.Pulls(), c.ended())
@@ -109,7 +109,7 @@ func TestLimited(t *testing.T) {
 	n := c.issue()
 	limit := forgetest.PrimaryLimit(time.Now().Add(time.Hour))
 	c.forge.Inject(forgetest.Fault{Method: http.MethodPost, Path: "issues/*/comments", Times: 2, Answer: limit})
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	c.green(c.settle()...)
 	c.solved(n, 3)
 }
@@ -125,7 +125,7 @@ func TestLostReplies(t *testing.T) {
 		}
 		c.forge.Inject(forgetest.Fault{Git: true, Path: "git-receive-pack", After: 3, Lost: true})
 		n := c.issue()
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		c.green(c.settle()...)
 		c.solved(n, 3)
 		if got := c.forge.Pulls(); len(got) != 1 {
@@ -140,9 +140,9 @@ func TestRerunAll(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{script: askingScript})
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	c.green(c.settle()...)
-	c.green(c.start(c.forge.Say("alice", n, "/uwf resume\nYes, bytes.")))
+	c.green(c.start(c.forge.PostComment("alice", n, "/uwf resume\nYes, bytes.")))
 	c.green(c.settle()...)
 	c.solved(n, 4)
 	tip, comments := c.git("rev-parse", "uwf-state"), len(c.forge.Comments(n))
@@ -172,7 +172,7 @@ func TestLostDispatch(t *testing.T) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		if lost := c.forge.TakeDispatches(); len(lost) != 1 {
 			t.Fatalf("dispatches: %+v", lost)
 		}
@@ -221,9 +221,9 @@ func TestCancelWhileItRuns(t *testing.T) {
 	c := newCI(t, ciOptions{script: slow})
 	n := c.issue()
 	done := make(chan *ciJob, 1)
-	go func() { done <- c.start(c.forge.Label("alice", n, "uwf")) }()
+	go func() { done <- c.start(c.forge.PutLabel("alice", n, "uwf")) }()
 	c.until(on, done)
-	c.green(c.start(c.forge.Say("alice", n, "/uwf cancel\nNot needed any more.")))
+	c.green(c.start(c.forge.PostComment("alice", n, "/uwf cancel\nNot needed any more.")))
 	c.check(os.WriteFile(off, nil, 0o600))
 	c.green(<-done)
 	c.green(c.settle()...)
@@ -264,7 +264,7 @@ func TestPullLabelled(t *testing.T) {
 		c.git("branch", "mine", c.forge.Branch())
 		c.forge.MustCommit(t, "mine", "Begin", map[string]string{"notes.txt": "mine\n"})
 		n := c.forge.OpenPull("alice", "Mend slugs", "They have double dashes.", forgetest.Pull{Head: "mine"})
-		c.green(c.start(c.forge.Label("alice", n, "uwf")))
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		c.green(c.settle()...)
 		if got := c.forge.Pulls(); len(got) != 1 {
 			t.Fatalf("pull requests: %+v", got)

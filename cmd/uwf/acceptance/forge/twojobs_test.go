@@ -60,13 +60,13 @@ func TestTwoJobs(t *testing.T) {
 		c.forge.MustCommit(t, c.forge.Branch(), "Two jobs", map[string]string{ciWorkflow: c.example("github/two-jobs.yml")})
 		c.allow()
 		n := c.issue()
-		agent, commit := c.pair(c.forge.Label("alice", n, "uwf"))
+		agent, commit := c.pair(c.forge.PutLabel("alice", n, "uwf"))
 		c.green(agent, commit)
 		c.green(c.settlePairs()...)
 		if said := c.sticky(n).Body; !strings.Contains(said, "Does MaxLen count bytes?") {
 			t.Errorf("nobody is asked: %s", said)
 		}
-		agent, commit = c.pair(c.forge.Say("alice", n, "/uwf resume\nYes, bytes."))
+		agent, commit = c.pair(c.forge.PostComment("alice", n, "/uwf resume\nYes, bytes."))
 		c.green(agent, commit)
 		c.green(c.settlePairs()...)
 		c.solved(n, 4)
@@ -86,7 +86,7 @@ func TestTwoJobsHostile(t *testing.T) {
 	c := newCI(t, ciOptions{files: map[string]string{ciWorkflow: ""}})
 	c.forge.MustCommit(t, c.forge.Branch(), "Two jobs", map[string]string{ciWorkflow: c.example("github/two-jobs.yml")})
 	n := c.issue()
-	agent, commit := c.pair(c.forge.Label("alice", n, "uwf"))
+	agent, commit := c.pair(c.forge.PutLabel("alice", n, "uwf"))
 	c.green(agent, commit)
 	sent := c.forge.TakeDispatches()
 	if len(sent) != 1 {

@@ -17,18 +17,18 @@ func TestSecretMissing(t *testing.T) {
 		c.with["provider"], c.with["api-key"], c.with["allow"] = "openai", "", "alice"
 		n := c.issue()
 		for _, j := range []*ciJob{
-			c.start(c.forge.Say("mallory", n, "/uwf start")), c.start(c.forge.Label("mallory", n, "uwf")), c.start(c.forge.Label("alice", n, "bug")),
+			c.start(c.forge.PostComment("mallory", n, "/uwf start")), c.start(c.forge.PutLabel("mallory", n, "uwf")), c.start(c.forge.PutLabel("alice", n, "bug")),
 		} {
 			if j.code != 2 || len(c.own(n)) != 0 {
 				t.Errorf("a stranger or another label made the job comment: %s %v", j, c.own(n))
 			}
 		}
 		n = c.issue()
-		j := c.start(c.forge.Label("alice", n, "uwf"))
+		j := c.start(c.forge.PutLabel("alice", n, "uwf"))
 		if got := c.own(n); j.code != 2 || !strings.Contains(j.log, "::error") || len(got) != 1 || !strings.Contains(got[0], "api-key is empty") || strings.Contains(got[0], "gh secret set") == gitea {
 			t.Errorf("gitea %v: %s\n%q", gitea, j, got)
 		}
-		if c.start(c.forge.Say("alice", n, "/uwf start")); len(c.own(n)) != 2 || !strings.Contains(c.own(n)[1], "write the command again") {
+		if c.start(c.forge.PostComment("alice", n, "/uwf start")); len(c.own(n)) != 2 || !strings.Contains(c.own(n)[1], "write the command again") {
 			t.Errorf("the command was not answered: %q", c.own(n))
 		}
 	}
@@ -40,7 +40,7 @@ func TestMayNotPush(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	c.perms = forgetest.Permissions{"contents": "read", "issues": "write"}
 	n := c.issue()
-	j := c.start(c.forge.Label("alice", n, "uwf"))
+	j := c.start(c.forge.PutLabel("alice", n, "uwf"))
 	if got := c.own(n); j.code == 0 || len(got) != 1 || !strings.Contains(got[0], "contents: write") {
 		t.Errorf("%s\n%q", j, got)
 	}

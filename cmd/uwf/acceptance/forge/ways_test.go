@@ -13,7 +13,7 @@ func TestManyStepsAJob(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	c.with["steps-per-job"] = "10"
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	if sent := c.forge.TakeDispatches(); len(sent) != 0 {
 		t.Errorf("jobs were started: %+v", sent)
 	}
@@ -26,7 +26,7 @@ func TestRepositoryDispatch(t *testing.T) {
 	c := newCI(t, ciOptions{})
 	c.with["dispatch"] = "repository_dispatch"
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	jobs := c.settle()
 	c.green(jobs...)
 	if len(jobs) != 2 || jobs[0].event.Name != "repository_dispatch" {
@@ -42,8 +42,8 @@ func TestDoubleStart(t *testing.T) {
 		c := newCI(t, ciOptions{gitea: gitea})
 		c.allow()
 		n := c.issue()
-		label := c.forge.Label("alice", n, "uwf")
-		c.crowd(3, label, label, c.forge.Say("alice", n, "/uwf start"))
+		label := c.forge.PutLabel("alice", n, "uwf")
+		c.crowd(3, label, label, c.forge.PostComment("alice", n, "/uwf start"))
 		for range 3 { // who came too late to a step says so, and the sweep looks after the rest
 			c.later(10 * time.Minute)
 			c.green(c.start(c.forge.Schedule("17 */2 * * *")))
@@ -63,7 +63,7 @@ func TestDefaultBranchRenamed(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	n := c.issue()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	c.git("branch", "-m", "main", "trunk")
 	c.forge.SetDefaultBranch("trunk")
 	sent := c.forge.TakeDispatches()
@@ -84,7 +84,7 @@ func writing(name, text string) string {
 // why, and what the agent made is kept.
 func (c *ci) stuck(n int, words ...string) {
 	c.Helper()
-	c.green(c.start(c.forge.Label("alice", n, "uwf")))
+	c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 	jobs := c.settle()
 	last := jobs[len(jobs)-1]
 	c.red(last)
@@ -121,7 +121,7 @@ func TestStateBranchLocked(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
 	c.forge.Protect("uwf-state", "creation")
-	j := c.start(c.forge.Label("alice", c.issue(), "uwf"))
+	j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"))
 	c.red(j)
 	if !strings.Contains(j.log, "uwf-state") || !strings.Contains(j.log, "rule") {
 		t.Errorf("the job doesn't say which rule: %s", j)

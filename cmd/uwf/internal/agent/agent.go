@@ -96,7 +96,7 @@ reached at their OpenAI-compatible address.`,
 			a := &builtin.Agent{Transport: o.Transport}
 			defer func() { err = errors.Join(err, a.Close()) }()
 			o.Args = args
-			return agents.Run(cmd.Context(), a, o.Process)
+			return agents.RunAdapter(cmd.Context(), a, o.Process)
 		},
 	}
 }
@@ -143,7 +143,7 @@ thread's first step, and so on. An entry of another role fails the step.`,
 			}
 			script.InOrder = script.InOrder || inOrder != ""
 			o.Args = args[1:]
-			return agents.Run(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.Process)
+			return agents.RunAdapter(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.Process)
 		},
 	}
 	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")

@@ -50,7 +50,7 @@ func parsePath(text string) (engine.Path, engine.Info, error) {
 // allWarnings are those of all settings, and which providers get no key here.
 func allWarnings(f *app.Factory, c *engine.Config) []string {
 	out := slices.Clone(c.Warnings)
-	for _, p := range c.Withheld() {
+	for _, p := range c.WithheldProviders() {
 		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
 	}
 	for i, w := range out {

@@ -247,7 +247,7 @@ func (x *File) findProblems(text []byte) []engine.Problem {
 		return []engine.Problem{{File: x.Path, Message: err.Error()}}
 	}
 	var out []engine.Problem
-	for _, p := range c.Withheld() {
+	for _, p := range c.WithheldProviders() {
 		out = append(out, p.Problem)
 	}
 	return out

@@ -204,7 +204,7 @@ func AskModel(out *Options, f *app.Factory, c *config.Config) {
 	if c == nil {
 		return
 	}
-	m, err := c.Model(c.DefaultModel)
+	m, err := c.FindModel(c.DefaultModel)
 	var withheld *config.WithheldError
 	switch {
 	case c.DefaultModel == "":

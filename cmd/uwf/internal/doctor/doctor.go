@@ -196,7 +196,9 @@ func (e *examination) editPage(file string) string {
 }
 
 // isGitea reports whether the forge that answers is one.
-func (e *examination) isGitea() bool { return e.o.Forge != nil && e.o.Forge.Flavour() == forge.Gitea }
+func (e *examination) isGitea() bool {
+	return e.o.Forge != nil && e.o.Forge.ForgeFlavour() == forge.Gitea
+}
 
 // forgeCommand is a command of GitHub's own program, and the page that does the same;
 // elsewhere the page alone.

@@ -78,7 +78,7 @@ func (e *examination) checkForge(ctx context.Context) {
 		}
 		return
 	}
-	repo, err := e.o.Forge.Repository(ctx)
+	repo, err := e.o.Forge.ReadRepository(ctx)
 	if err != nil {
 		e.addFindings("token", findRefused(err, tokenFix(err)))
 		return
@@ -253,7 +253,7 @@ func (e *examination) checkSecrets(ctx context.Context) Finding {
 	command := e.forgeCommand("gh secret set "+want[0], "settings/secrets/actions", "settings/actions/secrets")
 	var have []string
 	known := false
-	if lister, ok := e.o.Forge.(forge.Secrets); ok {
+	if lister, ok := e.o.Forge.(forge.SecretLister); ok {
 		have, known, _ = lister.Secrets(ctx) // where it can't be read it is not known
 	}
 	for _, name := range want {

@@ -56,7 +56,7 @@ func trustSteps(f *app.Factory) (out []next) {
 	if err != nil {
 		return nil // what was wrong before is said by the checks, and by every command
 	}
-	for _, p := range c.Withheld() {
+	for _, p := range c.WithheldProviders() {
 		out = append(out, next{fmt.Sprintf("to run agents on your own machine as well, where %s (jobs may): allow it if you trust that address, or set UWF_TRUST_REPO=1 for one run", p.Message), p.Command})
 	}
 	return out

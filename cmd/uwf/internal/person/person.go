@@ -86,7 +86,7 @@ func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person
 	if me.Bot {
 		return nil, fmt.Errorf("the token for %s is that of %s, a bot", at.Server, me.Login)
 	}
-	p, err := c.Permission(ctx, me.Login)
+	p, err := c.PermissionOf(ctx, me.Login)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask %s what you may do: %w", at.Server, err)
@@ -94,5 +94,5 @@ func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person
 		return nil, fmt.Errorf("%s doesn't say that %s may write to %s", at.Server, me.Login, at.Repository)
 	}
 	by := record.By{Kind: record.ByForge, Login: me.Login, ID: me.ID}
-	return &story.Person{By: by, Email: forge.NoReply(c.Flavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
+	return &story.Person{By: by, Email: forge.NoReply(c.ForgeFlavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
 }

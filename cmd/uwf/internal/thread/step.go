@@ -175,7 +175,7 @@ func Loop(ctx context.Context, w *worker.Worker, req step.Request, max int, each
 		}
 		if res.Suspended != nil {
 			s := res.Suspended
-			return &life.Error{Kind: life.KindSuspended, Thread: req.Thread, Role: s.Role, Reason: s.Reason, Next: s.Next}
+			return &life.DeedError{Kind: life.KindSuspended, Thread: req.Thread, Role: s.Role, Reason: s.Reason, Next: s.Next}
 		}
 		if n == max {
 			return nil
@@ -277,7 +277,7 @@ func usedOf(t moderator.Totals, role string) extent {
 
 // dryRun prints what the next step would do. Nothing is claimed, written or paid.
 func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Request) error {
-	plan, planErr := w.Plan(ctx, req)
+	plan, planErr := w.PlanStep(ctx, req)
 	if planErr != nil && plan.Workflow == "" {
 		return planErr // nothing is known of it
 	}

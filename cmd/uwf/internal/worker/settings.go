@@ -183,7 +183,7 @@ func (w *Worker) useCassette(o *gateway.Options, t task.Task) error {
 	var err error
 	switch {
 	case w.player != nil:
-		o.Replay, err = w.player.Player(cassette.PlayerOptions{Step: t.Step, Role: t.Role, AnyModel: replayedModel, Redact: clean}), nil
+		o.Replay, err = w.player.NewPlayer(cassette.PlayerOptions{Step: t.Step, Role: t.Role, AnyModel: replayedModel, Redact: clean}), nil
 	case w.o.Record != "":
 		o.Record, err = cassette.NewRecorder(w.f.Path(w.o.Record), cassette.RecorderOptions{Step: t.Step, Role: t.Role, Redact: clean})
 	}
@@ -194,7 +194,7 @@ func (w *Worker) useCassette(o *gateway.Options, t task.Task) error {
 func (w *Worker) gatewayModels() []gateway.Model {
 	var out []gateway.Model
 	for alias := range w.config.Models {
-		m, err := w.config.Model(alias)
+		m, err := w.config.FindModel(alias)
 		if err != nil {
 			continue // its key is not set: it can't be used in this run
 		}

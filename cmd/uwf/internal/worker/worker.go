@@ -179,7 +179,7 @@ func (w *Worker) newSpawner() (*agents.Spawner, error) {
 		Inside: w.f.Inside, Gateway: w.openGateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
-		o.Stderr = w.redact.Writer(w.o.Stderr)
+		o.Stderr = w.redact.NewWriter(w.o.Stderr)
 	}
 	w.confineAgents(&o)
 	return agents.NewSpawner(o), nil
