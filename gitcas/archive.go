@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -49,10 +50,10 @@ func (b *builder) takeOff(lines []Ended) (err error) {
 		gone[e.Thread] = nil
 		b.edit.Remove(layout.ThreadPath(e.Thread))
 	}
-	if b.cur.threads, err = b.cur.threads.With(gone); err != nil {
+	if b.cur.ThreadsFile, err = b.cur.ThreadsFile.With(gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return b.rootFile(layout.ThreadsName, b.cur.threads.Encode(), statefile.MaxThreadsFile)
+	return b.rootFile(layout.ThreadsName, b.cur.ThreadsFile.Encode(), statefile.MaxThreadsFile)
 }
 
 // archiveMessage is the change's own message, unless that went to the commit
@@ -77,7 +78,7 @@ func (b *builder) completeEndings() ([]Ended, error) {
 	seen := map[ThreadID]bool{}
 	for i := range lines {
 		e := &lines[i]
-		entry, ok := b.cur.threads.Get(e.Thread)
+		entry, ok := b.cur.ThreadsFile.Get(e.Thread)
 		switch {
 		case !ok || seen[e.Thread]:
 			return nil, fmt.Errorf("%w: archive thread %s: it has no entry", ErrStale, e.Thread)
@@ -87,7 +88,7 @@ func (b *builder) completeEndings() ([]Ended, error) {
 			return nil, fmt.Errorf("%w: archive thread %s: its status is %s", ErrStale, e.Thread, entry.Status)
 		}
 		seen[e.Thread] = true
-		e.Commit = b.cur.tip.String()
+		e.Commit = b.cur.Commit.String()
 		if e.Steps == nil || e.Used == nil {
 			if err := b.fillFromChain(e); err != nil {
 				return nil, err
@@ -114,7 +115,7 @@ func (b *builder) checkRemoved() ([]Ended, error) {
 // checkNewest makes sure that e names the last that the store says of a thread that is
 // not alive, and that nobody has removed it.
 func (b *builder) checkNewest(e Ended, what string) error {
-	if _, alive := b.cur.threads.Get(e.Thread); alive {
+	if _, alive := b.cur.ThreadsFile.Get(e.Thread); alive {
 		return fmt.Errorf("%w: %s thread %s: it is alive", ErrStale, what, e.Thread)
 	}
 	last, ok, err := b.v.FindEnded(b.ctx, e.Thread)
@@ -131,31 +132,32 @@ func (b *builder) checkNewest(e Ended, what string) error {
 
 // fillFromChain reads from its chain what steps a thread had, and what they took.
 func (b *builder) fillFromChain(e *Ended) error {
-	folder, err := b.v.threadFolder(b.ctx, e.Thread)
+	folder, err := b.v.ThreadFolder(b.ctx, e.Thread)
 	if err != nil {
 		return err
 	}
-	if err := (prefetcher{b.v}).fetchNodes(b.ctx, folder); err != nil {
+	records, err := b.v.Records(b.ctx, folder, layout.ThreadPath(e.Thread))
+	if err != nil {
 		return err
 	}
 	get := func(h node.Hash) (node.Node, error) {
 		if n, ok := b.fresh[Place{Thread: e.Thread}][h]; ok {
 			return n, nil
 		}
-		return b.v.nodeIn(b.ctx, folder, layout.ThreadPath(e.Thread), h)
+		return records(h)
 	}
-	c, err := readChain(e.Head, layout.ThreadPath(e.Thread), get)
+	c, err := view.FollowChain(e.Head, layout.ThreadPath(e.Thread), get)
 	if err != nil {
 		return err
 	}
 	if e.Steps == nil {
-		e.Steps = c.stepHashes()
+		e.Steps = c.StepHashes()
 	}
 	if e.Workflow == "" {
 		e.Workflow = c.Start.Workflow
 	}
 	if e.Used == nil {
-		e.Used, err = c.totalCost(get)
+		e.Used, err = c.TotalCost(get)
 	}
 	return err
 }
@@ -169,7 +171,7 @@ func (b *builder) historyLines(lines []Ended) error {
 		byDay[[2]string{year, name}] = append(byDay[[2]string{year, name}], e)
 	}
 	for day, lines := range byDay {
-		year, err := b.v.Reader.Below(b.ctx, b.cur.history, day[0])
+		year, err := b.v.Reader.Below(b.ctx, b.cur.HistoryDir, day[0])
 		if err == nil {
 			err = b.appendDay(year, layout.HistoryDir+"/"+day[0]+"/"+day[1], lines)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -116,7 +117,7 @@ func attemptCommit(a Attempt, tree wire.ID, text string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sig := gitobj.Signature{Name: defaultAuthor.Name, Email: defaultAuthor.Email, When: time.Unix(max(a.At.Unix(), 0), 0).UTC()}
+	sig := view.Uwf.Sign(time.Unix(max(a.At.Unix(), 0), 0))
 	return gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: a.Parents, Author: sig, Committer: sig, Message: msg})
 }
 
@@ -134,19 +135,19 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 	}
 	id, ok := v.Ref(ref)
 	if !ok {
-		l, err := s.remote.List(ctx, ref)
+		l, err := s.source.Remote.List(ctx, ref)
 		if err != nil {
 			return a, fmt.Errorf("read %s: %w", ref, err)
 		}
 		if id, ok = l.Refs[ref]; !ok {
-			return a, fmt.Errorf("read %s: %w", ref, &wire.Error{Op: "list refs", URL: s.remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
+			return a, fmt.Errorf("read %s: %w", ref, &wire.Error{Op: "list refs", URL: s.source.Remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
 		}
 	}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: rootFilter})
+	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: commitFilter})
 	if err != nil {
 		return a, fmt.Errorf("read %s: %w", ref, err)
 	}
-	r := &attemptReader{ctx: ctx, v: v, ref: ref, objs: objs, a: a}
+	r := &attemptReader{ctx: ctx, s: s, v: v, ref: ref, objs: objs, a: a}
 	if err := r.readCommit(id); err != nil {
 		return a, err
 	}
@@ -165,7 +166,7 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 	if len(wants) == 0 {
 		return nil, nil
 	}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: rootFilter})
+	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: commitFilter})
 	switch {
 	case errors.Is(err, wire.ErrNotFound):
 		return nil, nil // deleted since they were listed
@@ -196,6 +197,7 @@ func parseAttemptRef(ref string) (Attempt, error) {
 // attemptReader reads the commit of an attempt.
 type attemptReader struct {
 	ctx   context.Context
+	s     *Store
 	v     *View
 	ref   string
 	objs  wire.Objects
@@ -214,7 +216,7 @@ func (r *attemptReader) readCommit(id wire.ID) error {
 	}
 	r.a.Parents, r.a.At = c.Parents, c.Committer.When
 	if c.Tree == wire.EmptyTree {
-		claim, err := parseClaim(o)
+		claim, err := view.ParseClaim(o)
 		if err != nil {
 			return tree.DamagedBy(r.ref, err)
 		}
@@ -241,14 +243,23 @@ func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*tre
 	return d, nil
 }
 
+// commitFilter sends the commits of attempts with their root folders alone.
+const commitFilter = "tree:1"
+
 // attemptFilter sends the folders of an attempt with all nodes, see Place.Folder.
 const attemptFilter = "tree:3"
 
 // readNodes fetches and checks the nodes of all folders.
 func (r *attemptReader) readNodes(root *tree.Dir) error {
-	var todo []inside
+	type folder struct {
+		place Place
+		path  string
+		id    wire.ID
+		kind  layout.Kind
+	}
+	var todo []folder
 	var wants []wire.ID
-	for _, in := range []inside{{Place{}, layout.CasDir, root.IDOf(layout.CasDir), layout.CasFolder}, {Place{Thread: r.a.Thread}, layout.AttemptThread, root.IDOf(layout.AttemptThread), layout.ThreadFolder}} {
+	for _, in := range []folder{{Place{}, layout.CasDir, root.IDOf(layout.CasDir), layout.CasFolder}, {Place{Thread: r.a.Thread}, layout.AttemptThread, root.IDOf(layout.AttemptThread), layout.ThreadFolder}} {
 		if !in.id.IsZero() {
 			todo, wants = append(todo, in), append(wants, in.id)
 		}
@@ -261,7 +272,7 @@ func (r *attemptReader) readNodes(root *tree.Dir) error {
 	if len(wants) == 0 {
 		return nil
 	}
-	objs, err := r.v.s.remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: attemptFilter})
+	objs, err := r.s.source.Remote.Fetch(r.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: attemptFilter})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", r.ref, err)
 	}
@@ -281,8 +292,8 @@ func (r *attemptReader) readNodes(root *tree.Dir) error {
 			return err
 		}
 		for _, e := range d.Entries() {
-			if below, ok := in.insideOf(d, e); ok {
-				todo = append(todo, below)
+			if place, kind, ok := in.place.Inside(d.Kind, e.Name); ok {
+				todo = append(todo, folder{place, d.PathOf(e.Name), e.ID, kind})
 			} else if err := r.readNode(in.place, d, e); err != nil && !in.place.Detail {
 				return err // what else the agent made is for people: it keeps nobody from going on
 			}
@@ -291,7 +302,7 @@ func (r *attemptReader) readNodes(root *tree.Dir) error {
 	nodes := r.a.Nodes
 	r.a.Nodes = nil
 	for _, n := range nodes {
-		err := r.v.s.schemas.Check(r.typeGetter(n.Place), n.Node)
+		err := r.s.source.Schemas.Check(r.typeGetter(n.Place), n.Node)
 		if err != nil && !n.Place.Detail {
 			return tree.DamagedUnlessWire(r.ref+": "+r.a.nodePath(n), err)
 		}
@@ -326,15 +337,15 @@ func (r *attemptReader) readNode(at Place, d *tree.Dir, f gitobj.Entry) error {
 
 // typeGetter finds the types of nodes in one place: there, else among the shared ones.
 func (r *attemptReader) typeGetter(at Place) node.Getter {
-	reader := &folderReader{ctx: r.ctx, v: r.v, fresh: r.fresh}
-	return getterFunc(func(h node.Hash) (node.Node, error) {
-		if _, known := known()[h]; !known && at.Of != "" {
+	shared, _ := view.NewFolderReader(r.ctx, r.v, r.fresh, nil).TypesIn(Place{}) // no record is asked for these
+	return node.GetterFunc(func(h node.Hash) (node.Node, error) {
+		if _, known := view.Known(h); !known && at.Of != "" {
 			for _, p := range []Place{{Thread: at.Thread, Of: at.Of}, at} {
 				if n, ok := r.fresh[p][h]; ok {
 					return n, nil
 				}
 			}
 		}
-		return reader.readShared(h)
+		return shared.Get(h)
 	})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmem"
@@ -99,7 +100,7 @@ func benchJob(text string) error {
 	}
 	entry, _ := v.Entry(j.Thread)
 	claim := Claim{Run: "bench", Attempt: 1, Host: "h", PID: 1, Head: entry.Head, Since: 1, Renewed: 1}
-	u, objs := ClaimUpdate(j.Thread, nil, &claim, v.Time())
+	u, objs := view.ClaimUpdate(j.Thread, nil, &claim, v.Time())
 	if v, err = s.Push(ctx, v, &Change{Refs: []wire.RefUpdate{u}, Objects: objs}); err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func benchChange(v *View, j job, chain Chain) (*Change, error) {
 	e, _ := v.Entry(j.Thread)
 	e.Head = head
 	held, _ := v.Claim(j.Thread)
-	release, _ := ClaimUpdate(j.Thread, &held, nil, v.Time())
+	release, _ := view.ClaimUpdate(j.Thread, &held, nil, v.Time())
 	branch := layout.Heads + layout.WorkBranch(j.Thread)
 	tip, _ := v.Ref(branch)
 	work, objs := benchWork(tip, j.Seed)
@@ -247,7 +248,7 @@ func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash,
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n, Place: p})
 		return h, err
 	}
-	here, below := Place{Thread: id, Of: unplaced}, Place{Thread: id, Of: unplaced, Detail: true}
+	here, below := Place{Thread: id, Of: view.NextPlace(false).Of}, Place{Thread: id, Of: view.NextPlace(false).Of, Detail: true}
 	text := d.text(rnd, 30)
 	out, err := add(here, node.String, text)
 	if err != nil {

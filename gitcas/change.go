@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -25,9 +26,10 @@ import (
 // is known to be on the remote.
 type builder struct {
 	ctx  context.Context
+	s    *Store
 	v    *View
 	c    *Change
-	cur  state
+	cur  view.State
 	edit *tree.Edit // of the root, since the last commit
 	objs []wire.PackObject
 	sent map[wire.ID]bool
@@ -39,13 +41,13 @@ type builder struct {
 	threads map[ThreadID]*tree.Dir
 }
 
-func newBuilder(ctx context.Context, v *View, c *Change) *builder {
-	return &builder{ctx: ctx, v: v, c: c, cur: v.state, edit: &tree.Edit{}, sent: map[wire.ID]bool{}, fresh: Nodes{}, threads: map[ThreadID]*tree.Dir{}}
+func newBuilder(ctx context.Context, s *Store, v *View, c *Change) *builder {
+	return &builder{ctx: ctx, s: s, v: v, c: c, cur: v.State, edit: &tree.Edit{}, sent: map[wire.ID]bool{}, fresh: Nodes{}, threads: map[ThreadID]*tree.Dir{}}
 }
 
 // newReader finds nodes as they are after this change.
-func (b *builder) newReader() *folderReader {
-	return &folderReader{ctx: b.ctx, v: b.v, fresh: b.fresh, base: b.baseOf}
+func (b *builder) newReader() *view.FolderReader {
+	return view.NewFolderReader(b.ctx, b.v, b.fresh, b.baseOf)
 }
 
 // baseOf is the folder of a thread without what the change puts into it.
@@ -53,7 +55,7 @@ func (b *builder) baseOf(id ThreadID) (*tree.Dir, error) {
 	if d, ok := b.threads[id]; ok {
 		return d, nil
 	}
-	return b.v.threadFolder(b.ctx, id)
+	return b.v.ThreadFolder(b.ctx, id)
 }
 
 // hasContent reports whether the change needs a commit besides an archive commit.
@@ -114,11 +116,11 @@ func (b *builder) buildContent() error {
 // noteRefs writes into VERSION how many refs the remote takes in a push, once a refusal has
 // told: later jobs need not be refused. Where there is no room for it they are.
 func (b *builder) noteRefs() error {
-	learnt := int(b.v.s.learnt.Load())
-	if noted := b.cur.version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
+	learnt := int(b.s.learnt.Load())
+	if noted := b.cur.Version.Refs; learnt == 0 || noted != 0 && noted <= learnt {
 		return nil
 	}
-	text, err := tipReader{b.v}.rootFile(b.ctx, &b.cur, layout.VersionName)
+	text, err := b.v.RootFile(b.ctx, layout.VersionName)
 	if err != nil {
 		return err
 	}
@@ -128,7 +130,7 @@ func (b *builder) noteRefs() error {
 	if len(text) > statefile.MaxVersionFile {
 		return nil
 	}
-	b.cur.version.Refs = learnt
+	b.cur.Version.Refs = learnt
 	return b.rootFile(layout.VersionName, text, statefile.MaxVersionFile)
 }
 
@@ -164,7 +166,7 @@ func (b *builder) placeNode(n PlacedNode) error {
 	if err != nil {
 		return fmt.Errorf("store node %s: %w", n.Place.Path(n.Hash), err)
 	}
-	folder := b.cur.cas
+	folder := b.cur.CasDir
 	if n.Place.Thread != "" {
 		if folder, err = b.editThread(n.Place.Thread); err != nil {
 			return err
@@ -176,7 +178,7 @@ func (b *builder) placeNode(n PlacedNode) error {
 		}
 	}
 	if old, there := folder.Find(n.Place.File(n.Hash)); there {
-		if _, known := known()[n.Hash]; known {
+		if _, known := view.Known(n.Hash); known {
 			return nil // compared by check; nobody reads the stored one
 		}
 		return b.sameNode(folder.PathOf(old.Name), old.ID, n)
@@ -203,16 +205,16 @@ func (b *builder) checkNode(n PlacedNode) ([]byte, error) {
 	case p.Thread != "" && p.Of == "" && !isRecord:
 		return nil, fmt.Errorf("%w: it is neither a StartNode nor a StepNode: what one of these refers to is stored under its hash", ErrInvalid)
 	}
-	if known, ok := known()[n.Hash]; ok {
+	if known, ok := view.Known(n.Hash); ok {
 		if err := samePayload(known, n.Node); err != nil {
 			return nil, err
 		}
 	}
-	types, err := b.newReader().typesIn(n.Place)
+	types, err := b.newReader().TypesIn(n.Place)
 	if err != nil {
 		return nil, asChangeFault(err)
 	}
-	if err := b.v.s.schemas.Check(types, n.Node); err != nil {
+	if err := b.s.source.Schemas.Check(types, n.Node); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return EncodeNode(n.Node)
@@ -240,13 +242,7 @@ func (b *builder) checkClosures() error {
 			continue
 		}
 		for h, n := range nodes {
-			var err error
-			if p := (Place{Thread: at.Thread, Of: h, Detail: true}); record.IsStart(n.Type) {
-				_, err = r.flowOf(p)
-			} else {
-				_, err = r.readClosed(p)
-			}
-			if err != nil {
+			if err := r.CheckRecord(at.Thread, h, n); err != nil {
 				return asChangeFault(fmt.Errorf("store %s: %w", at.Path(h), err))
 			}
 		}
@@ -347,21 +343,21 @@ func (b *builder) writeLists() error {
 		return err
 	}
 	if len(b.c.Threads) > 0 {
-		t, err := b.cur.threads.With(b.countedEntries())
+		t, err := b.cur.ThreadsFile.With(b.countedEntries())
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		b.cur.threads = t
+		b.cur.ThreadsFile = t
 		if err := b.rootFile(layout.ThreadsName, t.Encode(), statefile.MaxThreadsFile); err != nil {
 			return err
 		}
 	}
 	if len(b.c.Registry) > 0 {
-		r, err := b.cur.registry.With(b.c.Registry)
+		r, err := b.cur.RegistryFile.With(b.c.Registry)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		b.cur.registry = r
+		b.cur.RegistryFile = r
 		return b.rootFile(layout.RegistryName, r.Encode(), statefile.MaxRegistryFile)
 	}
 	return nil
@@ -383,7 +379,7 @@ func (b *builder) checkHeads() error {
 		}
 	}
 	for id := range b.threads {
-		if _, listed := b.cur.threads.Get(id); !listed && b.c.Threads[id] == nil {
+		if _, listed := b.cur.ThreadsFile.Get(id); !listed && b.c.Threads[id] == nil {
 			return fmt.Errorf("%w: files for thread %s, which has no entry", ErrStale, id)
 		}
 	}
@@ -396,7 +392,7 @@ func (b *builder) rootFile(name string, data []byte, most int) error {
 		return fmt.Errorf("%w: %s would have %d bytes, more than %d", ErrInvalid, name, len(data), most)
 	}
 	var base *wire.Object
-	if old, ok := b.v.Reader.Object(b.v.root.IDOf(name)); ok {
+	if old, ok := b.v.Reader.Object(b.v.Root.IDOf(name)); ok {
 		base = &old
 	}
 	b.v.Reader.Keep(b.putFile(name, data, base))
@@ -405,7 +401,7 @@ func (b *builder) rootFile(name string, data []byte, most int) error {
 
 // writeCommit writes the root and a commit on top of the current one.
 func (b *builder) writeCommit(subject, body string, trailers []Trailer) error {
-	d, err := b.edit.Write(b.ctx, b.v.Reader, "", layout.RootFolder, b.cur.root, b.v.root, b.putFolder)
+	d, err := b.edit.Write(b.ctx, b.v.Reader, "", layout.RootFolder, b.cur.Root, b.v.Root, b.putFolder)
 	if err != nil {
 		return err
 	}
@@ -413,20 +409,20 @@ func (b *builder) writeCommit(subject, body string, trailers []Trailer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	o, err := b.v.s.commitObject(d.Object.ID, []wire.ID{b.cur.tip}, msg, b.c.Author)
+	o, err := b.s.commitObject(d.Object.ID, []wire.ID{b.cur.Commit}, msg, b.c.Author)
 	if err != nil {
 		return err
 	}
 	b.addToPack(o, nil)
 	b.v.Reader.Keep(o)
-	b.cur.parents, b.cur.tip, b.cur.root, b.edit = []wire.ID{b.cur.tip}, o.ID, d, &tree.Edit{}
-	return b.cur.findFolders(b.ctx, b.v.Reader)
+	b.cur.Parents, b.cur.Commit, b.cur.Root, b.edit = []wire.ID{b.cur.Commit}, o.ID, d, &tree.Edit{}
+	return b.cur.FindFolders(b.ctx, b.v.Reader)
 }
 
 // commitObject makes a state commit, dated by the store's clock. Its author is whose deed
 // it is, its committer always the Store's own.
-func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string, author *Author) (wire.Object, error) {
-	committer := s.o.signatureAt(s.o.Now())
+func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string, author *gitobj.Author) (wire.Object, error) {
+	committer := s.o.Author.Sign(s.o.Now())
 	signed := committer
 	if author != nil {
 		signed.Name, signed.Email = author.Name, author.Email
@@ -436,4 +432,42 @@ func (s *Store) commitObject(tree wire.ID, parents []wire.ID, msg string, author
 		return wire.Object{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return wire.NewObject(plumbing.CommitObject, data), nil
+}
+
+// countedEntries are the entries to set, those with a new head with what their steps
+// took. Only nodes that are at hand are asked: where one is not, nothing is said,
+// and readers go by the chain.
+func (b *builder) countedEntries() map[ThreadID]*Entry {
+	out := make(map[ThreadID]*Entry, len(b.c.Threads))
+	for id, e := range b.c.Threads {
+		out[id] = e
+		if e == nil {
+			continue
+		}
+		if _, known := e.Known(); known {
+			continue
+		}
+		c, err := view.FollowChain(e.Head, layout.ThreadPath(id), func(h node.Hash) (node.Node, error) { return b.atHand(id, h) })
+		if err != nil {
+			continue
+		}
+		with := *e
+		with.Used = c.AddUpUsage()
+		out[id] = &with
+	}
+	return out
+}
+
+// atHand is a node of a thread that need not be fetched.
+func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
+	if n, ok := b.fresh[Place{Thread: id}][h]; ok {
+		return n, nil
+	}
+	d, err := b.baseOf(id)
+	f, ok := d.Find(layout.FileOf(h))
+	if err != nil || !ok || !b.v.Reader.Has(f.ID) {
+		return node.Node{}, node.ErrNotFound
+	}
+	n, err := b.v.Reader.Node(b.ctx, d.PathOf(f.Name), f.ID, h)
+	return n.Node, err
 }

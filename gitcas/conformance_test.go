@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -239,7 +240,7 @@ func testFork(t *testing.T, s *Store) {
 
 func folderNames(t testing.TB, v *View, id ThreadID) []string {
 	t.Helper()
-	d, err := v.threadFolder(t.Context(), id)
+	d, err := v.ThreadFolder(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func testClaims(t *testing.T, s *Store) {
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 1)
 	c := Claim{Run: "run-1", Attempt: 1, Host: "h", PID: 7, Head: mustEntry(t, v, id).Head, Since: 5, Renewed: 5}
-	u, objs := ClaimUpdate(id, nil, &c, v.Time())
+	u, objs := view.ClaimUpdate(id, nil, &c, v.Time())
 	held := mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 	got, ok := held.Claim(id)
 	if !ok || got.Run != "run-1" || got.ID != u.New {
@@ -280,12 +281,12 @@ func testClaims(t *testing.T, s *Store) {
 	wantErr(t, err, ErrLostRace)
 
 	c.Renewed = 9
-	u, objs = ClaimUpdate(id, &got, &c, held.Time())
+	u, objs = view.ClaimUpdate(id, &got, &c, held.Time())
 	renewed := mustPush(t, s, held, &Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 	// The step's commit deletes the claim in the same push.
 	last, _ := renewed.Claim(id)
 	step := stepChange(t, renewed, id, "developer", "with a claim")
-	del, _ := ClaimUpdate(id, &last, nil, renewed.Time())
+	del, _ := view.ClaimUpdate(id, &last, nil, renewed.Time())
 	step.Refs = append(step.Refs, del)
 	done := mustPush(t, s, renewed, step)
 	if _, ok := done.Claim(id); ok {
@@ -349,7 +350,7 @@ func testAttempts(t *testing.T, s *Store) {
 		t.Fatalf("a missing attempt: %v", err)
 	}
 	// A dead claim kept as an attempt.
-	cu, cobjs := ClaimUpdate(id, nil, &Claim{Run: "r", Attempt: 1, Head: e.Head}, v.Time())
+	cu, cobjs := view.ClaimUpdate(id, nil, &Claim{Run: "r", Attempt: 1, Head: e.Head}, v.Time())
 	cu.Name = layout.AttemptRef(id, "r", 1)
 	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{cu}, Objects: cobjs})
 	if got, err := s.ReadAttempt(t.Context(), v, cu.Name); err != nil || got.Claim == nil || got.Claim.Run != "r" {
@@ -447,7 +448,7 @@ func testLog(t *testing.T, s *Store) {
 	check := func(id ThreadID, want ...string) {
 		t.Helper()
 		var got []string
-		err := mustLoad(t, s).Log(t.Context(), id, func(e LogEntry) error {
+		err := mustLoad(t, s).Log(t.Context(), id, func(e view.LogEntry) error {
 			got = append(got, e.Subject)
 			for _, tr := range e.Trailers {
 				if tr.Value == "forged" {
@@ -466,7 +467,7 @@ func testLog(t *testing.T, s *Store) {
 	v = mustLoad(t, s, second)
 	mustPush(t, s, v, endChange(t, v, second, "over"))
 	check(second, "reviewer → done", "developer → done", "developer → done", started+string(second))
-	err := mustLoad(t, s).Log(t.Context(), threadID(9), func(LogEntry) error { return nil })
+	err := mustLoad(t, s).Log(t.Context(), threadID(9), func(view.LogEntry) error { return nil })
 	wantErr(t, err, ErrUnknownThread)
 }
 
@@ -484,14 +485,14 @@ func testFind(t *testing.T, s *Store) {
 		want Place
 		past bool
 	}{{wf.Hash, Place{}, false}, {node.String, Place{}, false}, {c.Steps[0].Hash, Place{Thread: alive}, false}, {gone.Steps[0].Hash, Place{Thread: ended}, true}} {
-		f, err := v.Find(t.Context(), tc.h)
+		f, err := Find(t.Context(), v, tc.h)
 		if err != nil || f.Place != tc.want || (f.Ended != nil) != tc.past || f.Node.Type == "" {
 			t.Errorf("find %s: %+v, %v", tc.h, f, err)
 		}
 	}
-	_, err := v.Find(t.Context(), "0000000000000")
+	_, err := Find(t.Context(), v, "0000000000000")
 	wantErr(t, err, node.ErrNotFound)
-	_, err = v.Find(t.Context(), "nonsense")
+	_, err = Find(t.Context(), v, "nonsense")
 	wantErr(t, err, ErrInvalid)
 }
 
@@ -547,14 +548,14 @@ func testRefused(t *testing.T, s *Store) {
 
 func setRef(t testing.TB, s *Store, name string, old, now wire.ID) {
 	t.Helper()
-	if _, err := s.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: name, Old: old, New: now}}}); err != nil {
+	if _, err := s.source.Remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: name, Old: old, New: now}}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func testBranchGone(t *testing.T, s *Store) {
 	v := threadWithSteps(t, s, threadID(1), 2)
-	setRef(t, s, s.ref, v.Tip(), wire.ZeroID)
+	setRef(t, s, s.source.Branch, v.Tip(), wire.ZeroID)
 	_, err := s.Load(t.Context())
 	wantErr(t, err, ErrBranchGone)
 	var d *DamagedError
@@ -577,7 +578,7 @@ func testBranchGone(t *testing.T, s *Store) {
 	_, err = s.LoadKnown(t.Context(), wire.ID{1, 2, 3})
 	wantErr(t, err, wire.ErrNotFound)
 	// What the message says restores it.
-	setRef(t, s, s.ref, wire.ZeroID, d.LastKnown)
+	setRef(t, s, s.source.Branch, wire.ZeroID, d.LastKnown)
 	mustSound(t, s)
 	// Without the ref the store works, and the next push makes it again.
 	setRef(t, s, layout.StoreRef, v.Tip(), wire.ZeroID)
@@ -592,7 +593,7 @@ func testSetBack(t *testing.T, s *Store) {
 	id := threadID(1)
 	v1 := threadWithSteps(t, s, id, 1)
 	v2 := mustPush(t, s, v1, stepChange(t, v1, id, "developer", "lost by a force push"))
-	setRef(t, s, s.ref, v2.Tip(), v1.Tip())
+	setRef(t, s, s.source.Branch, v2.Tip(), v1.Tip())
 	_, err := s.Load(t.Context())
 	wantErr(t, err, ErrRewritten)
 	var d *DamagedError
@@ -600,7 +601,7 @@ func testSetBack(t *testing.T, s *Store) {
 		t.Fatalf("%+v", d)
 	}
 	// A ref that lags behind is no damage, however far.
-	setRef(t, s, s.ref, v1.Tip(), v2.Tip())
+	setRef(t, s, s.source.Branch, v1.Tip(), v2.Tip())
 	setRef(t, s, layout.StoreRef, v2.Tip(), v1.Tip())
 	v3 := mustLoad(t, s, id)
 	for i := range 3 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -21,9 +22,9 @@ var (
 	// written by uwf.
 	ErrRewritten = errors.New("the history of the state branch was rewritten")
 	// ErrOtherStore: the store's id is not the expected one.
-	ErrOtherStore = errors.New("this is another store")
+	ErrOtherStore = view.ErrOtherStore
 	// ErrVersion: VERSION names a format that this program doesn't know.
-	ErrVersion = errors.New("unknown format of the state branch")
+	ErrVersion = view.ErrVersion
 	// ErrContent: a file on the state branch is not what it has to be.
 	ErrContent = tree.ErrContent
 	// ErrLostRace: the state branch or another ref moved; the same as
@@ -33,7 +34,7 @@ var (
 	ErrCollision = errors.New("another payload is stored under this hash")
 	// ErrExchanged: a file holds a node of the right hash that is not the one that was
 	// stored.
-	ErrExchanged = errors.New("another node of the same hash")
+	ErrExchanged = view.ErrExchanged
 	// ErrStale: a change no longer fits the thread that it is for.
 	ErrStale = errors.New("the thread is not as the change expects it")
 	// ErrInvalid: a change or an argument that can never be stored.
@@ -42,13 +43,13 @@ var (
 	// another tip.
 	ErrLocalDiffers = errors.New("the local and the remote state branch differ")
 	// ErrUnknownThread: threads.yaml has no such thread.
-	ErrUnknownThread = errors.New("no such thread on the state branch")
+	ErrUnknownThread = view.ErrUnknownThread
 	// ErrUnsure: a push was not answered, and whether it was taken can't be told; the same as
 	// wire.ErrUnsure.
 	ErrUnsure = wire.ErrUnsure
 	// ErrStop ends an iteration early when a callback returns it; the iterating
 	// method then returns nil.
-	ErrStop = errors.New("stop")
+	ErrStop = view.ErrStop
 )
 
 // DamagedError says what of the store can't be read or trusted. It matches ErrDamaged and

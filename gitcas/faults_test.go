@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -79,7 +80,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim, more := ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+	claim, more := view.ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 	change := &Change{Subject: "more", Refs: []wire.RefUpdate{attempt, claim}, Objects: slices.Concat(objs, more)}
 	e = mustEntry(t, v, id)
 	e.Work.Branch, e.Attempts = "feature", []string{attempt.Name}
@@ -121,8 +122,8 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 			_, err := below(ctx, v, id, c.Steps[1].Hash, detail)
 			return err
 		}),
-		"find":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := v.Find(ctx, output); return err }),
-		"find ended": with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := v.Find(ctx, line.Head); return err }),
+		"find":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := Find(ctx, v, output); return err }),
+		"find ended": with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := Find(ctx, v, line.Head); return err }),
 		"record of a thread that was not loaded": with(nil, func(ctx context.Context, _ *Store, v *View) error {
 			_, err := v.In(ctx, Place{Thread: id}).Get(c.Steps[1].Hash)
 			return err
@@ -147,7 +148,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 			return err
 		}),
 		"log": with(nil, func(ctx context.Context, s *Store, v *View) error {
-			return v.Log(ctx, ended, func(LogEntry) error { return nil })
+			return v.Log(ctx, ended, func(view.LogEntry) error { return nil })
 		}),
 		"shared": with(nil, func(ctx context.Context, _ *Store, v *View) error {
 			return v.Shared(ctx, func(node.Hash, node.Node) error { return nil })

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -42,31 +42,31 @@ func (e *AmbiguousError) Error() string {
 // live threads; where it is in none of these, among the steps of ended threads. What
 // ended threads refer to is found through the thread, see FindIn. A hash that
 // names several nodes is an *AmbiguousError, one that is nowhere node.ErrNotFound.
-func (v *View) Find(ctx context.Context, h node.Hash) (Found, error) {
+func Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	if !h.Valid() {
 		return Found{}, fmt.Errorf("%w: %w: %.40q", ErrInvalid, node.ErrInvalidHash, h)
 	}
-	if n, ok := known()[h]; ok {
+	if n, ok := view.Known(h); ok {
 		return Found{Hash: h, Node: n}, nil
 	}
 	q := &search{ctx: ctx, v: v, h: h}
-	if e, ok := v.cas.Find(layout.FileOf(h)); ok {
-		q.spots = append(q.spots, spot{Place{}, v.cas.PathOf(e.Name), e.ID})
+	if e, ok := v.CasDir.Find(layout.FileOf(h)); ok {
+		q.spots = append(q.spots, spot{Place{}, v.CasDir.PathOf(e.Name), e.ID})
 	}
 	var threads []ThreadID
-	for _, e := range v.threadDirs.Entries() {
+	for _, e := range v.ThreadsDir.Entries() {
 		threads = append(threads, ThreadID(e.Name))
 	}
 	f, err := q.searchThreads(threads)
 	if !errors.Is(err, node.ErrNotFound) {
 		return f, err
 	}
-	return v.findInEnded(ctx, h)
+	return findInEnded(ctx, v, h)
 }
 
 // FindIn is Find in one thread of a view, live or past: among its records, and all that
 // these refer to.
-func (v *View) FindIn(ctx context.Context, id ThreadID, h node.Hash) (Found, error) {
+func FindIn(ctx context.Context, v *View, id ThreadID, h node.Hash) (Found, error) {
 	return (&search{ctx: ctx, v: v, h: h}).searchThreads([]ThreadID{id})
 }
 
@@ -101,7 +101,7 @@ const foldersAtOnce = 200
 func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 	var todo []inside
 	for _, id := range threads {
-		if e, ok := q.v.threadDirs.Find(string(id)); ok {
+		if e, ok := q.v.ThreadsDir.Find(string(id)); ok {
 			todo = append(todo, inside{Place{Thread: id}, layout.ThreadPath(id), e.ID, layout.ThreadFolder})
 		}
 	}
@@ -126,7 +126,7 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 	for i, f := range folders {
 		wants[i] = f.id
 	}
-	objs, err := q.v.s.remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tree.OnlyWanted})
+	objs, err := q.v.Source.Remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tree.OnlyWanted})
 	if err != nil {
 		return nil, fmt.Errorf("read the folders of threads: %w", err)
 	}
@@ -141,24 +141,14 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 			return nil, err
 		}
 		for _, e := range d.Entries() {
-			if in, ok := f.insideOf(d, e); ok {
-				next = append(next, in)
+			if place, kind, ok := f.place.Inside(d.Kind, e.Name); ok {
+				next = append(next, inside{place, d.PathOf(e.Name), e.ID, kind})
 			} else if p, h, ok := f.place.NodeAt(e.Name); ok && h == q.h {
 				q.spots = append(q.spots, spot{p, d.PathOf(e.Name), e.ID})
 			}
 		}
 	}
 	return next, nil
-}
-
-// insideOf is a folder with nodes in this one; ok is false for all else.
-func (f inside) insideOf(d *tree.Dir, e gitobj.Entry) (in inside, ok bool) {
-	in = inside{place: f.place, path: d.PathOf(e.Name), id: e.ID, kind: d.Kind.ChildOf(e.Name)}
-	in.place.Detail = true
-	if in.kind == layout.NodeFolder {
-		in.place.Of = node.Hash(e.Name)
-	}
-	return in, in.kind == layout.NodeFolder || in.kind == layout.DetailFolder
 }
 
 // readSpots reads what the files hold: all must be the same node.
@@ -205,14 +195,14 @@ func (q *search) checkFound(f Found) error {
 	if _, err := q.v.In(q.ctx, f.Place).Get(f.Hash); !errors.Is(err, node.ErrNotFound) {
 		return err
 	}
-	types, err := (&folderReader{ctx: q.ctx, v: q.v}).typesIn(f.Place)
+	types, err := view.NewFolderReader(q.ctx, q.v, nil, nil).TypesIn(f.Place)
 	if err != nil {
 		return err
 	}
-	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.s.schemas.Check(types, f.Node))
+	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.Source.Schemas.Check(types, f.Node))
 }
 
-func (v *View) findInEnded(ctx context.Context, h node.Hash) (Found, error) {
+func findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	f := Found{Hash: h}
 	var e Ended
 	ok := false

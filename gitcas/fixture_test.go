@@ -12,7 +12,14 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// Bounds of package view, which the number of requests shows.
+const (
+	longThread  = 64
+	maxSmallCas = 64
 )
 
 // clock is a clock that moves a second each time it is read.
@@ -171,7 +178,7 @@ func mustPush(t testing.TB, s *Store, v *View, c *Change) *View {
 }
 
 // mustSound fails unless fsck finds nothing.
-func mustSound(t testing.TB, s *Store) Report {
+func mustSound(t testing.TB, s *Store) view.Report {
 	t.Helper()
 	r, err := s.Fsck(t.Context(), true)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -16,8 +17,8 @@ import (
 // They are the same git objects, so nothing of them is uploaded.
 func (b *builder) forkThread(id, from ThreadID) error {
 	entry := b.c.Threads[id]
-	_, alive := b.cur.threads.Get(id)
-	if !id.Valid() || entry == nil || alive || b.cur.threadDirs.IDOf(string(id)) != wire.ZeroID {
+	_, alive := b.cur.ThreadsFile.Get(id)
+	if !id.Valid() || entry == nil || alive || b.cur.ThreadsDir.IDOf(string(id)) != wire.ZeroID {
 		return fmt.Errorf("%w: fork %s of %s: the new thread needs an entry, and must not be there yet", ErrInvalid, id, from)
 	}
 	src, err := b.forkSource(from)
@@ -65,7 +66,7 @@ func (b *builder) replaceThread(id ThreadID, from, known *tree.Dir) {
 
 // forkSource is the folder of the thread to fork, also of one that has ended.
 func (b *builder) forkSource(from ThreadID) (*tree.Dir, error) {
-	if src, err := b.v.threadFolder(b.ctx, from); err != nil || src != nil {
+	if src, err := b.v.ThreadFolder(b.ctx, from); err != nil || src != nil {
 		return src, err
 	}
 	e, ok, err := b.v.FindEnded(b.ctx, from)
@@ -79,13 +80,14 @@ func (b *builder) forkSource(from ThreadID) (*tree.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return past.threadFolder(b.ctx, from)
+	return past.ThreadFolder(b.ctx, from)
 }
 
 // sharedRecords are the records of the chain from head, with the earlier attempts that they
 // name, and the number of its steps that src has. The new thread's own may come first.
 func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bool, int, error) {
-	if err := (prefetcher{b.v}).fetchNodes(b.ctx, src); err != nil {
+	records, err := b.v.Records(b.ctx, src, src.Path)
+	if err != nil {
 		return nil, 0, err
 	}
 	need := map[node.Hash]bool{}
@@ -96,9 +98,9 @@ func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bo
 				return n, nil
 			}
 		}
-		return b.v.nodeIn(b.ctx, src, src.Path, h)
+		return records(h)
 	}
-	c, err := readChain(head, src.Path, get)
+	c, err := view.FollowChain(head, src.Path, get)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -108,7 +110,7 @@ func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bo
 			steps++
 		}
 	}
-	return need, steps, checkAttempts(c, src.Path, get)
+	return need, steps, view.CheckAttempts(c, src.Path, get)
 }
 
 // reopenThread brings the folder of an ended thread back, as it was when the thread was
@@ -124,7 +126,7 @@ func (b *builder) reopenThread(e Ended) error {
 	if err != nil {
 		return err
 	}
-	d, err := past.threadFolder(b.ctx, e.Thread)
+	d, err := past.ThreadFolder(b.ctx, e.Thread)
 	if err != nil {
 		return err
 	}

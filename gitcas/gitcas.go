@@ -11,7 +11,7 @@
 //
 //	refs/heads/uwf-state              the state branch, one line of history
 //	refs/uwf/store                    the last state commit that uwf wrote
-//	refs/uwf/claims/<thread>          the job that works on a thread, see [Claim]
+//	refs/uwf/claims/<thread>          the job that works on a thread, see [view.Claim]
 //	refs/uwf/attempts/<thread>/<run>.<attempt>   a try that did not become a step
 //	refs/heads/uwf/<thread>           a thread's work branch
 //
@@ -36,16 +36,28 @@
 package gitcas
 
 import (
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
-	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
 
-// The content of the state branch's files is defined in package statefile, with
-// its codecs.
+// What a view shows is defined in package view, and the content of the state branch's
+// files in package statefile, with its codecs.
 type (
+	// View is the store as it was at one moment.
+	View = view.View
+	// Claim is a job's hold on a thread, and Held one as it stands on the remote.
+	Claim = view.Claim
+	Held  = view.Held
+	// Chain is a thread as it was worked, and ChainStep one step of it.
+	Chain     = view.Chain
+	ChainStep = view.ChainStep
+	// PlacedNode is a node to store and where, and Nodes are nodes by where they are.
+	PlacedNode = view.PlacedNode
+	Nodes      = view.Nodes
 	// Place says where on the branch a node's file is.
 	Place = layout.Place
 	// ThreadID names a thread.
@@ -64,8 +76,9 @@ type (
 	Pause = statefile.Pause
 	// By says who did something.
 	By = statefile.By
-	// Cost is what a thread took.
+	// Cost is what a thread took, and Used what an entry says of its thread's steps.
 	Cost = statefile.Cost
+	Used = statefile.Used
 	// Ended is one line of the history of ended threads.
 	Ended = statefile.Ended
 	// RegistryEntry is one name in registry.yaml.
@@ -91,55 +104,6 @@ const (
 	ReasonRemoved   = statefile.ReasonRemoved
 )
 
-// Claim is a job's hold on a thread: the content of refs/uwf/claims/<thread>.
-// Since and Renewed are milliseconds by the server's clock.
-type Claim struct {
-	Run     string    `json:"run"`
-	Attempt int       `json:"attempt"`
-	Host    string    `json:"host"`
-	Boot    string    `json:"boot,omitempty"`
-	PID     int       `json:"pid"`
-	Head    node.Hash `json:"head"`
-	Tokens  int64     `json:"tokens"`
-	Since   int64     `json:"since"`
-	Renewed int64     `json:"renewed"`
-	// For is what the thread is held for: "deliver", or what a person does, "poke";
-	// empty: a step. Only a step's claim that is found dead is a failed attempt at the
-	// step, and only a delivery's one at the delivery.
-	For string `json:"for,omitempty"`
-	// CostUSD is what was charged so far, in US dollars; Job the job's name; PIDNS the
-	// pid namespace, and Started the time at which the process PID began there, in clock
-	// ticks of the machine; Until when the claim is over whoever renews it
-	// (milliseconds); Nonce, a random word, what tells the claim from every other one: it
-	// is its maker's by that. Zero: not known.
-	CostUSD  float64 `json:"cost,omitempty"`
-	Unpriced bool    `json:"unpriced,omitempty"` // it cost more: of some tokens nobody knows the price
-	Job      string  `json:"job,omitempty"`
-	PIDNS    string  `json:"pidns,omitempty"`
-	Started  int64   `json:"started,omitempty"`
-	Until    int64   `json:"until,omitempty"`
-	Nonce    string  `json:"nonce,omitempty"`
-	// Ahead: it was made for other jobs, by the one that starts them. They know it by its
-	// nonce, and don't renew it.
-	Ahead bool `json:"ahead,omitempty"`
-	// Died names the attempts ("run.attempt") whose claims on this head were
-	// found dead, oldest first: each counts as a failed attempt.
-	Died []string `json:"died,omitempty"`
-}
-
-// Held is a claim as it stands on the remote.
-type Held struct {
-	ID wire.ID // the claim commit, for compare-and-swap
-	Claim
-}
-
-// PlacedNode is a node to store and where.
-type PlacedNode struct {
-	Hash  node.Hash
-	Node  node.Node
-	Place Place
-}
-
 // Change is what one push does: at most one commit on the state branch (and an
 // archive commit after it), and any number of other refs.
 type Change struct {
@@ -152,7 +116,7 @@ type Change struct {
 	// the store that its history is to tell.
 	Deed bool
 	// Author is whose deed it is; nil: the Store's own.
-	Author *Author
+	Author *gitobj.Author
 
 	Nodes    []PlacedNode
 	Readable map[string][]byte         // pages: by layout.PagePath, TaskPath or IndexPath

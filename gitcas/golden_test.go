@@ -134,7 +134,7 @@ func readGolden(t *testing.T, name string) {
 	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
 	s := Open(mem, testOptions())
 	tip := commitFiles(t, mem, archive.Files)
-	mem.SetRef(s.ref, tip)
+	mem.SetRef(s.source.Branch, tip)
 
 	id := threadID(1)
 	v := mustLoad(t, s, id)

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -101,13 +102,13 @@ func (x *vandal) editTree(tree wire.ID, path []string, change func(gitobj.Entry)
 
 // commit puts a commit with that tree on the branch, as uwf's own push would.
 func (x *vandal) commit(tree wire.ID, parents ...wire.ID) {
-	sig := x.s.o.signatureAt(x.s.o.Now())
+	sig := x.s.o.Author.Sign(x.s.o.Now())
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: "m\n"})
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	id := x.put(plumbing.CommitObject, data)
-	x.mem.SetRef(x.s.ref, id)
+	x.mem.SetRef(x.s.source.Branch, id)
 	x.mem.SetRef(layout.StoreRef, id)
 }
 
@@ -410,7 +411,7 @@ func TestHostileRefs(t *testing.T) {
 	})
 	t.Run("branch is a blob", func(t *testing.T) {
 		x := newVandal(t)
-		x.mem.SetRef(x.s.ref, x.put(plumbing.BlobObject, []byte("x")))
+		x.mem.SetRef(x.s.source.Branch, x.put(plumbing.BlobObject, []byte("x")))
 		wantErr(t, x.use(), ErrDamaged)
 	})
 	t.Run("claim is garbage", func(t *testing.T) {
@@ -423,7 +424,7 @@ func TestHostileRefs(t *testing.T) {
 		}{
 			"blob":     {func(x *vandal) wire.ID { return x.put(plumbing.BlobObject, []byte("{}")) }, "a blob of 2 bytes is no claim"},
 			"state":    {func(x *vandal) wire.ID { return x.v.Tip() }, "it has content or history"},
-			"content":  {func(x *vandal) wire.ID { return x.claimCommit(x.v.root.Object.ID, `{"run":"r"}`) }, "it has content or history"},
+			"content":  {func(x *vandal) wire.ID { return x.claimCommit(x.v.Root.Object.ID, `{"run":"r"}`) }, "it has content or history"},
 			"history":  {func(x *vandal) wire.ID { return x.claimCommit(wire.EmptyTree, `{"run":"r"}`, x.v.Tip()) }, "it has content or history"},
 			"no JSON":  {says("hello\n"), "is no JSON"},
 			"no run":   {says(`{"run":""}`), "has no run, or values out of range"},
@@ -434,7 +435,7 @@ func TestHostileRefs(t *testing.T) {
 			"started":  {says(`{"run":"r","started":-1}`), "has no run, or values out of range"},
 			"until":    {says(`{"run":"r","until":-1}`), "has no run, or values out of range"},
 			"renewed":  {says(`{"run":"r","renewed":-1}`), "has no run, or values out of range"},
-			"too long": {says(`{"run":"` + strings.Repeat("x", maxClaim) + `"}`), "bytes is no claim"},
+			"too long": {says(`{"run":"` + strings.Repeat("x", 64<<10) + `"}`), "bytes is no claim"},
 		} {
 			x := newVandal(t)
 			x.mem.SetRef(layout.ClaimRef(threadID(1)), tc.id(x))
@@ -462,7 +463,7 @@ func TestHostileRefs(t *testing.T) {
 		v := mustLoad(t, x.s)
 		e := findLine(t, x.s, v, threadID(2))
 		other := *v
-		other.version.Store = strings.Repeat("f", 32)
+		other.Version.Store = strings.Repeat("f", 32)
 		_, err := other.LoadEnded(t.Context(), e)
 		wantErr(t, err, ErrOtherStore)
 	})
@@ -510,7 +511,7 @@ func TestHostileAttemptNodes(t *testing.T) {
 // claimCommit makes a commit like that of a claim.
 func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.ID {
 	x.mem.AddObjects(wire.NewObject(plumbing.TreeObject, nil))
-	sig := x.s.o.signatureAt(x.s.o.Now())
+	sig := x.s.o.Author.Sign(x.s.o.Now())
 	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: tree, Parents: parents, Author: sig, Committer: sig, Message: msg})
 	if err != nil {
 		x.t.Fatal(err)
@@ -534,7 +535,7 @@ func TestFsckHistory(t *testing.T) {
 		"node removed and put back": {func(x *vandal) {
 			old := x.v
 			x.edit("cas/"+layout.FileOf(workflowNode(t).Hash), gone)
-			tip := x.mem.Refs()[x.s.ref]
+			tip := x.mem.Refs()[x.s.source.Branch]
 			c, _ := gitobj.DecodeCommit(x.get(old.Tip()))
 			x.commit(c.Tree, tip)
 		}, "removes cas/"},
@@ -612,7 +613,7 @@ func TestFsckHistory(t *testing.T) {
 
 // mustRawView is the tip without any check.
 func mustRawView(x *vandal) *View {
-	return &View{s: x.s, state: state{tip: x.mem.Refs()[x.s.ref]}}
+	return &View{State: view.State{Commit: x.mem.Refs()[x.s.source.Branch]}}
 }
 
 // TestHostileAttempt: an attempt's ref holds what anybody with a token could push.
@@ -710,6 +711,51 @@ func (x *vandal) attempt(n PlacedNode) wire.ID {
 	return u.New
 }
 
+// TestFoundDamaged: what can't be read is not what is not there.
+func TestFoundDamaged(t *testing.T) {
+	x := newVandal(t)
+	c, err := x.v.Chain(t.Context(), threadID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflow := c.Start.Workflow
+	x.replace("cas/"+layout.FileOf(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	v := mustLoad(t, Open(x.mem, testOptions()))
+	if _, err := Find(t.Context(), v, workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
+		t.Errorf("a damaged node: %v", err)
+	}
+	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
+		t.Errorf("the chain of no thread: %v", err)
+	}
+	if _, err := below(t.Context(), v, threadID(9), c.Steps[0].Hash, c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("a detail of no thread: %v", err)
+	}
+}
+
+// TestVisitStops: an error of who is given something ends the reading, and is theirs.
+func TestVisitStops(t *testing.T) {
+	x := newVandal(t)
+	stop := errors.New("stop here")
+	for name, err := range map[string]error{
+		"history": x.v.History(t.Context(), time.Time{}, func(Ended) error { return stop }),
+		"log":     x.v.Log(t.Context(), threadID(1), func(view.LogEntry) error { return stop }),
+		"shared":  x.v.Shared(t.Context(), func(node.Hash, node.Node) error { return stop }),
+	} {
+		if !errors.Is(err, stop) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNames: names that the layout doesn't have are not stored.
+func TestNames(t *testing.T) {
+	x := newVandal(t)
+	_, err := x.s.Push(t.Context(), x.v, &Change{Subject: "a page elsewhere", Readable: map[string][]byte{"threads/" + string(threadID(1)) + "/01-a.md": nil}})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no path of a page") {
+		t.Errorf("a page among the nodes: %v", err)
+	}
+}
+
 // TestHostileChain: chains that no push of ours makes.
 func TestHostileChain(t *testing.T) {
 	start := record.Start{Workflow: "0000000000000", Prompt: "p"}
@@ -742,7 +788,7 @@ func TestHostileChain(t *testing.T) {
 		"a step that can't be read":  {func(node.Hash) any { return nil }, "node not found"},
 		"a start that can't be read": {func(h node.Hash) any { return map[node.Hash]any{b: step(a, "")}[h] }, "node not found"},
 	} {
-		_, err := readChain(b, "threads/x", func(h node.Hash) (n node.Node, err error) {
+		_, err := view.FollowChain(b, "threads/x", func(h node.Hash) (n node.Node, err error) {
 			switch r := tc.nodes(h).(type) {
 			case record.Step:
 				n, _, err = r.Node(time.UnixMilli(1))
@@ -763,56 +809,11 @@ func TestHostileChain(t *testing.T) {
 	}
 }
 
-// TestFoundDamaged: what can't be read is not what is not there.
-func TestFoundDamaged(t *testing.T) {
-	x := newVandal(t)
-	c, err := x.v.Chain(t.Context(), threadID(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	workflow := c.Start.Workflow
-	x.replace("cas/"+layout.FileOf(workflow), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
-	v := mustLoad(t, Open(x.mem, testOptions()))
-	if _, err := v.Find(t.Context(), workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
-		t.Errorf("a damaged node: %v", err)
-	}
-	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
-		t.Errorf("the chain of no thread: %v", err)
-	}
-	if _, err := below(t.Context(), v, threadID(9), c.Steps[0].Hash, c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
-		t.Errorf("a detail of no thread: %v", err)
-	}
-}
-
-// TestVisitStops: an error of who is given something ends the reading, and is theirs.
-func TestVisitStops(t *testing.T) {
-	x := newVandal(t)
-	stop := errors.New("stop here")
-	for name, err := range map[string]error{
-		"history": x.v.History(t.Context(), time.Time{}, func(Ended) error { return stop }),
-		"log":     x.v.Log(t.Context(), threadID(1), func(LogEntry) error { return stop }),
-		"shared":  x.v.Shared(t.Context(), func(node.Hash, node.Node) error { return stop }),
-	} {
-		if !errors.Is(err, stop) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestNames: names that the layout doesn't have are not stored.
-func TestNames(t *testing.T) {
-	x := newVandal(t)
-	_, err := x.s.Push(t.Context(), x.v, &Change{Subject: "a page elsewhere", Readable: map[string][]byte{"threads/" + string(threadID(1)) + "/01-a.md": nil}})
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "no path of a page") {
-		t.Errorf("a page among the nodes: %v", err)
-	}
-}
-
 // TestAdvice: how to get back is said where it is known, and once.
 func TestAdvice(t *testing.T) {
-	s := newVandal(t).s
+	s := newVandal(t).s.source
 	tip, mark := wire.EmptyTree, plumbing.NewHash(strings.Repeat("1", 40))
-	both := map[string]wire.ID{s.ref: tip, layout.StoreRef: mark}
+	both := map[string]wire.ID{s.Branch: tip, layout.StoreRef: mark}
 	other := tree.Damaged("x", "y")
 	other.Restore = "do this"
 	for name, tc := range map[string]struct {
@@ -821,13 +822,13 @@ func TestAdvice(t *testing.T) {
 		want string // of what is advised
 	}{
 		"content":          {both, tree.Damaged("x", "y"), "restore it: "},
-		"no mark":          {map[string]wire.ID{s.ref: tip}, tree.Damaged("x", "y"), ""},
-		"the mark is it":   {map[string]wire.ID{s.ref: mark, layout.StoreRef: mark}, tree.Damaged("x", "y"), ""},
+		"no mark":          {map[string]wire.ID{s.Branch: tip}, tree.Damaged("x", "y"), ""},
+		"the mark is it":   {map[string]wire.ID{s.Branch: mark, layout.StoreRef: mark}, tree.Damaged("x", "y"), ""},
 		"another format":   {both, &DamagedError{Kind: ErrVersion}, ""},
 		"advised already":  {both, other, "do this"},
 		"no damaged error": {both, ErrContent, ""},
 	} {
-		err := opener{s}.adviseRestore(tc.refs, tc.err)
+		err := s.AdviseRestore(tc.refs, tc.err)
 		var d *DamagedError
 		if !errors.As(err, &d) {
 			continue
@@ -858,7 +859,7 @@ func TestExtendsFails(t *testing.T) {
 			objs[x.v.Tip()] = o
 		}}, ErrContent},
 	} {
-		ok, err := historyReader{Open(tc.f, testOptions())}.isAncestor(t.Context(), x.v.Tip(), ancestor)
+		ok, err := opener{Open(tc.f, testOptions())}.isAncestor(t.Context(), x.v.Tip(), ancestor)
 		if !errors.Is(err, tc.want) || ok != (tc.want == nil) {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}
@@ -924,7 +925,7 @@ func TestCollidingPlaces(t *testing.T) {
 			}
 		}
 		var several *AmbiguousError
-		if _, err := v.Find(t.Context(), h); !errors.As(err, &several) || len(several.Places) != 2 ||
+		if _, err := Find(t.Context(), v, h); !errors.As(err, &several) || len(several.Places) != 2 ||
 			!slices.Contains(several.Places, where[0]) || !slices.Contains(several.Places, where[1]) {
 			t.Errorf("find %s: %v", h, err)
 		}

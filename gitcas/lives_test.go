@@ -8,6 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -86,7 +91,7 @@ func testLives(t *testing.T, s *Store) {
 	}
 	mustSound(t, s)
 	var subjects []string
-	if err := v.Log(t.Context(), id, func(e LogEntry) error { subjects = append(subjects, e.Subject); return nil }); err != nil {
+	if err := v.Log(t.Context(), id, func(e view.LogEntry) error { subjects = append(subjects, e.Subject); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(subjects); n != 7 || subjects[2] != "resumed" || subjects[6] != "started · prompt of "+string(id) {
@@ -104,7 +109,7 @@ func testLives(t *testing.T, s *Store) {
 	if got := listed(); len(got) != 0 {
 		t.Fatalf("listed %q", got)
 	}
-	if f, err := mustLoad(t, s).Find(t.Context(), second.Steps[3]); err == nil {
+	if f, err := Find(t.Context(), mustLoad(t, s), second.Steps[3]); err == nil {
 		t.Fatalf("a step of a removed thread is found: %+v", f)
 	}
 	_, err = s.Push(t.Context(), v, &Change{Subject: "again", Removed: []Ended{second}})
@@ -157,13 +162,22 @@ func TestFsckLives(t *testing.T) {
 			id := threadID(1)
 			e := Ended{Thread: id, Head: mustEntry(t, mustLoadTip(x), id).Head, Reason: tc.reason, CompletedAt: 1_772_366_400_000, Commit: mustLoadTip(x).Tip().String()}
 			tc.edit(&e)
-			f := &fsck{ctx: t.Context(), s: mustRawView(x).s, v: mustLoad(t, mustRawView(x).s, id)}
 			lines := []Ended{e}
 			if tc.before != "" {
-				lines = append(lines, Ended{Thread: id, Head: e.Head, Reason: tc.before})
+				lines = []Ended{{Thread: id, Head: e.Head, Reason: tc.before, CompletedAt: e.CompletedAt, Commit: e.Commit}, e}
 			}
-			if err := f.checkLives(id, lines); err != nil || len(f.report.Problems) != 1 || !strings.Contains(f.report.Problems[0].Why, tc.says) {
-				t.Fatalf("%+v, %v", f.report.Problems, err)
+			var text []byte
+			for _, e := range lines {
+				line, err := statefile.EncodeEnded(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = append(text, line...)
+			}
+			x.edit("history/2026/03-01.jsonl", func(f gitobj.Entry) gitobj.Entry { f.ID = x.put(plumbing.BlobObject, text); return f })
+			r, err := x.s.Fsck(t.Context(), false)
+			if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Why, tc.says) {
+				t.Fatalf("%+v, %v", r.Problems, err)
 			}
 		})
 	}

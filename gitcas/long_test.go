@@ -33,7 +33,7 @@ func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Steps = append(c.Steps, ChainStep{step.Hash, step.Node.Timestamp, s})
+		c.Steps = append(c.Steps, ChainStep{Hash: step.Hash, Timestamp: step.Node.Timestamp, Step: s})
 		if c.Head, err = step.Node.Sum(); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestLongThread(t *testing.T) {
 		if n := took(); n != 0 {
 			t.Errorf("%s: %d requests for outputs", id, n)
 		}
-		if sum.Used != c.addUpUsage() || sum.Used.Steps != want.steps || sum.StartHash != c.StartHash || sum.Start.Prompt != "prompt of "+string(id) {
+		if sum.Used != c.AddUpUsage() || sum.Used.Steps != want.steps || sum.StartHash != c.StartHash || sum.Start.Prompt != "prompt of "+string(id) {
 			t.Errorf("%s: %+v", id, sum)
 		}
 	}
@@ -164,7 +164,7 @@ func TestLongThreadDamage(t *testing.T) {
 				list[at].Data = []byte("{")
 			}
 			tip := commitFiles(t, mem, list)
-			mem.SetRef(s.ref, tip)
+			mem.SetRef(s.source.Branch, tip)
 			mem.SetRef(layout.StoreRef, tip)
 			v, err := s.Load(t.Context(), id)
 			if err != nil {

@@ -28,14 +28,14 @@ const listings = 4
 
 // checkPresence applies the rules that the listing alone decides.
 func (s opener) checkPresence(ctx context.Context, l wire.Listing) error {
-	tip, mark := l.Refs[s.ref], l.Refs[layout.StoreRef]
+	tip, mark := l.Refs[s.source.Branch], l.Refs[layout.StoreRef]
 	if s.o.LocalTip != nil {
 		local, ok, err := s.o.LocalTip(ctx)
 		if err != nil {
 			return fmt.Errorf("look for a local branch %s: %w", s.o.Branch, err)
 		}
 		if ok && local != tip {
-			return &LocalDiffersError{Branch: s.o.Branch, URL: s.remote.URL(), Local: local, Remote: tip}
+			return &LocalDiffersError{Branch: s.o.Branch, URL: s.source.Remote.URL(), Local: local, Remote: tip}
 		}
 	}
 	switch {
@@ -43,14 +43,14 @@ func (s opener) checkPresence(ctx context.Context, l wire.Listing) error {
 		return nil
 	case !mark.IsZero():
 		return &DamagedError{
-			What: s.ref, Kind: ErrBranchGone, Why: layout.StoreRef + " is there, the branch is not", LastKnown: mark,
-			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", text.ShellWord(s.remote.URL()), layout.StoreRef, mark, s.ref),
+			What: s.source.Branch, Kind: ErrBranchGone, Why: layout.StoreRef + " is there, the branch is not", LastKnown: mark,
+			Restore: fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push %[1]s %[3]s:%[4]s", text.ShellWord(s.source.Remote.URL()), layout.StoreRef, mark, s.source.Branch),
 		}
 	case s.o.ExpectStore != "":
-		return &DamagedError{What: s.ref, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, layout.StoreRef),
-			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", text.ShellWord(s.remote.URL()), s.o.Branch)}
+		return &DamagedError{What: s.source.Branch, Kind: ErrBranchGone, Why: fmt.Sprintf("store %s was expected here; there is neither the branch nor %s", s.o.ExpectStore, layout.StoreRef),
+			Restore: fmt.Sprintf("push it from a clone that has it: git push %s refs/remotes/origin/%[2]s:refs/heads/%[2]s", text.ShellWord(s.source.Remote.URL()), s.o.Branch)}
 	}
-	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.remote.URL(), s.o.Branch)
+	return fmt.Errorf("%w: %s has no branch %s; the first thread makes it: uwf thread start WORKFLOW -p …", ErrNoStore, s.source.Remote.URL(), s.o.Branch)
 }
 
 // LocalDiffersError: the state branch stands in the local repository too, with
@@ -91,11 +91,11 @@ func (s opener) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 		case errors.Is(err, wire.ErrNotFound) && !last:
 			next = v // a claim that was deleted since the refs were listed, say
 		case err != nil:
-			return nil, s.adviseRestore(l.Refs, err)
+			return nil, s.source.AdviseRestore(l.Refs, err)
 		case ok:
 			return next, nil
 		case last:
-			return nil, s.checkRewritten(next.tip, next.refs[layout.StoreRef])
+			return nil, s.checkRewritten(next.Commit, l.Refs[layout.StoreRef])
 		}
 		// The listing may have caught a push halfway.
 		if err := s.o.Sleep(ctx, time.Duration(try)*20*time.Millisecond); err != nil {
@@ -108,46 +108,25 @@ func (s opener) readConsistent(ctx context.Context, v *View, ids []ThreadID) (*V
 // extendsMark reports whether the tip is what refs/uwf/store points to, or
 // extends it. A branch without the ref gets it with the next push.
 func (s opener) extendsMark(ctx context.Context, v *View) (bool, error) {
-	mark, ok := v.refs[layout.StoreRef]
-	if !ok || mark == v.tip || slices.Contains(v.parents, mark) {
+	mark, ok := v.Ref(layout.StoreRef)
+	if !ok || mark == v.Commit || slices.Contains(v.Parents, mark) {
 		return true, nil
 	}
-	return historyReader(s).isAncestor(ctx, v.tip, mark)
+	return s.isAncestor(ctx, v.Commit, mark)
 }
 
 func (s opener) checkRewritten(tip, mark wire.ID) error {
-	url := text.ShellWord(s.remote.URL())
+	url := text.ShellWord(s.source.Remote.URL())
 	return &DamagedError{
-		What: s.ref, Kind: ErrRewritten, LastKnown: mark,
+		What: s.source.Branch, Kind: ErrRewritten, LastKnown: mark,
 		Why: fmt.Sprintf("its tip %s does not extend the last commit that uwf wrote, %s", tip, mark),
 		Restore: fmt.Sprintf("%s; if it was rewritten on purpose, accept it: git push --force %s %s:%s",
-			s.goBack(tip, mark), url, tip, layout.StoreRef),
+			s.source.GoBack(tip, mark), url, tip, layout.StoreRef),
 	}
-}
-
-// adviseRestore adds to an error about the branch's content how to get back to what uwf
-// wrote last. A format that is not known may come from a newer uwf and is left
-// alone.
-func (s opener) adviseRestore(refs map[string]wire.ID, err error) error {
-	tip, mark := refs[s.ref], refs[layout.StoreRef]
-	var d *DamagedError
-	if mark.IsZero() || mark == tip || !errors.As(err, &d) || !errors.Is(err, ErrContent) || d.Restore != "" {
-		return err
-	}
-	// The error was made for this call: nobody else has it.
-	d.LastKnown, d.Restore = mark, s.goBack(tip, mark)
-	return err
-}
-
-// goBack is the command that puts the branch back to the last commit that uwf
-// wrote.
-func (s opener) goBack(tip, mark wire.ID) string {
-	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
-		text.ShellWord(s.remote.URL()), layout.StoreRef, s.ref, tip, mark)
 }
 
 // isAncestor reports whether ancestor is in the history of tip.
-func (s historyReader) isAncestor(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
+func (s opener) isAncestor(ctx context.Context, tip, ancestor wire.ID) (bool, error) {
 	found := false
 	err := s.walkBack(ctx, tip, ancestor, 0, func(id wire.ID) bool {
 		found = id == ancestor

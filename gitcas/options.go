@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/outage"
@@ -22,12 +23,6 @@ const DefaultBranch = "uwf-state"
 // DefaultRetryFor bounds how long Update tries when it keeps losing races.
 const DefaultRetryFor = 2 * time.Minute
 
-// defaultAuthor signs the state branch's commits.
-var defaultAuthor = Author{Name: "uwf", Email: "uwf@localhost"}
-
-// Author is who signs a commit.
-type Author struct{ Name, Email string }
-
 // Options says which store of a remote is meant. The zero value is the default
 // branch with the machine's clock and randomness.
 type Options struct {
@@ -36,7 +31,7 @@ type Options struct {
 	// ExpectStore is the id that the store must have; empty: any.
 	ExpectStore string
 	// Author signs commits; empty: uwf <uwf@localhost>.
-	Author Author
+	Author gitobj.Author
 	// Now is the clock for commit dates and for bounding retries; nil: time.Now.
 	Now func() time.Time
 	// Jitter returns a number in [0, 1) for the waits between tries; nil: random.
@@ -61,8 +56,8 @@ func (o Options) withDefaults() Options {
 	if o.Branch == "" {
 		o.Branch = DefaultBranch
 	}
-	if o.Author == (Author{}) {
-		o.Author = defaultAuthor
+	if o.Author == (gitobj.Author{}) {
+		o.Author = view.Uwf
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -100,13 +95,10 @@ func (o Options) checkBranch() error {
 	case strings.HasPrefix(b+"/", layout.WorkBranches):
 		return fmt.Errorf("%w: the state branch %q stands where the work branches %s<thread> go: choose another name", ErrInvalid, b, layout.WorkBranches)
 	}
-	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: o.signatureAt(time.Unix(0, 0)), Committer: o.signatureAt(time.Unix(0, 0))})
+	sig := o.Author.Sign(time.Unix(0, 0))
+	_, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: sig, Committer: sig})
 	if err != nil {
 		return fmt.Errorf("%w: the author of state commits: %w", ErrInvalid, err)
 	}
 	return nil
-}
-
-func (o Options) signatureAt(at time.Time) gitobj.Signature {
-	return gitobj.Signature{Name: o.Author.Name, Email: o.Author.Email, When: at.UTC()}
 }

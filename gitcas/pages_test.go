@@ -55,8 +55,8 @@ func TestChangedDay(t *testing.T) {
 	v := threadWithSteps(t, s, first, 1)
 	v = mustPush(t, s, v, endChange(t, v, first, "over"))
 	path := ""
-	for _, year := range v.history.Entries() {
-		d, err := historyFiles{v}.readYear(t.Context(), year.Name)
+	for _, year := range v.HistoryDir.Entries() {
+		d, err := v.Reader.Below(t.Context(), v.HistoryDir, year.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestChangedDay(t *testing.T) {
 	v = mustLoad(t, s, second)
 	mustPush(t, s, v, endChange(t, v, second, "over"))
 	tip := mustLoad(t, s)
-	d, err := historyFiles{tip}.readYear(t.Context(), strings.Split(path, "/")[1])
+	d, err := tip.Reader.Below(t.Context(), tip.HistoryDir, strings.Split(path, "/")[1])
 	if err != nil {
 		t.Fatal(err)
 	}

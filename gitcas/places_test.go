@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -196,7 +197,7 @@ func TestCompleteRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := placed(t, NextPlace(false), node.String, "out")
+	out := placed(t, view.NextPlace(false), node.String, "out")
 	none := node.Hash("0000000000000")
 	last := c.Steps[1].Hash
 	for name, change := range map[string]func(*record.Step){

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 )
@@ -61,29 +61,34 @@ func (s pusher) tryPush(ctx context.Context, v *View, c *Change) (*sending, *Vie
 	switch {
 	case s.err != nil:
 		return nil, nil, s.err
-	case v.pinned:
+	case v.Pinned:
 		return nil, nil, fmt.Errorf("%w: a push on the view of an ended thread", ErrInvalid)
 	}
-	b := newBuilder(ctx, v, c)
+	b := newBuilder(ctx, s.Store, v, c)
 	if err := b.buildCommits(); err != nil {
 		return nil, nil, err
 	}
 	updates := slices.Clone(c.Refs)
-	if b.cur.tip != v.tip {
-		updates = append(updates, wire.RefUpdate{Name: s.ref, Old: v.tip, New: b.cur.tip},
-			wire.RefUpdate{Name: layout.StoreRef, Old: v.refs[layout.StoreRef], New: b.cur.tip})
+	if b.cur.Commit != v.Commit {
+		mark, _ := v.Ref(layout.StoreRef)
+		updates = append(updates, wire.RefUpdate{Name: s.source.Branch, Old: v.Commit, New: b.cur.Commit},
+			wire.RefUpdate{Name: layout.StoreRef, Old: mark, New: b.cur.Commit})
 	}
 	updates = slices.DeleteFunc(updates, func(u wire.RefUpdate) bool { return u.Old == u.New })
 	if len(updates) == 0 {
 		return nil, v, nil
 	}
 	objs := append(slices.Clone(c.Objects), b.objs...)
-	p := &sending{change: c, base: v.tip, tip: b.cur.tip, updates: updates}
-	at, lagging, err := s.sendUpdates(ctx, s.refsAtOnce(v.version), p, objs)
+	p := &sending{change: c, base: v.Commit, tip: b.cur.Commit, updates: updates}
+	at, lagging, err := s.sendUpdates(ctx, s.refsAtOnce(v.Version), p, objs)
 	if err != nil {
 		return p, nil, err
 	}
-	next, err := b.viewAfter(updates, at, lagging)
+	landed := slices.DeleteFunc(slices.Clone(updates), func(u wire.RefUpdate) bool { return lagging[u.Name] != nil })
+	next, err := v.After(b.cur, at, landed, c.Objects, b.stale)
+	if err == nil {
+		next.Lagging = lagging
+	}
 	return p, next, err
 }
 
@@ -101,7 +106,7 @@ func (s pusher) sendUpdates(ctx context.Context, most int, p *sending, objs []wi
 		var part []wire.RefUpdate
 		part, rest = s.firstPart(rest, most)
 		objs := p.pending.takeReached(part)
-		if !slices.ContainsFunc(part, func(u wire.RefUpdate) bool { return u.Name == s.ref }) {
+		if !slices.ContainsFunc(part, func(u wire.RefUpdate) bool { return u.Name == s.source.Branch }) {
 			if err := s.pushRefs(ctx, part, objs); err != nil {
 				return at, nil, err
 			}
@@ -122,7 +127,7 @@ func (s pusher) sendUpdates(ctx context.Context, most int, p *sending, objs []wi
 // The state branch and the ref that marks it go together where two refs may.
 func (s pusher) firstPart(updates []wire.RefUpdate, most int) (part, rest []wire.RefUpdate) {
 	n := min(most, len(updates))
-	if n > 1 && n < len(updates) && updates[n-1].Name == s.ref && updates[n].Name == layout.StoreRef {
+	if n > 1 && n < len(updates) && updates[n-1].Name == s.source.Branch && updates[n].Name == layout.StoreRef {
 		n--
 	}
 	return updates[:n], updates[n:]
@@ -134,8 +139,8 @@ func PushesOfStep(most int) (n int) {
 	if most >= StepRefs {
 		return 1
 	}
-	s := &Store{ref: layout.Heads + DefaultBranch}
-	rest := []wire.RefUpdate{{Name: layout.Attempts}, {Name: s.ref}, {Name: layout.StoreRef}, {Name: layout.Heads + layout.WorkBranches}, {Name: layout.Claims}}
+	s := &Store{source: view.Source{Branch: layout.Heads + DefaultBranch}}
+	rest := []wire.RefUpdate{{Name: layout.Attempts}, {Name: s.source.Branch}, {Name: layout.StoreRef}, {Name: layout.Heads + layout.WorkBranches}, {Name: layout.Claims}}
 	for ; len(rest) > 0; n++ {
 		_, rest = pusher{s}.firstPart(rest, max(most, 1))
 	}
@@ -144,7 +149,7 @@ func PushesOfStep(most int) (n int) {
 
 // pushOnce makes one push of updates that belong together.
 func (s pusher) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
-	at, err := s.remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	at, err := s.source.Remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 	return at, s.learnFewer(err, len(updates))
 }
 
@@ -191,7 +196,7 @@ func (s pusher) rankUpdate(u wire.RefUpdate) int {
 	switch name := u.Name; {
 	case strings.HasPrefix(name, layout.Attempts) && !u.New.IsZero():
 		return 0
-	case name == s.ref:
+	case name == s.source.Branch:
 		return 1
 	case name == layout.StoreRef:
 		return 2
@@ -261,55 +266,6 @@ func objectRefs(o wire.Object) []wire.ID {
 	return out
 }
 
-// viewAfter is the store after the push.
-func (b *builder) viewAfter(updates []wire.RefUpdate, at time.Time, lagging map[string]error) (*View, error) {
-	old := b.v
-	v := &View{s: old.s, at: at, guessed: old.guessed, refs: maps.Clone(old.refs), claims: maps.Clone(old.claims), lagging: lagging, state: b.cur, worked: old.worked}
-	stale := b.stale
-	if b.cur.tip != old.tip {
-		stale = append(stale, old.tip)
-	}
-	for _, name := range []string{layout.VersionName, layout.ThreadsName, layout.RegistryName} {
-		if id := old.root.IDOf(name); id != b.cur.root.IDOf(name) {
-			stale = append(stale, id)
-		}
-	}
-	v.Reader = old.Reader.Copy(stale...)
-	for _, u := range updates {
-		if lagging[u.Name] != nil {
-			continue
-		}
-		if u.New.IsZero() {
-			delete(v.refs, u.Name)
-		} else {
-			v.refs[u.Name] = u.New
-		}
-		if ref := layout.ParseRef(u.Name); ref.Kind == layout.ClaimKind {
-			delete(v.claims, ref.Thread)
-			if err := (tipReader{v}).ownClaim(ref.Thread, u.New, b.c.Objects); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
-}
-
-// ownClaim reads a claim that was just pushed.
-func (v tipReader) ownClaim(thread ThreadID, id wire.ID, objs []wire.PackObject) error {
-	for _, o := range objs {
-		if o.ID != id {
-			continue
-		}
-		c, err := parseClaim(o.Object)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
-		}
-		v.claims[thread] = Held{ID: id, Claim: c}
-		v.Reader.Keep(o.Object)
-	}
-	return nil
-}
-
 // Init makes the store where there is none, and reads the one that is there.
 func (s *Store) Init(ctx context.Context) (*View, error) {
 	o := s.o.outagePolicy().Begin()
@@ -332,7 +288,7 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 
 // createBranch pushes the first commit.
 func (s pusher) createBranch(ctx context.Context) error {
-	atomic, err := s.remote.Atomic(ctx)
+	atomic, err := s.source.Remote.Atomic(ctx)
 	if err != nil {
 		return err
 	}
@@ -371,7 +327,7 @@ func (s pusher) createBranch(ctx context.Context) error {
 		return err
 	}
 	objs = append(objs, wire.PackObject{Object: commit})
-	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.ref, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
+	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.source.Branch, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -31,14 +32,14 @@ func fiveRefs(t *testing.T, s *Store, id ThreadID, n int) (*View, *Change) {
 	}
 	work := wire.NewObject(plumbing.CommitObject, data)
 	v := mustLoad(t, s, id)
-	claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: n, Head: mustEntry(t, v, id).Head}, v.Time())
+	claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: n, Head: mustEntry(t, v, id).Head}, v.Time())
 	v = mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})
 	attempt, objs, err := BuildAttempt(Attempt{Thread: id, Run: "run-1", Attempt: n, Parents: []wire.ID{work.ID}, At: v.Time()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	held, _ := v.Claim(id)
-	release, _ := ClaimUpdate(id, &held, nil, v.Time())
+	release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 	old, _ := v.Ref(layout.Heads + layout.WorkBranch(id))
 	c := stepChange(t, v, id, "developer", fmt.Sprint("step ", n))
 	c.Refs = []wire.RefUpdate{release, {Name: layout.Heads + layout.WorkBranch(id), Old: old, New: work.ID}, attempt}
@@ -98,15 +99,15 @@ func TestFewRefs(t *testing.T) {
 					if len(mustChain(t, v, id).Steps) > n {
 						t.Error("it is asked for again although it was taken")
 					}
-					c.Refs = slices.DeleteFunc(c.Refs, func(u wire.RefUpdate) bool { return v.refs[u.Name] == u.New })
+					c.Refs = slices.DeleteFunc(c.Refs, func(u wire.RefUpdate) bool { return v.Refs()[u.Name] == u.New })
 					return c, nil
 				}, id)
 				bounded = false
 				if err != nil {
 					t.Fatalf("step %d: %v", n, err)
 				}
-				if len(v.Lagging()) > 0 {
-					t.Errorf("step %d: lagging %v", n, v.Lagging())
+				if len(v.Lagging) > 0 {
+					t.Errorf("step %d: lagging %v", n, v.Lagging)
 				}
 				if got := strings.Join(log, "|"); got != want {
 					t.Errorf("step %d is pushed as\n%s, want\n%s", n, got, want)
@@ -121,10 +122,10 @@ func TestFewRefs(t *testing.T) {
 				return fresh
 			}
 			v := pushStep(1, tc.first)
-			noted := v.version
+			noted := v.Version
 			v = pushStep(2, tc.second)
-			if noted.Refs != most || v.version != noted {
-				t.Errorf("VERSION has %+v, then %+v", noted, v.version)
+			if noted.Refs != most || v.Version != noted {
+				t.Errorf("VERSION has %+v, then %+v", noted, v.Version)
 			}
 			mustSound(t, Open(mem, testOptions()))
 		})
@@ -141,7 +142,7 @@ func TestFewRefsOneRefused(t *testing.T) {
 	work := layout.Heads + layout.WorkBranch(id)
 	mem.SetRef(work, v.Tip())
 	v = mustPush(t, s, v, c)
-	if lagging := v.Lagging(); len(lagging) != 1 || !errors.Is(lagging[work], ErrLostRace) {
+	if lagging := v.Lagging; len(lagging) != 1 || !errors.Is(lagging[work], ErrLostRace) {
 		t.Errorf("lagging %v", lagging)
 	}
 	if _, claimed := mustLoad(t, s, id).Claim(id); claimed || len(mustChain(t, v, id).Steps) != 2 {
@@ -180,12 +181,12 @@ exit 1
 	for n := 1; n <= 2; n++ {
 		s := Open(dial(t, url), testOptions())
 		if v := mustLoad(t, s); s.Atomic(v) != (n == 1) {
-			t.Errorf("before step %d: VERSION has %+v", n, v.version)
+			t.Errorf("before step %d: VERSION has %+v", n, v.Version)
 		}
 		v, c := fiveRefs(t, s, id, n)
 		v = mustPush(t, s, v, c)
-		if len(v.Lagging()) > 0 {
-			t.Errorf("step %d: lagging %v", n, v.Lagging())
+		if len(v.Lagging) > 0 {
+			t.Errorf("step %d: lagging %v", n, v.Lagging)
 		}
 		fresh := mustLoad(t, s, id)
 		if _, claimed := fresh.Claim(id); claimed || fresh.Tip() != v.Tip() || !maps.Equal(fresh.Refs(), v.Refs()) {

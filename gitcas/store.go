@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -14,11 +15,9 @@ import (
 // itself, only compiled schemas and how many refs its remote takes in a push; it is safe for
 // concurrent use.
 type Store struct {
-	remote  wire.Remote
-	o       Options
-	err     error // what Open found wrong with the options
-	ref     string
-	schemas node.Schemas
+	source view.Source
+	o      Options
+	err    error // what Open found wrong with the options
 	// learnt is how many refs a push may update, as a refusal has told; 0: none has.
 	learnt atomic.Int64
 }
@@ -27,21 +26,20 @@ type Store struct {
 // options, or with the remote, is the error of the first method called.
 func Open(remote wire.Remote, o Options) *Store {
 	s := &Store{o: o.withDefaults()}
-	s.remote = wire.Patient(remote, s.o.outagePolicy())
+	s.source = view.Source{Remote: wire.Patient(remote, s.o.outagePolicy()), Branch: layout.Heads + s.o.Branch, Schemas: &node.Schemas{}}
 	s.err = s.o.checkBranch()
-	s.ref = layout.Heads + s.o.Branch
 	return s
 }
 
 // Remote is the remote that the store is on. Its reads wait for it where it is away, as
 // the Store's own do.
-func (s *Store) Remote() wire.Remote { return s.remote }
+func (s *Store) Remote() wire.Remote { return s.source.Remote }
 
 // Outages says how long the Store waits for its remote where that is away.
 func (s *Store) Outages() outage.Policy { return s.o.outagePolicy() }
 
 // Branch is the full name of the state branch's ref.
-func (s *Store) Branch() string { return s.ref }
+func (s *Store) Branch() string { return s.source.Branch }
 
 // StepRefs is how many refs a change of one thread updates: the state branch, refs/uwf/store,
 // the claim, and the work branch or the ref of an attempt.
@@ -52,7 +50,7 @@ const mostRefs = 100
 
 // MostRefs is how many refs one push updates: as many as the remote takes, as far as a refusal
 // has told, now or when VERSION was written, and no more than 100.
-func (s *Store) MostRefs(v *View) int { return s.mostRefs(v.version.Refs) }
+func (s *Store) MostRefs(v *View) int { return s.mostRefs(v.Version.Refs) }
 
 func (s *Store) mostRefs(noted int) int {
 	most := mostRefs
@@ -75,4 +73,4 @@ func (s *Store) refsAtOnce(version statefile.Version) int {
 // Atomic reports whether the remote takes what a change of one thread updates at once, or not
 // at all: it had atomic pushes when the store was made, and takes that many refs. Where it
 // does not, Push updates the refs in parts, see there.
-func (s *Store) Atomic(v *View) bool { return s.refsAtOnce(v.version) >= StepRefs }
+func (s *Store) Atomic(v *View) bool { return s.refsAtOnce(v.Version) >= StepRefs }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -82,7 +83,7 @@ func testUnanswered(t *testing.T, s *Store) {
 			n++
 			id := threadID(n)
 			threadWithSteps(t, s, id, 1)
-			r := &slow{Remote: s.remote, ref: s.ref, late: late, taken: func() { deed(t, s, id) }}
+			r := &slow{Remote: s.source.Remote, ref: s.source.Branch, late: late, taken: func() { deed(t, s, id) }}
 			landed := 0
 			mine := Open(r, testOptions())
 			_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
@@ -115,10 +116,10 @@ func testUnansweredRef(t *testing.T, s *Store) {
 	id := threadID(90)
 	threadWithSteps(t, s, id, 1)
 	for _, late := range []bool{false, true} {
-		r := &slow{Remote: s.remote, ref: layout.ClaimRef(id), late: late, taken: func() {}}
+		r := &slow{Remote: s.source.Remote, ref: layout.ClaimRef(id), late: late, taken: func() {}}
 		mine := Open(r, testOptions())
 		v := mustLoad(t, mine, id)
-		claim, objs := ClaimUpdate(id, nil, &Claim{Run: fmt.Sprint("run-", late), Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+		claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: fmt.Sprint("run-", late), Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 		landed := 0
 		v, err := mine.Update(t.Context(), v, func(v *View) (*Change, error) {
 			if _, claimed := v.Claim(id); claimed {
@@ -146,7 +147,7 @@ func testUnansweredRef(t *testing.T, s *Store) {
 func testUnansweredRewritten(t *testing.T, s *Store) {
 	id := threadID(91)
 	threadWithSteps(t, s, id, 1)
-	r := &slow{Remote: s.remote, ref: s.ref, taken: func() { rewriteByOther(t, s) }}
+	r := &slow{Remote: s.source.Remote, ref: s.source.Branch, taken: func() { rewriteByOther(t, s) }}
 	mine := Open(r, testOptions())
 	_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
 		return stepChange(t, v, id, "developer", "once"), nil
@@ -186,7 +187,7 @@ func archiveByOther(t *testing.T, s *Store, id ThreadID) {
 func commitsOfOthers(t *testing.T, s *Store, n int) {
 	t.Helper()
 	v := mustLoad(t, s)
-	tip, tree := v.tip, v.root.Object.ID
+	tip, tree := v.Tip(), v.Root.Object.ID
 	var objs []wire.PackObject
 	for i := range n {
 		o, err := s.commitObject(tree, []wire.ID{tip}, fmt.Sprintf("of others: %d\n", i), nil)
@@ -202,7 +203,7 @@ func commitsOfOthers(t *testing.T, s *Store, n int) {
 func rewriteByOther(t *testing.T, s *Store) {
 	t.Helper()
 	v := mustLoad(t, s)
-	o, err := s.commitObject(v.root.Object.ID, nil, "all that there is\n", nil)
+	o, err := s.commitObject(v.Root.Object.ID, nil, "all that there is\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +212,8 @@ func rewriteByOther(t *testing.T, s *Store) {
 
 func moveBranch(t *testing.T, s *Store, v *View, tip wire.ID, objs []wire.PackObject) {
 	t.Helper()
-	for _, u := range []wire.RefUpdate{{Name: s.ref, Old: v.tip, New: tip}, {Name: layout.StoreRef, Old: v.refs[layout.StoreRef], New: tip}} {
-		if _, err := s.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs}); err != nil {
+	for _, u := range []wire.RefUpdate{{Name: s.source.Branch, Old: v.Tip(), New: tip}, {Name: layout.StoreRef, Old: v.Refs()[layout.StoreRef], New: tip}} {
+		if _, err := s.source.Remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: objs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +226,7 @@ func TestUnansweredTooFarBack(t *testing.T) {
 		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true, NoFilter: noFilter}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 1)
-		r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, lookBack+1) }}
+		r := &slow{Remote: s.source.Remote, ref: s.source.Branch, taken: func() { commitsOfOthers(t, s, lookBack+1) }}
 		mine := Open(r, testOptions())
 		_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
 			return stepChange(t, v, id, "developer", "once"), nil
@@ -259,10 +260,10 @@ func TestUnansweredAndThenUnread(t *testing.T) {
 		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 1)
-		r := &turned{slow: &slow{Remote: s.remote, ref: layout.ClaimRef(id), taken: func() {}}, at: at}
+		r := &turned{slow: &slow{Remote: s.source.Remote, ref: layout.ClaimRef(id), taken: func() {}}, at: at}
 		mine := Open(r, testOptions())
 		v := mustLoad(t, mine, id)
-		claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+		claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: "run", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 		_, err := mine.Update(t.Context(), v, func(*View) (*Change, error) {
 			return &Change{Refs: []wire.RefUpdate{claim}, Objects: objs}, nil
 		}, id)
@@ -283,7 +284,7 @@ func TestUnreadableAnswer(t *testing.T) {
 			s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 			id := threadID(1)
 			threadWithSteps(t, s, id, 1)
-			r := &slow{Remote: s.remote, kind: wire.ErrUnreadable, lost: lost, ref: s.ref, taken: func() {}}
+			r := &slow{Remote: s.source.Remote, kind: wire.ErrUnreadable, lost: lost, ref: s.source.Branch, taken: func() {}}
 			mine := Open(r, testOptions())
 			_, err := mine.Update(t.Context(), mustLoad(t, mine, id), func(v *View) (*Change, error) {
 				return stepChange(t, v, id, "developer", "once"), nil
@@ -316,22 +317,22 @@ func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
 		t.Fatal(err)
 	}
 	work := wire.NewObject(plumbing.CommitObject, data)
-	r := &slow{Remote: s.remote, ref: s.ref, taken: func() { commitsOfOthers(t, s, 2) }}
+	r := &slow{Remote: s.source.Remote, ref: s.source.Branch, taken: func() { commitsOfOthers(t, s, 2) }}
 	mine := Open(r, testOptions())
 	mine.learnt.Store(int64(known))
 	v := mustLoad(t, mine, id)
-	claim, objs := ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
+	claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 	v = mustPush(t, mine, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})
 	v, err = mine.Update(t.Context(), v, func(v *View) (*Change, error) {
 		c := stepChange(t, v, id, "developer", "once")
 		held, _ := v.Claim(id)
-		release, _ := ClaimUpdate(id, &held, nil, v.Time())
+		release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 		c.Refs = []wire.RefUpdate{release, {Name: layout.Heads + layout.WorkBranch(id), New: work.ID}}
 		c.Objects = []wire.PackObject{{Object: work}}
 		return c, nil
 	}, id)
-	if delete(v.lagging, layout.StoreRef); err != nil || r.pushes != 1 || len(v.lagging) > 0 {
-		t.Fatalf("%d pushes, lagging %v, %v", r.pushes, v.lagging, err)
+	if delete(v.Lagging, layout.StoreRef); err != nil || r.pushes != 1 || len(v.Lagging) > 0 {
+		t.Fatalf("%d pushes, lagging %v, %v", r.pushes, v.Lagging, err)
 	}
 	if tip, _ := v.Ref(layout.Heads + layout.WorkBranch(id)); tip != work.ID {
 		t.Errorf("the work branch is at %s", tip)

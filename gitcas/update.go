@@ -168,7 +168,7 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 		if p.tip != p.base {
 			continue
 		}
-		switch taken, err := wire.Taken(ctx, u.s.remote, p.updates); {
+		switch taken, err := wire.Taken(ctx, u.s.source.Remote, p.updates); {
 		case err != nil:
 			return nil, nil, u.orUnsure(err)
 		case taken:
@@ -182,11 +182,11 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 	if p == nil || err != nil || len(p.rest) == 0 {
 		return p, v, err
 	}
-	lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.version), p)
+	lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.Version), p)
 	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
 		return nil, nil, u.orUnsure(fmt.Errorf("what was pushed is on the state branch: %w", err))
 	}
-	v.lagging = lagging
+	v.Lagging = lagging
 	return p, v, nil
 }
 
@@ -203,12 +203,12 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 			base = p.base
 		}
 	}
-	if len(byTip) == 0 || v.tip == base {
+	if len(byTip) == 0 || v.Commit == base {
 		return nil, nil
 	}
 	var found *sending
 	known := false
-	err := historyReader{u.s}.walkBack(ctx, v.tip, base, lookBack, func(id wire.ID) bool {
+	err := u.s.walkBack(ctx, v.Commit, base, lookBack, func(id wire.ID) bool {
 		found = byTip[id]
 		known = known || id == base
 		return found == nil
@@ -225,8 +225,8 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 // walkBack gives the commits from tip back to ancestor, and no further, to visit, until it
 // returns false. It fetches commits alone, and of these only what lies between the two,
 // at most depth (0: all) on a line. An ancestor that is not visited is not among them.
-func (s historyReader) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: tree.OnlyWanted, Depth: depth})
+func (s *Store) walkBack(ctx context.Context, tip, ancestor wire.ID, depth int, visit func(wire.ID) bool) error {
+	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{ancestor}, Filter: tree.OnlyWanted, Depth: depth})
 	if err != nil {
 		return fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
 	}
@@ -266,6 +266,6 @@ func (s *Store) PushRef(ctx context.Context, u wire.RefUpdate, objs []wire.PackO
 
 // pushRefs moves refs at once, as PushRef moves one.
 func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) error {
-	_, err := wire.PushRefs(ctx, s.remote, s.o.outagePolicy(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
+	_, err := wire.PushRefs(ctx, s.source.Remote, s.o.outagePolicy(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
 	return s.learnFewer(err, len(updates))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -278,7 +279,7 @@ func TestTornListing(t *testing.T) {
 		for _, times := range []int{1, listings - 1, listings} {
 			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
-			mustPush(t, old.s, old, stepChange(t, old, threadID(1), "a", "b"))
+			mustPush(t, Open(mem, testOptions()), old, stepChange(t, old, threadID(1), "a", "b"))
 			left := times
 			s := Open(&wrapped{Remote: mem, list: func(l *wire.Listing, err error) error {
 				if left > 0 {
@@ -305,7 +306,7 @@ func TestTornListing(t *testing.T) {
 func TestTornListingInterrupted(t *testing.T) {
 	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 	old := threadWithSteps(t, Open(mem, testOptions()), threadID(1), 1)
-	mustPush(t, old.s, old, stepChange(t, old, threadID(1), "a", "b"))
+	mustPush(t, Open(mem, testOptions()), old, stepChange(t, old, threadID(1), "a", "b"))
 	o, stop := testOptions(), errors.New("stop")
 	o.Sleep = func(context.Context, time.Duration) error { return stop }
 	s := Open(&wrapped{Remote: mem, list: func(l *wire.Listing, err error) error {
@@ -336,7 +337,7 @@ func TestNonAtomicOrder(t *testing.T) {
 		}}, testOptions())
 		calm := Open(mem, testOptions())
 		v := threadWithSteps(t, calm, id, 1)
-		claim, objs := ClaimUpdate(id, nil, &Claim{Run: "r", Head: mustEntry(t, v, id).Head}, v.Time())
+		claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: "r", Head: mustEntry(t, v, id).Head}, v.Time())
 		mustPush(t, calm, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})
 		v = mustLoad(t, s, id)
 		c := fullChange(t, v, id)
@@ -356,8 +357,8 @@ func TestNonAtomicOrder(t *testing.T) {
 				t.Errorf("push %d is of %s, want %s", i, order[i], want[i])
 			}
 		}
-		if n := len(v.Lagging()); (failing == "") != (n == 0) || n > 1 {
-			t.Errorf("failing %q: lagging %v", failing, v.Lagging())
+		if n := len(v.Lagging); (failing == "") != (n == 0) || n > 1 {
+			t.Errorf("failing %q: lagging %v", failing, v.Lagging)
 		}
 		if got := mustLoad(t, calm, id); got.Tip() != v.Tip() {
 			t.Errorf("failing %q: the step is not on the branch", failing)
@@ -381,7 +382,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 		c.Objects = append(c.Objects, wire.PackObject{Object: o})
 	}
 	held, _ := v.Claim(id)
-	release, _ := ClaimUpdate(id, &held, nil, v.Time())
+	release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 	attempt, objs, err := BuildAttempt(Attempt{Thread: id, Run: "r", Attempt: 1, Parents: []wire.ID{commit.ID}, At: v.Time()})
 	if err != nil {
 		t.Fatal(err)
@@ -418,9 +419,10 @@ func TestReloadIsCheap(t *testing.T) {
 	}
 	var old []wire.ID
 	for range 30 {
-		old = append(old, v.Tip(), v.root.Object.ID, v.root.IDOf(layout.ThreadsName))
-		o := mustLoad(t, Open(mem, testOptions()), other)
-		mustPush(t, o.s, o, stepChange(t, o, other, "a", "b"))
+		old = append(old, v.Tip(), v.Root.Object.ID, v.Root.IDOf(layout.ThreadsName))
+		by := Open(mem, testOptions())
+		o := mustLoad(t, by, other)
+		mustPush(t, by, o, stepChange(t, o, other, "a", "b"))
 		fetches, wants = 0, 0
 		if v, err = s.Reload(t.Context(), v, mine); err != nil {
 			t.Fatal(err)
@@ -443,7 +445,7 @@ func TestReloadIsCheap(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for _, o := range []Options{
 		{Branch: "uwf"}, {Branch: "uwf/state"}, {Branch: "a..b"}, {Branch: "-x"}, {Branch: "a/"}, {Branch: "a b"}, {Branch: "x.lock"}, {Branch: "refs/heads/a~1"},
-		{Author: Author{Name: "a<b", Email: "c"}}, {Author: Author{Name: "a\nb", Email: "c"}},
+		{Author: gitobj.Author{Name: "a<b", Email: "c"}}, {Author: gitobj.Author{Name: "a\nb", Email: "c"}},
 	} {
 		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{}), o)
 		_, err := s.Init(t.Context())
@@ -569,20 +571,4 @@ func TestVanishingClaim(t *testing.T) {
 			t.Errorf("%d times: %v", times, err)
 		}
 	}
-}
-
-// FuzzClaim: a commit of any bytes is a claim or refused.
-func FuzzClaim(f *testing.F) {
-	_, objs := ClaimUpdate(threadID(1), nil, &Claim{Run: "r", Attempt: 1, Head: "0123456789ABC", Died: []string{"q.1"}}, time.Unix(1, 0))
-	f.Add(objs[0].Data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parseClaim(wire.NewObject(plumbing.CommitObject, data))
-		if err != nil {
-			return
-		}
-		_, objs := ClaimUpdate(threadID(1), nil, &c, time.Unix(1, 0))
-		if again, err := parseClaim(objs[0].Object); err != nil || fmt.Sprint(again) != fmt.Sprint(c) {
-			t.Fatalf("%+v, %+v, %v", c, again, err)
-		}
-	})
 }

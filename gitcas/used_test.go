@@ -1,11 +1,9 @@
 package gitcas
 
 import (
-	"math"
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -47,17 +45,6 @@ func TestUsed(t *testing.T) {
 		t.Errorf("not counted, and yet %+v", u)
 	}
 	mustSound(t, s)
-}
-
-// TestUsedAddsUp: numbers that agents make up neither overflow nor go back.
-func TestUsedAddsUp(t *testing.T) {
-	step := func(in, out int64, cost float64) ChainStep {
-		return ChainStep{Hash: "0000000000000", Step: record.Step{Usage: &record.Usage{InputTokens: in, OutputTokens: out, DurationMs: in, CostUSD: cost}}}
-	}
-	c := Chain{Steps: []ChainStep{step(math.MaxInt64, 1, 0.5), step(-5, math.MaxInt64, -1), step(1, 1, math.Inf(1)), {Hash: "0000000000001"}}}
-	if u := c.addUpUsage(); u != (Used{Head: "0000000000001", Steps: 4, Tokens: maxSum, CostUSD: 0.5, DurationMs: maxSum}) {
-		t.Errorf("%+v", u)
-	}
 }
 
 // TestFsckUsed: an entry that lies about its chain.

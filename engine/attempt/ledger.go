@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -138,7 +139,7 @@ func (a *Ledger) accountForDead(ctx context.Context, kept gitcas.Attempt) ([]git
 	var err error
 	add := func(n node.Node, h node.Hash, nerr error) node.Hash {
 		err = errors.Join(err, nerr)
-		own = append(own, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.NextPlace(false)})
+		own = append(own, gitcas.PlacedNode{Hash: h, Node: n, Place: view.NextPlace(false)})
 		return h
 	}
 	step := record.Step{
@@ -186,7 +187,7 @@ func nodesOf(placed []gitcas.PlacedNode) gitcas.Nodes {
 // them: they are what else the agent staged.
 func closureOf(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n gitcas.PlacedNode) bool {
-		_, shared := gitcas.Known(n.Hash)
+		_, shared := view.Known(n.Hash)
 		return !(n.Place == gitcas.Place{} && shared || n.Place.Of == "" && n.Place.Thread != "" && n.Hash == root || n.Place.Of == root && !n.Place.Detail)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
@@ -182,7 +183,7 @@ func (l *Lease) buildClaim(ctx context.Context, v *gitcas.View) (*gitcas.Change,
 			change.Refs, c.Died = RecordDeadClaim(v, l.id, old, l.terms.Purpose)
 		}
 	}
-	upd, objs := gitcas.ClaimUpdate(l.id, prev, &c, v.Time())
+	upd, objs := view.ClaimUpdate(l.id, prev, &c, v.Time())
 	change.Refs = append(change.Refs, upd)
 	change.Objects = objs
 	return change, nil
@@ -360,7 +361,7 @@ func (l *Lease) renewClaim(ctx context.Context, m *task.Meter) error {
 		u := m.Usage()
 		c.Renewed, c.Unpriced = l.ServerTime().UnixMilli(), u.Unpriced
 		c.Tokens, c.CostUSD = l.Budget.Charge(m.Tokens(), u.CostUSD)
-		upd, objs := gitcas.ClaimUpdate(l.id, &held, &c, l.ServerTime())
+		upd, objs := view.ClaimUpdate(l.id, &held, &c, l.ServerTime())
 		return &gitcas.Change{
 			Refs: []wire.RefUpdate{upd}, Objects: objs,
 			Landed: func(*gitcas.View) { l.Set(gitcas.Held{ID: upd.New, Claim: c}, false) },
@@ -437,7 +438,7 @@ func ExchangeClaim(next *Lease, v *gitcas.View, id gitcas.ThreadID, held gitcas.
 		return Drop(id, held), nil, gitcas.Held{}
 	}
 	c := next.newClaim(v, head)
-	upd, objs := gitcas.ClaimUpdate(id, &held, &c, v.Time())
+	upd, objs := view.ClaimUpdate(id, &held, &c, v.Time())
 	return upd, objs, gitcas.Held{ID: upd.New, Claim: c}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
@@ -18,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -404,7 +406,7 @@ func (w *world) hold(purpose string, ago time.Duration) {
 	id, e := w.only()
 	at := w.now()
 	claim := &gitcas.Claim{Run: "99", Attempt: 1, Host: "elsewhere", Head: e.Head, For: purpose, Since: at.Add(-ago).UnixMilli(), Renewed: at.Add(-ago).UnixMilli()}
-	upd, objs := gitcas.ClaimUpdate(id, nil, claim, at)
+	upd, objs := view.ClaimUpdate(id, nil, claim, at)
 	_, err := w.mem.Push(w.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
 	w.ok(err)
 }

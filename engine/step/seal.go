@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // sealed is a step whose nodes are checked, redacted and hashed anew. Only the
@@ -85,7 +86,7 @@ func (r *agentRun) sealAnswer(o *sealed) error {
 		return err
 	}
 	o.step.Answer = &next.Answer
-	o.nodes = append(o.nodes, gitcas.PlacedNode{Hash: next.Answer, Node: n, Place: gitcas.NextPlace(false)})
+	o.nodes = append(o.nodes, gitcas.PlacedNode{Hash: next.Answer, Node: n, Place: view.NextPlace(false)})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // prepareTask works out what the agent is asked to do.
@@ -103,7 +104,7 @@ type visible struct {
 func (v *visible) addNodes(at gitcas.Place, g node.Getter, hashes ...node.Hash) {
 	for i := 0; i < len(hashes) && v.err == nil; i++ {
 		h := hashes[i]
-		n, shared := gitcas.Known(h)
+		n, shared := view.Known(h)
 		if shared {
 			v.nodes.Add(gitcas.Place{}, h, n)
 			continue

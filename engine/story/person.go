@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
@@ -38,7 +39,7 @@ func Sign(c *gitcas.Change, p *Person) *gitcas.Change {
 		return c
 	}
 	if name := authorText(cmp.Or(p.Login, p.Name)); name != "" {
-		c.Author = &gitcas.Author{Name: name, Email: cmp.Or(authorText(p.Email), NoAddress)}
+		c.Author = &gitobj.Author{Name: name, Email: cmp.Or(authorText(p.Email), NoAddress)}
 	}
 	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-By", Value: describeBy(p.By)})
 	return c

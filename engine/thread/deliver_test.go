@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -582,7 +583,7 @@ func TestPending(t *testing.T) {
 			v, err := f.store().Load(f.Context(), id)
 			f.ok(err)
 			e, _ := v.Entry(id)
-			upd, objs := gitcas.ClaimUpdate(id, nil, &gitcas.Claim{Run: "other", Attempt: 1, Head: e.Head, Since: at, Renewed: at, For: purpose}, time.Now())
+			upd, objs := view.ClaimUpdate(id, nil, &gitcas.Claim{Run: "other", Attempt: 1, Head: e.Head, Since: at, Renewed: at, For: purpose}, time.Now())
 			_, err = f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
 			f.ok(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/deliver"
 	"github.com/united-workforce/uwf/engine/lease"
@@ -31,6 +32,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -306,7 +308,7 @@ func (f *fixture) chain() gitcas.Chain {
 func (f *fixture) get(h node.Hash) node.Node {
 	f.Helper()
 	v := f.view()
-	found, err := v.FindIn(f.Context(), testThread, h)
+	found, err := gitcas.FindIn(f.Context(), v, testThread, h)
 	if errors.Is(err, node.ErrNotFound) {
 		found.Node, err = v.Get(f.Context(), h)
 	}
@@ -346,7 +348,7 @@ func (f *fixture) claimBy(c gitcas.Claim) {
 	if h, ok := v.Claim(testThread); ok {
 		old = &h
 	}
-	upd, objs := gitcas.ClaimUpdate(testThread, old, &c, time.Now())
+	upd, objs := view.ClaimUpdate(testThread, old, &c, time.Now())
 	_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
 	f.ok(err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -55,7 +56,7 @@ func TestPokedUnderAnothersClaim(t *testing.T) {
 		"taken over": func(f *fixture) { f.claimBy(f.other(0)) },
 		"cleared away": func(f *fixture) {
 			held, _ := f.view().Claim(testThread)
-			upd, _ := gitcas.ClaimUpdate(testThread, &held, nil, time.Now())
+			upd, _ := view.ClaimUpdate(testThread, &held, nil, time.Now())
 			_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}})
 			f.ok(err)
 		},

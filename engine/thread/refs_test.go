@@ -44,7 +44,7 @@ func TestFewRefs(t *testing.T) {
 					f.paid(n + 1)
 					f.unclaimed()
 					v, work := f.view(), f.entry().Work
-					if tip := f.base(); tip.String() != work.Commit || len(v.Lagging()) > 0 {
+					if tip := f.base(); tip.String() != work.Commit || len(v.Lagging) > 0 {
 						f.Errorf("step %d: the work branch is at %s, want %s", n+1, tip, work.Commit)
 					}
 					if mark, _ := v.Ref(layout.StoreRef); mark != v.Tip() {

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -322,7 +323,7 @@ func answerChange(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID, a record
 	if err != nil {
 		return "", fmt.Errorf("what thread %s is told: %w", id, err)
 	}
-	schema, _ := gitcas.Known(record.AnswerSchema)
+	schema, _ := view.Known(record.AnswerSchema)
 	c.Nodes = append(c.Nodes,
 		gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.Place{Thread: id, Of: h}},
 		gitcas.PlacedNode{Hash: record.AnswerSchema, Node: schema})

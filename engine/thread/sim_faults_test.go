@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -433,7 +434,7 @@ func (w *world) forge() {
 		Nonce: "forged", Run: fmt.Sprintf("forged%d", w.runs), Attempt: 1, Host: "nowhere", PID: 1, Head: w.model.heads[w.main],
 		Since: since.UnixMilli(), Renewed: since.Add(renewed).UnixMilli(), Until: since.Add(life).UnixMilli(),
 	}
-	upd, objs := gitcas.ClaimUpdate(w.main, nil, &c, time.Now())
+	upd, objs := view.ClaimUpdate(w.main, nil, &c, time.Now())
 	_, err := w.mem.Push(context.Background(), wire.PushRequest{Updates: []wire.RefUpdate{upd}, Objects: objs})
 	w.landed++
 	w.model.moved[w.main] = moved{w.landed, time.Now()}

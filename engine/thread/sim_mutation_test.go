@@ -323,8 +323,8 @@ var mutations = []mutation{
 	},
 	{
 		"how many refs a push may have is not noted", "../../gitcas/change.go",
-		"if noted := b.cur.version.Refs; learnt == 0 ||",
-		"if noted := b.cur.version.Refs; learnt >= 0 ||",
+		"if noted := b.cur.Version.Refs; learnt == 0 ||",
+		"if noted := b.cur.Version.Refs; learnt >= 0 ||",
 	},
 }
 
@@ -416,7 +416,7 @@ var guarded = []struct {
 	}},
 	{"TestUnansweredOnePartOfMany", mutation{
 		"the rest of what landed in part is not sent", "../../gitcas/update.go",
-		"lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.version), p)",
+		"lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.Version), p)",
 		"lagging := map[string]error(nil)",
 	}},
 	{"TestUnreadableAnswer", mutation{

@@ -22,6 +22,14 @@ type Signature struct {
 	When  time.Time
 }
 
+// Author is who signs commits.
+type Author struct{ Name, Email string }
+
+// Sign is the author's signature at a time.
+func (a Author) Sign(at time.Time) Signature {
+	return Signature{Name: a.Name, Email: a.Email, When: at.UTC()}
+}
+
 // Commit is what a commit says. Headers that are not here (signatures, encoding)
 // are skipped when one is read.
 type Commit struct {

@@ -189,6 +189,17 @@ func (p Place) NodeAt(name string) (Place, node.Hash, bool) {
 	return p, h, ok
 }
 
+// Inside is the place of the nodes of a folder in that of p, which is of some kind; ok is false
+// for an entry that is no folder with nodes.
+func (p Place) Inside(kind Kind, name string) (in Place, below Kind, ok bool) {
+	below = kind.ChildOf(name)
+	p.Detail = true
+	if below == NodeFolder {
+		p.Of = node.Hash(name)
+	}
+	return p, below, below == NodeFolder || below == DetailFolder
+}
+
 // HistoryFile is the file in history/<year>/ that a thread which ended at that time belongs
 // to, by the UTC date.
 func HistoryFile(completedAt time.Time) (year, name string) {

@@ -33,6 +33,12 @@ type Getter interface {
 	Get(h Hash) (Node, error)
 }
 
+// GetterFunc is a function as a Getter.
+type GetterFunc func(Hash) (Node, error)
+
+// Get implements Getter.
+func (f GetterFunc) Get(h Hash) (Node, error) { return f(h) }
+
 // ErrNotFound is wrapped by every "no such node" error.
 var ErrNotFound = errors.New("node not found")
 

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitcastest/collide"
 )
@@ -584,7 +585,7 @@ func TestDecisions(t *testing.T) {
 	by := record.By{Kind: record.ByForge, Login: "l-" + leak, ID: 7, URL: "https://forge.example/" + leak}
 	local := record.By{Kind: record.ByLocal, Name: "n-" + leak}
 	answer := f.said(id(1), leak)
-	answer.Place = gitcas.NextPlace(false)
+	answer.Place = view.NextPlace(false)
 	v := f.load(id(1))
 	s, own := f.work(id(1), note("n"), "b", "d")
 	s.By, s.Answer, s.Checks = &by, &answer.Hash, []record.Check{{Name: "test " + leak, Status: "passed"}}
@@ -593,7 +594,7 @@ func TestDecisions(t *testing.T) {
 	e, _ := v.Entry(id(1))
 	e.Title, e.By, e.Next = "t-"+leak, &by, &gitcas.Next{Role: "developer", By: &local}
 	e.Suspended, e.Pause = &gitcas.Suspended{Role: "developer", Reason: "r", By: &by}, &gitcas.Pause{Reason: "r", By: &local}
-	f.push(v, &gitcas.Change{Subject: "did", Author: &gitcas.Author{Name: "a-" + leak, Email: "m-" + leak}, Threads: map[gitcas.ThreadID]*gitcas.Entry{id(1): &e}})
+	f.push(v, &gitcas.Change{Subject: "did", Author: &gitobj.Author{Name: "a-" + leak, Email: "m-" + leak}, Threads: map[gitcas.ThreadID]*gitcas.Entry{id(1): &e}})
 	f.start(id(2), "p")
 	f.push(f.load(id(2)), &gitcas.Change{Archive: []gitcas.Ended{{
 		Thread: id(2), Head: f.headOf(id(2)), Reason: gitcas.ReasonCancelled, CompletedAt: f.now().UnixMilli(), Title: "t-" + leak, Result: "finished", By: &by, ClosedBy: &local,

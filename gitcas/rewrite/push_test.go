@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmode"
@@ -91,7 +92,7 @@ func TestAttempts(t *testing.T) {
 	f.attempt(id(1), "r1", "a second time", base) // on top of the first
 	clean := f.attempt(id(2), "r2", "nothing", base)
 	claim := layout.AttemptRef(id(2), "dead", 1)
-	u, objs := gitcas.ClaimUpdate(id(2), nil, &gitcas.Claim{Run: "r", Host: "host-" + secret, Attempt: 1}, f.now())
+	u, objs := view.ClaimUpdate(id(2), nil, &gitcas.Claim{Run: "r", Host: "host-" + secret, Attempt: 1}, f.now())
 	u.Name = claim
 	f.push(f.load(), &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 
@@ -206,7 +207,7 @@ func TestAlwaysLate(t *testing.T) {
 func TestBeforeTogether(t *testing.T) {
 	f := memory(t)
 	f.start(id(1), "it is "+secret)
-	u, objs := gitcas.ClaimUpdate(id(1), nil, &gitcas.Claim{Run: "r", Host: "h", Attempt: 1}, f.now())
+	u, objs := view.ClaimUpdate(id(1), nil, &gitcas.Claim{Run: "r", Host: "h", Attempt: 1}, f.now())
 	f.push(f.load(), &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 	before := f.refs()
 	o := f.options(finder(t, secret))

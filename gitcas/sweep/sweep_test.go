@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/sweep"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -105,7 +106,7 @@ func (f *fixture) claim(t gitcas.ThreadID, head node.Hash, ago time.Duration) st
 	if h, ok := f.load(t).Claim(t); ok {
 		old = &h
 	}
-	u, objs := gitcas.ClaimUpdate(t, old, &gitcas.Claim{Run: "r", Attempt: 1, Head: head, Renewed: at.UnixMilli()}, at)
+	u, objs := view.ClaimUpdate(t, old, &gitcas.Claim{Run: "r", Attempt: 1, Head: head, Renewed: at.UnixMilli()}, at)
 	f.push(&gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 	return u.Name
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // Caps on what one step may store. They keep a runaway agent from filling the
@@ -254,7 +255,7 @@ func (s *Sealer) keepNode(h node.Hash, n node.Node, detail bool) error {
 	}
 	s.bytes += len(file)
 	s.placed[h] = len(s.nodes)
-	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: gitcas.NextPlace(detail)})
+	s.nodes = append(s.nodes, gitcas.PlacedNode{Hash: h, Node: n, Place: view.NextPlace(detail)})
 	return nil
 }
 

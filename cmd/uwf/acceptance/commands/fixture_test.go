@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -189,7 +190,7 @@ func (f *fixture) claim(t *testing.T, id gitcas.ThreadID, run, host string) {
 	}
 	e, _ := v.Entry(id)
 	now := time.Now()
-	upd, objs := gitcas.ClaimUpdate(id, nil, &gitcas.Claim{
+	upd, objs := view.ClaimUpdate(id, nil, &gitcas.Claim{
 		Run: run, Attempt: 1, Host: host, PID: 1, Head: e.Head, Tokens: 12, Since: now.UnixMilli(), Renewed: now.UnixMilli(),
 	}, now)
 	if _, err := store.Push(t.Context(), v, &gitcas.Change{Refs: []wire.RefUpdate{upd}, Objects: objs}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // NewCmdCas makes `uwf cas`.
@@ -187,7 +188,7 @@ func (f found) getterIn(ctx context.Context, at gitcas.Place) node.Getter {
 func (l *nodes) findNode(h node.Hash) (found, error) {
 	f := found{Found: gitcas.Found{Hash: h}, view: l.tip}
 	var ok bool
-	if f.Node, ok = gitcas.Known(h); ok {
+	if f.Node, ok = view.Known(h); ok {
 		return f, nil
 	}
 	var err error
@@ -195,7 +196,7 @@ func (l *nodes) findNode(h node.Hash) (found, error) {
 	case l.store == nil:
 		return f, node.ErrNotFound
 	case l.in == nil:
-		f.Found, err = l.tip.Find(l.ctx, h)
+		f.Found, err = gitcas.Find(l.ctx, l.tip, h)
 	case l.in.step == h:
 		f.view, f.Place = l.in.view, gitcas.Place{Thread: l.in.id}
 		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
@@ -204,7 +205,7 @@ func (l *nodes) findNode(h node.Hash) (found, error) {
 		f.Node, err = f.view.In(l.ctx, f.Place).Get(h)
 	default:
 		f.view = l.in.view
-		f.Found, err = f.view.FindIn(l.ctx, l.in.id, h)
+		f.Found, err = gitcas.FindIn(l.ctx, f.view, l.in.id, h)
 	}
 	if err == nil && f.Ended != nil {
 		f.view, err = l.tip.LoadEnded(l.ctx, *f.Ended)

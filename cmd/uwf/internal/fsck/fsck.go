@@ -5,9 +5,10 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
-	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // Options are what `uwf fsck` works with.
@@ -38,7 +39,7 @@ Exit code 0: sound. 5: something is wrong, or the store can't be read.`,
 // result is what is printed.
 type result struct {
 	OK bool `json:"ok"`
-	gitcas.Report
+	view.Report
 }
 
 func fsckRun(ctx context.Context, o *Options) error {
@@ -52,7 +53,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 	}
 	r := result{OK: report.OK(), Report: report}
 	if r.OK {
-		r.Problems = []gitcas.Problem{} // an empty list, not null
+		r.Problems = []view.Problem{} // an empty list, not null
 	}
 	return app.ExitAfter(o.Factory.Printer().Print(r, r.writeText), r.OK, app.CodeDamaged)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -111,7 +112,7 @@ func logRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	list := []entry{}
-	err = v.Log(ctx, id, func(e gitcas.LogEntry) error {
+	err = v.Log(ctx, id, func(e view.LogEntry) error {
 		list = append(list, newEntry(e))
 		if len(list) == o.Limit {
 			return gitcas.ErrStop
@@ -160,7 +161,7 @@ type trailer struct {
 	Value string `json:"value"`
 }
 
-func newEntry(e gitcas.LogEntry) entry {
+func newEntry(e view.LogEntry) entry {
 	out := entry{
 		Commit: e.Commit.String(), When: e.When.UTC(), Author: e.Author.Name, Subject: e.Subject,
 		Body: strings.TrimRight(e.Body, "\n"), Trailers: []trailer{},

@@ -346,7 +346,7 @@ func (r Ref) byStep(ctx context.Context, v *gitcas.View) (candidate, error) {
 
 // findStep finds the thread in which a hash is that of a StepNode.
 func findStep(ctx context.Context, v *gitcas.View, h node.Hash) (candidate, error) {
-	found, err := v.Find(ctx, h)
+	found, err := gitcas.Find(ctx, v, h)
 	switch {
 	case errors.Is(err, node.ErrNotFound):
 		var heads []string // what is known without reading any thread

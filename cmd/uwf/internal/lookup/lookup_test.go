@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -76,7 +77,7 @@ func TestStatus(t *testing.T) {
 				}
 				claim.Renewed = claim.Since
 				claim.Attempt = 1
-				u, objs := gitcas.ClaimUpdate(id, nil, &claim, now)
+				u, objs := view.ClaimUpdate(id, nil, &claim, now)
 				var err error
 				if v, err = s.Push(t.Context(), v, &gitcas.Change{Refs: []wire.RefUpdate{u}, Objects: objs}); err != nil {
 					t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/removal"
 	"github.com/united-workforce/uwf/internal/text"
@@ -160,7 +161,7 @@ func (p *purge) checkBeforePush(ctx context.Context, plan *rewrite.Plan) ([]wire
 	var out []wire.RefUpdate
 	for _, t := range plan.Threads {
 		if held, claimed := v.Claim(t.ID); claimed {
-			u, _ := gitcas.ClaimUpdate(t.ID, &held, nil, v.Time())
+			u, _ := view.ClaimUpdate(t.ID, &held, nil, v.Time())
 			out = append(out, u)
 			p.result.Claims = append(p.result.Claims, string(t.ID))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -178,7 +179,7 @@ func TestClaims(t *testing.T) {
 		if h, ok := v.Claim(id); ok {
 			old = &h
 		}
-		u, objs := gitcas.ClaimUpdate(id, old, &gitcas.Claim{Run: "r-" + secret, Attempt: 1, Host: "h", Head: e.Head, Since: renewed.UnixMilli(), Renewed: renewed.UnixMilli()}, renewed)
+		u, objs := view.ClaimUpdate(id, old, &gitcas.Claim{Run: "r-" + secret, Attempt: 1, Host: "h", Head: e.Head, Since: renewed.UnixMilli(), Renewed: renewed.UnixMilli()}, renewed)
 		_, err = f.mem.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: []wire.PackObject{objs[0], objs[1]}})
 		f.ok(err)
 	}

@@ -1,4 +1,4 @@
-package gitcas
+package view
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 )
 
@@ -34,24 +35,24 @@ type ChainStep struct {
 type Summary struct {
 	Start     record.Start
 	StartHash node.Hash
-	Used      Used // its head is empty before the first step
+	Used      statefile.Used // its head is empty before the first step
 }
 
 // Summary reads where a thread stands, at a cost that does not grow with it. Of a
 // long thread it reads head and StartNode, both checked, and takes the entry's
 // word for what the steps used; of any other it reads the chain.
-func (v *View) Summary(ctx context.Context, id ThreadID) (Summary, error) {
+func (v *View) Summary(ctx context.Context, id layout.ThreadID) (Summary, error) {
 	s, err := v.readSummary(ctx, id)
-	return s, opener{v.s}.adviseRestore(v.refs, err)
+	return s, v.Source.AdviseRestore(v.refs, err)
 }
 
-func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
-	if !v.isLong(id) {
-		c, err := v.readChain(ctx, id)
-		return Summary{c.Start, c.StartHash, c.addUpUsage()}, err
-	}
+func (v *View) readSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
 	e, _ := v.Entry(id)
-	d, err := v.threadFolder(ctx, id)
+	if !isLong(e) {
+		c, err := v.readChain(ctx, id)
+		return Summary{c.Start, c.StartHash, c.AddUpUsage()}, err
+	}
+	d, err := v.ThreadFolder(ctx, id)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -78,35 +79,44 @@ func (v *View) readSummary(ctx context.Context, id ThreadID) (Summary, error) {
 // same start, in the thread's own folder, with the SHA-256 that the step after it has
 // for it; none stands twice, the first has no predecessor, and the workflow and each
 // step's output and body are there. What these hold is checked when it is read, see In.
-func (v *View) Chain(ctx context.Context, id ThreadID) (Chain, error) {
+func (v *View) Chain(ctx context.Context, id layout.ThreadID) (Chain, error) {
 	c, err := v.readChain(ctx, id)
-	return c, opener{v.s}.adviseRestore(v.refs, err)
+	return c, v.Source.AdviseRestore(v.refs, err)
 }
 
-func (v *View) readChain(ctx context.Context, id ThreadID) (Chain, error) {
+func (v *View) readChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
 	e, ok := v.Entry(id)
 	if !ok {
 		return Chain{}, fmt.Errorf("%w: %s", ErrUnknownThread, id)
 	}
-	d, err := v.threadFolder(ctx, id)
+	d, err := v.ThreadFolder(ctx, id)
 	if err != nil {
 		return Chain{}, err
 	}
-	if err := (prefetcher{v}).fetchNodes(ctx, d); err != nil {
-		return Chain{}, err
-	}
-	get := func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, layout.ThreadPath(id), h) }
-	c, err := readChain(e.Head, layout.ThreadPath(id), get)
+	get, err := v.Records(ctx, d, layout.ThreadPath(id))
 	if err != nil {
 		return Chain{}, err
 	}
-	if err := checkAttempts(c, layout.ThreadPath(id), get); err != nil {
+	c, err := FollowChain(e.Head, layout.ThreadPath(id), get)
+	if err != nil {
 		return Chain{}, err
 	}
-	if c.Definition, err = (&folderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
+	if err := CheckAttempts(c, layout.ThreadPath(id), get); err != nil {
+		return Chain{}, err
+	}
+	if c.Definition, err = (&FolderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
 	return c, hasOutputs(id, c, d)
+}
+
+// Records finds the nodes of chains in a thread's folder, at path. What is not here of that is
+// fetched at once.
+func (v *View) Records(ctx context.Context, d *tree.Dir, path string) (func(node.Hash) (node.Node, error), error) {
+	if err := (prefetcher{v}).fetchNodes(ctx, d); err != nil {
+		return nil, err
+	}
+	return func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, path, h) }, nil
 }
 
 // nodeIn reads a node of a chain, which must be in the thread's folder.
@@ -119,9 +129,9 @@ func (v *View) nodeIn(ctx context.Context, d *tree.Dir, path string, h node.Hash
 }
 
 // hasOutputs makes sure that what a thread's steps produced is there.
-func hasOutputs(id ThreadID, c Chain, d *tree.Dir) error {
+func hasOutputs(id layout.ThreadID, c Chain, d *tree.Dir) error {
 	for _, s := range c.Steps {
-		own := Place{Thread: id, Of: s.Hash}
+		own := layout.Place{Thread: id, Of: s.Hash}
 		for _, r := range s.Refs() {
 			if r.To != record.ToOwn {
 				continue
@@ -139,8 +149,8 @@ func hasOutputs(id ThreadID, c Chain, d *tree.Dir) error {
 // maxChain bounds a chain, so that what a hostile branch makes us read is finite.
 const maxChain = 100_000
 
-// readChain follows prev from head to the start. where names the thread in errors.
-func readChain(head node.Hash, where string, get func(node.Hash) (node.Node, error)) (Chain, error) {
+// FollowChain follows prev from head to the start. where names the thread in errors.
+func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, error)) (Chain, error) {
 	var c Chain
 	at := head
 	for c.StartHash == "" {
@@ -241,9 +251,9 @@ func sameDigest(path string, n node.Node, want node.Digest, what string) error {
 	return err
 }
 
-// checkAttempts checks the earlier attempts that the steps name, and those that these
+// CheckAttempts checks the earlier attempts that the steps name, and those that these
 // name: a step that was taken back has some of its own.
-func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)) error {
+func CheckAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)) error {
 	seen := map[node.Hash]bool{}
 	var todo []record.Step
 	for _, s := range c.Steps {
@@ -280,11 +290,79 @@ func checkAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 	return nil
 }
 
-// stepHashes are the steps' hashes, oldest first.
-func (c Chain) stepHashes() []node.Hash {
+// StepHashes are the steps' hashes, oldest first.
+func (c Chain) StepHashes() []node.Hash {
 	out := make([]node.Hash, len(c.Steps))
 	for i, s := range c.Steps {
 		out[i] = s.Hash
 	}
 	return out
 }
+
+// AddUpUsage adds up what the steps of a chain took. What an agent says of itself is
+// no number to trust: less than nothing counts as nothing, and nothing overflows.
+func (c Chain) AddUpUsage() statefile.Used {
+	if len(c.Steps) == 0 {
+		return statefile.Used{}
+	}
+	var all statefile.Cost
+	for _, s := range c.Steps {
+		addUsage(&all, s.Usage)
+	}
+	return statefile.Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps), Tokens: all.Tokens, CostUSD: all.CostUSD, Unpriced: all.Unpriced, DurationMs: all.DurationMs}
+}
+
+// TotalCost adds up what the steps of a chain took, and the failed attempts and the steps that
+// were taken back which they name. get finds the thread's records.
+func (c Chain) TotalCost(get func(node.Hash) (node.Node, error)) (*statefile.Cost, error) {
+	all := statefile.Cost{Steps: len(c.Steps)}
+	seen := map[node.Hash]bool{}
+	var add func(s record.Step) error
+	add = func(s record.Step) error {
+		addUsage(&all, s.Usage)
+		for _, h := range s.PreviousAttempts {
+			if seen[h] {
+				continue
+			}
+			seen[h] = true
+			n, err := get(h)
+			if err != nil {
+				return err
+			}
+			failed, err := record.ParseStep(n)
+			if err != nil {
+				return err
+			}
+			if err := add(failed); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, s := range c.Steps {
+		if err := add(s.Step); err != nil {
+			return nil, fmt.Errorf("what the thread took: %w", err)
+		}
+	}
+	return &all, nil
+}
+
+func addUsage(to *statefile.Cost, u *record.Usage) {
+	if u == nil {
+		return
+	}
+	to.Tokens = addClamped(addClamped(to.Tokens, u.InputTokens), u.OutputTokens)
+	to.DurationMs = addClamped(to.DurationMs, u.DurationMs)
+	if cost := u.CostUSD; cost > 0 && to.CostUSD+cost <= maxCost {
+		to.CostUSD += cost
+	}
+	to.Unpriced = to.Unpriced || u.Unpriced
+}
+
+func addClamped(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
+
+// maxSum is what every reader of JSON or YAML keeps.
+const maxSum = 1<<53 - 1
+
+// maxCost is where costs are no longer added up, in US dollars.
+const maxCost = 1e12

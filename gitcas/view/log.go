@@ -1,4 +1,4 @@
-package gitcas
+package view
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
@@ -22,10 +23,10 @@ type LogEntry struct {
 	Commit   wire.ID
 	Parents  []wire.ID
 	When     time.Time
-	Author   Author
+	Author   gitobj.Author
 	Subject  string
 	Body     string
-	Trailers []Trailer
+	Trailers []commitmsg.Trailer
 }
 
 // commitsAtOnce is how much history is fetched in one request.
@@ -39,13 +40,13 @@ const rootFilter = "tree:1"
 // the tip. An ended thread's log begins at the last commit that still had its folder;
 // that of one which was resumed after its end goes on with what was before.
 // ErrStop from fn ends it early.
-func (v *View) Log(ctx context.Context, id ThreadID, fn func(LogEntry) error) error {
-	lives, err := historyReader{v.s}.threadLives(ctx, v, id)
+func (v *View) Log(ctx context.Context, id layout.ThreadID, fn func(LogEntry) error) error {
+	lives, err := historyReader{v}.threadLives(ctx, id)
 	if err != nil {
 		return err
 	}
 	for _, from := range lives {
-		err := historyReader{v.s}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		err := historyReader{v}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
 		switch {
 		case errors.Is(err, errBegins):
 		case errors.Is(err, ErrStop):
@@ -61,16 +62,16 @@ func (v *View) Log(ctx context.Context, id ThreadID, fn func(LogEntry) error) er
 var errBegins = errors.New("the folder begins here")
 
 // historyReader reads the commits of a branch.
-type historyReader struct{ *Store }
+type historyReader struct{ *View }
 
 // threadLives are the last commits that hold a thread's folder, of each of its lives, the
 // newest first.
-func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([]wire.ID, error) {
+func (v historyReader) threadLives(ctx context.Context, id layout.ThreadID) ([]wire.ID, error) {
 	var out []wire.ID
-	if !v.threadDirs.IDOf(string(id)).IsZero() {
-		out = append(out, v.tip)
+	if !v.ThreadsDir.IDOf(string(id)).IsZero() {
+		out = append(out, v.Commit)
 	}
-	err := historyFiles{v}.visitLines(ctx, id.Time().Add(-clockGrace), func(e Ended) error {
+	err := historyFiles(v).visitLines(ctx, id.Time().Add(-clockGrace), func(e statefile.Ended) error {
 		if last := plumbing.NewHash(e.Commit); e.Thread == id && !slices.Contains(out, last) {
 			out = append(out, last)
 		}
@@ -90,7 +91,7 @@ func (s historyReader) threadLives(ctx context.Context, v *View, id ThreadID) ([
 }
 
 // ofThread gives a commit to fn if it changed the thread's folder.
-func (h *historyCommit) ofThread(id ThreadID, fn func(LogEntry) error) error {
+func (h *historyCommit) ofThread(id layout.ThreadID, fn func(LogEntry) error) error {
 	folder, before := h.threadDirs.IDOf(string(id)), wire.ZeroID
 	if h.parent != nil {
 		before = h.parent.threadDirs.IDOf(string(id))
@@ -119,17 +120,17 @@ func (h *historyCommit) logEntry() LogEntry {
 	m := commitmsg.Parse(h.commit.Message)
 	return LogEntry{
 		Commit: h.id, Parents: h.commit.Parents, When: h.commit.Committer.When,
-		Author:  Author{Name: h.commit.Author.Name, Email: h.commit.Author.Email},
+		Author:  gitobj.Author{Name: h.commit.Author.Name, Email: h.commit.Author.Email},
 		Subject: m.Subject, Body: m.Body, Trailers: m.Trailers,
 	}
 }
 
 // walkHistory visits the commits from one on, newest first, along first parents. It
 // holds a bounded part of the history at a time.
-func (s historyReader) walkHistory(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
+func (v historyReader) walkHistory(ctx context.Context, from wire.ID, visit func(*historyCommit) error) error {
 	var last *historyCommit // visited only when its parent is known
 	for at := from; !at.IsZero(); {
-		chunk, err := s.readHistory(ctx, at)
+		chunk, err := v.readHistory(ctx, at)
 		if err != nil {
 			return err
 		}
@@ -155,10 +156,10 @@ func (s historyReader) walkHistory(ctx context.Context, from wire.ID, visit func
 
 // readHistory reads a commit and some of its ancestors, with their root folders
 // and the listings of threads/.
-func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, error) {
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: commitsAtOnce, Filter: rootFilter})
+func (v historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyCommit, error) {
+	objs, err := v.Source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{at}, Depth: commitsAtOnce, Filter: rootFilter})
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+		return nil, fmt.Errorf("read the history of %s: %w", v.Source.shortBranch(), err)
 	}
 	var out []*historyCommit
 	var wants []wire.ID
@@ -183,7 +184,7 @@ func (s historyReader) readHistory(ctx context.Context, at wire.ID) ([]*historyC
 	if len(out) == 0 {
 		return nil, tree.Damaged("commit "+at.String(), "the remote doesn't send it")
 	}
-	trees, err := s.fetchTrees(ctx, wants)
+	trees, err := v.fetchTrees(ctx, wants)
 	if err != nil {
 		return nil, err
 	}
@@ -220,13 +221,13 @@ func readCommit(id wire.ID, o wire.Object, objs wire.Objects) (*historyCommit, e
 }
 
 // fetchTrees fetches trees by id; each one asked for is there.
-func (s historyReader) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
+func (v historyReader) fetchTrees(ctx context.Context, ids []wire.ID) (wire.Objects, error) {
 	if len(ids) == 0 {
 		return wire.Objects{}, nil
 	}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: ids, Depth: 1, Filter: tree.OnlyWanted})
+	objs, err := v.Source.Remote.Fetch(ctx, wire.FetchRequest{Wants: ids, Depth: 1, Filter: tree.OnlyWanted})
 	if err != nil {
-		return nil, fmt.Errorf("read the history of %s: %w", s.o.Branch, err)
+		return nil, fmt.Errorf("read the history of %s: %w", v.Source.shortBranch(), err)
 	}
 	for _, id := range ids {
 		if _, ok := objs[id]; !ok {

@@ -1,4 +1,4 @@
-package gitcas
+package view
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 // a record refers to, the workflow that its thread was started with. Below a record it
 // finds what that refers to and no more, each checked against the SHA-256 that the
 // record has for it. A node that is not there is node.ErrNotFound.
-func (v *View) In(ctx context.Context, p Place) node.Getter {
+func (v *View) In(ctx context.Context, p layout.Place) node.Getter {
 	if p.Thread == "" {
 		return v.Getter(ctx)
 	}
-	return getterFunc(func(h node.Hash) (node.Node, error) {
+	return node.GetterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := known()[h]; ok {
 			return n, nil
 		}
 		if p.Of == "" {
-			return (&folderReader{ctx: ctx, v: v}).readRecord(p.Thread, h)
+			return (&FolderReader{ctx: ctx, v: v}).readRecord(p.Thread, h)
 		}
 		nodes, err := placeReader{v}.closedNodes(ctx, p)
 		if err != nil {
@@ -47,11 +47,11 @@ func (v *View) In(ctx context.Context, p Place) node.Getter {
 type placeReader struct{ *View }
 
 // closedNodes are the nodes that a record refers to, checked. They are worked out once.
-func (v placeReader) closedNodes(ctx context.Context, p Place) (node.Map, error) {
+func (v placeReader) closedNodes(ctx context.Context, p layout.Place) (node.Map, error) {
 	if nodes, ok := v.closed.Get(p); ok {
 		return nodes, nil
 	}
-	nodes, err := (&folderReader{ctx: ctx, v: v.View}).readClosed(p)
+	nodes, err := (&FolderReader{ctx: ctx, v: v.View}).readClosed(p)
 	if err == nil {
 		v.closed.Put(p, nodes)
 	}
@@ -78,7 +78,7 @@ func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definitio
 			return d, err
 		}
 	}
-	d, err := v.s.closeDefinition(v.Getter(ctx), h)
+	d, err := v.Source.closeDefinition(v.Getter(ctx), h)
 	if errors.Is(err, node.ErrNotFound) {
 		err = tree.DamagedBy(layout.CasDir+"/"+layout.FileOf(h), fmt.Errorf("it is the thread's workflow, and it is not whole: %w", err))
 	}
@@ -89,8 +89,8 @@ func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definitio
 }
 
 // closeDefinition collects a workflow and all that it refers to.
-func (s *Store) closeDefinition(g node.Getter, h node.Hash) (definition, error) {
-	c := node.Closure{Schemas: &s.schemas, Getter: g}
+func (s Source) closeDefinition(g node.Getter, h node.Hash) (definition, error) {
+	c := node.Closure{Schemas: s.Schemas, Getter: g}
 	digest, err := c.Digest(h)
 	return definition{c.Nodes, digest}, err
 }
@@ -102,7 +102,7 @@ func (v *View) Definition(ctx context.Context, h node.Hash, more map[node.Hash]n
 		d, err := placeReader{v}.readDefinition(ctx, h)
 		return d.digest, err
 	}
-	d, err := v.s.closeDefinition(getterFunc(func(h node.Hash) (node.Node, error) {
+	d, err := v.Source.closeDefinition(node.GetterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := more[h]; ok {
 			return n, nil
 		}
@@ -111,11 +111,18 @@ func (v *View) Definition(ctx context.Context, h node.Hash, more map[node.Hash]n
 	return d.digest, err
 }
 
+// PlacedNode is a node to store and where.
+type PlacedNode struct {
+	Hash  node.Hash
+	Node  node.Node
+	Place layout.Place
+}
+
 // Nodes are nodes by where they are, or are to go.
-type Nodes map[Place]node.Map
+type Nodes map[layout.Place]node.Map
 
 // Add puts a node into its place.
-func (p Nodes) Add(at Place, h node.Hash, n node.Node) {
+func (p Nodes) Add(at layout.Place, h node.Hash, n node.Node) {
 	if p[at] == nil {
 		p[at] = node.Map{}
 	}
@@ -124,12 +131,12 @@ func (p Nodes) Add(at Place, h node.Hash, n node.Node) {
 
 // In finds the nodes of one place, and what is shared: the built-in ones, and those of
 // the zero Place. Nothing stands for these.
-func (p Nodes) In(at Place) node.Getter {
-	return getterFunc(func(h node.Hash) (node.Node, error) {
+func (p Nodes) In(at layout.Place) node.Getter {
+	return node.GetterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := known()[h]; ok {
 			return n, nil
 		}
-		if n, ok := p[Place{}][h]; ok {
+		if n, ok := p[layout.Place{}][h]; ok {
 			return n, nil
 		}
 		return p[at].Get(h)
@@ -155,18 +162,18 @@ const unplaced node.Hash = "0000000000000"
 
 // NextPlace is the place of what a step refers to, as long as the step has no hash: see
 // View.Complete.
-func NextPlace(detail bool) Place { return Place{Of: unplaced, Detail: detail} }
+func NextPlace(detail bool) layout.Place { return layout.Place{Of: unplaced, Detail: detail} }
 
 // Complete gives a step that follows a thread's records its digests and makes its node.
 // own are the nodes that it refers to; of their places only Detail, and whether they are
 // shared, is looked at. records are earlier attempts that it names and that are stored
 // with it. It returns the step's hash and all nodes of it, each in its place.
-func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at time.Time, own, records []PlacedNode) (node.Hash, []PlacedNode, error) {
-	r := &folderReader{ctx: ctx, v: v, fresh: Nodes{}}
+func (v *View) Complete(ctx context.Context, id layout.ThreadID, step record.Step, at time.Time, own, records []PlacedNode) (node.Hash, []PlacedNode, error) {
+	r := &FolderReader{ctx: ctx, v: v, fresh: Nodes{}}
 	for _, n := range own {
-		p := Place{}
-		if n.Place != (Place{}) {
-			p = Place{Thread: id, Of: unplaced, Detail: n.Place.Detail}
+		p := layout.Place{}
+		if n.Place != (layout.Place{}) {
+			p = layout.Place{Thread: id, Of: unplaced, Detail: n.Place.Detail}
 		}
 		r.fresh.Add(p, n.Hash, n.Node)
 	}
@@ -177,7 +184,7 @@ func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at t
 	if err != nil {
 		return "", nil, err
 	}
-	nodes, details := r.newClosure(Place{Thread: id, Of: unplaced}, flow), r.newClosure(Place{Thread: id, Of: unplaced, Detail: true}, flow)
+	nodes, details := r.newClosure(layout.Place{Thread: id, Of: unplaced}, flow), r.newClosure(layout.Place{Thread: id, Of: unplaced, Detail: true}, flow)
 	nodes.Trust, details.Trust = true, true // the push checks them
 	err = step.SetDigests(func(ref record.Ref) (node.Digest, error) {
 		switch ref.To {
@@ -201,12 +208,12 @@ func (v *View) Complete(ctx context.Context, id ThreadID, step record.Step, at t
 	}
 	out := make([]PlacedNode, 0, len(own)+1)
 	for _, n := range own {
-		if n.Place != (Place{}) {
-			n.Place = Place{Thread: id, Of: h, Detail: n.Place.Detail}
+		if n.Place != (layout.Place{}) {
+			n.Place = layout.Place{Thread: id, Of: h, Detail: n.Place.Detail}
 		}
 		out = append(out, n)
 	}
-	out = append(out, PlacedNode{Hash: h, Node: n, Place: Place{Thread: id}})
+	out = append(out, PlacedNode{Hash: h, Node: n, Place: layout.Place{Thread: id}})
 	return h, append(out, sharedTypes(out)...), nil
 }
 
@@ -226,37 +233,43 @@ func sharedTypes(nodes []PlacedNode) []PlacedNode {
 	return out
 }
 
-// folderReader looks nodes up in the folders of a view's threads, and first among nodes
+// FolderReader looks nodes up in the folders of a view's threads, and first among nodes
 // that are about to be stored.
-type folderReader struct {
+type FolderReader struct {
 	ctx   context.Context
 	v     *View
 	fresh Nodes
 	// base gives a thread's folder where it is not the view's; nil: the view's.
-	base func(ThreadID) (*tree.Dir, error)
+	base func(layout.ThreadID) (*tree.Dir, error)
 }
 
-func (r *folderReader) threadFolder(id ThreadID) (*tree.Dir, error) {
+// NewFolderReader looks first among nodes that are about to be stored. base gives a thread's
+// folder where it is not the view's; nil: the view's.
+func NewFolderReader(ctx context.Context, v *View, fresh Nodes, base func(layout.ThreadID) (*tree.Dir, error)) *FolderReader {
+	return &FolderReader{ctx, v, fresh, base}
+}
+
+func (r *FolderReader) threadFolder(id layout.ThreadID) (*tree.Dir, error) {
 	if r.base != nil {
 		return r.base(id)
 	}
-	return r.v.threadFolder(r.ctx, id)
+	return r.v.ThreadFolder(r.ctx, id)
 }
 
 // readShared reads a node of cas/.
-func (r *folderReader) readShared(h node.Hash) (node.Node, error) {
+func (r *FolderReader) readShared(h node.Hash) (node.Node, error) {
 	if n, ok := known()[h]; ok {
 		return n, nil
 	}
-	if n, ok := r.fresh[Place{}][h]; ok {
+	if n, ok := r.fresh[layout.Place{}][h]; ok {
 		return n, nil
 	}
 	return r.v.Get(r.ctx, h)
 }
 
 // readRecord reads a StartNode or StepNode of a thread; node.ErrNotFound where there is none.
-func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
-	if n, ok := r.fresh[Place{Thread: id}][h]; ok {
+func (r *FolderReader) readRecord(id layout.ThreadID, h node.Hash) (node.Node, error) {
+	if n, ok := r.fresh[layout.Place{Thread: id}][h]; ok {
 		return n, nil
 	}
 	d, err := r.threadFolder(id)
@@ -265,7 +278,7 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 	}
 	e, ok := d.Find(layout.FileOf(h))
 	if !ok {
-		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, Place{Thread: id})
+		return node.Node{}, fmt.Errorf("%w: %s, not in %s", node.ErrNotFound, h, layout.Place{Thread: id})
 	}
 	n, err := r.v.readNode(r.ctx, d.PathOf(e.Name), e.ID, h)
 	if err == nil && !record.IsRecord(n.Type) {
@@ -275,21 +288,21 @@ func (r *folderReader) readRecord(id ThreadID, h node.Hash) (node.Node, error) {
 }
 
 // readWorkflow reads what the thread of a record was started with.
-func (r *folderReader) readWorkflow(id ThreadID, start node.Hash) (node.Map, error) {
+func (r *FolderReader) readWorkflow(id layout.ThreadID, start node.Hash) (node.Map, error) {
 	n, err := r.readRecord(id, start)
 	if errors.Is(err, node.ErrNotFound) {
-		err = tree.Damaged(Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
+		err = tree.Damaged(layout.Place{Thread: id}.Path(start), "the chain needs it, and it is missing")
 	}
 	if err != nil {
 		return nil, err
 	}
 	s, err := record.ParseStart(n)
 	if err != nil {
-		return nil, tree.DamagedBy(Place{Thread: id}.Path(start), err)
+		return nil, tree.DamagedBy(layout.Place{Thread: id}.Path(start), err)
 	}
 	var d definition
-	if _, fresh := r.fresh[Place{}][s.Workflow]; fresh {
-		d, err = r.v.s.closeDefinition(getterFunc(r.readShared), s.Workflow)
+	if _, fresh := r.fresh[layout.Place{}][s.Workflow]; fresh {
+		d, err = r.v.Source.closeDefinition(node.GetterFunc(r.readShared), s.Workflow)
 	} else {
 		d, err = placeReader{r.v}.readDefinition(r.ctx, s.Workflow)
 	}
@@ -310,7 +323,7 @@ func newExchangedError(path, what string) error {
 // digest that the record has for it: then it is what was checked when it was stored.
 // Without digests each is checked against its schema. What a person has said is there
 // under its own hash.
-func (r *folderReader) readClosed(p Place) (node.Map, error) {
+func (r *FolderReader) readClosed(p layout.Place) (node.Map, error) {
 	n, err := r.readRecord(p.Thread, p.Of)
 	if errors.Is(err, node.ErrNotFound) && !p.Detail {
 		return r.readAnswer(p)
@@ -323,18 +336,18 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 	}
 	s, err := record.ParseStep(n)
 	if err != nil {
-		return nil, tree.DamagedBy(Place{Thread: p.Thread}.Path(p.Of), err)
+		return nil, tree.DamagedBy(layout.Place{Thread: p.Thread}.Path(p.Of), err)
 	}
 	flow, err := r.readWorkflow(p.Thread, s.Start)
 	if err != nil {
 		return nil, err
 	}
 	out := node.Map{}
-	own, details := r.newClosure(Place{Thread: p.Thread, Of: p.Of}, flow), r.newClosure(Place{Thread: p.Thread, Of: p.Of, Detail: true}, flow)
+	own, details := r.newClosure(layout.Place{Thread: p.Thread, Of: p.Of}, flow), r.newClosure(layout.Place{Thread: p.Thread, Of: p.Of, Detail: true}, flow)
 	own.Nodes, details.Nodes = out, out
 	own.Trust, details.Trust = s.Digests != nil, s.Digests != nil
 	for _, ref := range s.Refs() {
-		c, at := own, Place{Thread: p.Thread, Of: p.Of}
+		c, at := own, layout.Place{Thread: p.Thread, Of: p.Of}
 		switch {
 		case ref.To == record.ToDetail && p.Detail:
 			c, at.Detail = details, true
@@ -355,8 +368,19 @@ func (r *folderReader) readClosed(p Place) (node.Map, error) {
 	return out, nil
 }
 
+// CheckRecord makes sure that all that a record refers to is under its hash, and is what the
+// record says.
+func (r *FolderReader) CheckRecord(id layout.ThreadID, h node.Hash, n node.Node) (err error) {
+	if p := (layout.Place{Thread: id, Of: h, Detail: true}); record.IsStart(n.Type) {
+		_, err = r.flowOf(p)
+	} else {
+		_, err = r.readClosed(p)
+	}
+	return err
+}
+
 // readAnswer reads what a person has said to a thread and no step has taken up yet.
-func (r *folderReader) readAnswer(p Place) (node.Map, error) {
+func (r *FolderReader) readAnswer(p layout.Place) (node.Map, error) {
 	c := r.newClosure(p, nil)
 	if _, err := c.Digest(p.Of); err != nil {
 		return nil, tree.DamagedUnlessWire(p.Path(p.Of), err)
@@ -366,8 +390,8 @@ func (r *folderReader) readAnswer(p Place) (node.Map, error) {
 
 // newClosure makes one that looks under the hash of a record, with its details if p is
 // these. What is built in, and what is the workflow's, nothing in the folder can stand for.
-func (r *folderReader) newClosure(p Place, flow node.Map) *node.Closure {
-	return &node.Closure{Schemas: &r.v.s.schemas, Alone: record.IsRecord, Getter: getterFunc(func(h node.Hash) (node.Node, error) {
+func (r *FolderReader) newClosure(p layout.Place, flow node.Map) *node.Closure {
+	return &node.Closure{Schemas: r.v.Source.Schemas, Alone: record.IsRecord, Getter: node.GetterFunc(func(h node.Hash) (node.Node, error) {
 		if n, ok := known()[h]; ok {
 			return n, nil
 		}
@@ -378,10 +402,10 @@ func (r *folderReader) newClosure(p Place, flow node.Map) *node.Closure {
 	})}
 }
 
-// typesIn finds the types of nodes in a place.
-func (r *folderReader) typesIn(p Place) (node.Getter, error) {
+// TypesIn finds the types of nodes in a place.
+func (r *FolderReader) TypesIn(p layout.Place) (node.Getter, error) {
 	if p.Of == "" {
-		return getterFunc(r.readShared), nil
+		return node.GetterFunc(r.readShared), nil
 	}
 	flow, err := r.flowOf(p)
 	return r.newClosure(p, flow).Getter, err
@@ -389,7 +413,7 @@ func (r *folderReader) typesIn(p Place) (node.Getter, error) {
 
 // flowOf is the workflow of the thread that a record belongs to; of what a person has
 // said it is none.
-func (r *folderReader) flowOf(p Place) (node.Map, error) {
+func (r *FolderReader) flowOf(p layout.Place) (node.Map, error) {
 	n, err := r.readRecord(p.Thread, p.Of)
 	switch {
 	case errors.Is(err, node.ErrNotFound):
@@ -401,18 +425,18 @@ func (r *folderReader) flowOf(p Place) (node.Map, error) {
 	}
 	s, err := record.ParseStep(n)
 	if err != nil {
-		return nil, tree.DamagedBy(Place{Thread: p.Thread}.Path(p.Of), err)
+		return nil, tree.DamagedBy(layout.Place{Thread: p.Thread}.Path(p.Of), err)
 	}
 	return r.readWorkflow(p.Thread, s.Start)
 }
 
 // readOwn reads what a record refers to; of the details, where p is these, last.
-func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
+func (r *FolderReader) readOwn(p layout.Place, h node.Hash) (node.Node, error) {
 	d, err := r.threadFolder(p.Thread)
 	if err != nil {
 		return node.Node{}, err
 	}
-	n, err := r.readIn(Place{Thread: p.Thread, Of: p.Of}, d, h)
+	n, err := r.readIn(layout.Place{Thread: p.Thread, Of: p.Of}, d, h)
 	if !p.Detail || !errors.Is(err, node.ErrNotFound) {
 		return n, err
 	}
@@ -424,7 +448,7 @@ func (r *folderReader) readOwn(p Place, h node.Hash) (node.Node, error) {
 
 // readIn reads a node of one place, checked by its hash alone: who asks checks it against its
 // schema, which may be readIn that place as well.
-func (r *folderReader) readIn(at Place, d *tree.Dir, h node.Hash) (node.Node, error) {
+func (r *FolderReader) readIn(at layout.Place, d *tree.Dir, h node.Hash) (node.Node, error) {
 	if n, ok := r.fresh[at][h]; ok {
 		return n, nil
 	}

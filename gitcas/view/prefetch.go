@@ -1,4 +1,4 @@
-package gitcas
+package view
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -26,8 +27,7 @@ const longThread = 64
 
 // isLong reports whether a thread is so long that its nodes were not loaded with its
 // folder. The entry may lie: then one request too many is made, or too much comes.
-func (v *View) isLong(id ThreadID) bool {
-	e, _ := v.Entry(id)
+func isLong(e statefile.Entry) bool {
 	used, known := e.Known()
 	return known && used.Steps >= longThread
 }
@@ -35,20 +35,24 @@ func (v *View) isLong(id ThreadID) bool {
 // prefetcher reads folders and nodes before they are asked for, in few requests.
 type prefetcher struct{ *View }
 
-// readThreads fetches the folders of threads with all but the details, and what is
+// ReadThreads fetches the folders of threads with all but the details, and what is
 // needed of cas/. Of long threads it fetches the listings.
-func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
-	var short, long []ThreadID
+func (v *View) ReadThreads(ctx context.Context, ids ...layout.ThreadID) error {
+	return v.Source.AdviseRestore(v.refs, prefetcher{v}.readThreads(ctx, ids))
+}
+
+func (v prefetcher) readThreads(ctx context.Context, ids []layout.ThreadID) error {
+	var short, long []layout.ThreadID
 	for _, id := range ids {
-		e, there := v.threadDirs.Find(string(id))
-		if v.Reader.Has(e.ID) {
+		folder, there := v.ThreadsDir.Find(string(id))
+		if v.Reader.Has(folder.ID) {
 			continue
 		}
-		_, listed := v.threads.Get(id)
+		e, listed := v.Entry(id)
 		switch {
 		case listed && !there:
 			return tree.Damaged(layout.ThreadPath(id), "threads.yaml lists the thread, but its folder is missing")
-		case there && v.isLong(id):
+		case there && isLong(e):
 			long = append(long, id)
 		case there:
 			short = append(short, id)
@@ -62,7 +66,7 @@ func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 	}
 	for _, id := range short {
 		// Nothing is left to fetch unless the remote held something back.
-		d, err := v.threadFolder(ctx, id)
+		d, err := v.ThreadFolder(ctx, id)
 		if err == nil {
 			err = v.fetchNodes(ctx, d)
 		}
@@ -75,13 +79,13 @@ func (v prefetcher) readThreads(ctx context.Context, ids []ThreadID) error {
 
 // readFolders fetches folders, with what the filter lets come along, and cas/ where
 // it is small.
-func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter string) error {
+func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID, filter string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	var wants []wire.ID
 	for _, id := range ids {
-		wants = append(wants, v.threadDirs.IDOf(string(id)))
+		wants = append(wants, v.ThreadsDir.IDOf(string(id)))
 	}
 	if v.smallCas() {
 		wants = append(wants, v.casFiles(nil)...)
@@ -91,7 +95,7 @@ func (v prefetcher) readFolders(ctx context.Context, ids []ThreadID, filter stri
 		return err
 	}
 	for _, id := range ids {
-		d, err := v.threadFolder(ctx, id)
+		d, err := v.ThreadFolder(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -123,7 +127,7 @@ func (v prefetcher) fetchNodes(ctx context.Context, d *tree.Dir) error {
 	}
 	// The folder once more costs less than naming so many files.
 	if n := len(v.Reader.Missing(nodes)); n > longThread {
-		objs, err := v.s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.Object.ID}, Depth: 1, Filter: threadFilter})
+		objs, err := v.Source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.Object.ID}, Depth: 1, Filter: threadFilter})
 		if err != nil {
 			return fmt.Errorf("read the state branch: %w", err)
 		}
@@ -137,7 +141,7 @@ func (v prefetcher) fetchNodes(ctx context.Context, d *tree.Dir) error {
 }
 
 // smallCas reports whether all of cas/ is fetched without asking what is needed.
-func (v prefetcher) smallCas() bool { return len(v.cas.Entries()) <= maxSmallCas }
+func (v prefetcher) smallCas() bool { return len(v.CasDir.Entries()) <= maxSmallCas }
 
 // prefetchCas fetches a thread's workflow in one request, and what that refers to in
 // another, where cas/ was too large to be fetched whole.
@@ -172,14 +176,14 @@ func (v prefetcher) prefetchCas(ctx context.Context, d *tree.Dir) error {
 // prefetchRefs fetches, in one request, what a node of cas/ refers to. One that
 // can't be read says so to who needs it.
 func (v prefetcher) prefetchRefs(ctx context.Context, h node.Hash) error {
-	if _, ok := v.cas.Find(layout.FileOf(h)); !ok {
+	if _, ok := v.CasDir.Find(layout.FileOf(h)); !ok {
 		return nil
 	}
 	n, err := v.Get(ctx, h)
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	refs, err := v.s.schemas.Refs(v.Getter(ctx), n)
+	refs, err := v.Source.Schemas.Refs(v.Getter(ctx), n)
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
@@ -204,7 +208,7 @@ func (v *View) Prefetch(ctx context.Context, hs ...node.Hash) error {
 // that every uwf knows.
 func (v prefetcher) casFiles(need map[node.Hash]bool) []wire.ID {
 	var ids []wire.ID
-	for _, e := range v.cas.Entries() {
+	for _, e := range v.CasDir.Entries() {
 		_, h, _ := layout.ParseNodeFile(e.Name)
 		if _, known := known()[h]; !known && (need == nil || need[h]) {
 			ids = append(ids, e.ID)

@@ -1,10 +1,11 @@
-package gitcas
+package view
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -14,9 +15,9 @@ import (
 // record to records of its thread, and to what is stored under its hash. A node that is missing ends
 // the walk with an error that names who refers to it; so does an error of visit, but for
 // node.ErrSkip, which keeps it from following that node's references.
-func (v *View) Walk(ctx context.Context, at Place, root node.Hash, visit func(Place, node.Hash, node.Node) error) error {
+func (v *View) Walk(ctx context.Context, at layout.Place, root node.Hash, visit func(layout.Place, node.Hash, node.Node) error) error {
 	type item struct {
-		at         Place
+		at         layout.Place
 		hash, from node.Hash
 	}
 	stack := []item{{at: at, hash: root}}
@@ -61,14 +62,14 @@ func (v *View) Walk(ctx context.Context, at Place, root node.Hash, visit func(Pl
 
 // ref is a reference, and where it leads.
 type ref struct {
-	at   Place
+	at   layout.Place
 	hash node.Hash
 }
 
 // refsOf are a node's type and references.
-func (v *View) refsOf(ctx context.Context, at Place, h node.Hash, n node.Node) ([]ref, error) {
+func (v *View) refsOf(ctx context.Context, at layout.Place, h node.Hash, n node.Node) ([]ref, error) {
 	if at.Thread == "" || !record.IsRecord(n.Type) {
-		refs, err := v.s.schemas.Refs(v.In(ctx, at), n)
+		refs, err := v.Source.Schemas.Refs(v.In(ctx, at), n)
 		out := []ref{{at, n.Type}}
 		for _, h := range refs {
 			out = append(out, ref{at, h})
@@ -76,14 +77,14 @@ func (v *View) refsOf(ctx context.Context, at Place, h node.Hash, n node.Node) (
 		return out, err
 	}
 	refs, _, err := record.RefsOf(n)
-	out := []ref{{Place{}, n.Type}}
+	out := []ref{{layout.Place{}, n.Type}}
 	for _, r := range refs {
-		to := Place{}
+		to := layout.Place{}
 		switch r.To {
 		case record.ToRecord:
-			to = Place{Thread: at.Thread}
+			to = layout.Place{Thread: at.Thread}
 		case record.ToOwn, record.ToDetail:
-			to = Place{Thread: at.Thread, Of: h, Detail: true}
+			to = layout.Place{Thread: at.Thread, Of: h, Detail: true}
 		}
 		out = append(out, ref{to, r.Hash})
 	}

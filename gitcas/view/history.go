@@ -1,11 +1,9 @@
-package gitcas
+package view
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -25,7 +23,7 @@ type historyFiles struct{ *View }
 
 // readYear is history/<year>, nil when the tip has none.
 func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, error) {
-	e, ok := v.history.Find(year)
+	e, ok := v.HistoryDir.Find(year)
 	if !ok {
 		return nil, nil
 	}
@@ -36,9 +34,9 @@ func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, err
 // by its newest line. Threads that were removed, or live again, are left out, and so are
 // the files of the days before a time: fn may still be given threads that ended earlier on
 // that day. ErrStop from fn ends it early.
-func (v *View) History(ctx context.Context, from time.Time, fn func(Ended) error) error {
-	seen := map[ThreadID]bool{}
-	return historyFiles{v}.visitLines(ctx, from, func(e Ended) error {
+func (v *View) History(ctx context.Context, from time.Time, fn func(statefile.Ended) error) error {
+	seen := map[layout.ThreadID]bool{}
+	return historyFiles{v}.visitLines(ctx, from, func(e statefile.Ended) error {
 		older := seen[e.Thread]
 		seen[e.Thread] = true
 		if _, alive := v.Entry(e.Thread); alive || older || e.Reason == statefile.ReasonRemoved {
@@ -49,7 +47,7 @@ func (v *View) History(ctx context.Context, from time.Time, fn func(Ended) error
 }
 
 // visitLines gives every history line to fn, the newest first.
-func (v historyFiles) visitLines(ctx context.Context, from time.Time, fn func(Ended) error) error {
+func (v historyFiles) visitLines(ctx context.Context, from time.Time, fn func(statefile.Ended) error) error {
 	days, err := v.listDays(ctx, from)
 	if err != nil {
 		return err
@@ -66,7 +64,7 @@ type day struct {
 // listDays lists the history files from a time on, newest first.
 func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, error) {
 	var ids []wire.ID
-	for _, e := range v.history.Entries() {
+	for _, e := range v.HistoryDir.Entries() {
 		ids = append(ids, e.ID)
 	}
 	if err := v.Reader.Fetch(ctx, ids...); err != nil {
@@ -75,7 +73,7 @@ func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, erro
 	var out []day
 	firstYear, firstDay := layout.HistoryFile(from)
 	first := layout.HistoryDir + "/" + firstYear + "/" + firstDay
-	years := v.history.Entries()
+	years := v.HistoryDir.Entries()
 	for i := len(years) - 1; i >= 0; i-- {
 		d, err := v.readYear(ctx, years[i].Name)
 		if err != nil {
@@ -95,7 +93,7 @@ func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, erro
 
 // readDays reads history files in order, a few at a time, and forgets each one
 // that was read.
-func (v historyFiles) readDays(ctx context.Context, days []day, fn func(Ended) error) error {
+func (v historyFiles) readDays(ctx context.Context, days []day, fn func(statefile.Ended) error) error {
 	for batch := 1; len(days) > 0; batch = min(4*batch, daysAtOnce) {
 		n := min(batch, len(days))
 		ids := make([]wire.ID, n)
@@ -132,22 +130,22 @@ const clockGrace = 24 * time.Hour
 // FindEnded looks for an ended thread and returns its newest line, also that of one
 // that was removed. It reads the newest day first, and goes back no further than to where
 // the thread is.
-func (v *View) FindEnded(ctx context.Context, id ThreadID) (Ended, bool, error) {
+func (v *View) FindEnded(ctx context.Context, id layout.ThreadID) (statefile.Ended, bool, error) {
 	return v.FindEndedSince(ctx, id, time.Time{})
 }
 
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves
 // none out.
-func (v *View) FindEndedSince(ctx context.Context, id ThreadID, from time.Time) (Ended, bool, error) {
+func (v *View) FindEndedSince(ctx context.Context, id layout.ThreadID, from time.Time) (statefile.Ended, bool, error) {
 	days, err := historyFiles{v}.listDays(ctx, from.Add(-clockGrace))
 	if err != nil {
-		return Ended{}, false, err
+		return statefile.Ended{}, false, err
 	}
 	return historyFiles{v}.searchDays(ctx, days, id)
 }
 
-func (v historyFiles) searchDays(ctx context.Context, days []day, id ThreadID) (found Ended, ok bool, err error) {
-	err = v.readDays(ctx, days, func(e Ended) error {
+func (v historyFiles) searchDays(ctx context.Context, days []day, id layout.ThreadID) (found statefile.Ended, ok bool, err error) {
+	err = v.readDays(ctx, days, func(e statefile.Ended) error {
 		if e.Thread == id {
 			found, ok = e, true
 			return ErrStop
@@ -159,46 +157,23 @@ func (v historyFiles) searchDays(ctx context.Context, days []day, id ThreadID) (
 
 // LoadEnded returns a view of the commit that still has an ended thread's folder.
 // It can be read like any other, but not pushed on.
-func (v *View) LoadEnded(ctx context.Context, e Ended) (*View, error) {
+func (v *View) LoadEnded(ctx context.Context, e statefile.Ended) (*View, error) {
 	id := plumbing.NewHash(e.Commit)
-	past, err := v.s.loadPinned(ctx, v.at, id)
+	past, err := v.Source.OpenCommit(ctx, v.at, id)
 	switch {
 	case errors.Is(err, wire.ErrNotFound): // v was read, so that it isn't the repository
-		return nil, &DamagedError{
-			What: "commit " + id.String(), Kind: ErrContent, Why: fmt.Sprintf("history names it for the ended thread %s, and it is not there any more", e.Thread),
+		return nil, &tree.DamagedError{
+			What: "commit " + id.String(), Kind: tree.ErrContent, Why: fmt.Sprintf("history names it for the ended thread %s, and it is not there any more", e.Thread),
 			Restore: fmt.Sprintf("push it from a clone that has it: git push <remote> %s:refs/heads/<name>", id), Err: err,
 		}
 	case err != nil:
 		return nil, fmt.Errorf("read the state commit %s, which has the ended thread %s: %w", id, e.Thread, err)
 	}
-	if past.version.Store != v.version.Store {
-		return nil, &DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.version.Store)}
+	if past.Version.Store != v.Version.Store {
+		return nil, &tree.DamagedError{What: "commit " + id.String(), Kind: ErrOtherStore, Why: fmt.Sprintf("history names it for thread %s, but it is one of store %s", e.Thread, past.Version.Store)}
 	}
 	if entry, _ := past.Entry(e.Thread); entry.Head != e.Head {
 		return nil, tree.Damaged("commit "+id.String(), "history names it for thread %s at %s, which it doesn't have", e.Thread, e.Head)
 	}
-	return past, prefetcher{past}.readThreads(ctx, []ThreadID{e.Thread})
-}
-
-// LoadKnown returns a view of a state commit as it was, with everything of the threads
-// named: where the branch is damaged, that of the last commit that is known to be good
-// (DamagedError.LastKnown). It can be read like any other, but not pushed on.
-func (s *Store) LoadKnown(ctx context.Context, commit wire.ID, ids ...ThreadID) (*View, error) {
-	v, err := s.loadPinned(ctx, s.o.Now(), commit)
-	if err != nil {
-		return nil, fmt.Errorf("read the state commit %s: %w", commit, err)
-	}
-	return v, prefetcher{v}.readThreads(ctx, ids)
-}
-
-// loadPinned reads what the tip's fetch brings of a state commit.
-func (s *Store) loadPinned(ctx context.Context, at time.Time, commit wire.ID) (*View, error) {
-	v := &View{s: s, at: at, pinned: true, refs: map[string]wire.ID{}, Reader: tree.NewReader(s.remote), worked: newWorked()}
-	objs, err := s.remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1, Filter: tipFilter})
-	if err != nil {
-		return nil, err
-	}
-	v.Reader.Keep(slices.Collect(maps.Values(objs))...)
-	v.state, err = tipReader{v}.readTip(ctx, commit)
-	return v, err
+	return past, past.ReadThreads(ctx, e.Thread)
 }

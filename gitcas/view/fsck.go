@@ -1,4 +1,4 @@
-package gitcas
+package view
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Report is what Fsck found. A store without Problems is sound.
@@ -41,6 +43,29 @@ func (r Report) OK() bool { return len(r.Problems) == 0 }
 // maxReported bounds the problems of a report.
 const maxReported = 1000
 
+// NoteError takes an error about the store's content into the report and returns any
+// other.
+func (r *Report) NoteError(path string, err error) error {
+	var d *tree.DamagedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &d):
+		r.addProblem(d.What, "%s", d.Why)
+		return nil
+	case errors.Is(err, wire.ErrNotFound):
+		r.addProblem(path, "%v", err)
+		return nil
+	}
+	return err
+}
+
+func (r *Report) addProblem(path, format string, args ...any) {
+	if len(r.Problems) < maxReported {
+		r.Problems = append(r.Problems, Problem{path, fmt.Sprintf(format, args...)})
+	}
+}
+
 // Fsck reads the whole tip and checks every file: names and modes, hashes,
 // schemas, references, chains, the registry and the history lines. With history it
 // also walks all commits: each must extend one before it, no node may have been
@@ -49,55 +74,26 @@ const maxReported = 1000
 // the store could not be read.
 //
 // It reads one thread at a time, so its memory doesn't grow with the store.
-func (s *Store) Fsck(ctx context.Context, history bool) (Report, error) {
-	f := &fsck{ctx: ctx, s: s, ended: map[ThreadID][]Ended{}}
-	v, err := s.Load(ctx)
-	if err := f.noteError(s.ref, err); v == nil {
-		return f.report, err
-	}
-	f.v = v
+func (v *View) Fsck(ctx context.Context, history bool) (Report, error) {
+	f := &fsck{ctx: ctx, v: v, ended: map[layout.ThreadID][]statefile.Ended{}}
 	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.historyFiles}
 	if history {
 		steps = append(steps, f.checkHistory)
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return f.report, err
+			return f.Report, err
 		}
 	}
-	return f.report, nil
+	return f.Report, nil
 }
 
 // fsck is one check of a store.
 type fsck struct {
-	ctx    context.Context
-	s      *Store
-	v      *View
-	report Report
-	ended  map[ThreadID][]Ended // by thread, the newest first
-}
-
-func (f *fsck) addProblem(path, format string, args ...any) {
-	if len(f.report.Problems) < maxReported {
-		f.report.Problems = append(f.report.Problems, Problem{path, fmt.Sprintf(format, args...)})
-	}
-}
-
-// noteError takes an error about the store's content into the report and returns any
-// other.
-func (f *fsck) noteError(path string, err error) error {
-	var d *DamagedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &d):
-		f.addProblem(d.What, "%s", d.Why)
-		return nil
-	case errors.Is(err, wire.ErrNotFound):
-		f.addProblem(path, "%v", err)
-		return nil
-	}
-	return err
+	Report
+	ctx   context.Context
+	v     *View
+	ended map[layout.ThreadID][]statefile.Ended // by thread, the newest first
 }
 
 // filesAtOnce is how many node files are fetched in one request.
@@ -106,17 +102,17 @@ const filesAtOnce = 256
 // folder is a folder of nodes, and where it is.
 type folder struct {
 	*tree.Dir
-	place Place
+	place layout.Place
 }
 
 // checkFiles reads every node file of some folders and gives the nodes to visit. The
 // nodes that bad files hold are left out.
-func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node.Hash, n node.Node)) error {
+func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place layout.Place, h node.Hash, n node.Node)) error {
 	type file struct {
 		path  string
 		id    wire.ID
 		h     node.Hash
-		place Place
+		place layout.Place
 	}
 	var all []file
 	for _, d := range dirs {
@@ -126,26 +122,26 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node
 			}
 		}
 	}
-	r := &folderReader{ctx: f.ctx, v: v}
+	r := &FolderReader{ctx: f.ctx, v: v}
 	for chunk := range slices.Chunk(all, filesAtOnce) {
 		ids := make([]wire.ID, len(chunk))
 		for i, x := range chunk {
 			ids[i] = x.id
 		}
-		if err := f.noteError("", v.Reader.Fetch(f.ctx, ids...)); err != nil {
+		if err := f.NoteError("", v.Reader.Fetch(f.ctx, ids...)); err != nil {
 			return err
 		}
 		for _, x := range chunk {
 			var n node.Node
-			types, err := r.typesIn(x.place)
+			types, err := r.TypesIn(x.place)
 			if err == nil {
 				n, err = v.readWith(f.ctx, x.path, x.id, x.h, types)
 			}
 			if err == nil {
-				f.report.Nodes++
+				f.Nodes++
 				visit(x.place, x.h, n)
 			}
-			if err := f.noteError(x.path, err); err != nil {
+			if err := f.NoteError(x.path, err); err != nil {
 				return err
 			}
 		}
@@ -155,20 +151,20 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place Place, h node
 
 func (f *fsck) checkShared() error {
 	var nodes []PlacedNode
-	err := f.checkFiles(f.v, []folder{{f.v.cas, Place{}}}, func(_ Place, h node.Hash, n node.Node) {
+	err := f.checkFiles(f.v, []folder{{f.v.CasDir, layout.Place{}}}, func(_ layout.Place, h node.Hash, n node.Node) {
 		nodes = append(nodes, PlacedNode{Hash: h, Node: n})
 	})
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		refs, err := f.s.schemas.Refs(f.v.Getter(f.ctx), n.Node)
+		refs, err := f.v.Source.Schemas.Refs(f.v.Getter(f.ctx), n.Node)
 		if err != nil {
 			f.addProblem(n.Place.Path(n.Hash), "%v", err)
 		}
 		for _, h := range refs {
 			_, known := known()[h]
-			if _, inCas := f.v.cas.Find(layout.FileOf(h)); !known && !inCas {
+			if _, inCas := f.v.CasDir.Find(layout.FileOf(h)); !known && !inCas {
 				f.addProblem(n.Place.Path(n.Hash), "it refers to %s, which is missing", h)
 			}
 		}
@@ -179,7 +175,7 @@ func (f *fsck) checkShared() error {
 func (f *fsck) checkRegistry() error {
 	all := f.v.Registry()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if h := all[name].Hash; f.v.cas.IDOf(layout.FileOf(h)).IsZero() {
+		if h := all[name].Hash; f.v.CasDir.IDOf(layout.FileOf(h)).IsZero() {
 			f.addProblem(layout.RegistryName, "%s names %s, which is not in cas/", name, h)
 		}
 	}
@@ -187,13 +183,13 @@ func (f *fsck) checkRegistry() error {
 }
 
 func (f *fsck) checkThreads() error {
-	for _, e := range f.v.threadDirs.Entries() {
-		if _, ok := f.v.threads.Get(ThreadID(e.Name)); !ok {
-			f.addProblem(layout.ThreadPath(ThreadID(e.Name)), "a folder without an entry in threads.yaml")
+	for _, e := range f.v.ThreadsDir.Entries() {
+		if _, ok := f.v.ThreadsFile.Get(layout.ThreadID(e.Name)); !ok {
+			f.addProblem(layout.ThreadPath(layout.ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
 	}
-	for _, id := range f.v.threads.Keys() {
-		f.report.Threads++
+	for _, id := range f.v.ThreadsFile.Keys() {
+		f.Threads++
 		if err := f.checkThread(f.v, id); err != nil {
 			return err
 		}
@@ -202,8 +198,8 @@ func (f *fsck) checkThreads() error {
 }
 
 // nodeFolders are all folders of a thread that hold nodes.
-func (f *fsck) nodeFolders(v *View, id ThreadID, d *tree.Dir) ([]folder, error) {
-	out := []folder{{d, Place{Thread: id}}}
+func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, error) {
+	out := []folder{{d, layout.Place{Thread: id}}}
 	if _, err := v.Reader.Below(f.ctx, d, layout.PagesDir); err != nil {
 		return out, err
 	}
@@ -223,32 +219,32 @@ func (f *fsck) nodeFolders(v *View, id ThreadID, d *tree.Dir) ([]folder, error) 
 		if err != nil {
 			return out, err
 		}
-		out = append(out, folder{of, Place{Thread: id, Of: node.Hash(e.Name), Detail: true}})
+		out = append(out, folder{of, layout.Place{Thread: id, Of: node.Hash(e.Name), Detail: true}})
 	}
 	return out, nil
 }
 
 // checkThread checks one thread of a view, with a reader of its own that is thrown away.
-func (f *fsck) checkThread(base *View, id ThreadID) error {
+func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 	v := *base
 	v.Reader = base.Reader.Apart()
 	v.worked = worked{newWorked().closed, base.flows}
 
 	path := layout.ThreadPath(id)
-	d, err := v.threadFolder(f.ctx, id)
+	d, err := v.ThreadFolder(f.ctx, id)
 	if err != nil {
-		return f.noteError(path, err)
+		return f.NoteError(path, err)
 	}
 	if d == nil {
 		f.addProblem(path, "threads.yaml lists the thread, but its folder is missing")
 		return nil
 	}
 	dirs, err := f.nodeFolders(&v, id, d)
-	if err := f.noteError(path, err); err != nil {
+	if err := f.NoteError(path, err); err != nil {
 		return err
 	}
 	var records []node.Hash
-	err = f.checkFiles(&v, dirs, func(p Place, h node.Hash, n node.Node) {
+	err = f.checkFiles(&v, dirs, func(p layout.Place, h node.Hash, n node.Node) {
 		switch {
 		case p.Of != "":
 		case record.IsStep(n.Type):
@@ -261,9 +257,9 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 		return err
 	}
 	for _, h := range records {
-		p := Place{Thread: id, Of: h, Detail: true}
+		p := layout.Place{Thread: id, Of: h, Detail: true}
 		_, err := placeReader{&v}.closedNodes(f.ctx, p)
-		if err := f.noteError(Place{Thread: id}.Path(h), err); err != nil {
+		if err := f.NoteError(layout.Place{Thread: id}.Path(h), err); err != nil {
 			return err
 		}
 	}
@@ -271,19 +267,30 @@ func (f *fsck) checkThread(base *View, id ThreadID) error {
 	if err == nil {
 		f.checkUsed(&v, id, c)
 	}
-	return f.noteError(path, err)
+	return f.NoteError(path, err)
+}
+
+// checkUsed compares what an entry says with the chain.
+func (f *fsck) checkUsed(v *View, id layout.ThreadID, c Chain) {
+	e, _ := v.Entry(id)
+	said, known := e.Known()
+	if counted := c.AddUpUsage(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+		f.addProblem(layout.ThreadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
+			id, said.Steps, said.Tokens, text.Dollars(said.CostUSD, said.Unpriced), said.DurationMs,
+			counted.Steps, counted.Tokens, text.Dollars(counted.CostUSD, counted.Unpriced), counted.DurationMs)
+	}
 }
 
 func (f *fsck) historyFiles() error {
-	err := historyFiles{f.v}.visitLines(f.ctx, time.Time{}, func(e Ended) error {
+	err := historyFiles{f.v}.visitLines(f.ctx, time.Time{}, func(e statefile.Ended) error {
 		e.Steps = nil // not needed again, and long
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
 		return nil
 	})
-	if err := f.noteError(layout.HistoryDir, err); err != nil {
+	if err := f.NoteError(layout.HistoryDir, err); err != nil {
 		return err
 	}
-	f.report.Ended = len(f.ended)
+	f.Ended = len(f.ended)
 	for _, id := range slices.Sorted(maps.Keys(f.ended)) {
 		if err := f.checkLives(id, f.ended[id]); err != nil {
 			return err
@@ -294,13 +301,13 @@ func (f *fsck) historyFiles() error {
 
 // checkLives checks what became of a thread by its history lines: it may end, be resumed
 // and end again, but nothing comes after a cancelled or removed one but removal.
-func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
+func (f *fsck) checkLives(id layout.ThreadID, lines []statefile.Ended) error {
 	for i, e := range lines[1:] {
 		if e.Reason != statefile.ReasonEnded && lines[i].Reason != statefile.ReasonRemoved {
 			f.addProblem(layout.HistoryDir, "thread %s was %s, and %s after that", id, e.Reason, lines[i].Reason)
 		}
 	}
-	_, alive := f.v.threads.Get(id)
+	_, alive := f.v.ThreadsFile.Get(id)
 	switch last := lines[0]; {
 	case !alive:
 		return nil
@@ -309,9 +316,9 @@ func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 		return nil
 	default:
 		// Resumed: what it was before must still be there.
-		d, err := f.v.threadFolder(f.ctx, id)
+		d, err := f.v.ThreadFolder(f.ctx, id)
 		if err != nil {
-			return f.noteError(layout.ThreadPath(id), err)
+			return f.NoteError(layout.ThreadPath(id), err)
 		}
 		if _, ok := d.Find(layout.FileOf(last.Head)); !ok {
 			f.addProblem(layout.HistoryDir, "thread %s ended at %s and lives again without that step", id, last.Head)
@@ -322,8 +329,8 @@ func (f *fsck) checkLives(id ThreadID, lines []Ended) error {
 
 // checkHistory walks all commits.
 func (f *fsck) checkHistory() error {
-	err := historyReader{f.s}.walkHistory(f.ctx, f.v.tip, func(h *historyCommit) error {
-		f.report.Commits++
+	err := historyReader{f.v}.walkHistory(f.ctx, f.v.Commit, func(h *historyCommit) error {
+		f.Commits++
 		where := "commit " + h.id.String()
 		if len(h.commit.Parents) > 1 {
 			f.addProblem(where, "it is a merge: the state branch has one line of history")
@@ -336,7 +343,7 @@ func (f *fsck) checkHistory() error {
 		}
 		return f.checkCommit(where, h)
 	})
-	return f.noteError(f.s.ref, err)
+	return f.NoteError(f.v.Source.Branch, err)
 }
 
 // checkVersion checks that VERSION stays, but for how many refs a push may update.
@@ -352,7 +359,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 	for i, id := range []wire.ID{before, after} {
 		o, err := f.v.Reader.Read(f.ctx, layout.VersionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
 		if err != nil {
-			return f.noteError(where, err)
+			return f.NoteError(where, err)
 		}
 		if _, err = statefile.ParseVersion(o.Data); err == nil {
 			rest[i], err = statefile.SetVersionRefs(o.Data, 1)
@@ -378,7 +385,7 @@ func (f *fsck) checkCommit(where string, h *historyCommit) error {
 		return err
 	}
 	for _, e := range old.threadDirs.Entries() {
-		id := ThreadID(e.Name)
+		id := layout.ThreadID(e.Name)
 		now := cur.threadDirs.IDOf(e.Name)
 		if now == e.ID {
 			continue
@@ -397,16 +404,16 @@ func (f *fsck) checkCommit(where string, h *historyCommit) error {
 }
 
 // takenOff checks a thread that a commit removed.
-func (f *fsck) takenOff(where string, id ThreadID, last wire.ID) error {
+func (f *fsck) takenOff(where string, id layout.ThreadID, last wire.ID) error {
 	lines := f.ended[id]
-	i := slices.IndexFunc(lines, func(e Ended) bool { return e.Commit == last.String() })
+	i := slices.IndexFunc(lines, func(e statefile.Ended) bool { return e.Commit == last.String() })
 	if i < 0 {
 		f.addProblem(where, "it removes thread %s, and no history line names commit %s for it", id, last)
 		return nil
 	}
 	past, err := f.v.LoadEnded(f.ctx, lines[i])
 	if err != nil {
-		return f.noteError(where, err)
+		return f.NoteError(where, err)
 	}
 	return f.checkThread(past, id)
 }
@@ -421,9 +428,9 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 		f.addProblem(where, "it removes %s", path)
 		return nil
 	}
-	objs, err := historyReader{f.s}.fetchTrees(f.ctx, []wire.ID{before, after})
+	objs, err := historyReader{f.v}.fetchTrees(f.ctx, []wire.ID{before, after})
 	if err != nil {
-		return f.noteError(where, err)
+		return f.NoteError(where, err)
 	}
 	entries := make([][]gitobj.Entry, 2)
 	for i, id := range []wire.ID{before, after} {
@@ -466,17 +473,17 @@ func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 	for i, id := range []wire.ID{before, after} {
 		v := *f.v
 		v.Reader = f.v.Reader.Apart()
-		v.history = nil
+		v.HistoryDir = nil
 		if !id.IsZero() {
 			d, err := v.Reader.Dir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
 			if err != nil {
-				return f.noteError(where, err)
+				return f.NoteError(where, err)
 			}
-			v.history = d
+			v.HistoryDir = d
 		}
 		list, err := historyFiles{&v}.listDays(f.ctx, time.Time{})
 		if err != nil {
-			return f.noteError(where, err)
+			return f.NoteError(where, err)
 		}
 		if i == 0 {
 			for _, d := range list {
@@ -500,11 +507,11 @@ func (f *fsck) checkGrown(where string, v *View, before map[string]wire.ID, afte
 		}
 		o, err := v.Reader.Read(f.ctx, d.path, old, plumbing.BlobObject, tree.MaxTree)
 		if err != nil {
-			return f.noteError(where, err)
+			return f.NoteError(where, err)
 		}
 		n, err := v.Reader.Read(f.ctx, d.path, d.id, plumbing.BlobObject, tree.MaxTree)
 		if err != nil {
-			return f.noteError(where, err)
+			return f.NoteError(where, err)
 		}
 		if len(n.Data) < len(o.Data) || string(n.Data[:len(o.Data)]) != string(o.Data) {
 			f.addProblem(where, "it rewrites %s", d.path)
