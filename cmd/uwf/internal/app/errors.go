@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
-	"maps"
 	"net/url"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -64,20 +61,6 @@ func (e *UnknownError) Error() string {
 // ExitCode is that of wrong usage.
 func (e *UnknownError) ExitCode() int { return CodeUsage }
 
-// UnknownThread is the error for a thread that a store does not have, with the
-// live ones that are near.
-func UnknownThread(v *gitcas.View, id gitcas.ThreadID) error {
-	return unknownThread(id, maps.Keys(v.Threads()))
-}
-
-func unknownThread(id gitcas.ThreadID, alive iter.Seq[gitcas.ThreadID]) error {
-	var ids []string
-	for t := range alive {
-		ids = append(ids, string(t))
-	}
-	return &UnknownError{What: "thread", ID: string(id), Near: Near(string(id), ids), See: "uwf thread list --all"}
-}
-
 // Exit ends the command with a code and without a message: the result that was
 // printed says it all.
 type Exit struct{ Code int }
@@ -124,7 +107,12 @@ func Message(err error) string {
 	case errors.As(err, &invalid):
 		return invalid.Report()
 	case errors.As(err, &unknown):
-		return unknownThread(unknown.Thread, slices.Values(unknown.Alive)).Error()
+		var alive []string
+		for _, id := range unknown.Alive {
+			alive = append(alive, string(id))
+		}
+		id := string(unknown.Thread)
+		return (&UnknownError{What: "thread", ID: id, Near: Near(id, alive), See: "uwf thread list --all"}).Error()
 	case errors.Is(err, context.Canceled):
 		return "interrupted: " + err.Error() + NextLines(err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,18 +160,25 @@ func (v checkedValue) Set(s string) error {
 // maxNear is how many suggestions an error makes.
 const maxNear = 3
 
+// minBeginning is the least length of a mistyped beginning that is compared with those of
+// candidates; nearly all share what is shorter.
+const minBeginning = 6
+
 // Near lists what a mistyped id or name most likely means: what it is the beginning of, in
-// small letters or large ones, or else what differs from it little.
+// small letters or large ones, or else what, or whose beginning, differs from it little.
 func Near(id string, candidates []string) []string {
 	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
-	var out []string
+	var out, beginnings []string
 	for _, c := range candidates {
 		if len(id) >= 3 && len(id) < len(c) && strings.EqualFold(c[:len(id)], id) || strings.EqualFold(c, id) {
 			out = append(out, c)
 		}
+		if len(id) >= minBeginning && len(id) < len(c) {
+			beginnings = append(beginnings, c[:len(id)])
+		}
 	}
-	if s := workflow.Suggest(id, candidates); len(out) == 0 && s != "" {
-		out = []string{s}
+	if meant := cmp.Or(workflow.Suggest(id, candidates), workflow.Suggest(id, beginnings)); len(out) == 0 && meant != "" {
+		out = slices.DeleteFunc(candidates, func(c string) bool { return !strings.HasPrefix(c, meant) })
 	}
 	return out[:min(len(out), maxNear)]
 }

@@ -222,20 +222,11 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	return dial(url, wire.DialOptions{BasicAuth: auth, Env: environApart(f), Now: f.Now, Timeout: f.Silence})
 }
 
-// ShowBranch is the command that shows what is on a branch of the store's remote, commit
-// by commit, typed where this process runs; empty where that can't be told.
-func (f *Factory) ShowBranch(ctx context.Context, branch string) string {
-	return showRef(ctx, f, "log -p", branch)
-}
-
-// ShowRef is the command that shows the commit of another ref of the store's remote.
-func (f *Factory) ShowRef(ctx context.Context, ref string) string {
-	return showRef(ctx, f, "show", ref)
-}
-
-// showRef is that of git which shows a ref. Only a store that is this repository itself
-// has its refs here; of another one the ref is fetched first.
-func showRef(ctx context.Context, f *Factory, verb, ref string) string {
+// ShowRef is the command that shows a ref of the store's remote, typed where this process
+// runs; empty where that can't be told. The verb is git's: show, or log -p for a branch. Only
+// a store that is this repository itself has its refs here; of another one the ref is
+// fetched first.
+func (f *Factory) ShowRef(ctx context.Context, verb, ref string) string {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return ""

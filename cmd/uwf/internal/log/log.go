@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/debuglog"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/text"
@@ -120,7 +121,7 @@ func logRun(ctx context.Context, o *Options) error {
 		return nil
 	})
 	if errors.Is(err, gitcas.ErrUnknownThread) {
-		return app.UnknownThread(v, id)
+		return life.NewUnknownThreadError(v, id)
 	}
 	if err != nil {
 		return err

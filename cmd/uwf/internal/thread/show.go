@@ -155,7 +155,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 		return s, err
 	}
 	if there {
-		s.seeWork = f.ShowBranch(ctx, s.Work.Branch)
+		s.seeWork = f.ShowRef(ctx, "log -p", s.Work.Branch)
 	}
 	if s.Failed, err = t.Attempts(ctx); err != nil {
 		return s, err

@@ -129,7 +129,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 		Engine: &thread.Engine{
 			Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
 			Observe: w.logEvent, Hook: f.Hook,
-			ShowRef: func(ref string) string { return f.ShowRef(ctx, ref) },
+			ShowRef: func(ref string) string { return f.ShowRef(ctx, "show", ref) },
 			Nonce:   func() string { return randomWord(f.Rand) },
 		},
 		Folder: w.folder,
