@@ -36,7 +36,8 @@ type File struct {
 func (x *File) Private(ctx context.Context) error {
 	root := x.factory.RepoRoot()
 	rel, err := filepath.Rel(root, x.Path)
-	if root == "" || err != nil || !filepath.IsLocal(rel) {
+	inside := root != "" && err == nil && filepath.IsLocal(rel)
+	if !inside {
 		return nil
 	}
 	if _, err := app.GitHere(ctx, x.factory, "check-ignore", "--quiet", "--", x.Path); err == nil {
