@@ -31,16 +31,9 @@ type scanner struct {
 }
 
 // readNames lists what an expression reads. It takes what the library's parser takes,
-// and more: that one checks the rest.
-func readNames(text string, at int) ([]Read, *SyntaxError) {
-	s := &scanner{text: text, base: at}
-	s.scanAll()
-	return s.reads, s.bad
-}
-
-// rangeNames is names for what a loop goes through, which may be a range.
-func rangeNames(text string, at int) ([]Read, *SyntaxError) {
-	s := &scanner{text: text, base: at, ranges: true}
+// and more: that one checks the rest. What a loop goes through may be a range.
+func readNames(text string, at int, ranges bool) ([]Read, *SyntaxError) {
+	s := &scanner{text: text, base: at, ranges: ranges}
 	s.scanAll()
 	return s.reads, s.bad
 }
@@ -142,7 +135,7 @@ func (s *scanner) scanIndex(r *Read) {
 	case inner != "" && strings.Trim(inner, "-0123456789") == "":
 		r.addPart("")
 	default:
-		reads, bad := readNames(s.text[s.at+1:s.at+end], s.base+s.at+1)
+		reads, bad := readNames(s.text[s.at+1:s.at+end], s.base+s.at+1, false)
 		if s.reads = append(s.reads, reads...); bad != nil {
 			s.bad = bad
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/osteele/liquid/expressions"
 	"github.com/osteele/liquid/parser"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Item is a tag that uses names or sets one. Body holds the items inside a block, nil:
@@ -133,13 +135,19 @@ func (r *reader) readToken(t parser.Token, stack *[]block) *SyntaxError {
 	return nil
 }
 
+var tagBegin = lazyregexp.New(`\{[{%]`)
+
+// endOf is what closes the tag that a text begins with.
+func endOf(tag string) string {
+	if tag[1] == '%' {
+		return "%}"
+	}
+	return "}}"
+}
+
 // findMerged finds a tag that ends only where a later one does.
 func (r *reader) findMerged(t parser.Token) *SyntaxError {
-	end := "}}"
-	if t.Source[1] == '%' {
-		end = "%}"
-	}
-	inner := t.Source[2:]
+	inner, end := t.Source[2:], endOf(t.Source)
 	if strings.HasPrefix(inner, end) {
 		return &SyntaxError{Offset: r.offset, Length: 4, Message: "an empty tag " + t.Source[:4], Fix: "write a name between the braces"}
 	}
@@ -153,21 +161,14 @@ func (r *reader) findMerged(t parser.Token) *SyntaxError {
 
 // checkText must hold no tag that the library did not see.
 func (r *reader) checkText(t parser.Token) *SyntaxError {
-	i := -1
-	for _, begin := range []string{"{{", "{%"} {
-		if j := strings.Index(t.Source, begin); j >= 0 && (i < 0 || j < i) {
-			i = j
-		}
-	}
-	if i < 0 {
+	begin := tagBegin.FindString(t.Source)
+	if begin == "" {
 		return nil
 	}
+	i := strings.Index(t.Source, begin)
 	line, _, _ := strings.Cut(t.Source[i:], "\n")
 	bad := &SyntaxError{Offset: r.offset + i, Length: max(len(strings.TrimRight(line, " \t\r")), 1)}
-	end := "}}"
-	if t.Source[i+1] == '%' {
-		end = "%}"
-	}
+	end := endOf(t.Source[i:])
 	switch inner, _, closed := strings.Cut(t.Source[i+2:], end); {
 	case closed && strings.TrimSpace(strings.Trim(inner, "-")) == "":
 		bad.Message, bad.Fix = fmt.Sprintf("an empty tag %s%s", t.Source[i:i+2], end), "write a name between the braces"
@@ -199,7 +200,7 @@ func (r *reader) readOutput(t parser.Token) (Item, *SyntaxError) {
 
 // readExpression reads the names of an expression and checks that it is one.
 func (r *reader) readExpression(t parser.Token, text string, at int) ([]Read, *SyntaxError) {
-	reads, bad := readNames(text, at)
+	reads, bad := readNames(text, at, false)
 	if bad != nil {
 		return nil, bad
 	}
@@ -295,15 +296,10 @@ func (r *reader) readLoop(t parser.Token, item *Item) *SyntaxError {
 		return r.newError(t, fix, "%s: not a loop", t.Source)
 	}
 	at := r.argsAt(t) + len(t.Args) - len(rest)
-	reads, bad := readNames(rest, at)
+	isRange := strings.HasPrefix(strings.TrimSpace(rest), "(") && !strings.Contains(rest, "|")
+	reads, bad := readNames(rest, at, isRange)
 	if bad != nil {
-		if !strings.HasPrefix(strings.TrimSpace(rest), "(") || strings.Contains(rest, "|") {
-			return bad
-		}
-		reads, bad = rangeNames(rest, at)
-		if bad != nil {
-			return bad
-		}
+		return bad
 	}
 	item.Reads, item.Sets, item.Loop = markAsked(reads), name, true
 	if len(reads) > 0 && !strings.ContainsAny(rest, "|(") && reads[0].Offset == at+len(rest)-len(strings.TrimLeft(rest, " \t")) {
@@ -328,7 +324,7 @@ func (r *reader) readClause(t parser.Token, top *block) *SyntaxError {
 		top.items = append(top.items, Item{Reads: markAsked(reads)})
 		return bad
 	}
-	reads, bad := readNames(t.Args, r.argsAt(t))
+	reads, bad := readNames(t.Args, r.argsAt(t), false)
 	if bad == nil && tryStatement(expressions.WhenStatementSelector, t.Args) != nil {
 		bad = r.newError(t, "write {% when \"a\", \"b\" %}", "%s: not a list of values", t.Source)
 	}
@@ -353,7 +349,7 @@ func (r *reader) readSimple(t parser.Token, stack []block) *SyntaxError {
 		if !isName(name) || tryStatement(expressions.AssignStatementSelector, t.Args) != nil {
 			return r.newError(t, "write {% assign name = value %}", "%s: not an assignment", t.Source)
 		}
-		reads, bad := readNames(value, r.argsAt(t)+len(t.Args)-len(value))
+		reads, bad := readNames(value, r.argsAt(t)+len(t.Args)-len(value), false)
 		item := Item{Reads: markAsked(reads), Sets: name}
 		if len(reads) == 1 && strings.TrimSpace(value) == reads[0].String() {
 			item.From = &reads[0]

@@ -2,11 +2,13 @@ package liquid
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
-	"sort"
+	"slices"
 
 	"github.com/osteele/liquid/expressions"
 	"github.com/osteele/liquid/render"
@@ -69,10 +71,7 @@ func compileCycle(source string) (renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	group, texts := stmt.Cycle.Group, stmt.Cycle.Values
-	if group == "" {
-		group = source
-	}
+	group, texts := cmp.Or(stmt.Cycle.Group, source), stmt.Cycle.Values
 	return func(w io.Writer, ctx render.Context) error {
 		counts, ok := ctx.Get(cycleKey).(map[string]int)
 		if !ok {
@@ -296,11 +295,7 @@ func sequenceOf(v any) sequence {
 	case values.Range:
 		return sequence{max(v.Len(), 0), v.Index}
 	case object:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys)
+		keys := slices.Sorted(maps.Keys(v))
 		return sequence{len(keys), func(i int) any { return []any{keys[i], v[keys[i]]} }}
 	}
 	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Slice {
