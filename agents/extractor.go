@@ -102,12 +102,8 @@ func (e Extractor) newQuestion(text string) (extract.Question, error) {
 	if err != nil {
 		return extract.Question{}, err
 	}
-	source := e.Rand
-	if source == nil {
-		source = rand.Reader
-	}
 	var word [9]byte
-	if _, err := io.ReadFull(source, word[:]); err != nil {
+	if _, err := io.ReadFull(cmp.Or(e.Rand, rand.Reader), word[:]); err != nil {
 		return extract.Question{}, fmt.Errorf("making a fence around the answer: %w", err)
 	}
 	return extract.Question{

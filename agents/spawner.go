@@ -205,8 +205,8 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 // runProcess runs the child and turns its end into a draft or a failure.
 func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv, environ []string) (task.Draft, error) {
 	began := s.o.Now()
-	out := &lastLine{limit: s.o.Limits.Stdout}
-	errs := &tail{to: s.o.Stderr, limit: s.o.Limits.Stderr}
+	out := &tail{keep: keepStdout, most: s.o.Limits.Stdout}
+	errs := &tail{keep: keepStderr, to: s.o.Stderr, pass: s.o.Limits.Stderr}
 	res, runErr := s.launchProgram(ctx, proc.Spec{
 		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
 		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
@@ -220,13 +220,13 @@ func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv,
 	if err := checkEnd(ctx, t, res, runErr); err != nil {
 		return draft, s.newAgentError(t, "it ended without a step", draft.Stderr, err)
 	}
-	h, err := ParseHandle(out.currentLine())
+	h, err := ParseHandle(out.lastLine())
 	if err == nil {
 		draft.Handle = h.StepHash
 		h.Usage.DurationMs = draft.Usage.DurationMs
 		draft.Usage = h.Usage
 		if _, ok := nodes[h.StepHash]; !ok && stageErr == nil {
-			err = newHandleError(out.currentLine(), fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage))
+			err = newHandleError(out.lastLine(), fmt.Sprintf("it is not among the %d nodes in %s", len(nodes), EnvStage))
 		}
 	}
 	if err := errors.Join(err, stageErr); err != nil {
@@ -278,74 +278,49 @@ func (s *Spawner) newAgentError(t task.Task, reason, detail string, err error) e
 	return &task.AgentError{Agent: cmp.Or(t.Agent, t.Command), Reason: reason, Detail: detail, Err: err}
 }
 
-// lastLine keeps the last line that is not blank, and refuses floods. Lines longer
-// than any handle are kept only as far as a message needs them.
-type lastLine struct {
-	limit, n int64
-	cur, old []byte
-}
-
-const maxLine = 64 << 10
-
-func (l *lastLine) Write(p []byte) (int, error) {
-	n := len(p)
-	if l.n += int64(n); l.n > l.limit {
-		return 0, fmt.Errorf("it printed more than %d bytes on stdout; only the handle belongs there, everything else on stderr", l.limit)
-	}
-	for len(p) > 0 {
-		line, rest, ended := bytes.Cut(p, []byte("\n"))
-		if room := maxLine - len(l.cur); room > 0 {
-			l.cur = append(l.cur, line[:min(room, len(line))]...)
-		}
-		if ended {
-			l.flushLine()
-		}
-		p = rest
-	}
-	return n, nil
-}
-
-func (l *lastLine) flushLine() {
-	if line := bytes.TrimSpace(l.cur); len(line) > 0 {
-		l.old = append(l.old[:0], line...)
-	}
-	l.cur = l.cur[:0]
-}
-
-func (l *lastLine) currentLine() string {
-	l.flushLine()
-	return string(l.old)
-}
-
-// tail passes stderr on up to a limit and keeps its end for messages.
+// tail keeps the end of what is printed.
 type tail struct {
-	to       io.Writer
-	limit, n int64
-	end      []byte
+	keep int       // bytes
+	most int64     // that may be printed; 0: any number
+	to   io.Writer // is given the beginning; nil: nobody is
+	pass int64     // bytes of it
+	n    int64     // bytes printed
+	end  []byte
 }
 
-const tailSize = 4 << 10
+const (
+	// keepStdout is far more than a handle has, and enough for a message.
+	keepStdout = 64 << 10
+	keepStderr = 4 << 10
+)
 
 func (t *tail) Write(p []byte) (int, error) {
-	if room := t.limit - t.n; t.to != nil && room > 0 {
+	if room := t.pass - t.n; t.to != nil && room > 0 {
 		// Whoever reads along must not be able to stop the agent.
 		if _, err := t.to.Write(p[:min(room, int64(len(p)))]); err != nil {
 			t.to = nil
 		}
 	}
-	t.n += int64(len(p))
-	t.end = append(t.end, p...)
-	if over := len(t.end) - tailSize; over > 0 {
-		t.end = append(t.end[:0], t.end[over:]...)
+	if t.n += int64(len(p)); t.most > 0 && t.n > t.most {
+		return 0, fmt.Errorf("it printed more than %d bytes on stdout; only the handle belongs there, everything else on stderr", t.most)
+	}
+	if t.end = append(t.end, p...); len(t.end) > 2*t.keep {
+		t.end = append(t.end[:0], t.end[len(t.end)-t.keep:]...)
 	}
 	return len(p), nil
 }
 
-// String is the end of stderr, from the beginning of a line, as valid UTF-8 and
-// without what a terminal would obey.
+// lastLine is the last line that is not blank.
+func (t *tail) lastLine() string {
+	end := bytes.TrimSpace(t.end)
+	return string(bytes.TrimSpace(end[bytes.LastIndexByte(end, '\n')+1:]))
+}
+
+// String is the end, from the beginning of a line, as valid UTF-8 and without what a
+// terminal would obey.
 func (t *tail) String() string {
-	b := t.end
-	if t.n > tailSize {
+	b := t.end[max(len(t.end)-t.keep, 0):]
+	if t.n > int64(len(b)) {
 		if _, rest, ok := bytes.Cut(b, []byte("\n")); ok {
 			b = rest
 		}
