@@ -60,3 +60,11 @@ func TestShellWord(t *testing.T) {
 		}
 	}
 }
+
+func TestTook(t *testing.T) {
+	for ms, want := range map[int64]string{0: "0s", 1_249: "1.2s", 7_200_000: "2h0m0s"} {
+		if got := Took(ms); got != want {
+			t.Errorf("%d ms are %q, want %q", ms, got, want)
+		}
+	}
+}
