@@ -105,7 +105,7 @@ func oneOf(values ...string) rule {
 func objectOf(rules map[string]rule) rule {
 	return func(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
 		var fields map[string]json.RawMessage
-		if decodeInto(raw, &fields) != nil || fields == nil {
+		if text.DecodeJSON(raw, &fields) != nil || fields == nil {
 			return nil, false
 		}
 		kept := s.siftFields(path+".", fields, rules)
@@ -138,7 +138,7 @@ func allowClearing(s *sieve, path string, raw json.RawMessage) (json.RawMessage,
 // reach places that the client may not reach.
 func clientTools(s *sieve, path string, raw json.RawMessage) (json.RawMessage, bool) {
 	var tools []map[string]json.RawMessage
-	if decodeInto(raw, &tools) != nil {
+	if text.DecodeJSON(raw, &tools) != nil {
 		return nil, false
 	}
 	kept := []map[string]json.RawMessage{}

@@ -1,11 +1,8 @@
 package dialect
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 
@@ -22,10 +19,8 @@ type (
 // decodeJSON reads exactly one JSON value and keeps numbers as they are written.
 func decodeJSON(b []byte) (any, error) {
 	var v any
-	if err := decodeInto(b, &v); err != nil {
-		return nil, err
-	}
-	return v, nil
+	err := text.DecodeJSON(b, &v)
+	return v, err
 }
 
 // readField reads a field of JSON that was read as a whole before; nil where there is none.
@@ -35,18 +30,6 @@ func readField(raw json.RawMessage) any {
 		return nil
 	}
 	return v
-}
-
-func decodeInto(b []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one JSON value")
-	}
-	return nil
 }
 
 // writeJSON writes a value that was read as JSON, or built here of texts and whole

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Request is what a client asks of a model.
@@ -46,7 +48,7 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
-	if err := decodeInto(body, &fields); err != nil {
+	if err := text.DecodeJSON(body, &fields); err != nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object: %w", ErrRequest, err)
 	}
 	if fields == nil {

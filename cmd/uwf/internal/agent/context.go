@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // contextOptions are the flags of `uwf agent context`.
@@ -155,11 +157,9 @@ func (o contextOptions) checkField() error {
 
 // fieldOf is one field of a JSON text, as a script can use it. A field that is not
 // there is empty: many are there only sometimes.
-func fieldOf(text []byte, name string) ([]byte, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
+func fieldOf(task []byte, name string) ([]byte, error) {
 	var v any
-	if err := d.Decode(&v); err != nil {
+	if err := text.DecodeJSON(task, &v); err != nil {
 		return nil, fmt.Errorf("reading the field %q: %w", name, err)
 	}
 	for key := range strings.SplitSeq(name, ".") {

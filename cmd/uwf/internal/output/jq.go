@@ -1,9 +1,7 @@
 package output
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // queryTime bounds how long one expression may work: it is meant to pick
@@ -66,10 +66,8 @@ func explainError(text string, err error) string {
 // runQuery applies the query to a result and gives what comes out of it to emit. The
 // result is taken as its JSON.
 func (q *Query) runQuery(result []byte, emit func(any) error) error {
-	d := json.NewDecoder(bytes.NewReader(result))
-	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil {
+	if err := text.DecodeJSON(result, &v); err != nil {
 		return fmt.Errorf("--jq: read the result: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
