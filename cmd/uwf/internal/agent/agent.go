@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/mock"
@@ -99,67 +100,4 @@ reached at their OpenAI-compatible address.`,
 			return agents.RunAdapter(cmd.Context(), a, o.Process)
 		},
 	}
-}
-
-func newMockCmd(o Options) *cobra.Command {
-	var inOrder string
-	cmd := &cobra.Command{
-		Use:   "mock {SCRIPT | --mock-data SCRIPT} THREAD-ID ROLE",
-		Short: "Play a script: outputs by step and role, with crashes, hangs and lies on demand",
-		Long: `Play a script: outputs by step and role, with crashes, hangs and lies on demand.
-
-SCRIPT is a YAML file, relative to where uwf was called. The smallest one:
-
-  steps:
-    - output: |
-        ---
-        $status: done
-        ---
-        All is well.
-
-An entry may have conditions (role, step, visit, attempt), of several outputs the
-later ones answer corrections, and it may edit files, run commands, take its time,
-report usage, crash and lie: see the documentation of package agents/mock. Nothing
-of it costs anything; extract: true lets a model read an output that can't be taken.
-
-Scripts of the TypeScript uwf mean what they meant: where entries have a role and an
-output alone, and a role comes again, or with --mock-data, the first entry is the
-thread's first step, and so on. An entry of another role fails the step.`,
-		Example: `  uwf thread step 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"
-  uwf run solve-issue -p "Try it" --agent "uwf agent mock script.yaml"`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if inOrder != "" {
-				return cobra.ExactArgs(2)(cmd, args)
-			}
-			return cobra.ExactArgs(3)(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if inOrder != "" {
-				args = append([]string{inOrder}, args...)
-			}
-			script, err := o.readScript(args[0])
-			if err != nil {
-				return err
-			}
-			script.InOrder = script.InOrder || inOrder != ""
-			o.Args = args[1:]
-			return agents.RunAdapter(cmd.Context(), &mock.Agent{Script: script, Stdout: o.Stdout}, o.Process)
-		},
-	}
-	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")
-	return cmd
-}
-
-// readScript reads a script. The agent runs in the workspace, but its command
-// line was written where uwf was called.
-func (o Options) readScript(name string) (mock.Script, error) {
-	file := name
-	if base := agents.Getenv(o.Environ, agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
-		file = filepath.Join(base, file)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return mock.Script{}, fmt.Errorf("reading the mock's script: %w", err)
-	}
-	return mock.Parse(name, b)
 }

@@ -18,6 +18,7 @@ import (
 )
 
 // PutOptions are what `uwf cas put` and `uwf cas hash` work with.
+
 type PutOptions struct {
 	Factory *app.Factory
 	Type    string
@@ -33,6 +34,7 @@ func (o *PutOptions) takeArguments(args []string) {
 }
 
 // NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
+
 func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Factory: f}
 	return &cobra.Command{
@@ -54,6 +56,7 @@ Only init, workflow put and thread start make a store where there is none yet.`,
 }
 
 // NewCmdPutText makes `uwf cas put-text`. A runF that is not nil replaces the run.
+
 func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Factory: f, Type: "string"}
 	return &cobra.Command{
@@ -111,6 +114,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 }
 
 // checkSame refuses a node whose hash is taken by another one.
+
 func checkSame(old, n node.Node) error {
 	a, err := old.Sum()
 	if err != nil {
@@ -124,7 +128,9 @@ func checkSame(old, n node.Node) error {
 }
 
 // checkFits checks a node against its type before anything is pushed, for errors that
+
 // speak of the payload.
+
 func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	err := node.Check(v.Getter(ctx), n)
 	var schema *node.SchemaError
@@ -139,52 +145,15 @@ func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 }
 
 // selfType asks for the hash of a payload that is its own type.
-const selfType = "SELF"
 
 // NewCmdHash makes `uwf cas hash`. A runF that is not nil replaces the run.
-func NewCmdHash(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
-	o := &PutOptions{Factory: f}
-	return &cobra.Command{
-		Use:   "hash TYPE [JSON|FILE|-]",
-		Short: "Tell the address that a JSON payload would have",
-		Long: `Tell the address that a JSON payload would have under a type, without storing it and
-without checking it against the type. The payload is the argument itself where that is
-JSON, else a file's (write ./1 for one that is called 1), or stdin's. TYPE is a schema's hash, the name of a type that
-every store has (schema, string, number, integer, boolean, object, array, null), or
-SELF for a payload that is its own type, as the meta-schema is. No store is needed.`,
-		Example: "  echo '\"hello\"' | uwf cas hash string\n  uwf cas hash number 7\n  uwf cas hash schema my-schema.json",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    app.Run(o, runF, hashRun, o.takeArguments),
-	}
-}
 
 // address is the JSON of the commands that tell a node's hash.
-type address struct {
-	Hash node.Hash `json:"hash"`
-}
-
-func hashRun(_ context.Context, o *PutOptions) error {
-	hash := node.SelfHash
-	if o.Type != selfType {
-		typ, err := parseType(o.Type)
-		if err != nil {
-			return err
-		}
-		hash = func(payload any) (node.Hash, error) { return node.HashOf(typ, payload) }
-	}
-	payload, err := o.readPayload()
-	if err != nil {
-		return err
-	}
-	h, err := hash(payload)
-	if err != nil {
-		return err
-	}
-	return o.Factory.Printer().Print(address{h}, func(w *output.Writer) { w.Println(h) })
-}
 
 // readPayload reads a payload as strict JSON: the argument itself, the file that it names,
+
 // or stdin where it is empty or "-".
+
 func (o *PutOptions) readPayload() (any, error) {
 	if o.Text != nil {
 		return *o.Text, nil

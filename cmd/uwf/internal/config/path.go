@@ -1,0 +1,57 @@
+package config
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+)
+
+type PathOptions struct{ Factory *app.Factory }
+
+type sourceFile struct {
+	Kind   string `json:"kind"` // repo, user or env
+	File   string `json:"file"`
+	Exists bool   `json:"exists"`
+}
+
+func NewCmdPath(f *app.Factory, runF func(context.Context, *PathOptions) error) *cobra.Command {
+	o := &PathOptions{f}
+	return &cobra.Command{
+		Use:   "path",
+		Short: "Name the files that settings are read from",
+		Long: `Name the files that settings are read from, in the order in which they are asked, and
+whether each is there: the repository's, the user's, and the user's variables.`,
+		Example: "  uwf config path\n  uwf config path --format json",
+		Args:    cobra.NoArgs,
+		RunE:    app.Run(o, runF, pathRun, func([]string) {}),
+	}
+}
+
+func sourceFiles(f *app.Factory) []sourceFile {
+	s := f.ConfigSources()
+	out := []sourceFile{}
+	for _, x := range []sourceFile{{Kind: "repo", File: s.RepoFile}, {Kind: "user", File: s.HomeFile}, {Kind: "env", File: s.EnvFile}} {
+		if x.File != "" {
+			x.Exists = fileExists(x.File)
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func pathRun(_ context.Context, o *PathOptions) error {
+	files := sourceFiles(o.Factory)
+	return o.Factory.Printer().Print(files, func(w *output.Writer) {
+		for _, x := range files {
+			note := ""
+			if !x.Exists {
+				note = "  (not there)"
+			}
+			w.Printf("%-4s  %s", x.Kind, x.File)
+			w.Faint(note + "\n")
+		}
+	})
+}

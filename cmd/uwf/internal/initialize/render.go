@@ -1,0 +1,150 @@
+package initialize
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/config/edit"
+	"github.com/united-workforce/uwf/examples"
+)
+
+// githubModels is the provider that a job's own token is the key of.
+const githubModels = "github-models"
+
+// The shipped files, in package examples.
+const (
+	oneJob     = "github/uwf.yml"
+	twoJobs    = "github/two-jobs.yml"
+	solveIssue = "solve-issue.yaml"
+)
+
+// The lines of the shipped workflow files that differ from one repository to the
+// next, without what they are indented by.
+const (
+	providerLine = "provider: openai"
+	keyLine      = "api-key: ${{ secrets.OPENAI_API_KEY }}"
+	modelsLine   = "# models: read # for provider: github-models"
+	usesLine     = "- uses: united-workforce/uwf@v1"
+	allowLine    = "# allow: alice bob # on Gitea: who may start and steer, beside the owner of a personal repository"
+)
+
+// hostLine is the action's variant that runs on the runner itself.
+const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner, with its toolchains"
+
+// ownLines are what a repository has in their place.
+type ownLines struct {
+	provider, secret string
+	host             bool // on the runner itself, and not in the container
+	gitea            bool
+	allow            []string
+}
+
+// replaceLines is what stands in the place of each of the shipped lines, without its indent;
+// empty: nothing.
+func (l ownLines) replaceLines() map[string]string {
+	out := map[string]string{providerLine: "provider: " + l.provider, keyLine: "", modelsLine: "", usesLine: usesLine, allowLine: l.allowLineFor()}
+	if l.secret != "" {
+		out[keyLine] = "api-key: ${{ secrets." + l.secret + " }}"
+	}
+	if l.provider == githubModels {
+		out[modelsLine] = "models: read # GitHub Models, with the job's own token"
+	}
+	if l.host {
+		out[usesLine] = hostLine
+	}
+	return out
+}
+
+// allowLineFor is the line that names who may start and steer. On Gitea it is there, as a
+// comment, also where nobody is named.
+func (l ownLines) allowLineFor() string {
+	const why = " # who may start and steer, beside the owner of a personal repository: a job can't look it up"
+	switch names := strings.Join(l.allow, " "); {
+	case names != "" && l.gitea:
+		return fmt.Sprintf("allow: %q%s", names, why)
+	case names != "":
+		return fmt.Sprintf("allow: %q # bots that may start and steer", names)
+	case l.gitea:
+		return "# allow: alice bob" + why
+	}
+	return ""
+}
+
+// notOnGitea are the parts of the shipped workflow files that only GitHub can do, by how
+// they begin and what follows them: Gitea refuses the artifact actions as of version 4, and
+// cancels with a run the jobs that would look after it.
+func notOnGitea() [][2]string {
+	return [][2]string{
+		{"      # A finished step that no push took", "\n  # A job above died"},
+		{"      - uses: actions/download-artifact@37930b1c2abaa49bbe596cd826c3c89aef350131 # v7.0.0\n        continue-on-error: true", "      " + usesLine},
+		{"\n  # A person cancelled the run", ""},
+	}
+}
+
+// leaveOut takes parts out of a shipped file.
+func leaveOut(text string, parts [][2]string) (string, error) {
+	for _, p := range parts {
+		before, rest, found := strings.Cut(text, p[0])
+		at := len(rest)
+		if p[1] != "" {
+			at = strings.Index(rest, p[1])
+		}
+		if !found || at < 0 {
+			return "", fmt.Errorf("the shipped workflow file has no part that begins with %q: this build of uwf is broken", p[0])
+		}
+		text = before + rest[at:]
+	}
+	return text, nil
+}
+
+// workflowFile is the shipped workflow file with a repository's own lines.
+func workflowFile(shipped string, own ownLines) ([]byte, error) {
+	data, err := fs.ReadFile(examples.Files, shipped)
+	if err != nil {
+		return nil, err
+	}
+	text := string(data)
+	if own.gitea {
+		if text, err = leaveOut(text, notOnGitea()); err != nil {
+			return nil, err
+		}
+	}
+	for line, to := range own.replaceLines() {
+		is := regexp.MustCompile(`(?m)^( *)` + regexp.QuoteMeta(line) + `\n`)
+		if !is.MatchString(text) {
+			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, line)
+		}
+		if to != "" {
+			to = "${1}" + strings.ReplaceAll(to, "$", "$$") + "\n"
+		}
+		text = is.ReplaceAllString(text, to)
+	}
+	return []byte(text), nil
+}
+
+// configHead stands above settings that are written anew.
+const configHead = `# Settings of uwf for this repository; jobs read them from the default branch.
+# See them all: uwf config show. Check them: uwf config validate.
+# No key belongs here: apiKeyEnv is the name of a variable, which a secret of the
+# repository fills in jobs.
+`
+
+// renderSettings are the repository's settings with the answers in them. What old says of
+// other things stays as it is.
+func renderSettings(old []byte, remote string, a setup.Answers) ([]byte, error) {
+	if len(old) == 0 {
+		old = []byte(configHead)
+	}
+	text, err := edit.Apply(old, edit.Change{
+		Path: []string{"state", "remote"}, Value: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: remote},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.Apply(text, false)
+}
