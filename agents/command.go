@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/shlex"
+
+	"github.com/united-workforce/uwf/agents/sandbox"
 )
 
 // Command is an agent as the configuration names it.
@@ -89,7 +91,7 @@ func (o Options) findProgram(line, name string) (string, error) {
 		}
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(Getenv(o.Environ, "PATH")) {
+	for _, dir := range filepath.SplitList(sandbox.Getenv(o.Environ, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}

@@ -103,12 +103,12 @@ func TestConfinedEnvironment(t *testing.T) {
 	for name, below := range map[string]string{
 		"HOME": w.options.TempDir, "TMPDIR": w.options.TempDir, agents.EnvStage: w.options.TempDir, agents.EnvContext: w.options.TempDir, agents.EnvBin: "/",
 	} {
-		if got := agents.Getenv(env, name); !strings.HasPrefix(got, below) {
+		if got := sandbox.Getenv(env, name); !strings.HasPrefix(got, below) {
 			t.Errorf("%s=%s, want a place below %s", name, got, below)
 		}
 	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "GITHUB_TOKEN", "UWF_SANDBOX_POLICY"} {
-		if got := agents.Getenv(env, name); got != "" {
+		if got := sandbox.Getenv(env, name); got != "" {
 			t.Errorf("%s=%s", name, got)
 		}
 	}

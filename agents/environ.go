@@ -4,8 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/united-workforce/uwf/agents/sandbox"
 )
 
 // The variables of the process protocol.
@@ -79,7 +77,3 @@ func holdsUserinfo(value string) bool {
 	}
 	return false
 }
-
-// Getenv returns the last value of a variable in an environment; empty where it
-// is not set.
-func Getenv(environ []string, name string) string { return sandbox.Getenv(environ, name) }

@@ -74,11 +74,11 @@ func (c *Chat) ask(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.LookUpVariable("OPENAI_BASE_URL")+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Getenv("OPENAI_BASE_URL")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}
-	req.Header.Set("Authorization", "Bearer "+s.LookUpVariable("OPENAI_API_KEY"))
+	req.Header.Set("Authorization", "Bearer "+s.Getenv("OPENAI_API_KEY"))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err

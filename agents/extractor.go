@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/internal/model"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/extract"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -53,7 +54,7 @@ type Extracted struct {
 
 // Enabled reports whether there is a model to ask.
 func (e Extractor) Enabled() bool {
-	return e.Context.Task.Extract != nil && Getenv(e.Environ, gateway.EnvURL) != ""
+	return e.Context.Task.Extract != nil && sandbox.Getenv(e.Environ, gateway.EnvURL) != ""
 }
 
 // Read asks the model for the fields of an answer, and once more when its reply
@@ -130,7 +131,7 @@ func (e Extractor) openTalk(q extract.Question) (*extractTalk, error) {
 		return nil, fmt.Errorf("writing the schema of the reply: %w", err)
 	}
 	talk := &extractTalk{
-		client:  model.NewClient(Getenv(e.Environ, gateway.EnvURL)+"/v1", Getenv(e.Environ, gateway.EnvKey), e.Transport, extractTimeout),
+		client:  model.NewClient(sandbox.Getenv(e.Environ, gateway.EnvURL)+"/v1", sandbox.Getenv(e.Environ, gateway.EnvKey), e.Transport, extractTimeout),
 		request: openai.ChatCompletionRequest{Model: cmp.Or(e.Context.Task.Extract.Alias, e.Context.Task.Extract.Name)},
 		forms: []*openai.ChatCompletionResponseFormat{
 			{Type: openai.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{

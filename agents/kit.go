@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -117,14 +118,14 @@ func RunAdapter(ctx context.Context, a Adapter, p Process) (err error) {
 // OpenSession opens the folders of the protocol and checks that they belong to
 // the thread and role of the arguments.
 func OpenSession(p Process) (*Session, error) {
-	c, err := LoadContext(Getenv(p.Environ, EnvContext))
+	c, err := LoadContext(sandbox.Getenv(p.Environ, EnvContext))
 	if err != nil {
 		return nil, err
 	}
 	if err := checkArgs(c, p.Args); err != nil {
 		return nil, err
 	}
-	stage, err := OpenStage(Getenv(p.Environ, EnvStage), c, p.Now)
+	stage, err := OpenStage(sandbox.Getenv(p.Environ, EnvStage), c, p.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +149,8 @@ func checkArgs(c *Context, args []string) error {
 // Close releases the session's folder.
 func (s *Session) Close() error { return s.Stage.Close() }
 
-// LookUpVariable returns a variable of the session's environment; empty where not set.
-func (s *Session) LookUpVariable(name string) string { return Getenv(s.Environ, name) }
+// Getenv returns a variable of the session's environment; empty where not set.
+func (s *Session) Getenv(name string) string { return sandbox.Getenv(s.Environ, name) }
 
 // runAdapter runs the adapter until its answer can be taken.
 func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error) {

@@ -14,14 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/mock"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 )
 
 // TestMain makes the test binary the agents below when it is called as uwf would
@@ -59,7 +61,7 @@ func runAgent(ctx context.Context, name string, args []string) error {
 	p := agents.Process{Args: args, Environ: os.Environ(), Dir: dir, Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
 	switch name {
 	case "mock":
-		b, err := os.ReadFile(filepath.Join(agents.Getenv(os.Environ(), agents.EnvCallDir), args[0]))
+		b, err := os.ReadFile(filepath.Join(sandbox.Getenv(os.Environ(), agents.EnvCallDir), args[0]))
 		if err != nil {
 			return err
 		}

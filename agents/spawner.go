@@ -113,7 +113,7 @@ func NewSpawner(o Options) *Spawner {
 		o.Stderr = &lockedWriter{w: o.Stderr}
 	}
 	o.Limits = o.Limits.withDefaults()
-	return &Spawner{o: o, runner: proc.NewRunner(Getenv(o.Environ, proc.MarkName), slices.Concat(o.Self, []string{proc.WatchName})...)}
+	return &Spawner{o: o, runner: proc.NewRunner(sandbox.Getenv(o.Environ, proc.MarkName), slices.Concat(o.Self, []string{proc.WatchName})...)}
 }
 
 // Check reports whether an agent's command line or alias can be run here,
@@ -196,7 +196,7 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 	if len(s.o.Self) == 1 {
 		env = append(env, EnvBin+"="+self)
 	}
-	if s.o.AllowShell || Getenv(s.o.Environ, EnvAllowShell) == "1" {
+	if s.o.AllowShell || sandbox.Getenv(s.o.Environ, EnvAllowShell) == "1" {
 		env = append(env, EnvAllowShell+"=1")
 	}
 	return env

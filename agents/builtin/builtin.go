@@ -103,9 +103,9 @@ func (a *Agent) openSession(s *agents.Session) error {
 		return err
 	}
 	set, err := tools.Open(tools.Options{
-		Dir: s.Workspace, AllowShell: s.LookUpVariable(agents.EnvAllowShell) == "1",
+		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
-		Mark:    s.LookUpVariable(proc.MarkName), MaxResult: c.resultLimit(),
+		Mark:    s.Getenv(proc.MarkName), MaxResult: c.resultLimit(),
 	})
 	if err != nil {
 		return err

@@ -37,12 +37,12 @@ type chat struct {
 }
 
 func newChat(s *agents.Session, transport http.RoundTripper) (*chat, error) {
-	base := s.LookUpVariable(EnvBaseURL)
+	base := s.Getenv(EnvBaseURL)
 	if s.Task.Model == nil || base == "" {
 		return nil, ErrNoModel
 	}
 	return &chat{
-		client: model.NewClient(strings.TrimRight(base, "/"), s.LookUpVariable(EnvKey), transport, callTimeout), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
+		client: model.NewClient(strings.TrimRight(base, "/"), s.Getenv(EnvKey), transport, callTimeout), model: *s.Task.Model, allTokens: limitsAllTokens(s.Task.Model.Name),
 		window: &window{size: s.Task.Model.Window, maxOutput: s.Task.Model.MaxOutput, ratio: 1},
 	}, nil
 }

@@ -192,7 +192,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.entry.Stage)) {
-		file := path.Join(s.LookUpVariable(agents.EnvStage), path.Base(name))
+		file := path.Join(s.Getenv(agents.EnvStage), path.Base(name))
 		if err := os.WriteFile(file, []byte(a.entry.Stage[name]), 0o600); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (a *Agent) editFiles(s *agents.Session) (err error) {
 }
 
 func (a *Agent) runCommands(ctx context.Context, s *agents.Session) error {
-	runner := proc.NewRunner(s.LookUpVariable(proc.MarkName))
+	runner := proc.NewRunner(s.Getenv(proc.MarkName))
 	env := append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace)
 	for _, command := range a.entry.Commands {
 		res, err := runner.Run(ctx, proc.Spec{

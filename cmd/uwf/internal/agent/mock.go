@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/mock"
+	"github.com/united-workforce/uwf/agents/sandbox"
 )
 
 func newMockCmd(o Options) *cobra.Command {
@@ -64,7 +65,7 @@ thread's first step, and so on. An entry of another role fails the step.`,
 // line was written where uwf was called.
 func (o Options) readScript(name string) (mock.Script, error) {
 	file := name
-	if base := agents.Getenv(o.Environ, agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
+	if base := sandbox.Getenv(o.Environ, agents.EnvCallDir); !filepath.IsAbs(file) && base != "" {
 		file = filepath.Join(base, file)
 	}
 	b, err := os.ReadFile(file)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -70,7 +71,7 @@ func typeNames() []string { return slices.Sorted(maps.Keys(nodeTypes())) }
 
 // openContext opens the task's folder. Outside of a step there is none.
 func (o Options) openContext() (*agents.Context, error) {
-	c, err := agents.LoadContext(agents.Getenv(o.Environ, agents.EnvContext))
+	c, err := agents.LoadContext(sandbox.Getenv(o.Environ, agents.EnvContext))
 	if errors.Is(err, agents.ErrNoContext) {
 		return nil, &app.UsageError{Err: err}
 	}
@@ -83,7 +84,7 @@ func (o Options) openStage() (*agents.Context, *agents.Stage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	stage, err := agents.OpenStage(agents.Getenv(o.Environ, agents.EnvStage), c, o.Now)
+	stage, err := agents.OpenStage(sandbox.Getenv(o.Environ, agents.EnvStage), c, o.Now)
 	return c, stage, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -121,7 +122,7 @@ func needsProcess(p agents.Program) bool {
 	}
 	script := p.Argv[3]
 	if !filepath.IsAbs(script) {
-		script = filepath.Join(agents.Getenv(p.Environ, agents.EnvCallDir), script)
+		script = filepath.Join(sandbox.Getenv(p.Environ, agents.EnvCallDir), script)
 	}
 	text, err := os.ReadFile(script)
 	return err != nil || processEnds.Match(text)
