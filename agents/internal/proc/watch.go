@@ -205,7 +205,11 @@ func runWatcher() error {
 		return errors.New("only uwf itself calls this")
 	}
 	// They are the program's to heed: ignored ones it would inherit.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(sig) { // nohup: the program is to ignore it too
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	out := json.NewEncoder(news)
 	g, err := launchHidden(o)
 	if err != nil {

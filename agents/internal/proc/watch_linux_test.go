@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,6 +228,8 @@ func TestWatchedProgramIsTheSame(t *testing.T) {
 		env | sed 's/^` + MarkName + `=.*/marked/' | sort; pwd; nice; test "$(ps -o sid= -p $$)" -eq $$ && echo session; test "$(ps -o pgid= -p $$)" -eq $$ && echo group; printf '%s' "$X$0" | od -An -tx1; echo err >&2`
 	said := map[bool]string{}
 	dir := t.TempDir()
+	signal.Ignore(syscall.SIGHUP) // as nohup does
+	defer signal.Reset(syscall.SIGHUP)
 	for _, watching := range []bool{false, true} {
 		r := NewRunner("")
 		if watching {
