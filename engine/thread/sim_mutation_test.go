@@ -128,17 +128,17 @@ var mutations = []mutation{
 	},
 	{
 		"reads don't wait", "../../gitcas/wire/patient.go",
-		"if err := o.Wait(ctx, err, after); err != nil {\n\t\t\treturn got, err",
-		"if o.Wait == nil || after >= 0 {\n\t\t\treturn got, err",
+		"if err := o.WaitToRetry(ctx, err, after); err != nil {\n\t\t\treturn got, err",
+		"if o.WaitToRetry == nil || after >= 0 {\n\t\t\treturn got, err",
 	},
 	{
 		"refs alone don't wait", "../../gitcas/wire/patient.go",
-		"if err := o.Wait(ctx, err, after); err != nil {\n\t\t\t\treturn at, fmt",
-		"if o.Wait == nil || after >= 0 {\n\t\t\t\treturn at, fmt",
+		"if err := o.WaitToRetry(ctx, err, after); err != nil {\n\t\t\t\treturn at, fmt",
+		"if o.WaitToRetry == nil || after >= 0 {\n\t\t\t\treturn at, fmt",
 	},
 	{
 		"the state branch doesn't wait", "../../gitcas/update.go",
-		"if err := u.outage.Wait(ctx, err, after); err != nil {",
+		"if err := u.outage.WaitToRetry(ctx, err, after); err != nil {",
 		"if after >= 0 {",
 	},
 	{
