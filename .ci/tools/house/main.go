@@ -43,14 +43,11 @@ func run(root, barsFile string, worst int, out io.Writer) error {
 	for _, b := range bars {
 		value := values[b.name]
 		note := ""
-		switch {
-		case !b.holds(value):
+		if !b.holds(value) {
 			note = "  broken"
 			broken++
-		case !b.reached(value):
-			note = fmt.Sprintf("  (goal: %s)", b.goalText)
 		}
-		fmt.Fprintf(out, "%-22s %10.6g  %s %s%s\n", b.name, value, b.sense, b.nowText, note)
+		fmt.Fprintf(out, "%-22s %10.6g  %s %s%s\n", b.name, value, b.sense, b.text, note)
 	}
 	if broken > 0 {
 		return fmt.Errorf("%d of the bars in %s are broken", broken, barsFile)
