@@ -33,7 +33,7 @@ type Plan struct {
 // PlanStep works out what Step would do, by the same code. Nothing is claimed, written
 // or paid. The error is the one that Step would end with before an agent runs: the
 // thread waits, has ended, is worked on by somebody else, or a limit is reached. The
-// PlanStep is filled in as far as things went, also beside an error.
+// Plan is filled in as far as things went, also beside an error.
 func (e *Stepper) PlanStep(ctx context.Context, req Request) (Plan, error) {
 	r := &agentRun{turn: newTurn(e, req)}
 	err := r.dryRun(ctx)
