@@ -25,14 +25,10 @@ func EffectiveLimits(configured moderator.Limits, d *workflow.Definition, own ma
 	return out
 }
 
-// maxOwnLimit is where a thread's own limits end: every larger one is as good as
-// none, and would not fit a duration.
-const maxOwnLimit = 1 << 31
-
 // OwnLimits are those in a thread's entry. Anyone who can push the state branch can
 // write them: nothing there takes a configured limit away.
 func OwnLimits(own map[string]float64) moderator.Limits {
-	get := func(name string) float64 { return min(max(own[name], 0), maxOwnLimit) }
+	get := func(name string) float64 { return min(max(own[name], 0), workflow.MaxLimit) }
 	return moderator.Limits{
 		MaxSteps:        int(math.Ceil(get("maxSteps"))),
 		MaxStepsPerRole: int(math.Ceil(get("maxStepsPerRole"))),
@@ -42,20 +38,15 @@ func OwnLimits(own map[string]float64) moderator.Limits {
 	}
 }
 
-// limitNames are the limits that a thread's entry can hold; wall is in seconds.
-func limitNames() []string {
-	return []string{"maxSteps", "maxStepsPerRole", "tokens", "costUsd", "wall"}
-}
-
-// CheckLimits refuses limits that would do nothing.
+// CheckLimits refuses limits of a thread's entry that would do nothing; wall is in seconds there.
 func CheckLimits(own map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		n := own[name]
-		if !slices.Contains(limitNames(), name) {
-			return Usagef("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))
+		if !slices.Contains(workflow.LimitNames(), name) {
+			return Usagef("there is no limit %q; there are %s", name, strings.Join(workflow.LimitNames(), ", "))
 		}
-		if !(n > 0) || n > maxOwnLimit {
-			return Usagef("limit %s can't be %v: it is more than 0 and at most %d", name, n, maxOwnLimit)
+		if !(n > 0) || n > workflow.MaxLimit {
+			return Usagef("limit %s can't be %v: it is more than 0 and at most %d", name, n, workflow.MaxLimit)
 		}
 	}
 	return nil

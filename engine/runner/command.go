@@ -292,36 +292,27 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found, l
 	return j.steps.continueThread(ctx, started.Thread, head)
 }
 
-// limitOptions are the options that raise a thread's limits, with the names that
-// entries have for them.
-var limitOptions = map[string]string{
-	"max-steps": "maxSteps", "max-steps-per-role": "maxStepsPerRole", "max-tokens": "tokens", "max-cost": "costUsd", "max-time": "wall",
-}
-
-// maxLimit is the highest limit that a thread can have.
-const maxLimit = 1 << 31
-
 // limitsOf reads the limits that a command raises.
 func limitsOf(c *event.Command) (map[string]float64, error) {
 	out := map[string]float64{}
-	for option, limit := range limitOptions {
-		v, ok := c.Option(option)
+	for _, limit := range workflow.LimitKinds() {
+		v, ok := c.Option(limit.Flag)
 		if !ok {
 			continue
 		}
 		n, _ := strconv.ParseFloat(v, 64) // 0 where it is no number, infinite where it is too large
-		if limit == "wall" {
+		if limit.Name == "wall" {
 			d, _ := time.ParseDuration(v)
 			n = d.Seconds()
 		}
-		steps := strings.HasPrefix(option, "max-steps")
-		switch bad := !(n > 0) || n > maxLimit; {
-		case steps && (bad || n != math.Trunc(n)):
-			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", option, event.PlainWord(v))
+		whole := limit.Name == "maxSteps" || limit.Name == "maxStepsPerRole"
+		switch bad := !(n > 0) || n > workflow.MaxLimit; {
+		case whole && (bad || n != math.Trunc(n)):
+			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", limit.Flag, event.PlainWord(v))
 		case bad:
-			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", option, event.PlainWord(v))
+			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", limit.Flag, event.PlainWord(v))
 		}
-		out[limit] = n
+		out[limit.Name] = n
 	}
 	return out, nil
 }

@@ -8,12 +8,53 @@ import (
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
-// maxLimit is where limits end: every larger one is as good as none.
-const maxLimit = 1 << 31
+// MaxLimit is where limits end: every larger one is as good as none, and would not fit a
+// duration. It is in the limit's own unit, wall in seconds.
+const MaxLimit = 1 << 31
 
-// limitKeys are what a definition may limit, in the order of messages.
-func limitKeys() []string {
-	return []string{"maxSteps", "maxStepsPerRole", "tokens", "costUsd", "wall"}
+// LimitKind is what can be limited of a thread, under all its names.
+type LimitKind struct {
+	Name  string // in definitions, settings, entries and errors
+	Flag  string // as people type it
+	Value string // what they write there
+	On    string // in words: what the limit is on
+}
+
+// LimitKinds are all kinds of limits, in the order of messages.
+func LimitKinds() []LimitKind {
+	return []LimitKind{
+		{"maxSteps", "max-steps", "N", "steps"},
+		{"maxStepsPerRole", "max-steps-per-role", "N", "steps of one role"},
+		{"tokens", "max-tokens", "N", "tokens"},
+		{"costUsd", "max-cost", "DOLLARS", "cost"},
+		{"wall", "max-time", "TIME", "time"},
+	}
+}
+
+// FindLimit is the kind of limit that has a name; the zero value where there is none.
+func FindLimit(name string) LimitKind {
+	for _, k := range LimitKinds() {
+		if k.Name == name {
+			return k
+		}
+	}
+	return LimitKind{}
+}
+
+// LimitNames are the names of all kinds of limits.
+func LimitNames() (names []string) {
+	for _, k := range LimitKinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// LimitFlags are how people type all kinds of limits.
+func LimitFlags() (flags []string) {
+	for _, k := range LimitKinds() {
+		flags = append(flags, k.Flag)
+	}
+	return flags
 }
 
 // readLimits reads how far a thread may go.
@@ -22,9 +63,9 @@ func (c *compiler) readLimits() {
 	if e == nil {
 		return
 	}
-	c.unknownKeys(e.Val, "`limits`", limitKeys()...)
+	c.unknownKeys(e.Val, "`limits`", LimitNames()...)
 	var l Limits
-	for _, key := range limitKeys() {
+	for _, key := range LimitNames() {
 		if at := e.Val.Get(key); at != nil && at.Val.Kind != strictyaml.Bad {
 			if wrong, fix := l.setLimit(key, at.Val.Plain()); wrong != "" {
 				c.reportValue(at.Val, fix, "`limits.%s` %s, this is %s", key, wrong, showScalar(at.Val))
@@ -49,19 +90,19 @@ func (l *Limits) setLimit(key string, v any) (wrong, fix string) {
 	wall, _ := time.ParseDuration(text) // 0 where it is none
 	isWhole := func(most float64) bool { return n == math.Trunc(n) && n > 0 && n <= most }
 	switch {
-	case key == "wall" && wall > 0 && wall <= maxLimit*time.Second:
+	case key == "wall" && wall > 0 && wall <= MaxLimit*time.Second:
 		l.Wall = wall
 	case key == "wall":
 		return "must be a duration above zero", "write it as 45m or 2h30m"
-	case key == "costUsd" && n > 0 && n <= maxLimit:
+	case key == "costUsd" && n > 0 && n <= MaxLimit:
 		l.CostUSD = n
 	case key == "costUsd":
 		return "must be a number of US dollars above zero", "write it as 2.50"
 	case key == "tokens" && isWhole(1<<50):
 		l.Tokens = int64(n)
-	case key == "maxSteps" && isWhole(maxLimit):
+	case key == "maxSteps" && isWhole(MaxLimit):
 		l.MaxSteps = int(n)
-	case key == "maxStepsPerRole" && isWhole(maxLimit):
+	case key == "maxStepsPerRole" && isWhole(MaxLimit):
 		l.MaxStepsPerRole = int(n)
 	default:
 		return "must be a whole number above zero", "write a number such as 20"

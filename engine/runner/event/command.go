@@ -32,7 +32,7 @@ var verbs = []verb{
 }
 
 // options are the ones that any line may have; all take a value.
-var options = []string{"thread", "agent", "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time"}
+var options = append([]string{"thread", "agent"}, workflow.LimitFlags()...)
 
 // Verbs lists what a comment can ask for, one line each, as Markdown.
 func Verbs() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
 
@@ -87,7 +88,7 @@ func (p page) writeRaise() string {
 	switch p.Limit {
 	case "", "maxSteps":
 		return joinBlocks("Raise it, and the thread goes on. "+lowest, p.writeCommand("resume", fmt.Sprintf("--max-steps=%d", max(p.MaxSteps, p.nextStep()-1)+10)))
-	case "maxStepsPerRole", "tokens", "costUsd", "wall":
+	case workflow.FindLimit(p.Limit).Name:
 		return joinBlocks("Raise `limits."+p.Limit+"` in the settings (`.uwf/config.yaml` of the default branch) or in the workflow, wherever it is set. Then:", p.writeCommand("resume", ""))
 	}
 	return joinBlocks("Raise it where it is set, in the settings or the workflow. Then:", p.writeCommand("resume", ""))

@@ -1,12 +1,13 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/engine/workflow"
 )
 
 // Sentence says what is going on, as one line of plain text.
@@ -44,7 +45,7 @@ func writeSentence(t Thread, who func(string) string) string {
 		}
 		return role + " has a question, and waits for an answer."
 	case Limited:
-		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, cmp.Or(limitWords[t.Limit], "of this thread"))
+		return fmt.Sprintf("Paused before step %d: the limit %s is reached.", step, limitWords(t.Limit))
 	case Failed:
 		return t.describeFailed(role)
 	case Delivered:
@@ -102,9 +103,11 @@ func (t Thread) sinceWhen() string {
 	return ", since " + formatMoment(t.Since, t.Now)
 }
 
-// limitWords are what limits are on, by their names in configurations.
-var limitWords = map[string]string{
-	"maxSteps": "on steps", "maxStepsPerRole": "on steps of one role", "tokens": "on tokens", "costUsd": "on cost", "wall": "on time",
+func limitWords(name string) string {
+	if on := workflow.FindLimit(name).On; on != "" {
+		return "on " + on
+	}
+	return "of this thread"
 }
 
 func (t Thread) describeFailed(role string) string {

@@ -215,10 +215,16 @@ func (f *Factory) Advice(err error) string {
 	return fmt.Sprintf("uwf keeps what is yours in %s: let this user read and write there, or set UWF_HOME to a folder where it may", home)
 }
 
-// needs are what a verb takes besides a thread, as it is typed.
-var needs = map[string]string{
-	life.NeedsText: `-p "…"`, "maxSteps": "--max-steps N", "maxStepsPerRole": "--max-steps-per-role N", "tokens": "--max-tokens N",
-	"costUsd": "--max-cost DOLLARS", "wall": "--max-time TIME",
+// needed is what a verb takes besides a thread, as it is typed.
+func needed(v life.Verb) string {
+	if v.Needs == life.NeedsText {
+		return `-p "…"`
+	}
+	limit := workflow.FindLimit(v.Needs)
+	if limit.Name == "" {
+		return ""
+	}
+	return "--" + limit.Flag + " " + limit.Value
 }
 
 // Command is what a person types to do something next.
@@ -232,7 +238,7 @@ func Command(v life.Verb) string {
 	case v.Do == life.Fork && v.Steps >= 0:
 		thread = fmt.Sprintf("%s:%d", v.Thread, v.Steps)
 	}
-	return strings.TrimSpace("uwf thread " + verb + " " + thread + " " + needs[v.Needs])
+	return strings.TrimSpace("uwf thread " + verb + " " + thread + " " + needed(v))
 }
 
 // NextLines are what can be done about an error, a line each.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
@@ -195,7 +196,7 @@ func LimitFlags(cmd *cobra.Command, l *Limits) {
 	fl.Int64Var(&l.Tokens, "max-tokens", 0, "let the thread use at most `N` tokens, input and output together")
 	fl.Float64Var(&l.Cost, "max-cost", 0, "let the thread cost at most so many US `DOLLARS`")
 	fl.DurationVar(&l.Time, "max-time", 0, "let the agents work for at most this `TIME` together, such as 2h")
-	app.RefuseZero(cmd, "max-steps", "max-steps-per-role", "max-tokens", "max-cost", "max-time")
+	app.RefuseZero(cmd, workflow.LimitFlags()...)
 }
 
 // Entry is the limits as a thread's entry holds them.
