@@ -52,8 +52,11 @@ func TestProtocolIsWhole(t *testing.T) {
 	words := []string{
 		string(record.StartSchema), string(record.StepSchema), string(record.OwnStartSchema), string(record.OwnStepSchema), string(record.ErrorOutputSchema),
 		string(record.SuspendOutputSchema), string(record.AnswerSchema), string(record.PatchSchema), string(node.MetaSchema), layout.ReadmeName, layout.VersionName, layout.ThreadsName, layout.RegistryName, layout.HistoryDir + "/", layout.CasDir + "/", layout.StoreRef,
-		layout.Claims, layout.Attempts, layout.AttemptThread + "/", layout.AttemptError, layout.AttemptWork + "/",
+		layout.AttemptThread + "/", layout.AttemptError, layout.AttemptWork + "/",
 		Place{Thread: "<ID>", Of: "<OF>"}.String(), Place{Thread: "<ID>", Of: "<OF>", Detail: true}.String(),
+	}
+	for folder := range layout.RefFolders() {
+		words = append(words, folder)
 	}
 	for _, typ := range []node.Hash{record.OwnStartSchema, record.OwnStepSchema, record.AnswerSchema, record.PatchSchema} {
 		schema, _ := record.Schemas()[typ].Payload.(map[string]any)

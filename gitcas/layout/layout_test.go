@@ -141,6 +141,7 @@ func TestRefs(t *testing.T) {
 		AttemptRefs(id) + "run.-1":                  {Kind: AttemptKind, Thread: id},
 		AttemptRefs(id) + "run.x":                   {Kind: AttemptKind, Thread: id},
 		AttemptRefs("x") + "run.1":                  {Kind: AttemptKind},
+		Trials + "0123/1":                           {Kind: TrialKind},
 		StoreRef:                                    {Kind: OtherKind},
 		Heads + WorkBranch(id):                      {Kind: OtherKind},
 	} {

@@ -58,8 +58,16 @@ type RefKind string
 const (
 	ClaimKind   RefKind = "claim"
 	AttemptKind RefKind = "attempt"
+	TrialKind   RefKind = "trial"
 	OtherKind   RefKind = "ref"
 )
+
+// RefFolders are the folders below Refs, with the kind of ref that each holds. What is kept
+// there must be known to package sweep, which says when it may go, and to package rewrite
+// where it may hold what people wrote; docs/protocol.md names each.
+func RefFolders() map[string]RefKind {
+	return map[string]RefKind{Claims: ClaimKind, Attempts: AttemptKind, Trials: TrialKind}
+}
 
 // Ref is the name of a ref, taken apart.
 type Ref struct {
@@ -84,6 +92,9 @@ func ParseRef(name string) Ref {
 			r.Run, r.Attempt = try[:dot], n
 		}
 		return r
+	}
+	if strings.HasPrefix(name, Trials) {
+		return Ref{Kind: TrialKind}
 	}
 	return Ref{Kind: OtherKind}
 }

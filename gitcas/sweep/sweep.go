@@ -1,5 +1,5 @@
 // Package sweep finds the refs of a store that nobody needs any more: claims of
-// jobs that died, attempts of threads that are over, leftovers of rewrites. It
+// jobs that died, attempts of threads that are over, what uwf doctor left. It
 // decides and deletes, each ref only at the value that it was judged by; it never
 // touches a branch, the state or a working folder.
 package sweep
@@ -175,6 +175,8 @@ func (j *judge) judgeRef(name string) Ref {
 		r.Delete, r.Why = j.judgeClaim(r)
 	case layout.AttemptKind:
 		r.Delete, r.Why = j.judgeAttempt(r)
+	case layout.TrialKind:
+		r.Delete, r.Why = true, "uwf doctor made it to try, and was stopped before it removed it"
 	default:
 		r.Why = "not a kind of ref that this uwf knows"
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/sweep"
@@ -162,7 +163,22 @@ func grown(f *fixture) map[string]bool {
 	f.end(id(2), 20*aDay)
 	f.end(id(3), aDay)
 	want[f.ref("refs/uwf/other/thing", f.load().Tip())] = false
+	want[f.ref("refs/uwf/doctor/0123/1", f.load().Tip())] = true
 	return want
+}
+
+// TestEveryFolderIsJudged: refs of each kind can be told from those that nobody knows.
+func TestEveryFolderIsJudged(t *testing.T) {
+	f := memory(t)
+	for folder := range layout.RefFolders() {
+		f.ref(folder+"x/1", f.load().Tip())
+	}
+	unknown := f.ref("refs/uwf/other/thing", f.load().Tip())
+	for _, r := range f.plan(0).Refs {
+		if known := !strings.Contains(r.Why, "not a kind of ref"); known == (r.Name == unknown) {
+			t.Errorf("%s: %s", r.Name, r.Why)
+		}
+	}
 }
 
 func TestPlan(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-var updateSchemas = flag.Bool("update-schemas", false, "write the JSON Schemas of the commands, and the list of commands and flags, anew; what schemas say in words is kept")
+var updateSchemas = flag.Bool("update-schemas", false, "write the JSON Schemas of the commands, the list of commands and flags, and docs/packages.md anew; what schemas say in words is kept")
 
 const schemaFolder = "../../internal/schema/files"
 
