@@ -230,7 +230,7 @@ func TestOutages(t *testing.T) {
 				"read":       func(f Forge) error { _, err := f.ReadIssue(t.Context(), 1); return err },
 				"comment":    func(f Forge) error { _, err := f.CreateComment(t.Context(), 1, "hello"); return err },
 				"update":     func(f Forge) error { return f.UpdateComment(t.Context(), 1, "hello") },
-				"dispatch":   func(f Forge) error { return f.Dispatch(t.Context(), "uwf.yml", "main", nil) },
+				"dispatch":   func(f Forge) error { return f.DispatchWorkflow(t.Context(), "uwf.yml", "main", nil) },
 				"repository": func(f Forge) error { return f.DispatchRepository(t.Context(), "uwf", nil) },
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, lasts, what), func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestPages(t *testing.T) {
 	f, c := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, `[{"id":`+r.URL.Query().Get("page")+`7}]`, "Link", `<https://elsewhere.example/x?page=2>; rel="next"`)
 	})
-	if _, err := f.Comments(t.Context(), 1); !errors.Is(err, ErrInvalid) || c.calls != maxPages {
+	if _, err := f.ListComments(t.Context(), 1); !errors.Is(err, ErrInvalid) || c.calls != maxPages {
 		t.Errorf("%v after %d calls", err, c.calls)
 	}
 	if _, found, err := f.FindPull(t.Context(), "b"); found || err != nil || c.calls != maxPages+maxPullPages {
@@ -434,7 +434,7 @@ func TestManyWorkflows(t *testing.T) {
 		}
 		reply(w, 200, `{"workflows":[{"path":"b.yml","state":"disabled_manually"}]}`)
 	})
-	if list, err := f.Workflows(t.Context()); err != nil || fmt.Sprint(list) != "[{a.yml true} {b.yml false}]" {
+	if list, err := f.ListWorkflows(t.Context()); err != nil || fmt.Sprint(list) != "[{a.yml true} {b.yml false}]" {
 		t.Errorf("%v %v", list, err)
 	}
 }
@@ -472,7 +472,7 @@ func TestSecrets(t *testing.T) {
 			if !ok {
 				t.Fatal("no Secrets")
 			}
-			names, known, err := s.Secrets(t.Context())
+			names, known, err := s.ListSecretNames(t.Context())
 			if err != nil || known != tt.known || fmt.Sprint(names) != tt.want {
 				t.Errorf("%v %v %v", names, known, err)
 			}
@@ -509,7 +509,7 @@ func TestOwner(t *testing.T) {
 			if !ok {
 				t.Fatal("no Owners")
 			}
-			is, known, err := o.OwnedByOrganisation(t.Context())
+			is, known, err := o.IsOwnedByOrganisation(t.Context())
 			if is != tt.is || known != tt.known || !errors.Is(err, tt.err) {
 				t.Errorf("%v %v %v", is, known, err)
 			}
@@ -543,7 +543,7 @@ func TestAccounts(t *testing.T) {
 					t.Errorf("path %s", r.URL.Path)
 				}
 			})
-			if u, err := f.Me(t.Context()); u != tt.want || !errors.Is(err, tt.err) {
+			if u, err := f.ReadTokenOwner(t.Context()); u != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("%+v %v", u, err)
 			}
 			if tt.err != nil {
@@ -585,7 +585,7 @@ func TestProtectedBranch(t *testing.T) {
 				}
 				reply(w, tt.status, tt.branch)
 			})
-			rules, known, err := f.BranchRules(t.Context(), "uwf/a b")
+			rules, known, err := f.ListBranchRules(t.Context(), "uwf/a b")
 			if err != nil || fmt.Sprint(rules) != tt.want || known != tt.known {
 				t.Errorf("%v %v %v", rules, known, err)
 			}

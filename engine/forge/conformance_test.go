@@ -112,12 +112,12 @@ func TestIssuesAndComments(t *testing.T) {
 			s.PostComment("alice", n, fmt.Sprintf("comment %d", i))
 		}
 		made := must[forge.Comment](t)(f.CreateComment(ctx, n, "ours & <b> „ä“"))
-		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
+		list := must[[]forge.Comment](t)(f.ListComments(ctx, n))
 		if len(list) != 121 || list[0].Body != "comment 0" || list[0].AuthorID != is1.AuthorID || list[120] != made || made.Body != "ours & <b> „ä“" || made.URL == "" {
 			t.Fatalf("%d comments, the last %+v, ours %+v", len(list), list[len(list)-1], made)
 		}
 		no(t, f.UpdateComment(ctx, made.ID, "changed"))
-		if list = must[[]forge.Comment](t)(f.Comments(ctx, n)); list[120].Body != "changed" {
+		if list = must[[]forge.Comment](t)(f.ListComments(ctx, n)); list[120].Body != "changed" {
 			t.Errorf("%+v", list[120])
 		}
 		if got := must[forge.Comment](t)(f.ReadComment(ctx, made.ID)); got != list[120] {
@@ -147,7 +147,7 @@ func TestReviewComment(t *testing.T) {
 		n := s.OpenPull("alice", "Fix it", "", forgetest.Pull{Head: "main", Base: "main"})
 		if f.ForgeFlavour() == forge.Gitea {
 			before := len(s.Calls())
-			_, err := f.ReviewComment(ctx, 5)
+			_, err := f.ReadLineComment(ctx, 5)
 			if e := is(t, err, forge.ErrNotFound); e.Message == "" || len(s.Calls()) != before {
 				t.Errorf("%v, %d calls", e, len(s.Calls())-before)
 			}
@@ -155,20 +155,20 @@ func TestReviewComment(t *testing.T) {
 		}
 		s.PostComment("bob", n, "on the whole")
 		said := read(t, s.SayOnLine("bob", n, "/uwf retry"))
-		got := must[forge.Comment](t)(f.ReviewComment(ctx, said.Comment.ID))
+		got := must[forge.Comment](t)(f.ReadLineComment(ctx, said.Comment.ID))
 		if want := (forge.Comment{ID: said.Comment.ID, Body: "/uwf retry", Author: "bob", AuthorID: said.Sender.ID, URL: said.Comment.HTMLURL, Number: n, Created: got.Created}); got != want || got.Created.IsZero() || got.URL == "" || got.AuthorID <= 0 {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		_, err := f.ReadComment(ctx, got.ID)
 		is(t, err, forge.ErrNotFound)
-		list := must[[]forge.Comment](t)(f.Comments(ctx, n))
+		list := must[[]forge.Comment](t)(f.ListComments(ctx, n))
 		if len(list) != 1 || list[0].Body != "on the whole" {
 			t.Errorf("%+v", list)
 		}
-		_, err = f.ReviewComment(ctx, list[0].ID)
+		_, err = f.ReadLineComment(ctx, list[0].ID)
 		is(t, err, forge.ErrNotFound)
 		s.DeleteComment(got.ID)
-		_, err = f.ReviewComment(ctx, got.ID)
+		_, err = f.ReadLineComment(ctx, got.ID)
 		is(t, err, forge.ErrNotFound)
 	})
 }
@@ -204,7 +204,7 @@ func TestUsers(t *testing.T) {
 		alice := dial(t, s, s.UserToken("alice"))
 		n := s.OpenIssue("bob", "It breaks", "")
 		first := read(t, s.PutLabel("alice", n, "uwf"))
-		me := must[forge.User](t)(alice.Me(ctx))
+		me := must[forge.User](t)(alice.ReadTokenOwner(ctx))
 		if me.Login != "alice" || me.ID <= 0 || me.Bot || me.ID == first.Issue.User.ID {
 			t.Fatalf("%+v", me)
 		}
@@ -230,7 +230,7 @@ func TestUsers(t *testing.T) {
 		if f.ForgeFlavour() == forge.GitHub && assigned.Assignee != (account{"alice", me.ID}) {
 			t.Errorf("the assignee: %+v, want %+v", assigned.Assignee, me)
 		}
-		if bob := must[forge.User](t)(dial(t, s, s.UserToken("bob")).Me(ctx)); bob.ID != first.Issue.User.ID || bob.ID != labeled.Sender.ID || bob.ID != assigned.Sender.ID {
+		if bob := must[forge.User](t)(dial(t, s, s.UserToken("bob")).ReadTokenOwner(ctx)); bob.ID != first.Issue.User.ID || bob.ID != labeled.Sender.ID || bob.ID != assigned.Sender.ID {
 			t.Errorf("%+v", bob)
 		}
 	})
@@ -240,7 +240,7 @@ func TestUsers(t *testing.T) {
 func TestMe(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
-		me, err := f.Me(ctx)
+		me, err := f.ReadTokenOwner(ctx)
 		if f.ForgeFlavour() == forge.Gitea {
 			if want := (forge.User{Login: "gitea-actions", Bot: true}); err != nil || me != want {
 				t.Errorf("a job's: %+v %v, want %+v", me, err, want)
@@ -248,11 +248,11 @@ func TestMe(t *testing.T) {
 		} else if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Message, "not accessible by integration") {
 			t.Errorf("a job's: %v", e)
 		}
-		_, err = dial(t, s, "").Me(ctx)
+		_, err = dial(t, s, "").ReadTokenOwner(ctx)
 		is(t, err, forge.ErrAuth)
 		ended := s.UserToken("alice")
 		s.Revoke(ended)
-		_, err = dial(t, s, ended).Me(ctx)
+		_, err = dial(t, s, ended).ReadTokenOwner(ctx)
 		is(t, err, forge.ErrAuth)
 		for _, c := range s.Calls() {
 			if c.Path != "user" {
@@ -371,7 +371,7 @@ func TestPermission(t *testing.T) {
 			if f.ForgeFlavour() == forge.Gitea {
 				want = forge.Unknown // the job's token is not told
 			}
-			got, err := f.PermissionOf(t.Context(), login)
+			got, err := f.ReadPermission(t.Context(), login)
 			if err != nil || got != want {
 				t.Errorf("%q: %v %v, want %v", login, got, err, want)
 			}
@@ -382,19 +382,19 @@ func TestPermission(t *testing.T) {
 func TestDispatch(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
-		no(t, f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"thread": "T", "head": "H"}))
+		no(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"thread": "T", "head": "H"}))
 		sent := s.TakeDispatches()
 		if len(sent) != 1 || fmt.Sprint(sent[0].Inputs) != "map[head:H thread:T]" {
 			t.Errorf("%+v", sent)
 		}
-		is(t, f.Dispatch(ctx, "other.yml", "main", nil), forge.ErrNotFound)
+		is(t, f.DispatchWorkflow(ctx, "other.yml", "main", nil), forge.ErrNotFound)
 		many := map[string]string{}
 		for i := range forge.MaxInputs + 1 {
 			many[fmt.Sprint(i)] = "x"
 		}
 		before := len(s.Calls())
-		is(t, f.Dispatch(ctx, "uwf.yml", "main", many), forge.ErrInvalid)
-		is(t, f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"thread": strings.Repeat("x", 65536)}), forge.ErrInvalid)
+		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", many), forge.ErrInvalid)
+		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"thread": strings.Repeat("x", 65536)}), forge.ErrInvalid)
 		if len(s.Calls()) != before {
 			t.Error("what no forge takes was sent")
 		}
@@ -404,22 +404,22 @@ func TestDispatch(t *testing.T) {
 			return
 		}
 		no(t, err)
-		is(t, f.Dispatch(ctx, "uwf.yml", "main", map[string]string{"unknown": "x"}), forge.ErrInvalid)
+		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"unknown": "x"}), forge.ErrInvalid)
 	})
 }
 
 func TestSettings(t *testing.T) {
 	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
 		ctx := t.Context()
-		flows := must[[]forge.Workflow](t)(f.Workflows(ctx))
+		flows := must[[]forge.Workflow](t)(f.ListWorkflows(ctx))
 		if len(flows) != 1 || flows[0] != (forge.Workflow{Path: ".github/workflows/uwf.yml", Active: true}) {
 			t.Errorf("%+v", flows)
 		}
 		s.DisableWorkflow("uwf.yml", true)
-		if flows = must[[]forge.Workflow](t)(f.Workflows(ctx)); len(flows) != 1 || flows[0].Active {
+		if flows = must[[]forge.Workflow](t)(f.ListWorkflows(ctx)); len(flows) != 1 || flows[0].Active {
 			t.Errorf("%+v", flows)
 		}
-		rules, known, err := f.BranchRules(ctx, "uwf-state")
+		rules, known, err := f.ListBranchRules(ctx, "uwf-state")
 		if err != nil || known || len(rules) > 0 { // it is not there yet, and a job's token sees no patterns
 			t.Errorf("%v %v %v", rules, known, err)
 		}
@@ -445,7 +445,7 @@ func TestJobNotes(t *testing.T) {
 		s.AddJob("7", 1, "cancelled", "The run was canceled by @eve.")
 		s.AddJob("7", 2, "success", "Node.js 16 is old.")
 		s.AddJob("7", 2, "cancelled", "The run was canceled by @alice.", "The operation was canceled.")
-		notes, err := f.JobNotes(t.Context(), "7", 2)
+		notes, err := f.ListJobNotes(t.Context(), "7", 2)
 		want := "[The run was canceled by @alice. The operation was canceled.]"
 		if f.ForgeFlavour() == forge.Gitea {
 			want = "[]"
@@ -464,7 +464,7 @@ func TestBranchRules(t *testing.T) {
 		admin := dial(t, s, s.UserToken("root"))
 		check := func(f forge.Forge, branch, want string, known bool) {
 			t.Helper()
-			rules, k, err := f.BranchRules(t.Context(), branch)
+			rules, k, err := f.ListBranchRules(t.Context(), branch)
 			if err != nil || k != known || fmt.Sprint(rules) != want {
 				t.Errorf("%s: %v %v %v, want %s %v", branch, rules, k, err, want, known)
 			}
@@ -533,7 +533,7 @@ func TestFaults(t *testing.T) {
 		_, err := f.ReadIssue(ctx, n)
 		is(t, err, forge.ErrUnreachable)
 		s.ClearFaults()
-		if list := must[[]forge.Comment](t)(f.Comments(ctx, n)); len(list) != 1 || list[0].Body != "lost reply" {
+		if list := must[[]forge.Comment](t)(f.ListComments(ctx, n)); len(list) != 1 || list[0].Body != "lost reply" {
 			t.Errorf("%+v", list)
 		}
 	})

@@ -14,9 +14,9 @@ const (
 	maxInputLength = 65535 // characters of all names and values
 )
 
-// Dispatch starts a workflow. It is made again where nobody answered: a second run for the
+// DispatchWorkflow starts a workflow. It is made again where nobody answered: a second run for the
 // same step ends at once, and without one the thread stands still.
-func (c *client) Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) error {
+func (c *client) DispatchWorkflow(ctx context.Context, workflow, ref string, inputs map[string]string) error {
 	do := fmt.Sprintf("dispatch %s on %s", workflow, ref)
 	if err := checkInputs(do, inputs); err != nil {
 		return err

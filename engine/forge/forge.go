@@ -17,28 +17,28 @@ const (
 	Gitea  Flavour = "gitea"  // and Forgejo
 )
 
-// Forge is one repository on a forge. Errors are *Error values; match their kind
+// Forge is one repository on a forge. Errors are *CallError values; match their kind
 // with errors.Is and the Err… sentinels. All methods are safe for concurrent use.
 type Forge interface {
 	ForgeFlavour() Flavour
 	// ReadRepository says what can change between two jobs, such as the default branch.
 	ReadRepository(ctx context.Context) (Repository, error)
-	// PermissionOf is what a user may do here. Unknown means that this token can't
+	// ReadPermission is what a user may do here. Unknown means that this token can't
 	// find out; that is no error.
-	PermissionOf(ctx context.Context, login string) (Permission, error)
-	// Me is whose token this is. ErrForbidden: the forge doesn't tell, as GitHub does
+	ReadPermission(ctx context.Context, login string) (Permission, error)
+	// ReadTokenOwner is whose token this is. ErrForbidden: the forge doesn't tell, as GitHub does
 	// not where it is a job's own. ErrAuth: there is no token, or it has ended.
-	Me(ctx context.Context) (User, error)
+	ReadTokenOwner(ctx context.Context) (User, error)
 
 	// ReadIssue is an issue or a pull request by its number.
 	ReadIssue(ctx context.Context, number int) (Issue, error)
-	// Comments are all comments of an issue or pull request, the oldest first.
-	Comments(ctx context.Context, number int) ([]Comment, error)
+	// ListComments gives all comments of an issue or pull request, the oldest first.
+	ListComments(ctx context.Context, number int) ([]Comment, error)
 	// ReadComment is a comment by its id; ErrNotFound when somebody deleted it.
 	ReadComment(ctx context.Context, id int64) (Comment, error)
-	// ReviewComment is a comment on a line of a pull request by its id, which is no id
+	// ReadLineComment is a comment on a line of a pull request by its id, which is no id
 	// for the calls around it; ErrNotFound as above, and always on Gitea.
-	ReviewComment(ctx context.Context, id int64) (Comment, error)
+	ReadLineComment(ctx context.Context, id int64) (Comment, error)
 	CreateComment(ctx context.Context, number int, body string) (Comment, error)
 	// UpdateComment replaces a comment's body; ErrNotFound when somebody deleted it.
 	UpdateComment(ctx context.Context, id int64, body string) error
@@ -62,22 +62,22 @@ type Forge interface {
 	// UpdatePull replaces title and body.
 	UpdatePull(ctx context.Context, number int, title, body string) error
 
-	// Dispatch starts a workflow file (its base name) on a branch.
-	Dispatch(ctx context.Context, workflow, ref string, inputs map[string]string) error
+	// DispatchWorkflow starts a workflow file (its base name) on a branch.
+	DispatchWorkflow(ctx context.Context, workflow, ref string, inputs map[string]string) error
 	// DispatchRepository sends a repository_dispatch event.
 	DispatchRepository(ctx context.Context, eventType string, payload map[string]string) error
 
-	// JobNotes are what the forge itself noted at the jobs of a run's attempt, such as who
+	// ListJobNotes are what the forge itself noted at the jobs of a run's attempt, such as who
 	// cancelled it. Gitea notes nothing.
-	JobNotes(ctx context.Context, run string, attempt int) ([]string, error)
+	ListJobNotes(ctx context.Context, run string, attempt int) ([]string, error)
 
-	// Workflows are the workflow files of the default branch that the forge runs.
-	Workflows(ctx context.Context) ([]Workflow, error)
+	// ListWorkflows gives the workflow files of the default branch that the forge runs.
+	ListWorkflows(ctx context.Context) ([]Workflow, error)
 	// MayCreatePulls reports the setting that lets jobs open pull requests. Known is
 	// false where this token can't read it.
 	MayCreatePulls(ctx context.Context) (may, known bool, err error)
-	// BranchRules are the rules that a push to a branch must meet; known as above.
-	BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error)
+	// ListBranchRules are the rules that a push to a branch must meet; known as above.
+	ListBranchRules(ctx context.Context, branch string) (rules []string, known bool, err error)
 }
 
 // Repository is the repository itself.

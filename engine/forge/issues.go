@@ -90,9 +90,9 @@ func (c *client) ReadIssue(ctx context.Context, number int) (Issue, error) {
 	return out, nil
 }
 
-// Comments are all comments, the oldest first. Gitea sends them all at once,
+// ListComments are all comments, the oldest first. Gitea sends them all at once,
 // whatever page is asked for.
-func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
+func (c *client) ListComments(ctx context.Context, number int) ([]Comment, error) {
 	do := fmt.Sprintf("list the comments of %d", number)
 	var out []Comment
 	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/%d/comments", number)}, maxPages, func(list []comment) bool {
@@ -115,21 +115,21 @@ func (c *client) Comments(ctx context.Context, number int) ([]Comment, error) {
 // ReadComment is a comment by its id. Gitea answers without a body where the id is of
 // something else in an issue's time line.
 func (c *client) ReadComment(ctx context.Context, id int64) (Comment, error) {
-	return c.oneComment(ctx, fmt.Sprintf("read comment %d", id), "/issues/comments/", id)
+	return c.fetchComment(ctx, fmt.Sprintf("read comment %d", id), "/issues/comments/", id)
 }
 
-// ReviewComment is a comment on a line of a pull request. Gitea shows such comments
+// ReadLineComment is a comment on a line of a pull request. Gitea shows such comments
 // only by their pull request and its review.
-func (c *client) ReviewComment(ctx context.Context, id int64) (Comment, error) {
+func (c *client) ReadLineComment(ctx context.Context, id int64) (Comment, error) {
 	do := fmt.Sprintf("read the comment %d on a line", id)
 	if c.flavour == Gitea {
 		return Comment{}, &CallError{Do: do, Kind: ErrNotFound, Message: "Gitea has no call for it"}
 	}
-	return c.oneComment(ctx, do, "/pulls/comments/", id)
+	return c.fetchComment(ctx, do, "/pulls/comments/", id)
 }
 
-// oneComment reads the comment with an id from one of the forge's lists.
-func (c *client) oneComment(ctx context.Context, do, from string, id int64) (Comment, error) {
+// fetchComment reads the comment with an id from one of the forge's lists.
+func (c *client) fetchComment(ctx context.Context, do, from string, id int64) (Comment, error) {
 	var got comment
 	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: fmt.Sprintf("%s%d", from, id)}, &got); err != nil {
 		return Comment{}, err

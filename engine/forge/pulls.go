@@ -102,15 +102,15 @@ func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
 	}
 	var made pull
 	_, err := c.makeCall(ctx, request{do: "open a pull request for " + p.Head, method: http.MethodPost, path: "/pulls", text: p.Body, body: body}, &made)
-	return made.toPull(), pullKind(err)
+	return made.toPull(), classifyPullError(err)
 }
 
 // draftPrefix begins the title of a draft on Gitea.
 const draftPrefix = "WIP: "
 
-// pullKind tells apart why a pull request was refused, which GitHub says with one
+// classifyPullError tells apart why a pull request was refused, which GitHub says with one
 // status and different words.
-func pullKind(err error) error {
+func classifyPullError(err error) error {
 	var e *CallError
 	if !errors.As(err, &e) {
 		return err

@@ -23,12 +23,12 @@ func (c *client) ReadRepository(ctx context.Context) (r Repository, err error) {
 // Owners is what a Forge may offer beside its calls: whether the repository belongs to an
 // organisation. Known is false where this token may not see whose it is.
 type Owners interface {
-	OwnedByOrganisation(ctx context.Context) (is, known bool, err error)
+	IsOwnedByOrganisation(ctx context.Context) (is, known bool, err error)
 }
 
-// OwnedByOrganisation asks for an organisation of the owner's name. Without one it asks for
+// IsOwnedByOrganisation asks for an organisation of the owner's name. Without one it asks for
 // any account of it: a hidden organisation, like a hidden person, is found by neither.
-func (c *client) OwnedByOrganisation(ctx context.Context) (is, known bool, err error) {
+func (c *client) IsOwnedByOrganisation(ctx context.Context) (is, known bool, err error) {
 	look := func(below string) error {
 		_, err := c.makeCall(ctx, request{do: "look up whether " + c.owner + " is an organisation", method: http.MethodGet, path: below + url.PathEscape(c.owner), root: true}, nil)
 		return err
@@ -45,9 +45,9 @@ func (c *client) OwnedByOrganisation(ctx context.Context) (is, known bool, err e
 	return false, err == nil, err
 }
 
-// PermissionOf is what a user may do. GitHub gives the job's token an answer; Gitea
+// ReadPermission is what a user may do. GitHub gives the job's token an answer; Gitea
 // refuses it to all but the owner's, which makes it Unknown.
-func (c *client) PermissionOf(ctx context.Context, login string) (Permission, error) {
+func (c *client) ReadPermission(ctx context.Context, login string) (Permission, error) {
 	if login == "" {
 		return Unknown, nil
 	}
@@ -77,9 +77,9 @@ func (c *client) PermissionOf(ctx context.Context, login string) (Permission, er
 	return Unknown, nil
 }
 
-// Me is whose token this is. Jobs of GitHub are refused; those of Gitea are a user that
+// ReadTokenOwner is whose token this is. Jobs of GitHub are refused; those of Gitea are a user that
 // it has built in.
-func (c *client) Me(ctx context.Context) (User, error) {
+func (c *client) ReadTokenOwner(ctx context.Context) (User, error) {
 	do := "look up whose token this is"
 	var u user
 	if _, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: "/user", root: true}, &u); err != nil {
@@ -111,8 +111,8 @@ func (c *client) MayCreatePulls(ctx context.Context) (may, known bool, err error
 	return *s.May, true, nil
 }
 
-// Workflows are the workflow files that the forge knows.
-func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
+// ListWorkflows are the workflow files that the forge knows.
+func (c *client) ListWorkflows(ctx context.Context) ([]Workflow, error) {
 	type page struct {
 		Workflows []struct{ Path, State string }
 	}
@@ -129,8 +129,8 @@ func (c *client) Workflows(ctx context.Context) ([]Workflow, error) {
 // maxNoted is how many cancelled jobs of a run are looked at.
 const maxNoted = 5
 
-// JobNotes are the annotations of those jobs of a run's attempt that were cancelled.
-func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]string, error) {
+// ListJobNotes are the annotations of those jobs of a run's attempt that were cancelled.
+func (c *client) ListJobNotes(ctx context.Context, run string, attempt int) ([]string, error) {
 	if c.flavour == Gitea {
 		return nil, nil
 	}
@@ -169,11 +169,11 @@ func (c *client) JobNotes(ctx context.Context, run string, attempt int) ([]strin
 // jobs of the repository get, its own and its organisation's. Their values can't be
 // read by anybody. Known is false where this token can't see all of them.
 type SecretLister interface {
-	Secrets(ctx context.Context) (names []string, known bool, err error)
+	ListSecretNames(ctx context.Context) (names []string, known bool, err error)
 }
 
-// Secrets are the names of the repository's secrets.
-func (c *client) Secrets(ctx context.Context) (names []string, known bool, err error) {
+// ListSecretNames are the names of the repository's secrets.
+func (c *client) ListSecretNames(ctx context.Context) (names []string, known bool, err error) {
 	type secret struct {
 		Name string `json:"name"`
 	}
@@ -205,9 +205,9 @@ func (c *client) Secrets(ctx context.Context) (names []string, known bool, err e
 	return names, true, nil
 }
 
-// NoReply is the address by which a forge knows an account's commits without telling its
+// NoReplyAddress is the address by which a forge knows an account's commits without telling its
 // mail address; empty where the server's address is none.
-func NoReply(flavour Flavour, server, login string, id int64) string {
+func NoReplyAddress(flavour Flavour, server, login string, id int64) string {
 	u, err := url.Parse(server)
 	switch {
 	case err != nil || u.Hostname() == "":

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// BranchRules are the rules that pushes to a branch meet, which need not exist: those of
+// ListBranchRules are the rules that pushes to a branch meet, which need not exist: those of
 // rulesets by their types, and ProtectedBranch for the older protections, whose patterns
 // only administrators are shown. known is false where there may be more than this token
 // is shown. Gitea has protections alone, and says of a branch that exists whether this
 // token's user may push there.
-func (c *client) BranchRules(ctx context.Context, branch string) (rules []string, known bool, err error) {
+func (c *client) ListBranchRules(ctx context.Context, branch string) (rules []string, known bool, err error) {
 	known = true
 	if c.flavour == GitHub {
 		rules, known, err = c.listRulesets(ctx, branch)
@@ -54,16 +54,16 @@ func (c *client) isProtected(ctx context.Context, branch string) (is, known bool
 	case !errors.Is(err, ErrNotFound):
 		return false, false, err
 	}
-	list := c.githubProtections
+	list := c.listGitHubProtections
 	if c.flavour == Gitea {
-		list = c.giteaProtections
+		list = c.listGiteaProtections
 	}
 	patterns, known, err := list(ctx)
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesBranch(pattern, branch) }), known, err
 }
 
-// giteaProtections are the patterns of the protections that stop pushes of everybody.
-func (c *client) giteaProtections(ctx context.Context) (patterns []string, known bool, err error) {
+// listGiteaProtections are the patterns of the protections that stop pushes of everybody.
+func (c *client) listGiteaProtections(ctx context.Context) (patterns []string, known bool, err error) {
 	var list []struct {
 		Rule string `json:"rule_name"`
 		Push bool   `json:"enable_push"`
@@ -85,8 +85,8 @@ func (c *client) giteaProtections(ctx context.Context) (patterns []string, known
 const protectionsQuery = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { viewerCanAdminister
 branchProtectionRules(first: 100) { pageInfo { hasNextPage } nodes { pattern restrictsPushes requiresApprovingReviews requiresStatusChecks requiresCommitSignatures lockBranch } } } }`
 
-// githubProtections are the same of GitHub.
-func (c *client) githubProtections(ctx context.Context) (patterns []string, known bool, err error) {
+// listGitHubProtections are the same of GitHub.
+func (c *client) listGitHubProtections(ctx context.Context) (patterns []string, known bool, err error) {
 	var a struct {
 		Data struct {
 			Repository struct {
@@ -104,7 +104,7 @@ func (c *client) githubProtections(ctx context.Context) (patterns []string, know
 	}
 	owner, name, _ := strings.Cut(c.o.Repository, "/")
 	_, err = c.makeCall(ctx, request{
-		do: "read the branch protections", method: http.MethodPost, path: c.graphQL(), safe: true, root: true,
+		do: "read the branch protections", method: http.MethodPost, path: c.graphQLURL(), safe: true, root: true,
 		body: map[string]any{"query": protectionsQuery, "variables": map[string]string{"owner": owner, "name": name}},
 	}, &a)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrAuth) || errors.Is(err, ErrNotFound) {
@@ -120,8 +120,8 @@ func (c *client) githubProtections(ctx context.Context) (patterns []string, know
 	return patterns, err == nil && a.Data.Repository.Admin && len(a.Errors) == 0 && !rules.Page.HasNextPage, err
 }
 
-// graphQL is GitHub's other API: api.github.com/graphql, and /api/graphql beside /api/v3.
-func (c *client) graphQL() string {
+// graphQLURL is GitHub's other API: api.github.com/graphql, and /api/graphql beside /api/v3.
+func (c *client) graphQLURL() string {
 	u := *c.gh.BaseURL
 	if base, ok := strings.CutSuffix(u.Path, "/v3/"); ok {
 		u.Path = base + "/graphql"

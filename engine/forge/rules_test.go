@@ -50,7 +50,7 @@ func TestProtectionsUntold(t *testing.T) {
 					reply(w, 404, `{"message":"Branch not found"}`)
 				}
 			})
-			if rules, known, err := f.BranchRules(t.Context(), "uwf/1"); err != nil || known != c.known || len(rules) > 0 || !asked {
+			if rules, known, err := f.ListBranchRules(t.Context(), "uwf/1"); err != nil || known != c.known || len(rules) > 0 || !asked {
 				t.Errorf("%v %v %v, asked: %v", rules, known, err, asked)
 			}
 		})

@@ -51,13 +51,13 @@ func (j *dispatcher) sendDispatch(ctx context.Context, inputs map[string]string)
 	if err != nil {
 		return err
 	}
-	err = j.Forge.Dispatch(ctx, file, ref, inputs)
+	err = j.Forge.DispatchWorkflow(ctx, file, ref, inputs)
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
 		return err
 	}
 	// The forge may know the default branch by another name than git.
 	if now, aerr := j.AskDefaultBranch(ctx); aerr == nil && now != ref {
-		err = j.Forge.Dispatch(ctx, file, now, inputs)
+		err = j.Forge.DispatchWorkflow(ctx, file, now, inputs)
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (f *fakeForge) ReadRepository(context.Context) (r forge.Repository, err err
 	return r, err
 }
 
-func (f *fakeForge) PermissionOf(_ context.Context, login string) (p forge.Permission, err error) {
+func (f *fakeForge) ReadPermission(_ context.Context, login string) (p forge.Permission, err error) {
 	err = f.do("permission", func() error { p = f.perms[login]; return nil })
 	return p, err
 }
@@ -100,8 +100,8 @@ func userID(login string) int64 {
 	return int64(h.Sum32()) + 1
 }
 
-// Me is who comments. GitHub tells no job whose its token is.
-func (f *fakeForge) Me(context.Context) (u forge.User, err error) {
+// ReadTokenOwner is who comments. GitHub tells no job whose its token is.
+func (f *fakeForge) ReadTokenOwner(context.Context) (u forge.User, err error) {
 	err = f.do("me", func() error {
 		if f.flavour == forge.GitHub && forge.IsBot(f.author) {
 			return &forge.CallError{Do: "look up whose token this is", Kind: forge.ErrForbidden, Status: 403, Message: "Resource not accessible by integration"}
@@ -124,7 +124,7 @@ func (f *fakeForge) ReadIssue(_ context.Context, n int) (i forge.Issue, err erro
 	return i, err
 }
 
-func (f *fakeForge) Comments(_ context.Context, n int) (out []forge.Comment, err error) {
+func (f *fakeForge) ListComments(_ context.Context, n int) (out []forge.Comment, err error) {
 	err = f.do("comments", func() error { out = slices.Clone(f.comments[n]); return nil })
 	return out, err
 }
@@ -140,7 +140,7 @@ func (f *fakeForge) ReadComment(_ context.Context, id int64) (c forge.Comment, e
 	return c, err
 }
 
-func (f *fakeForge) ReviewComment(_ context.Context, id int64) (c forge.Comment, err error) {
+func (f *fakeForge) ReadLineComment(_ context.Context, id int64) (c forge.Comment, err error) {
 	err = f.do("review-comment", func() error {
 		i := slices.IndexFunc(f.lines, func(c forge.Comment) bool { return c.ID == id })
 		if i < 0 || f.flavour == forge.Gitea {
@@ -260,7 +260,7 @@ func (f *fakeForge) UpdatePull(_ context.Context, number int, title, body string
 	})
 }
 
-func (f *fakeForge) Dispatch(_ context.Context, file, ref string, inputs map[string]string) error {
+func (f *fakeForge) DispatchWorkflow(_ context.Context, file, ref string, inputs map[string]string) error {
 	return f.do("dispatch", func() error {
 		want := f.trunk
 		if f.repoBranch != "" {
@@ -281,13 +281,13 @@ func (f *fakeForge) DispatchRepository(_ context.Context, _ string, payload map[
 	})
 }
 
-func (f *fakeForge) JobNotes(context.Context, string, int) (out []string, err error) {
+func (f *fakeForge) ListJobNotes(context.Context, string, int) (out []string, err error) {
 	err = f.do("job-notes", func() error { out = f.notes; return nil })
 	return out, err
 }
-func (f *fakeForge) Workflows(context.Context) ([]forge.Workflow, error) { return nil, nil }
-func (f *fakeForge) MayCreatePulls(context.Context) (bool, bool, error)  { return true, true, nil }
-func (f *fakeForge) BranchRules(context.Context, string) ([]string, bool, error) {
+func (f *fakeForge) ListWorkflows(context.Context) ([]forge.Workflow, error) { return nil, nil }
+func (f *fakeForge) MayCreatePulls(context.Context) (bool, bool, error)      { return true, true, nil }
+func (f *fakeForge) ListBranchRules(context.Context, string) ([]string, bool, error) {
 	return nil, false, nil
 }
 

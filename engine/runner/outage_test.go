@@ -83,7 +83,7 @@ func TestForgeAway(t *testing.T) {
 				if away.from.IsZero() || fmt.Sprint(w.ran) != "[a]" {
 					t.Errorf("away since %s; agents ran as %v", away.from, w.ran)
 				}
-				comments, err := r.Forge.Comments(t.Context(), n)
+				comments, err := r.Forge.ListComments(t.Context(), n)
 				w.ok(err)
 				if len(comments) != 1 || !strings.Contains(comments[0].Body, "**b** | _next_") {
 					t.Errorf("the comments are %v, warned of %q", comments, a.out.warnings)

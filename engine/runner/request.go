@@ -64,7 +64,7 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 	if s == nil || s.Pull || s.Quiet {
 		return 0
 	}
-	list, err := j.Forge.Comments(ctx, s.Number)
+	list, err := j.Forge.ListComments(ctx, s.Number)
 	var ids []gitcas.ThreadID
 	for _, c := range slices.Backward(list) {
 		id, ok := report.FindMarker(c.Body)

@@ -149,7 +149,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 	if err != nil || p == nil {
 		return err
 	}
-	notes, err := j.Forge.JobNotes(ctx, j.Job.Run, j.Job.Attempt)
+	notes, err := j.Forge.ListJobNotes(ctx, j.Job.Run, j.Job.Attempt)
 	if err != nil {
 		j.Warn("who cancelled the run can't be told", err)
 	}

@@ -71,7 +71,7 @@ func (j *Gate) mayAccount(ctx context.Context, who event.User) (ok bool, why str
 		}
 		return false, fmt.Sprintf("%s is a bot; name it in the input allow to let it", who.Login), nil
 	}
-	p, err := j.Forge.PermissionOf(ctx, who.Login)
+	p, err := j.Forge.ReadPermission(ctx, who.Login)
 	switch {
 	case err != nil:
 		return false, "", fmt.Errorf("find out whether %s may do this: %w", who.Login, err)
@@ -99,7 +99,7 @@ func (j *Gate) isOwner(ctx context.Context, who event.User) (bool, error) {
 	if j.Event.Repo.Organisation || o.Bot || o.ID == 0 || o.ID != who.ID || o.Login != who.Login || o.Login != login {
 		return false, nil
 	}
-	me, err := j.Forge.Me(ctx)
+	me, err := j.Forge.ReadTokenOwner(ctx)
 	switch {
 	case forge.IsRefused(err):
 		return false, nil
@@ -125,7 +125,7 @@ func (j *Gate) IsOurs(login string) bool {
 func (j *Gate) ConfirmComment(ctx context.Context) (why string, err error) {
 	ask := j.Forge.ReadComment
 	if j.Event.Review {
-		ask = j.Forge.ReviewComment
+		ask = j.Forge.ReadLineComment
 	}
 	c, err := ask(ctx, j.Event.CommentID)
 	who := j.Event.CommentAuthor
@@ -176,7 +176,7 @@ func (j *Gate) FindPerson() *story.Person {
 	if by.Check() != nil {
 		return nil
 	}
-	return &story.Person{By: by, Email: forge.NoReply(j.Forge.ForgeFlavour(), j.Job.ServerURL, by.Login, by.ID)}
+	return &story.Person{By: by, Email: forge.NoReplyAddress(j.Forge.ForgeFlavour(), j.Job.ServerURL, by.Login, by.ID)}
 }
 
 // StartedAgainBy is who started this run again, where that is another account than the

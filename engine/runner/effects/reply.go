@@ -127,7 +127,7 @@ func (j *Effects) PostReply(ctx context.Context, number int, r report.Reply) {
 	body, err := j.RedactText(r.Markdown())
 	var list []forge.Comment
 	if err == nil && j.Job.Attempt > 1 {
-		list, err = j.Forge.Comments(ctx, number)
+		list, err = j.Forge.ListComments(ctx, number)
 	}
 	given := slices.IndexFunc(list, func(c forge.Comment) bool { return strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) })
 	switch {
@@ -165,7 +165,7 @@ func (j *Effects) PostRefusal(ctx context.Context, number int, why string) {
 	default: // nobody looks at an issue for an answer
 		return
 	}
-	list, err := j.Forge.Comments(ctx, number)
+	list, err := j.Forge.ListComments(ctx, number)
 	switch {
 	case err != nil:
 		j.noteAnswer(number, err)

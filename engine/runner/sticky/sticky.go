@@ -127,7 +127,7 @@ func (c *Comment) createComment(ctx context.Context, body string) error {
 // made at the same time. author is who writes this job's comments; empty: not known,
 // then bots go before people, who may have copied the marker.
 func (c *Comment) findComment(ctx context.Context, author string) (bool, error) {
-	list, err := c.Forge.Comments(ctx, c.Number)
+	list, err := c.Forge.ListComments(ctx, c.Number)
 	if err != nil {
 		return false, err
 	}

@@ -36,7 +36,7 @@ func (f *issue) ReadComment(_ context.Context, id int64) (forge.Comment, error) 
 	return forge.Comment{}, errors.Join(f.fails["comment"], fault(forge.ErrNotFound, false))
 }
 
-func (f *issue) Comments(context.Context, int) ([]forge.Comment, error) {
+func (f *issue) ListComments(context.Context, int) ([]forge.Comment, error) {
 	return f.list, f.fails["comments"]
 }
 

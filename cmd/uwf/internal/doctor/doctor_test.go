@@ -510,7 +510,9 @@ type secretive struct {
 	known bool
 }
 
-func (s secretive) Secrets(context.Context) ([]string, bool, error) { return s.names, s.known, nil }
+func (s secretive) ListSecretNames(context.Context) ([]string, bool, error) {
+	return s.names, s.known, nil
+}
 
 func TestSecrets(t *testing.T) {
 	b := newBench(t, forgetest.Options{})

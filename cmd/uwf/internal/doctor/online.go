@@ -114,7 +114,7 @@ func tokenFix(err error) string {
 // checkActive is whether the forge runs the workflow file; that is what a dispatch needs
 // beside the permission.
 func (e *examination) checkActive(ctx context.Context, branch string) Finding {
-	list, err := e.o.Forge.Workflows(ctx)
+	list, err := e.o.Forge.ListWorkflows(ctx)
 	if err != nil {
 		return findUnknown(true, err.Error(), "see "+e.settingsPage("actions"))
 	}
@@ -134,7 +134,7 @@ func (e *examination) checkActive(ctx context.Context, branch string) Finding {
 
 // checkComments reads some; the labels show whether they can be written.
 func (e *examination) checkComments(ctx context.Context) Finding {
-	_, err := e.o.Forge.Comments(ctx, max(e.o.Issue, 1))
+	_, err := e.o.Forge.ListComments(ctx, max(e.o.Issue, 1))
 	switch {
 	case err == nil:
 		return findOK("issues and their comments can be read")
@@ -197,7 +197,7 @@ func (e *examination) checkRules(ctx context.Context) Finding {
 	var found []string
 	unknown := false
 	for _, branch := range []string{e.o.Branch, "uwf/doctor"} {
-		rules, known, err := e.o.Forge.BranchRules(ctx, branch)
+		rules, known, err := e.o.Forge.ListBranchRules(ctx, branch)
 		if err != nil {
 			return findUnknown(true, err.Error(), "see "+e.rulesPage())
 		}
@@ -254,7 +254,7 @@ func (e *examination) checkSecrets(ctx context.Context) Finding {
 	var have []string
 	known := false
 	if lister, ok := e.o.Forge.(forge.SecretLister); ok {
-		have, known, _ = lister.Secrets(ctx) // where it can't be read it is not known
+		have, known, _ = lister.ListSecretNames(ctx) // where it can't be read it is not known
 	}
 	for _, name := range want {
 		switch {
@@ -322,7 +322,7 @@ func (e *examination) checkStarters(ctx context.Context, owner string) Finding {
 // be asked.
 func (e *examination) askOwner(ctx context.Context) (organisation, known bool, err error) {
 	if asks, ok := e.o.Forge.(forge.Owners); ok {
-		return asks.OwnedByOrganisation(ctx)
+		return asks.IsOwnedByOrganisation(ctx)
 	}
 	return false, false, nil
 }

@@ -79,14 +79,14 @@ func Prove(ctx context.Context, f *app.Factory) (*story.Person, error) {
 
 // Confirm is whom a forge names as the owner of the token that it is asked with.
 func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person, error) {
-	me, err := c.Me(ctx)
+	me, err := c.ReadTokenOwner(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)
 	}
 	if me.Bot {
 		return nil, fmt.Errorf("the token for %s is that of %s, a bot", at.Server, me.Login)
 	}
-	p, err := c.PermissionOf(ctx, me.Login)
+	p, err := c.ReadPermission(ctx, me.Login)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask %s what you may do: %w", at.Server, err)
@@ -94,5 +94,5 @@ func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person
 		return nil, fmt.Errorf("%s doesn't say that %s may write to %s", at.Server, me.Login, at.Repository)
 	}
 	by := record.By{Kind: record.ByForge, Login: me.Login, ID: me.ID}
-	return &story.Person{By: by, Email: forge.NoReply(c.ForgeFlavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
+	return &story.Person{By: by, Email: forge.NoReplyAddress(c.ForgeFlavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
 }
