@@ -94,7 +94,7 @@ func (r *delivery) suspendThread(ctx context.Context, reason string) (thread.Res
 	if err := r.Suspend(ctx, "", reason, nil, nil); err != nil { // all roles are done
 		return r.ThreadResult(), err
 	}
-	return r.ThreadResult(), life.Waiting(r.ID, r.Entry)
+	return r.ThreadResult(), life.NewWaitingError(r.ID, r.Entry)
 }
 
 func tooManyDeliveries(n int) string { return fmt.Sprintf("it has ended, but %d deliveries failed", n) }
@@ -188,7 +188,7 @@ func (r *delivery) noteFailure(ctx context.Context, cause error) error {
 	case life.KindOf(err) != life.KindNotYours: // else somebody else has it: nothing to note
 		cause = errors.Join(cause, fmt.Errorf("and that could not be noted: %w", err))
 	}
-	return life.NotDelivered(r.ID, err == nil && r.Entry.Status == gitcas.StatusSuspended, cause)
+	return life.NewUndeliveredError(r.ID, err == nil && r.Entry.Status == gitcas.StatusSuspended, cause)
 }
 
 // cleanReason is an error without secrets, as it is kept.

@@ -64,8 +64,8 @@ type Keeper struct {
 	Reached func(point string)
 }
 
-// New is a claim on a thread, which is to be won on those terms by the job that is named.
-func (k *Keeper) New(id gitcas.ThreadID, who Identity, t Terms) (*Lease, error) {
+// NewLease is a claim on a thread, which is to be won on those terms by the job that is named.
+func (k *Keeper) NewLease(id gitcas.ThreadID, who Identity, t Terms) (*Lease, error) {
 	l := &Lease{k: k, id: id, who: who, nonce: k.NewNonce(), terms: t, Budget: t.Budget}
 	if l.nonce == "" {
 		return nil, fmt.Errorf("claim thread %s: there are no random numbers to tell the claim from others by", id)
@@ -76,7 +76,7 @@ func (k *Keeper) New(id gitcas.ThreadID, who Identity, t Terms) (*Lease, error) 
 // Win puts a claim on a thread, as it stands in v. It is not to be worked under before
 // Recheck, or before who works under it has read the thread anew.
 func (k *Keeper) Win(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t Terms) (*gitcas.View, *Lease, error) {
-	l, err := k.New(id, k.Who, t)
+	l, err := k.NewLease(id, k.Who, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,8 +99,8 @@ func (k *Keeper) Win(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t 
 	return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
 }
 
-// Observe is a lease without a claim: for the server's clock, and to look at a thread.
-func (k *Keeper) Observe(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) *Lease {
+// NewUnclaimedLease is a lease without a claim: for the server's clock, and to look at a thread.
+func (k *Keeper) NewUnclaimedLease(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry) *Lease {
 	l := &Lease{k: k, id: id, Entry: entry}
 	l.Adopt(v)
 	return l

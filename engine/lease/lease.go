@@ -77,8 +77,8 @@ func (l *Lease) Current() (gitcas.Held, bool) {
 	return l.held, !l.gone
 }
 
-// Set takes note of a claim that a push of this job left, or, with gone, deleted.
-func (l *Lease) Set(held gitcas.Held, gone bool) {
+// NoteClaim takes note of a claim that a push of this job left, or, with gone, deleted.
+func (l *Lease) NoteClaim(held gitcas.Held, gone bool) {
 	l.mu.Lock()
 	l.held, l.gone = held, gone
 	l.mu.Unlock()
@@ -225,8 +225,8 @@ func RecordDeadClaim(v *gitcas.View, id gitcas.ThreadID, old gitcas.Held, purpos
 	return keep, append(died, strings.TrimPrefix(ref, layout.AttemptRefs(id)))
 }
 
-// Drop deletes a thread's claim.
-func Drop(id gitcas.ThreadID, held gitcas.Held) wire.RefUpdate {
+// DropClaim is the update that deletes a thread's claim.
+func DropClaim(id gitcas.ThreadID, held gitcas.Held) wire.RefUpdate {
 	return wire.RefUpdate{Name: layout.ClaimRef(id), Old: held.ID}
 }
 
@@ -332,11 +332,12 @@ func (l *Lease) readClaim(ctx context.Context) (gitcas.Held, error) {
 	if err != nil {
 		return gitcas.Held{}, err
 	}
-	return l.See(v)
+	return l.CheckView(v)
 }
 
-// See is look at a view that was just read.
-func (l *Lease) See(v *gitcas.View) (gitcas.Held, error) {
+// CheckView takes a view that was just read for the latest, and checks that claim and thread
+// are as they were: otherwise the error is ErrLost.
+func (l *Lease) CheckView(v *gitcas.View) (gitcas.Held, error) {
 	l.Latest = v
 	l.Adopt(v)
 	held, ok := l.Current()
@@ -353,7 +354,7 @@ func (l *Lease) renewClaim(ctx context.Context, m *task.Meter) error {
 		return err
 	}
 	v, err := l.k.Store.Update(ctx, l.Latest, func(v *gitcas.View) (*gitcas.Change, error) {
-		held, err := l.See(v)
+		held, err := l.CheckView(v)
 		if err != nil {
 			return nil, err
 		}
@@ -364,7 +365,7 @@ func (l *Lease) renewClaim(ctx context.Context, m *task.Meter) error {
 		upd, objs := view.ClaimUpdate(l.id, &held, &c, l.ServerTime())
 		return &gitcas.Change{
 			Refs: []wire.RefUpdate{upd}, Objects: objs,
-			Landed: func(*gitcas.View) { l.Set(gitcas.Held{ID: upd.New, Claim: c}, false) },
+			Landed: func(*gitcas.View) { l.NoteClaim(gitcas.Held{ID: upd.New, Claim: c}, false) },
 		}, nil
 	}, l.id)
 	if err == nil {
@@ -388,9 +389,9 @@ func (l *Lease) Release(ctx context.Context) {
 		if !ok {
 			return
 		}
-		err := l.k.Store.PushRef(ctx, Drop(l.id, held), nil)
+		err := l.k.Store.PushRef(ctx, DropClaim(l.id, held), nil)
 		if err == nil {
-			l.Set(held, true)
+			l.NoteClaim(held, true)
 			return
 		}
 		if !errors.Is(err, wire.ErrLostRace) {
@@ -419,9 +420,9 @@ func (l *Lease) AgentTime(t time.Duration) time.Duration {
 	return min(t, left)
 }
 
-// TakeUp goes on with the claim that went out with the commit of the step before, if it is
+// ResumeClaim goes on with the claim that went out with the commit of the step before, if it is
 // still on the thread as v shows it, which was read after that.
-func (l *Lease) TakeUp(v *gitcas.View, entry gitcas.Entry, budget task.Budget) bool {
+func (l *Lease) ResumeClaim(v *gitcas.View, entry gitcas.Entry, budget task.Budget) bool {
 	l.Adopt(v)
 	held, ok := l.Current()
 	if !ok || held.Head != entry.Head {
@@ -435,7 +436,7 @@ func (l *Lease) TakeUp(v *gitcas.View, entry gitcas.Entry, budget task.Budget) b
 // or, where next is not nil, to that of the next step on the new head.
 func ExchangeClaim(next *Lease, v *gitcas.View, id gitcas.ThreadID, held gitcas.Held, head node.Hash) (wire.RefUpdate, []wire.PackObject, gitcas.Held) {
 	if next == nil {
-		return Drop(id, held), nil, gitcas.Held{}
+		return DropClaim(id, held), nil, gitcas.Held{}
 	}
 	c := next.newClaim(v, head)
 	upd, objs := view.ClaimUpdate(id, &held, &c, v.Time())
@@ -488,8 +489,8 @@ func (t Terms) endsAt(since time.Time) time.Time {
 	return since.Add(lasts)
 }
 
-// Took reports whether a claim was taken from somebody else.
-func (t Terms) Took() bool { return t.Take != nil && !t.Take.ID.IsZero() }
+// TookOver reports whether a claim was taken from somebody else.
+func (t Terms) TookOver() bool { return t.Take != nil && !t.Take.ID.IsZero() }
 
 // deed is what the claim is for.
 func (t Terms) deed() life.Deed { return cmp.Or(t.Purpose, life.Step) }

@@ -113,8 +113,8 @@ func MakeWait(entry *gitcas.Entry, role, reason string, by *record.By) {
 	entry.Suspended = &gitcas.Suspended{Role: role, Reason: text.Cut(reason, MaxReason), By: by}
 }
 
-// TakePause lets a pause take effect: the thread waits.
-func TakePause(entry *gitcas.Entry, role string) {
+// ApplyPause lets a pause take effect: the thread waits.
+func ApplyPause(entry *gitcas.Entry, role string) {
 	MakeWait(entry, role, entry.Pause.Reason, entry.Pause.By)
 }
 

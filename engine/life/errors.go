@@ -70,8 +70,8 @@ func Usagef(format string, args ...any) *DeedError {
 	return &DeedError{Kind: KindUsage, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Waiting says that a thread waits for a person, as its entry tells.
-func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *DeedError {
+// NewWaitingError says that a thread waits for a person, as its entry tells.
+func NewWaitingError(id gitcas.ThreadID, entry gitcas.Entry) *DeedError {
 	err := &DeedError{Kind: KindSuspended, Thread: id, Reason: WaitReason(entry), Next: WaysOn(id, entry)}
 	if entry.Suspended != nil {
 		err.Role = entry.Suspended.Role
@@ -79,14 +79,14 @@ func Waiting(id gitcas.ThreadID, entry gitcas.Entry) *DeedError {
 	return err
 }
 
-// Limited says that a limit was reached before anything was paid.
-func Limited(id gitcas.ThreadID, reached error) *DeedError {
-	return &DeedError{Kind: KindLimit, Thread: id, Reason: reached.Error(), Err: reached, Next: []Verb{RaiseLimit(id, reached)}}
+// NewLimitError says that a limit was reached before anything was paid.
+func NewLimitError(id gitcas.ThreadID, reached error) *DeedError {
+	return &DeedError{Kind: KindLimit, Thread: id, Reason: reached.Error(), Err: reached, Next: []Verb{NewRaiseLimitVerb(id, reached)}}
 }
 
-// Stuck says that a workflow can't say what follows a thread's steps, or not with what they
+// NewStuckError says that a workflow can't say what follows a thread's steps, or not with what they
 // put out. No agent ran.
-func Stuck(id gitcas.ThreadID, steps int, cause error) *DeedError {
+func NewStuckError(id gitcas.ThreadID, steps int, cause error) *DeedError {
 	err := &DeedError{Kind: KindUsage, Thread: id, Reason: fmt.Sprintf("thread %s can't go on: %v", id, cause), Err: cause}
 	if steps == 0 {
 		err.Next = []Verb{{For: "correct the definition, store it, start another thread, and cancel this one", Do: Cancel, Thread: id}}
@@ -99,9 +99,9 @@ func Stuck(id gitcas.ThreadID, steps int, cause error) *DeedError {
 	return err
 }
 
-// NotDelivered says that a thread has ended, and its end could not be made known. It stays to
+// NewUndeliveredError says that a thread has ended, and its end could not be made known. It stays to
 // be delivered by the next job; or it waits for a person, who lets it be tried again.
-func NotDelivered(id gitcas.ThreadID, waits bool, cause error) *DeedError {
+func NewUndeliveredError(id gitcas.ThreadID, waits bool, cause error) *DeedError {
 	err := &DeedError{Kind: KindFailed, Thread: id, Deed: Deliver, Err: cause}
 	next := "its work is safe, and the next job tries again"
 	if waits {

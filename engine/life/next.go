@@ -55,7 +55,7 @@ func Advise(err error, next ...Verb) error { return &advisedError{err, next} }
 // pause has asked nothing; and what failed is tried again.
 func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	v := Verb{For: "answer", Do: Resume, Thread: id, Needs: NeedsText}
-	switch limit := limitIn(WaitReason(e)); {
+	switch limit := parseReachedLimit(WaitReason(e)); {
 	case limit != "":
 		v.For, v.Needs = "raise it", limit
 	case CountAttempts(e, id, nil) >= MaxAttempts:
@@ -66,8 +66,8 @@ func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	return []Verb{v}
 }
 
-// limitIn is the limit that a reason names; empty for other reasons.
-func limitIn(reason string) string {
+// parseReachedLimit is the limit that a reason names; empty for other reasons.
+func parseReachedLimit(reason string) string {
 	limit, _, reached := strings.Cut(strings.TrimPrefix(reason, "limit "), " reached: ")
 	if !reached || strings.Contains(limit, " ") {
 		return ""
@@ -93,7 +93,7 @@ func (s Standing) Next(d Deed) []Verb {
 	case s.Claim != nil:
 		next := []Verb{{For: "wait until its step is over", Do: Wait, Thread: s.Thread}}
 		if s.Claim.For != "" {
-			next = []Verb{LookAgain(s.Thread)}
+			next = []Verb{NewLookAgainVerb(s.Thread)}
 		}
 		if d == Retry {
 			next = append(next, Verb{For: "if whoever it is is dead", Do: Take, Thread: s.Thread})
@@ -102,24 +102,25 @@ func (s Standing) Next(d Deed) []Verb {
 	case CountAttempts(s.Entry, s.Thread, s.Died) >= MaxAttempts:
 		return []Verb{{For: "let its step be tried again", Do: Retry, Thread: s.Thread}}
 	case s.Limit != nil:
-		return []Verb{RaiseLimit(s.Thread, s.Limit)}
+		return []Verb{NewRaiseLimitVerb(s.Thread, s.Limit)}
 	case s.Steps > 0:
-		return []Verb{letWork(s.Thread), {For: "to have its last step done again", Do: Poke, Thread: s.Thread, Needs: NeedsText}}
+		return []Verb{newStepVerb(s.Thread), {For: "to have its last step done again", Do: Poke, Thread: s.Thread, Needs: NeedsText}}
 	}
-	return []Verb{letWork(s.Thread)}
+	return []Verb{newStepVerb(s.Thread)}
 }
 
-func letWork(id gitcas.ThreadID) Verb { return Verb{For: "let it work", Do: Step, Thread: id} }
+// newStepVerb is how a thread is told to work on.
+func newStepVerb(id gitcas.ThreadID) Verb { return Verb{For: "let it work", Do: Step, Thread: id} }
 
-// LookAgain is what a person does with a thread that changed meanwhile.
-func LookAgain(id gitcas.ThreadID) Verb {
+// NewLookAgainVerb is what a person does with a thread that changed meanwhile.
+func NewLookAgainVerb(id gitcas.ThreadID) Verb {
 	return Verb{For: "look at it and try again", Do: Show, Thread: id}
 }
 
-// RaiseLimit is how a limit is raised that a thread has reached.
-func RaiseLimit(id gitcas.ThreadID, reached error) Verb {
+// NewRaiseLimitVerb is how a limit is raised that a thread has reached.
+func NewRaiseLimitVerb(id gitcas.ThreadID, reached error) Verb {
 	return Verb{
 		For: "raise it (where the configuration or the workflow sets it, there first: the lowest counts)", Do: Resume, Thread: id,
-		Needs: limitIn(reached.Error()),
+		Needs: parseReachedLimit(reached.Error()),
 	}
 }

@@ -165,7 +165,7 @@ func (s Standing) Judge(d Deed) error {
 	case effect(d, state) != "" && (!tries || s.hasFailed()):
 		return nil
 	case waits && (d == Step || d == Deliver):
-		return Waiting(s.Thread, s.Entry)
+		return NewWaitingError(s.Thread, s.Entry)
 	case !s.Alive:
 		return s.RefuseDeed(d, DescribeEnd(s.Ended))
 	case state == ToDeliver && tries:

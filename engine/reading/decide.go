@@ -53,7 +53,7 @@ func (r *Thread) DecideNext() (moderator.Decision, error) {
 // stored, so that asking it again doesn't help.
 func (r *Thread) markStuck(d moderator.Decision, err error) (moderator.Decision, error) {
 	if err != nil {
-		err = life.Stuck(r.ID, len(r.Chain.Steps), err)
+		err = life.NewStuckError(r.ID, len(r.Chain.Steps), err)
 	}
 	return d, err
 }
@@ -71,7 +71,7 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 	}
 	said := r.quoteWords(wordsAfter(words, before))
 	if !SameHash(poked.Prev, r.LastStep()) || poked.Start != r.Chain.StartHash {
-		return moderator.Decision{}, r.oddlyPoked("it does not follow the thread's head")
+		return moderator.Decision{}, r.newPokeMismatchError("it does not follow the thread's head")
 	}
 	d, err := r.markStuck(moderator.Next(r.Def, t))
 	switch {
@@ -86,7 +86,7 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 		return d, err
 	}
 	if d.Kind != moderator.Run || d.Role != poked.Role {
-		return d, r.oddlyPoked(fmt.Sprintf("it is of role %s, and the workflow wants %q here", text.OneLine(poked.Role), d.Role))
+		return d, r.newPokeMismatchError(fmt.Sprintf("it is of role %s, and the workflow wants %q here", text.OneLine(poked.Role), d.Role))
 	}
 	if poked.EdgePrompt != "" {
 		d.Prompt = poked.EdgePrompt
@@ -98,9 +98,9 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 	return d, nil
 }
 
-// oddlyPoked is the error for an entry that names another step to be done again than
+// newPokeMismatchError is the error for an entry that names another step to be done again than
 // poke can have written there.
-func (r *Thread) oddlyPoked(why string) error {
+func (r *Thread) newPokeMismatchError(why string) error {
 	return adviseFork(r.ID, len(r.Chain.Steps), &gitcas.DamagedError{
 		What: "threads.yaml", Kind: gitcas.ErrContent, Why: fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.ID, r.Entry.Next.Poked, why),
 	})

@@ -34,7 +34,7 @@ func (r *Thread) ReadNow(ctx context.Context, live *gitcas.View) error {
 		r.View = past
 		r.Entry = gitcas.Entry{Head: ended.Head, Status: gitcas.Status(ended.Reason), PR: ended.PR, Work: ended.Work}
 	}
-	r.LookIn(ctx, r.View)
+	r.SetNodeSource(ctx, r.View)
 	return r.ReadChain(ctx, r.View)
 }
 
@@ -69,8 +69,8 @@ func (r *Thread) LastResult() string {
 	return text.OneLine(cmp.Or(moderator.StatusOf(r.Def, r.Past[len(r.Past)-1]), workflow.Unit))
 }
 
-// LookIn makes the thread's nodes findable, as a view has them.
-func (r *Thread) LookIn(ctx context.Context, v *gitcas.View) {
+// SetNodeSource has the thread's nodes read from a view.
+func (r *Thread) SetNodeSource(ctx context.Context, v *gitcas.View) {
 	r.In = func(p gitcas.Place) node.Getter { return v.In(ctx, p) }
 }
 
@@ -199,7 +199,7 @@ func ReadAnywhere(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (t *T
 // Locate is a thread of a view of which nothing but its entry is read yet.
 func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
 	r := &Thread{ID: id, View: v}
-	r.LookIn(ctx, v)
+	r.SetNodeSource(ctx, v)
 	r.Entry, _ = v.Entry(id)
 	return r
 }

@@ -41,7 +41,7 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 	r.tellPutBack(draft.PutBack)
 	switch {
 	case errors.Is(err, lease.ErrLost):
-		return draft, r.loseThread(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
+		return draft, r.endLostStep(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
 	case err != nil:
 		return draft, r.failStep(ctx, "agent", draft, err)
 	}

@@ -60,7 +60,7 @@ func (r *run) bringIn(ctx context.Context) (thread.Result, bool, error) {
 		}
 		b := &bringing{newRun(r.e, r.req)}
 		b.View, b.Entry, b.onDisk = r.View, r.Entry, true
-		b.LookIn(ctx, r.View)
+		b.SetNodeSource(ctx, r.View)
 		var bad *unpushed.BadError
 		switch {
 		case errors.As(err, &bad):
@@ -135,9 +135,9 @@ func (b *brought) readPrompt() string {
 	return text
 }
 
-// isNotTheSteps reports whether an error is the remote's or the job's own, and not to be
+// isJobOrRemoteError reports whether an error is the remote's or the job's own, and not to be
 // blamed on what is brought in: that stays for the next step then.
-func isNotTheSteps(ctx context.Context, err error) bool {
+func isJobOrRemoteError(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || slices.ContainsFunc([]error{
 		wire.ErrUnreachable, wire.ErrUnreadable, wire.ErrDenied, wire.ErrLostRace, wire.ErrReadOnly, wire.ErrNoProgram,
 	}, func(kind error) bool { return errors.Is(err, kind) }))
@@ -175,7 +175,7 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 		return r.describeThread(), false, err
 	}
 	switch err := r.checkBrought(ctx); {
-	case isNotTheSteps(ctx, err):
+	case isJobOrRemoteError(ctx, err):
 		return r.describeThread(), false, err
 	case err != nil:
 		r.setAside(r.diskPath(), err)
@@ -183,14 +183,14 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
 		r.CutAfter(r.brought.Entry.Head)
-		r.Lease = r.e.Leases().Observe(live, r.ID, r.Entry)
+		r.Lease = r.e.Leases().NewUnclaimedLease(live, r.ID, r.Entry)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}
 	if err := r.Claim(ctx, lease.Terms{Work: lease.DeliveryTime}); err != nil {
 		return r.describeThread(), false, err
 	}
 	defer r.Lease.Release(ctx)
-	r.LookIn(ctx, r.View)
+	r.SetNodeSource(ctx, r.View)
 	r.brought.same = life.SameThread(r.Entry, r.brought.Entry)
 	if !r.brought.same {
 		return r.keepBrought(ctx, r.View, "people have changed the thread since", true)
@@ -254,7 +254,7 @@ func (r *bringing) keepBrought(ctx context.Context, live *gitcas.View, why strin
 	switch {
 	case err == nil:
 		r.emitNotice(fmt.Sprintf("the step that run %s had sealed was kept as an attempt, %s: %s", text.OneLine(r.stepMaker().ID), ref, why))
-	case isNotTheSteps(ctx, err):
+	case isJobOrRemoteError(ctx, err):
 		return r.describeThread(), false, fmt.Errorf("keep the step that run %s had sealed: %w", text.OneLine(r.stepMaker().ID), err)
 	default: // it must not keep the thread from going on
 		r.setAside(r.diskPath(), err)
@@ -274,7 +274,7 @@ func (r *bringing) commitBrought(ctx context.Context) (thread.Result, bool, erro
 	switch {
 	case errors.As(err, &div):
 		res, err = r.suspendWith(ctx, d, div)
-	case isNotTheSteps(ctx, err):
+	case isJobOrRemoteError(ctx, err):
 		return r.describeThread(), false, err // it stays for the next job
 	case err != nil:
 		res, err = r.describeThread(), r.failStep(ctx, "seal", d, err)

@@ -47,7 +47,7 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 // before has left for this one, or that was made ahead for it.
 func (r *turn) takeClaim(ctx context.Context) error {
 	t := r.claimTerms()
-	if r.req.Held != nil && r.Lease.TakeUp(r.View, r.Entry, t.Budget) {
+	if r.req.Held != nil && r.Lease.ResumeClaim(r.View, r.Entry, t.Budget) {
 		return nil
 	}
 	if l := r.e.Leases().Continue(r.View, r.ID, r.req.Nonce, t.Budget); l != nil {

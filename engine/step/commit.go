@@ -23,10 +23,10 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// doneError says inside an Update that another job has brought this job's step in.
-type doneError struct{ res thread.Result }
+// broughtInError says inside an Update that another job has brought this job's step in.
+type broughtInError struct{ res thread.Result }
 
-func (e *doneError) Error() string { return "the step is in the thread already" }
+func (e *broughtInError) Error() string { return "the step is in the thread already" }
 
 // commitStep pushes the step: nodes and head on the state branch, the edits on the
 // work branch and the claim's deletion, all in one.
@@ -57,8 +57,8 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
 	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
-		err = r.loseThread(ctx, "commit", d, moved.Reason)
-	case !errors.As(err, new(*doneError)):
+		err = r.endLostStep(ctx, "commit", d, moved.Reason)
+	case !errors.As(err, new(*broughtInError)):
 		err = r.failStep(ctx, "commit", d, err)
 	}
 	return r.endUncommitted(err)
@@ -67,7 +67,7 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 // endUncommitted is the end of a job that did not commit its step; there is no error where another
 // job did that.
 func (r *keeper) endUncommitted(err error) (thread.Result, error) {
-	var done *doneError
+	var done *broughtInError
 	if errors.As(err, &done) {
 		r.dropFromDisk()
 		return done.res, nil
@@ -75,7 +75,7 @@ func (r *keeper) endUncommitted(err error) (thread.Result, error) {
 	return r.describeThread(), err
 }
 
-// findOwnStep is a *doneError where a view shows a thread that has moved on, and this job's
+// findOwnStep is a *broughtInError where a view shows a thread that has moved on, and this job's
 // sealed step in it: another job has brought it in. A thread that can't be read tells of
 // none.
 func (r *keeper) findOwnStep(ctx context.Context, v *gitcas.View) error {
@@ -87,7 +87,7 @@ func (r *keeper) findOwnStep(ctx context.Context, v *gitcas.View) error {
 	if err := now.ReadNow(ctx, v); err != nil || !now.HasStep(*r.made) {
 		return nil //nolint:nilerr // see above
 	}
-	return &doneError{now.Report(now.describeThread())}
+	return &broughtInError{now.Report(now.describeThread())}
 }
 
 // noteCommitted takes note of a commit that is in the store. Where the remote has no
@@ -276,7 +276,7 @@ func (r *run) nextEntry(entry gitcas.Entry, head node.Hash, work gitcas.Work, ne
 	default:
 		entry.Status, entry.Suspended, entry.Attempts, entry.Next = gitcas.StatusActive, nil, nil, &gitcas.Next{Role: next.role, Since: at}
 		if entry.Pause != nil {
-			life.TakePause(&entry, next.role)
+			life.ApplyPause(&entry, next.role)
 		}
 	}
 	return entry
@@ -310,7 +310,7 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *le
 	}
 	r.e.Emit(thread.Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
 	if !done.claim.ID.IsZero() {
-		along.Set(done.claim, false)
+		along.NoteClaim(done.claim, false)
 		res.Held = along
 	}
 	r.e.Reached("commit")
@@ -322,7 +322,7 @@ func (r *run) suspendThread(ctx context.Context, reason string) (thread.Result, 
 	if err := r.Suspend(ctx, r.waitingRole(), reason, nil, nil); err != nil {
 		return r.describeThread(), err
 	}
-	return r.describeThread(), life.Waiting(r.ID, r.Entry)
+	return r.describeThread(), life.NewWaitingError(r.ID, r.Entry)
 }
 
 // suspendWith suspends a thread whose finished step can't be placed on the work
@@ -333,13 +333,13 @@ func (r *run) suspendWith(ctx context.Context, d task.Draft, cause *workbranch.D
 	var moved *life.DeedError
 	switch {
 	case errors.As(err, &moved) && moved.Kind == life.KindNotYours:
-		return r.endUncommitted(r.loseThread(ctx, "commit", d, moved.Reason))
+		return r.endUncommitted(r.endLostStep(ctx, "commit", d, moved.Reason))
 	case err != nil:
 		// The work is done: whatever keeps the thread from being suspended, it is kept.
 		return r.endUncommitted(r.failStep(ctx, "commit", d, errors.Join(cause, err)))
 	}
 	r.dropFromDisk()
-	return r.describeThread(), life.Waiting(r.ID, r.Entry)
+	return r.describeThread(), life.NewWaitingError(r.ID, r.Entry)
 }
 
 // endThread ends a thread whose moderator says so without a step: one whose last

@@ -129,7 +129,7 @@ func (r *run) planNext(next plan, usage *record.Usage) (*lease.Lease, error) {
 	}
 	t := after.claimTerms()
 	t.Ahead = r.req.Ahead
-	return r.e.Leases().New(r.ID, who, t)
+	return r.e.Leases().NewLease(r.ID, who, t)
 }
 
 // describeThread describes the thread as this run last saw it.
@@ -166,10 +166,10 @@ func (r *turn) noteApproval() error {
 	for _, e := range guarded {
 		no := a.Refusal(e.Approval.Not)
 		if no == "" {
-			note = append(note, wayOf(e)+" is open: who said this may approve, and if it says yes, it is an approval.")
+			note = append(note, describeGuardedEdge(e)+" is open: who said this may approve, and if it says yes, it is an approval.")
 			continue
 		}
-		note = append(note, wayOf(e)+" is refused: there is no approval, as "+no+".")
+		note = append(note, describeGuardedEdge(e)+" is refused: there is no approval, as "+no+".")
 		why = append(why, no)
 		if e.When.Kind != workflow.OnCondition {
 			r.approval.closed = append(r.approval.closed, e.When.Value)
@@ -180,8 +180,8 @@ func (r *turn) noteApproval() error {
 	return nil
 }
 
-// wayOf is an edge as its role knows it.
-func wayOf(e workflow.Edge) string {
+// describeGuardedEdge is an edge that needs an approval, as its role knows it.
+func describeGuardedEdge(e workflow.Edge) string {
 	switch e.When.Kind {
 	case workflow.OnCondition:
 		return "An output for which " + e.When.Value + " holds"

@@ -12,8 +12,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
-// Plan is what the next step of a thread would do.
-type Plan struct {
+// DryRunPlan is what the next step of a thread would do.
+type DryRunPlan struct {
 	Workflow  node.Hash             `json:"workflow"`
 	Name      string                `json:"name"` // the workflow's
 	Thread    gitcas.ThreadID       `json:"thread"`
@@ -33,8 +33,8 @@ type Plan struct {
 // PlanStep works out what Step would do, by the same code. Nothing is claimed, written
 // or paid. The error is the one that Step would end with before an agent runs: the
 // thread waits, has ended, is worked on by somebody else, or a limit is reached. The
-// Plan is filled in as far as things went, also beside an error.
-func (e *Stepper) PlanStep(ctx context.Context, req Request) (Plan, error) {
+// DryRunPlan is filled in as far as things went, also beside an error.
+func (e *Stepper) PlanStep(ctx context.Context, req Request) (DryRunPlan, error) {
 	r := &agentRun{turn: newTurn(e, req)}
 	err := r.dryRun(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 	if claimed && r.e.Leases().Counts(r.View, held.Claim, r.Entry) {
 		return life.RefuseClaimed(life.Step, r.ID, held.Claim)
 	}
-	r.Lease = r.e.Leases().Observe(r.View, r.ID, r.Entry)
+	r.Lease = r.e.Leases().NewUnclaimedLease(r.View, r.ID, r.Entry)
 	return r.dryRunClaimed(ctx, held, claimed)
 }
 
@@ -78,7 +78,7 @@ func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed 
 	}
 	switch n := life.CountAttempts(r.Entry, r.ID, died); {
 	case r.plan.limit != nil:
-		return life.Limited(r.ID, r.plan.limit)
+		return life.NewLimitError(r.ID, r.plan.limit)
 	case r.plan.end:
 		return nil
 	case r.plan.suspend == "" && n >= life.MaxAttempts:
@@ -91,7 +91,7 @@ func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed 
 		if r.Entry.Pause != nil { // it is taken back before it holds
 			entry.Suspended.Reason = life.PausedByPerson
 		}
-		err := life.Waiting(r.ID, entry)
+		err := life.NewWaitingError(r.ID, entry)
 		err.Reason = r.plan.suspend
 		return err
 	}
@@ -111,8 +111,8 @@ func (r *turn) countClaim(ctx context.Context, c gitcas.Claim, died []string) er
 	return err
 }
 
-func (r *agentRun) describePlan() Plan {
-	p := Plan{
+func (r *agentRun) describePlan() DryRunPlan {
+	p := DryRunPlan{
 		Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role, Agent: r.plan.agent, Command: r.plan.command, Location: r.workLocation(),
 		Model: r.task.Model, Prompt: r.task.Prompt, Used: r.used,
 		Done: r.plan.end || r.Entry.Status == gitcas.StatusEnded,

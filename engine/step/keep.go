@@ -33,7 +33,7 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 		phase = life.PhaseInterrupted
 	}
 	ref, step, err := r.saveAttempt(ctx, r.buildAttempt(ctx, phase, d, cause), true)
-	if errors.As(err, new(*doneError)) {
+	if errors.As(err, new(*broughtInError)) {
 		return err
 	}
 	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.showAttempt(ref), Unsure: unsure}
@@ -43,10 +43,10 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 	return failure
 }
 
-// loseThread ends a step whose thread is no longer ours: only the attempt is kept.
-func (r *keeper) loseThread(ctx context.Context, phase string, d task.Draft, reason string) error {
+// endLostStep ends a step whose thread is no longer ours: only the attempt is kept.
+func (r *keeper) endLostStep(ctx context.Context, phase string, d task.Draft, reason string) error {
 	ref, _, err := r.saveAttempt(ctx, r.buildAttempt(ctx, phase, d, errors.New(reason)), false)
-	if errors.As(err, new(*doneError)) {
+	if errors.As(err, new(*broughtInError)) {
 		return err
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *keeper) saveAttempt(ctx context.Context, a gitcas.Attempt, link bool) (
 		r.snap, a.WorkTree = nil, wire.ZeroID
 		err = r.pushAttempt(ctx, a, link)
 	}
-	if errors.As(err, new(*doneError)) {
+	if errors.As(err, new(*broughtInError)) {
 		return "", "", err
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *keeper) saveAttempt(ctx context.Context, a gitcas.Attempt, link bool) (
 		if link {
 			a.Unlinked = r.Entry.Head
 		}
-		if alone := r.pushAlone(ctx, a); alone != nil {
+		if alone := r.pushAttemptAlone(ctx, a); alone != nil {
 			return "", "", errors.Join(err, alone)
 		}
 	}
@@ -141,9 +141,9 @@ func (r *keeper) pushAttempt(ctx context.Context, a gitcas.Attempt, link bool) e
 	return err
 }
 
-// pushAlone pushes nothing but the attempt's ref, and reads nothing but that: the
+// pushAttemptAlone pushes nothing but the attempt's ref, and reads nothing but that: the
 // store may be what is broken.
-func (r *keeper) pushAlone(ctx context.Context, a gitcas.Attempt) error {
+func (r *keeper) pushAttemptAlone(ctx context.Context, a gitcas.Attempt) error {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.KeepGrace)
 	defer cancel()
 	ref := layout.AttemptRef(r.ID, a.Run, a.Attempt)
@@ -180,7 +180,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 	held, claimed := v.Claim(r.ID)
 	mine := claimed && r.Lease.Owns(held.Claim)
 	if mine {
-		c.Refs = append(c.Refs, lease.Drop(r.ID, held))
+		c.Refs = append(c.Refs, lease.DropClaim(r.ID, held))
 	}
 	if link && alive && mine && entry.Head == r.Entry.Head && entry.Status == gitcas.StatusActive {
 		life.LinkAttempts(&entry, r.ID, held.Died)
@@ -194,7 +194,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 		r.tries = life.CountAttempts(entry, r.ID, nil)
 		r.AddEffects(&entry)
 		if entry.Pause != nil {
-			life.TakePause(&entry, r.task.Role)
+			life.ApplyPause(&entry, r.task.Role)
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{r.ID: &entry}
 		c.Subject = story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, result, r.task.Step))

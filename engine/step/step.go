@@ -117,7 +117,7 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 		if err := r.Suspend(ctx, r.waitingRole(), r.plan.limit.Error(), nil, nil); err != nil {
 			return r.describeThread(), err
 		}
-		return r.describeThread(), life.Limited(r.ID, r.plan.limit)
+		return r.describeThread(), life.NewLimitError(r.ID, r.plan.limit)
 	case r.plan.end:
 		return r.endThread(ctx)
 	case r.plan.suspend != "":

@@ -14,7 +14,7 @@ import (
 // finds its claim gone and keeps what it has as an attempt.
 func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) (gitcas.Ended, error) {
 	var line gitcas.Ended
-	_, err := e.perform(ctx, id, life.Cancel, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+	_, err := e.performDeed(ctx, id, life.Cancel, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		if !s.Alive { // cancelled is cancelled, whoever did it
 			line = s.Ended
 			return nil, nil

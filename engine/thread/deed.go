@@ -31,7 +31,7 @@ func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		entry, alive := v.Entry(id)
 		held, claimed := v.Claim(id)
 		if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {
-			return nil, life.Refuse(t.Purpose, id, "it changed meanwhile", life.LookAgain(id))
+			return nil, life.Refuse(t.Purpose, id, "it changed meanwhile", life.NewLookAgainVerb(id))
 		}
 		life.LinkAttempts(&entry, id, held.Died)
 		asked := entry.Pause
@@ -43,7 +43,7 @@ func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 			entry.Pause = asked // since the claim, by somebody who left it to whoever holds that
 		}
 		c.Threads = map[gitcas.ThreadID]*gitcas.Entry{id: &entry}
-		c.Refs = append(c.Refs, lease.Drop(id, held))
+		c.Refs = append(c.Refs, lease.DropClaim(id, held))
 		return c, nil
 	}
 	v, err = e.Update(ctx, v, build, id)
@@ -55,9 +55,9 @@ func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	return nil
 }
 
-// perform does a deed in one push, where it may be done. What cuts off a job at work leaves its
+// performDeed does a deed in one push, where it may be done. What cuts off a job at work leaves its
 // work branch with all commits of the thread. build is asked again after a lost race.
-func (e *Engine) perform(ctx context.Context, id gitcas.ThreadID, d life.Deed, build func(v *gitcas.View, s life.Standing) (*gitcas.Change, error)) (*gitcas.View, error) {
+func (e *Engine) performDeed(ctx context.Context, id gitcas.ThreadID, d life.Deed, build func(v *gitcas.View, s life.Standing) (*gitcas.Change, error)) (*gitcas.View, error) {
 	v, err := e.Store.Load(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("%s thread %s: %w", d, id, err)
@@ -87,7 +87,7 @@ func explainBusy(id gitcas.ThreadID, d life.Deed, err error) error {
 	case errors.As(err, &by):
 		refused.Next = (&life.Standing{Thread: id, Alive: true, Claim: &by.Claim}).Next(d)
 	default:
-		refused.Next = []life.Verb{life.LookAgain(id)}
+		refused.Next = []life.Verb{life.NewLookAgainVerb(id)}
 	}
 	return refused
 }
@@ -106,7 +106,7 @@ func (e *Engine) Judge(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 	}
 	err := s.Judge(d)
 	if len(life.NextOf(err)) > 0 { // they hang on more than was read
-		e.lookAhead(ctx, v, &s)
+		e.noteOutlook(ctx, v, &s)
 		err = s.Judge(d)
 	}
 	return s, err
@@ -130,8 +130,8 @@ func (e *Engine) noteClaim(v *gitcas.View, s *life.Standing, d life.Deed) {
 	}
 }
 
-// lookAhead notes what a person can do with a thread, as far as that can be read.
-func (e *Engine) lookAhead(ctx context.Context, v *gitcas.View, s *life.Standing) {
+// noteOutlook notes what a person can do with a thread, as far as that can be read.
+func (e *Engine) noteOutlook(ctx context.Context, v *gitcas.View, s *life.Standing) {
 	switch s.FindState() {
 	case life.Ended:
 		t, _, err := reading.ReadAnywhere(ctx, v, s.Thread)

@@ -43,8 +43,8 @@ func TestCodeOf(t *testing.T) {
 		"lost races until the end":        {remote(wire.ErrLostRace), 1},
 		"interrupted":                     {context.Canceled, 1},
 		"interrupted in a request":        {errors.Join(remote(wire.ErrUnreachable), context.Canceled), 1},
-		"limit":                           {life.Limited("", errors.New("x")), 6},
-		"without its secret":              {thread.CleanError(findsAll{}, life.Limited("", errors.New("y"))), 6},
+		"limit":                           {life.NewLimitError("", errors.New("x")), 6},
+		"without its secret":              {thread.CleanError(findsAll{}, life.NewLimitError("", errors.New("y"))), 6},
 		"anything else":                   {errors.New("x"), 1},
 	} {
 		if got := life.KindOf(c.err); got != c.want {

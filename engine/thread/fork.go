@@ -57,7 +57,7 @@ type forking struct {
 
 // buildChange is the push that makes the fork, as v allows it.
 func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Change, error) {
-	if done, err := f.isThere(ctx, v); done || err != nil {
+	if done, err := f.findEarlierFork(ctx, v); done || err != nil {
 		return nil, err
 	}
 	t, err := f.readSource(ctx, v)
@@ -98,8 +98,9 @@ func (f *forking) forkEarlier(steps int) life.Verb {
 	return life.Verb{For: "fork an earlier step", Do: life.Fork, Thread: f.req.From, Steps: max(steps-1, 0)}
 }
 
-// isThere reports whether the new thread is there already, under the same key.
-func (f *forking) isThere(ctx context.Context, v *gitcas.View) (done bool, err error) {
+// findEarlierFork reports whether the new thread is there already, under the same key, and
+// notes it.
+func (f *forking) findEarlierFork(ctx context.Context, v *gitcas.View) (done bool, err error) {
 	if f.out, done, err = findTaken(ctx, v, life.Fork, f.req.ID, f.req.Key); done || err != nil {
 		return done, err
 	}

@@ -67,7 +67,7 @@ func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.
 	var before []record.Word
 	if entry.Next != nil && entry.Next.Poked != "" {
 		subject = "poked again: " + text.OneLine(entry.Next.Role) // it has not worked since
-	} else if subject, before, err = p.takeBack(ctx, t, c, entry); err != nil {
+	} else if subject, before, err = p.removeLastStep(ctx, t, c, entry); err != nil {
 		return nil, err
 	}
 	life.LetGoOn(entry, entry.Next.Role, since, p.by.OnRecord())
@@ -84,9 +84,9 @@ func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.
 	return story.Sign(c, p.by), nil
 }
 
-// takeBack takes the last step off the chain, and adds to the change what undoes it. It
+// removeLastStep takes the last step off the chain, and adds to the change what undoes it. It
 // returns what it did, and the words that people said before that step.
-func (p *poking) takeBack(ctx context.Context, t *reading.Thread, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
+func (p *poking) removeLastStep(ctx context.Context, t *reading.Thread, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
 	chain, err := t.View.Chain(ctx, p.id)
 	if err != nil {
 		return "", nil, err
@@ -135,7 +135,7 @@ func (p *poking) undoEdits(ctx context.Context, v *gitcas.View, c *gitcas.Change
 		entry.Work = work
 		return err
 	}
-	tree, objs, overlap, err := workbranch.Without(ctx, p.e.Store.Remote(), made, before, at)
+	tree, objs, overlap, err := workbranch.RevertEdits(ctx, p.e.Store.Remote(), made, before, at)
 	switch {
 	case err != nil:
 		return err

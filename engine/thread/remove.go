@@ -25,7 +25,7 @@ import (
 // alive depends on it. Removing a thread again finishes what was left undone.
 func (e *Engine) Remove(ctx context.Context, id gitcas.ThreadID) error {
 	var ended gitcas.Ended
-	v, err := e.perform(ctx, id, life.Remove, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+	v, err := e.performDeed(ctx, id, life.Remove, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		ended = s.Ended
 		return removalChange(v, s.Ended, e.By), nil
 	})

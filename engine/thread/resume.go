@@ -122,7 +122,7 @@ func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.C
 }
 
 func (r *resumption) refuseChanged() error {
-	return r.refuseResume("it changed meanwhile", life.LookAgain(r.req.Thread))
+	return r.refuseResume("it changed meanwhile", life.NewLookAgainVerb(r.req.Thread))
 }
 
 // withdrawPause takes back a pause that a running step does not know of yet.

@@ -38,7 +38,7 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, d life.Deed, 
 	return e.withClaim(ctx, v, id, t, func(v *gitcas.View, entry *gitcas.Entry) (*gitcas.Change, error) {
 		// What failed is known only now that dead jobs are linked.
 		s := life.Standing{Thread: id, Alive: true, Entry: *entry}
-		if !t.Took() {
+		if !t.TookOver() {
 			if err := s.Judge(life.Retry); err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func (e *Engine) letRetry(ctx context.Context, id gitcas.ThreadID, d life.Deed, 
 			life.LetGoOn(entry, role, life.NextTime(v, *entry), e.By.OnRecord())
 		}
 		body := fmt.Sprintf("%d failed %s no longer count", len(s.Entry.Attempts), what)
-		if t.Took() {
+		if t.TookOver() {
 			body += fmt.Sprintf("\nthe claim of run %s (attempt %d) on %s was taken", text.Cut(text.OneLine(t.Take.Run), 100), t.Take.Attempt, text.Cut(text.OneLine(t.Take.Host), 100))
 		}
 		return story.SetEntry(&gitcas.Change{}, id, *entry, subject, body, e.By), nil

@@ -54,7 +54,7 @@ func (s *Session) Load(ctx context.Context) error {
 		return fmt.Errorf("read thread %s: %w", s.ID, err)
 	}
 	s.View = v
-	s.LookIn(ctx, v)
+	s.SetNodeSource(ctx, v)
 	s.Entry, _ = v.Entry(s.ID)
 	return nil
 }
@@ -81,7 +81,7 @@ func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
 	if s.Lease == nil {
 		return v, nil
 	}
-	if _, err := s.Lease.See(v); err != nil {
+	if _, err := s.Lease.CheckView(v); err != nil {
 		return nil, s.Refuse("it was taken over, suspended or cancelled while its work branch was brought up")
 	}
 	return v, nil
@@ -217,7 +217,7 @@ func (s *Session) finishEnd(ctx context.Context, ended gitcas.Ended) {
 	}
 	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, ended.Work)
 	if held, claimed := s.View.Claim(s.ID); claimed && !s.Engine.Leases().IsAlive(s.View, held.Claim) {
-		_ = s.Engine.Store.PushRef(ctx, lease.Drop(s.ID, held), nil) // it harms nobody
+		_ = s.Engine.Store.PushRef(ctx, lease.DropClaim(s.ID, held), nil) // it harms nobody
 	}
 }
 
@@ -244,7 +244,7 @@ func (s *Session) isEndedByUs(ctx context.Context, ended gitcas.Ended) (bool, er
 	if err != nil {
 		return false, fmt.Errorf("read the ended thread %s: %w", s.ID, err)
 	}
-	s.LookIn(ctx, past)
+	s.SetNodeSource(ctx, past)
 	err = s.ReadChain(ctx, past)
 	return err == nil && s.SteppedBy(s.Engine.Who.Run), err
 }
@@ -268,7 +268,7 @@ func (s *Session) Change(ctx context.Context, did string, complete func(v *gitca
 		}
 		s.AddEffects(&entry)
 		c := &gitcas.Change{
-			Refs:    []wire.RefUpdate{lease.Drop(s.ID, held)},
+			Refs:    []wire.RefUpdate{lease.DropClaim(s.ID, held)},
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry},
 			Landed:  func(*gitcas.View) { after = entry },
 		}

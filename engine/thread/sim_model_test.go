@@ -669,7 +669,7 @@ func (w *world) gone(a *actor) bool {
 	return err == nil && ok && ended.Reason == gitcas.ReasonRemoved
 }
 
-// isThere reports whether a ref is there, or went with the actor's thread.
+// findEarlierFork reports whether a ref is there, or went with the actor's thread.
 func (w *world) isThere(a *actor, ref string) bool {
 	_, there := w.mem.Refs()[ref]
 	return there || w.gone(a)

@@ -33,8 +33,8 @@ var mutations = []mutation{
 	},
 	{
 		"a pause is forgotten by the commit", "../step/commit.go",
-		"if entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
-		"if false && entry.Pause != nil {\n\t\t\tlife.TakePause(&entry, next.role)",
+		"if entry.Pause != nil {\n\t\t\tlife.ApplyPause(&entry, next.role)",
+		"if false && entry.Pause != nil {\n\t\t\tlife.ApplyPause(&entry, next.role)",
 	},
 	{
 		"a poked step is not linked", "../step/commit.go",
@@ -243,8 +243,8 @@ var mutations = []mutation{
 	},
 	{
 		"a job's suspension or delivery leaves the claim", "session.go",
-		"[]wire.RefUpdate{lease.Drop(s.ID, held)},",
-		"[]wire.RefUpdate{lease.Drop(s.ID, held)}[:0],",
+		"[]wire.RefUpdate{lease.DropClaim(s.ID, held)},",
+		"[]wire.RefUpdate{lease.DropClaim(s.ID, held)}[:0],",
 	},
 	{
 		"a cancellation leaves the claim", "cancel.go",
@@ -411,8 +411,8 @@ var guarded = []struct {
 	}},
 	{"TestClaimGoneWhileBranchIsBroughtUp", mutation{
 		"a claim seen gone as the branch is brought up is worked under", "session.go",
-		"if _, err := s.Lease.See(v); err != nil {",
-		"if _, err := s.Lease.See(v); false && err != nil {",
+		"if _, err := s.Lease.CheckView(v); err != nil {",
+		"if _, err := s.Lease.CheckView(v); false && err != nil {",
 	}},
 	{"TestUnansweredOnePartOfMany", mutation{
 		"the rest of what landed in part is not sent", "../../gitcas/update.go",

@@ -23,7 +23,7 @@ func (e *Engine) Suspend(ctx context.Context, id gitcas.ThreadID, reason string)
 	if err != nil {
 		return err
 	}
-	_, err = e.perform(ctx, id, life.Suspend, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+	_, err = e.performDeed(ctx, id, life.Suspend, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		return suspendChange(v, id, s.Entry, reason, e.By), nil
 	})
 	if err == nil {
@@ -50,7 +50,7 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 func dropClaim(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID) (gitcas.Held, bool) {
 	held, claimed := v.Claim(id)
 	if claimed {
-		c.Refs = append(c.Refs, lease.Drop(id, held))
+		c.Refs = append(c.Refs, lease.DropClaim(id, held))
 	}
 	return held, claimed
 }
@@ -108,7 +108,7 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		return err
 	}
 	pause := gitcas.Pause{Reason: cmp.Or(text.Cut(reason, life.MaxReason), life.PausedByPerson), By: e.By.OnRecord()}
-	v, err := e.perform(ctx, id, life.Pause, func(_ *gitcas.View, s life.Standing) (*gitcas.Change, error) {
+	v, err := e.performDeed(ctx, id, life.Pause, func(_ *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		if s.Entry.Pause != nil && reflect.DeepEqual(*s.Entry.Pause, pause) {
 			return nil, nil
 		}
@@ -119,11 +119,11 @@ func (e *Engine) Pause(ctx context.Context, id gitcas.ThreadID, reason string) e
 		return err
 	}
 	e.Reached("pause asked")
-	return e.takeEffect(ctx, v, id)
+	return e.suspendIfPaused(ctx, v, id)
 }
 
-// takeEffect suspends a thread that is to pause, unless a step of it runs.
-func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
+// suspendIfPaused suspends a thread that is to pause, unless a step of it runs.
+func (e *Engine) suspendIfPaused(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) error {
 	v, err := e.Store.Reload(ctx, v, id)
 	if err != nil {
 		return fmt.Errorf("the pause of thread %s is noted, and holds from its next step on; but: %w", id, err)
@@ -141,7 +141,7 @@ func (e *Engine) takeEffect(ctx context.Context, v *gitcas.View, id gitcas.Threa
 			return nil, nil
 		}
 		pause, role := *entry.Pause, life.WaitingRole(*entry)
-		life.TakePause(entry, role)
+		life.ApplyPause(entry, role)
 		var by *story.Person
 		if reflect.DeepEqual(pause.By, e.By.OnRecord()) { // else somebody paused it at the same time
 			by = e.By

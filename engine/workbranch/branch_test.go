@@ -104,7 +104,7 @@ func TestWithout(t *testing.T) {
 		{"base", "", "base", "empty", ""},
 		{"base", "", "x", "", ""},
 	} {
-		tree, objs, overlap, err := Without(t.Context(), r, r.ids[c.made], r.ids[c.before], r.ids[c.at])
+		tree, objs, overlap, err := RevertEdits(t.Context(), r, r.ids[c.made], r.ids[c.before], r.ids[c.at])
 		if err != nil || strings.Join(overlap, " ") != c.overlap {
 			t.Errorf("%s without %s: overlap %q, %v", c.at, c.made, overlap, err)
 			continue
@@ -161,7 +161,7 @@ func TestRefuses(t *testing.T) {
 		"base, the second broken": {func() error { _, err := Base(t.Context(), odd, r.ids["a"], broken.ID); return err }, "does not begin with its tree"},
 		"commit without a tree":   {func() error { _, err := MakeCommit(time.Unix(0, 0), wire.ZeroID, nil, "m"); return err }, "commit: no tree"},
 		"without, no fetch": {func() error {
-			_, _, _, err := Without(t.Context(), cut, r.ids["a"], r.ids["base"], r.ids["b"])
+			_, _, _, err := RevertEdits(t.Context(), cut, r.ids["a"], r.ids["base"], r.ids["b"])
 			return err
 		}, "cut"},
 	} {

@@ -113,10 +113,10 @@ func MakeCommit(at time.Time, tree wire.ID, parents []wire.ID, message string) (
 	return wire.NewObject(plumbing.CommitObject, data), nil
 }
 
-// Without is the tree of a commit without the edits that lead from before to made,
+// RevertEdits is the tree of a commit without the edits that lead from before to made,
 // zero standing for no files at all. Overlap are the files that were changed since:
 // then there is no tree.
-func Without(ctx context.Context, remote wire.Remote, made, before, at wire.ID) (tree wire.ID, objs []wire.PackObject, overlap []string, err error) {
+func RevertEdits(ctx context.Context, remote wire.Remote, made, before, at wire.ID) (tree wire.ID, objs []wire.PackObject, overlap []string, err error) {
 	empty := wire.NewObject(plumbing.TreeObject, nil)
 	switch {
 	case at == made && before.IsZero():

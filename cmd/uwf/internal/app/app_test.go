@@ -52,7 +52,7 @@ func TestExitCode(t *testing.T) {
 		{&life.DeedError{Kind: life.KindNotYours}, 4},
 		{&gitcas.DamagedError{Kind: gitcas.ErrRewritten}, 5},
 		{fmt.Errorf("x: %w", &wire.Error{Kind: wire.ErrUnreachable}), 5},
-		{life.Limited("", errors.New("x")), 6},
+		{life.NewLimitError("", errors.New("x")), 6},
 		{&Exit{Code: 5}, 5},
 	} {
 		if got := ExitCode(tt.err); got != tt.want {

@@ -23,7 +23,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	waits := func(role, reason string, change func(*gitcas.Entry)) error {
 		e := gitcas.Entry{Status: gitcas.StatusSuspended, Suspended: &gitcas.Suspended{Role: role, Reason: reason}}
 		change(&e)
-		return life.Waiting("T", e)
+		return life.NewWaitingError("T", e)
 	}
 	asIs := func(*gitcas.Entry) {}
 	moved := life.Refuse(life.Step, "T", "x")
@@ -38,10 +38,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"thread T waits for a person (role a): 3 attempts at this step failed\ntry again: uwf thread retry T":                                        waits("a", "3 attempts at this step failed", func(e *gitcas.Entry) { e.Attempts = make([]string, 3) }),
 		"thread T waits for a person (role a): " + life.PausedByPerson + "\nlet it go on: uwf thread resume T":                                       waits("a", life.PausedByPerson, asIs),
 		"no thread \"T\" (see: uwf thread list --all)":                                                                                               &life.UnknownThreadError{Thread: "T"},
-		"thread T can't go on: x\ncorrect the definition, store it, start another thread, and cancel this one: uwf thread cancel T":                  life.Stuck("T", 0, errors.New("x")),
-		"thread T can't go on: x\nhave its last step done again: uwf thread poke T -p \"…\"\nor begin another thread before it: uwf thread fork T:1": life.Stuck("T", 2, errors.New("x")),
+		"thread T can't go on: x\ncorrect the definition, store it, start another thread, and cancel this one: uwf thread cancel T":                  life.NewStuckError("T", 0, errors.New("x")),
+		"thread T can't go on: x\nhave its last step done again: uwf thread poke T -p \"…\"\nor begin another thread before it: uwf thread fork T:1": life.NewStuckError("T", 2, errors.New("x")),
 		"agent m: it died: y\nlast words": &task.AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
-		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":                                   life.NotDelivered("T", true, errors.New("x")),
+		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":                                   life.NewUndeliveredError("T", true, errors.New("x")),
 		"x\nif whoever it is is dead: uwf thread retry --take T":                                                                                                 life.Advise(errors.New("x"), life.Verb{For: "if whoever it is is dead", Do: life.Take, Thread: "T"}),
 		"x\nsee what was changed: uwf fsck --history":                                                                                                            fmt.Errorf("%w", life.Advise(errors.New("x"), life.Verb{For: "see what was changed", Do: life.Check})),
 		"x\nbegin another: uwf thread fork T":                                                                                                                    life.Advise(errors.New("x"), life.Verb{For: "begin another", Do: life.Fork, Thread: "T", Steps: -1}),
@@ -51,7 +51,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			e.Phase, e.Err = life.PhaseStopped, fmt.Errorf("interrupted: %w", deadline.ErrStopped)
 		}),
 		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\nit has failed 3 times, and waits for your word: uwf thread retry T":                                                    failed(func(e *life.FailedError) { e.Tries = 3 }),
-		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it (where the configuration or the workflow sets it, there first: the lowest counts): uwf thread resume T --max-tokens N": life.Limited("T", limit),
+		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it (where the configuration or the workflow sets it, there first: the lowest counts): uwf thread resume T --max-tokens N": life.NewLimitError("T", limit),
 	} {
 		if got := Message(err); got != want {
 			t.Errorf("\n%s\nwant\n%s", got, want)

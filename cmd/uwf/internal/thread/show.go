@@ -353,7 +353,7 @@ func (s shown) nextCommands() [][2]string {
 	id := string(s.Thread)
 	read := [2]string{"read it:", "uwf thread read " + id}
 	if s.limit != nil && (s.Status == string(gitcas.StatusActive) || s.Status == lookup.Failed) {
-		raise := life.RaiseLimit(s.Thread, s.limit)
+		raise := life.NewRaiseLimitVerb(s.Thread, s.limit)
 		return [][2]string{{"raise it:", app.Command(raise)}, read}
 	}
 	switch s.Status {

@@ -243,7 +243,7 @@ func printResult(w *output.Writer, r thread.Result) {
 
 // planned is the JSON of `uwf thread step --dry-run`.
 type planned struct {
-	step.Plan
+	step.DryRunPlan
 	DryRun bool `json:"dryRun"`
 	// Characters of the prompt, and about how many tokens that is.
 	Characters int               `json:"promptCharacters"`
@@ -282,7 +282,7 @@ func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Req
 		return planErr // nothing is known of it
 	}
 	n := utf8.RuneCountInString(plan.Prompt)
-	p := planned{Plan: plan, DryRun: true, Characters: n, Tokens: (n + perToken - 1) / perToken, Limits: limitsOf(plan.Limits), Used: usedOf(plan.Used, plan.Role)}
+	p := planned{DryRunPlan: plan, DryRun: true, Characters: n, Tokens: (n + perToken - 1) / perToken, Limits: limitsOf(plan.Limits), Used: usedOf(plan.Used, plan.Role)}
 	if planErr != nil {
 		p.Error = &thread.StepError{Message: planErr.Error()}
 	}
