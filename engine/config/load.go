@@ -54,7 +54,7 @@ func Load(s Sources) (*Config, error) {
 	if !l.isTrusted() {
 		l.withholdKeys(c, repo, home)
 	}
-	freeModels(c)
+	setZeroPrices(c)
 	l.lookupKeys(c)
 	l.checkNames(c)
 	if len(l.problems) > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// freeModels gives the models of vendors that take no money their price, where no
+// setZeroPrices gives the models of vendors that take no money their price, where no
 // file gives them one.
-func freeModels(c *Config) {
+func setZeroPrices(c *Config) {
 	for alias, m := range c.Models {
 		if v, known := vendorOf(c.Providers[m.Provider]); known && v.free && m.Price == (Price{}) {
 			m.Price = newPrice(0, 0, 0)
@@ -29,7 +29,7 @@ func (c *Config) ReportsCost(alias string) bool {
 type NoPriceError struct {
 	Alias    string
 	Extracts bool   // it is there for unreadable answers
-	Set      string // what to do, see SetPrice
+	Set      string // what to do, see BuildPriceCommand
 }
 
 func (e *NoPriceError) Error() string {
@@ -46,15 +46,15 @@ func (e *NoPriceError) Error() string {
 func (c *Config) CheckPrices(workflow, role string) error {
 	for i, alias := range []string{c.modelOf(workflow, role), c.extractModel()} {
 		if m, ok := c.Models[alias]; ok && !m.Price.Known() && !c.ReportsCost(alias) {
-			return &NoPriceError{Alias: alias, Extracts: i > 0, Set: c.SetPrice(alias)}
+			return &NoPriceError{Alias: alias, Extracts: i > 0, Set: c.BuildPriceCommand(alias)}
 		}
 	}
 	return nil
 }
 
-// SetPrice says how a model's price is set: the command, for the file that has the
+// BuildPriceCommand says how a model's price is set: by which command, for the file that has the
 // model. One that only the environment knows is written down with it.
-func (c *Config) SetPrice(alias string) string {
+func (c *Config) BuildPriceCommand(alias string) string {
 	origin := c.Origins[table.Join("models", alias)]
 	file, _, _ := splitOrigin(origin)
 	fromEnv := strings.HasPrefix(origin, "$")

@@ -72,9 +72,9 @@ func (l *Logger) Redact(r Redactor) {
 	}
 }
 
-// About names the thread, by its valid id, that this process works on: records that name none are
+// SetThread names the thread, by its valid id, that this process works on: records that name none are
 // about it from then on.
-func (l *Logger) About(thread string) {
+func (l *Logger) SetThread(thread string) {
 	if l != nil && thread != "" {
 		l.thread.Store(&thread)
 	}
@@ -126,12 +126,12 @@ func (l *Logger) writeLine(level slog.Level, tag, msg string, attrs []slog.Attr)
 	_ = l.out.Handle(context.Background(), r)
 }
 
-// Own is a text of this program's own: a command's name, a thread's id. It is not
+// OwnText is a text of this program's own: a command's name, a thread's id. It is not
 // searched for secrets, so nothing that anybody wrote may be one.
-type Own string
+type OwnText string
 
-// Took is how long something took, as an attribute in milliseconds.
-func Took(d time.Duration) slog.Attr {
+// DurationAttr is how long something took, as an attribute in milliseconds.
+func DurationAttr(d time.Duration) slog.Attr {
 	return slog.Float64("ms", float64(d.Microseconds())/1000)
 }
 
@@ -153,10 +153,10 @@ func (l *Logger) cleanValue(v slog.Value) (clean slog.Value, ok bool) {
 	case slog.KindInt64, slog.KindUint64, slog.KindBool, slog.KindFloat64:
 		return v, true
 	case slog.KindDuration:
-		return Took(v.Duration()).Value, true
+		return DurationAttr(v.Duration()).Value, true
 	}
 	switch x := v.Any().(type) {
-	case Own:
+	case OwnText:
 		return slog.StringValue(string(x)), true
 	case []string:
 		list := []string{}

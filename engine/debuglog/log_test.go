@@ -62,14 +62,14 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
 	out.Reset()
-	l.About("ABOUT")
+	l.SetThread("ABOUT")
 	l.Info("00000009", "of it")
 	l.Info("0000000C", "of another", slog.String("thread", "OTHER"))
 	if got := out.String(); strings.Count(got, `"thread":"ABOUT"`) != 1 || strings.Count(got, `"thread":`) != 2 {
 		t.Errorf("%s", got)
 	}
 	for _, none := range []*debuglog.Logger{nil, {}, debuglog.New(debuglog.Options{})} {
-		none.About("T")
+		none.SetThread("T")
 		none.Redact(redactor(t))
 		none.Info("00000006", "nowhere")
 	}
@@ -86,7 +86,7 @@ func TestFailsClosed(t *testing.T) {
 		var out bytes.Buffer
 		l := debuglog.New(debuglog.Options{Out: &out, Now: now})
 		l.Redact(red)
-		l.Info("00000007", "m", slog.String("s", secret), slog.Any("l", []string{secret}), slog.Int("n", 5), slog.Any("e", errors.New(secret)), slog.Any("own", debuglog.Own("uwf show")))
+		l.Info("00000007", "m", slog.String("s", secret), slog.Any("l", []string{secret}), slog.Int("n", 5), slog.Any("e", errors.New(secret)), slog.Any("own", debuglog.OwnText("uwf show")))
 		if got := out.String(); strings.Contains(got, secret) || !strings.Contains(got, `"n":5`) || !strings.Contains(got, `"own":"uwf show"`) || !strings.Contains(got, `"unredacted":3`) {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -327,7 +327,7 @@ func (d *drawing) cellAt(lines []stretch, i, col int) string {
 	switch {
 	case col > own.col && past:
 		return d.pen.down
-	case col > own.col, begin && !r.into && !d.isBare(r.text):
+	case col > own.col, begin && !r.into && !d.endsInJoint(r.text):
 		return " "
 	case begin && r.into:
 		return d.pen.back
@@ -343,7 +343,8 @@ func (d *drawing) cellAt(lines []stretch, i, col int) string {
 	return d.pen.across
 }
 
-// isBare reports an edge without a label: its line goes on without a gap.
-func (d *drawing) isBare(text string) bool {
+// endsInJoint reports whether a line ends where edges meet, as that of an edge without a
+// label does: it goes on without a gap.
+func (d *drawing) endsInJoint(text string) bool {
 	return strings.HasSuffix(text, d.pen.tee) || strings.HasSuffix(text, d.pen.corner)
 }

@@ -325,8 +325,8 @@ func checkOpaque(b []byte, start int) verdict {
 		ok: len(token) >= 16 && hasDigit(token)}
 }
 
-// basicAuth is base64 of user:password; other words after "Basic" are none.
-func basicAuth(b []byte, at, n int) verdict {
+// matchBasicAuth is base64 of user:password; other words after "Basic" are none.
+func matchBasicAuth(b []byte, at, n int) verdict {
 	start := runEnd(b, at+n, 8, func(c byte) bool { return c == ' ' })
 	end := runEnd(b, start, maxToken, base64Std)
 	v := verdict{from: start, to: end, more: end == len(b)}

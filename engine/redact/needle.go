@@ -42,7 +42,7 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 	n = &Needle{}
 	var secrets []Secret
 	for i, text := range texts {
-		if err := needleOK(text); err != nil {
+		if err := checkNeedle(text); err != nil {
 			return nil, i, err
 		}
 		for _, v := range textVariants(text) { // New takes each once
@@ -66,7 +66,7 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 	return n, 0, nil
 }
 
-func needleOK(text string) error {
+func checkNeedle(text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return fmt.Errorf("%w: it is empty", ErrNeedle)

@@ -81,7 +81,7 @@ func builtinShapes() []shape {
 		{name: "jwt", kind: token, prefixes: []string{"eyJ"}, match: jwtMatch},
 		{name: "url-password", prefixes: []string{"://"}, match: urlPassword},
 		{name: "authorization", match: checkBearer, prefixes: []string{"Bearer ", "bearer ", "BEARER "}},
-		{name: "authorization", match: basicAuth, prefixes: []string{"Basic ", "basic ", "BASIC "}},
+		{name: "authorization", match: matchBasicAuth, prefixes: []string{"Basic ", "basic ", "BASIC "}},
 		{name: "authorization", match: authHeader, prefixes: []string{
 			"uthorization", "UTHORIZATION", "-api-key", "-Api-Key", "-API-KEY"}},
 	}

@@ -20,7 +20,7 @@ import (
 // be pushed.
 func (j *steps) beginStep(ctx context.Context, t task.Task) error {
 	j.announceStep(ctx, t)
-	return j.mayWorkOn(ctx, t.Thread, t.Entry, j.Last)
+	return j.checkWorkBranch(ctx, t.Thread, t.Entry, j.Last)
 }
 
 // announceStep brings the comment up to date at a claim.
@@ -49,7 +49,7 @@ func (j *steps) chooseAgent() task.Agent {
 	}
 	a, err := artifact.Read(j.Inputs.Artifact)
 	if err != nil {
-		return nobody{err}
+		return missingStepAgent{err}
 	}
 	return artifact.Agent(a, j.Engine.Folder)
 }
@@ -64,11 +64,11 @@ func (j *steps) agentDied() bool {
 	return errors.Is(err, artifact.ErrNone)
 }
 
-// nobody is the agent of a job that the job before left nothing for.
-type nobody struct{ err error }
+// missingStepAgent is the agent of a job that the job before left nothing for.
+type missingStepAgent struct{ err error }
 
 // Run implements task.Agent.
-func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
+func (n missingStepAgent) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
 	return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
 }
 
@@ -76,13 +76,13 @@ func (n nobody) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, 
 // leaves what it did as an artifact. It writes nothing else anywhere.
 func (j *steps) agentOnly(ctx context.Context) error {
 	if j.Inputs.Thread == "" {
-		return j.EndGreen("there is no step to do yet: the job that may write starts the thread")
+		return j.FinishOK("there is no step to do yet: the job that may write starts the thread")
 	}
-	if err := j.work.Use(ctx, j.Inputs.Thread); err != nil {
+	if err := j.work.PrepareFolder(ctx, j.Inputs.Thread); err != nil {
 		return err
 	}
 	stepper := *j.Engine
-	stepper.Agent = watched{j.Engine.Agent, j}
+	stepper.Agent = guardedAgent{j.Engine.Agent, j}
 	captured := artifact.Capture(&stepper)
 	res, err := stepper.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
 	j.NoteResult(res)
@@ -96,23 +96,23 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	}
 	switch life.KindOf(err) {
 	case life.KindDone:
-		return j.EndGreen("no agent had to run; the job that may write does the rest")
+		return j.FinishOK("no agent had to run; the job that may write does the rest")
 	case life.KindNotYours, life.KindSuspended, life.KindLimit:
-		return j.EndGreen(err.Error())
+		return j.FinishOK(err.Error())
 	}
 	return err
 }
 
-// watched is an agent that may not change workflow files, where the token may not push
+// guardedAgent is an agent that may not change workflow files, where the token may not push
 // changes of them.
-type watched struct {
+type guardedAgent struct {
 	task.Agent
 	j *steps
 }
 
 // Run implements task.Agent. Changes are taken back also where the agent failed for another
 // reason: its work is kept with the attempt, by a push that would be refused with them.
-func (w watched) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
+func (w guardedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 	if w.j.Job.WorkflowFiles || w.j.IsGitea() || t.Workspace == "" {
 		return w.Agent.Run(ctx, t, m)
 	}

@@ -16,12 +16,12 @@ import (
 // errPullClosed: the pull request on whose branch a thread works is merged or closed.
 var errPullClosed = errors.New("no agent works on it any more")
 
-// mayWorkOn says why a thread may not work on the branch that its entry names; nil: it
+// checkWorkBranch says why a thread may not work on the branch that its entry names; nil: it
 // may. An entry is read from the state branch, where everybody may have written it whose
 // token can push there, and this job's token may push where theirs can't: to a protected
 // branch. So a thread works on its own branch, or on that of the open pull request that
 // it is about.
-func (j *steps) mayWorkOn(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *threadview.Thread) error {
+func (j *steps) checkWorkBranch(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *threadview.Thread) error {
 	branch := entry.Work.Branch
 	if branch == "" || branch == layout.WorkBranch(id) {
 		return nil

@@ -47,7 +47,7 @@ const (
 func (j *commands) doCommand(ctx context.Context) error {
 	c, s := j.Event.Command, j.Event.Subject
 	if c == nil || s == nil {
-		return j.EndGreen("the comment holds no command")
+		return j.FinishOK("the comment holds no command")
 	}
 	// Before anything is answered: strangers don't make a job comment.
 	ok, why, err := j.gate.MayStart(ctx)
@@ -123,7 +123,7 @@ func (j *commands) applyOptions(c *event.Command) (limits map[string]float64, er
 // startByCommand starts a thread on the comment's issue or pull request, of the
 // workflow that the command names.
 func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject, limits map[string]float64) error {
-	a := asked{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, limits: limits, byCommand: true}
+	a := wantedThread{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, limits: limits, byCommand: true}
 	if words := c.Words(); len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
 			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})
@@ -137,7 +137,7 @@ func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event
 func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found, limits map[string]float64) error {
 	if again := j.gate.StartedAgainBy(); again != "" {
 		j.PostNotice(again + " started this run again: the words of " + j.Event.CommentAuthor.Login + " are not said once more")
-		return j.takeThreadOn(ctx, f)
+		return j.continueReleased(ctx, f)
 	}
 	if e := f.p.Entry; f.ended == nil && e.Status == gitcas.StatusActive && life.CountAttempts(e, "", nil) > 0 {
 		// Nothing goes on by itself, but it does not wait either.
@@ -147,15 +147,15 @@ func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found,
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
 	err := j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
-	return j.takeOnUnless(ctx, f, verbResume, err)
+	return j.continueUnlessRefused(ctx, f, verbResume, err)
 }
 
-// takeOnUnless goes on with a thread that somebody let go on, unless that was refused. A
+// continueUnlessRefused goes on with a thread that somebody let go on, unless that was refused. A
 // re-run does so whatever became of it.
-func (j *commands) takeOnUnless(ctx context.Context, f *found, verb string, err error) error {
+func (j *commands) continueUnlessRefused(ctx context.Context, f *found, verb string, err error) error {
 	switch {
 	case err == nil, j.Job.Attempt > 1 && j.isAlreadyDone(err):
-		return j.takeThreadOn(ctx, f)
+		return j.continueReleased(ctx, f)
 	case j.isAlreadyDone(err):
 		return err
 	}
@@ -174,8 +174,8 @@ func (j *commands) isAlreadyDone(err error) bool {
 	return true
 }
 
-// takeThreadOn goes on with a thread that somebody let go on.
-func (j *commands) takeThreadOn(ctx context.Context, f *found) error {
+// continueReleased goes on, by a job, with a thread that somebody let go on.
+func (j *commands) continueReleased(ctx context.Context, f *found) error {
 	head, err := j.intake.findHead(ctx, f.id)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (j *commands) retryThread(ctx context.Context, c *event.Command, f *found) 
 	case j.Job.Attempt <= 1 && f.isClaimed():
 		return j.finder.refuseCommand(ctx, f.id, verbRetry, "Another job is working on it. If that job is dead, take the thread from it with `/uwf retry --take`.")
 	}
-	return j.takeOnUnless(ctx, f, verbRetry, err)
+	return j.continueUnlessRefused(ctx, f, verbRetry, err)
 }
 
 // showStatus writes the thread's comment anew.
@@ -217,7 +217,7 @@ func (j *commands) showStatus(ctx context.Context, f *found) error {
 	} else {
 		j.Outcome.Status, j.Outcome.Done, j.Outcome.PullRequest = f.ended.Reason, true, f.ended.PR
 	}
-	return j.EndGreen(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
+	return j.FinishOK(fmt.Sprintf("thread %s: %s", f.id, report.Sentence(t)))
 }
 
 // cancelThread ends a thread for good.
@@ -243,7 +243,7 @@ func (j *commands) cancelThread(ctx context.Context, c *event.Command, f *found)
 		}
 	}
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Status = f.id, f.p.Entry.Head, gitcas.ReasonCancelled
-	return j.EndGreen(fmt.Sprintf("thread %s is cancelled", f.id))
+	return j.FinishOK(fmt.Sprintf("thread %s is cancelled", f.id))
 }
 
 // forkThread begins another thread with the first steps of this one.
@@ -268,7 +268,7 @@ func (j *commands) forkThread(ctx context.Context, c *event.Command, f *found, l
 		return err
 	}
 	if over != nil {
-		return j.EndGreen("the fork that this command began is over")
+		return j.FinishOK("the fork that this command began is over")
 	}
 	started, err := j.Engine.Fork(ctx, thread.ForkRequest{ID: id, From: f.id, Steps: steps, Key: key, Limits: limits})
 	if err != nil {

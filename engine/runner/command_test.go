@@ -441,11 +441,11 @@ func TestMisread(t *testing.T) {
 	ev := w.says(7, "owner", "/uwf start")
 	ev.Command = nil
 	a := aJob{ev: ev}
-	_, err := w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "`/uwf bgin` is not known"})
+	_, err := w.runner(&a).AnswerBadCommand(t.Context(), ev, &event.CommandError{Msg: "`/uwf bgin` is not known"})
 	w.ok(err)
 	w.replied(7, "bgin")
 	ev.CommentAuthor.Login, ev.Sender.Login = "reader", "reader"
-	_, err = w.runner(&a).Misread(t.Context(), ev, &event.CommandError{Msg: "x"})
+	_, err = w.runner(&a).AnswerBadCommand(t.Context(), ev, &event.CommandError{Msg: "x"})
 	w.ok(err)
 	w.replied(7, "bgin")
 }

@@ -19,7 +19,7 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 		j.LoadThreadOrLast(ctx, id)
 	}
 	if p := j.Last; p != nil && p.ID == id {
-		if err := j.mayWorkOn(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
+		if err := j.checkWorkBranch(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
 			return j.suspendBroken(ctx, id, head.Hash, err)
 		}
 	}
@@ -31,12 +31,12 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 	switch {
 	case err == nil:
 		j.CallHook("delivered")
-		if terr := j.work.Tidy(ctx, id); terr != nil {
+		if terr := j.work.RemoveFolder(ctx, id); terr != nil {
 			j.Warn("the working folder stays", terr)
 		}
 		return nil
 	case life.KindOf(err) == life.KindNotYours:
-		return j.EndGreen(err.Error())
+		return j.FinishOK(err.Error())
 	case life.KindOf(err) == life.KindSuspended:
 		return j.tellWaiting(ctx, res)
 	case errors.As(err, &undelivered) && undelivered.Kind == life.KindFailed:
@@ -53,7 +53,7 @@ func (j *steps) tellUndelivered(ctx context.Context, id gitcas.ThreadID, err *li
 	}
 	t := j.DescribeThread(p, report.Failed)
 	f, label := countTries(p.Entry), ""
-	f.Phase, f.Message, f.ByForge = "deliver", err.Err.Error(), byForge(err.Err)
+	f.Phase, f.Message, f.ByForge = "deliver", err.Err.Error(), isForgeAnswer(err.Err)
 	f.Advice = "All roles are done and their work is safe. The next scheduled run delivers it again; /uwf retry does so at once."
 	if len(err.Next) > 0 {
 		f.Advice, label = "All roles are done and their work is safe. Comment /uwf retry to have it delivered again.", effects.LabelFailed

@@ -70,7 +70,7 @@ func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head 
 		return nil
 	}
 	if err := j.claimAhead(ctx, id, head, p); err != nil {
-		return j.EndGreen(err.Error())
+		return j.FinishOK(err.Error())
 	}
 	inputs := j.inputsOf(id, head, j.StoreID, p)
 	if nonce := j.ahead.Nonce(); nonce != "" {
@@ -134,7 +134,7 @@ func (j *dispatcher) inputsOf(id gitcas.ThreadID, head node.Pin, store string, p
 // suspendStranded says that a thread's next job was refused.
 func (j *dispatcher) suspendStranded(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *threadview.Thread, cause error) error {
 	reason := "the next job could not be started: " + cause.Error()
-	done, err := j.suspendTold(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: byForge(cause), Advice: dispatchAdvice(cause)})
+	done, err := j.suspendAndTell(ctx, id, head, p, report.Failure{Phase: "dispatch", Message: reason, ByForge: isForgeAnswer(cause), Advice: dispatchAdvice(cause)})
 	if err != nil {
 		return errors.Join(errors.New(reason), err)
 	}
@@ -159,9 +159,9 @@ func dispatchAdvice(err error) string {
 	return "Name the workflow file in the input dispatch." + then
 }
 
-// suspendTold makes a thread wait for a person, and says why in its comment. done is false
+// suspendAndTell makes a thread wait for a person, and says why in its comment. done is false
 // where it has gone on meanwhile.
-func (j *dispatcher) suspendTold(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *threadview.Thread, why report.Failure) (done bool, err error) {
+func (j *dispatcher) suspendAndTell(ctx context.Context, id gitcas.ThreadID, head node.Hash, p *threadview.Thread, why report.Failure) (done bool, err error) {
 	sctx, cancel := effects.WithEffectTime(ctx)
 	defer cancel()
 	if done, err = j.Engine.SuspendAt(sctx, id, head, why.Message); err != nil || !done {

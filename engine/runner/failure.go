@@ -35,7 +35,7 @@ func (j *steps) tellWaiting(ctx context.Context, res thread.Result) error {
 		}
 		j.TellState(ctx, p, t, label)
 	}
-	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
+	return j.FinishOK(fmt.Sprintf("thread %s waits for a person: %s", res.Thread, effects.FirstLine(reason)))
 }
 
 // endAfterError ends a job whose step gave an error, green or red.
@@ -50,13 +50,13 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		if j.Inputs.Command == ci.CommandCommit || own != nil && own.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
 		}
-		return j.EndGreen(err.Error())
+		return j.FinishOK(err.Error())
 	case life.KindSuspended:
 		if j.halted || j.Job.Attempt > 1 {
 			return j.tellWaiting(ctx, res)
 		}
 		j.Outcome.Status = string(gitcas.StatusSuspended)
-		return j.EndGreen(err.Error())
+		return j.FinishOK(err.Error())
 	case life.KindLimit:
 		if own != nil {
 			j.tellLimit(ctx, res, own)
@@ -126,7 +126,7 @@ func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node
 // describeError is an error as it is shown.
 func (j *steps) describeError(p *threadview.Thread, err error) report.Failure {
 	f := countTries(p.Entry)
-	f.Message, f.ByForge, f.Advice = err.Error(), byForge(err), j.adviseOn(err, p.Entry.Status)
+	f.Message, f.ByForge, f.Advice = err.Error(), isForgeAnswer(err), j.adviseOn(err, p.Entry.Status)
 	var failed *life.FailedError
 	if errors.As(err, &failed) {
 		f.Phase, f.Attempt, f.Message = failed.Phase, failed.Attempt, failed.Err.Error()
@@ -140,8 +140,8 @@ func countTries(e gitcas.Entry) report.Failure {
 	return report.Failure{Tries: n, Forgiven: n - life.CountAttempts(e, "", nil), MaxTries: life.MaxAttempts}
 }
 
-// byForge reports whether an error's words are what the forge answered.
-func byForge(err error) bool {
+// isForgeAnswer reports whether an error's words are what the forge answered.
+func isForgeAnswer(err error) bool {
 	var e *forge.CallError
 	return errors.As(err, &e) && e.Status != 0
 }

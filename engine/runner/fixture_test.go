@@ -60,7 +60,7 @@ type world struct {
 	hook func(point string)
 	// resolve is what Definitions says instead.
 	resolve error
-	use     error // what Worker.Use says
+	use     error // what Worker.PrepareFolder says
 	disk    bool  // agents work in folders on disk
 	wrap    func(wire.Remote) wire.Remote
 	pending string // the folder of sealed steps that all jobs share; empty: none keeps any
@@ -351,9 +351,9 @@ type worker struct {
 	n int
 }
 
-func (k *worker) Use(context.Context, gitcas.ThreadID) error  { return k.w.use }
-func (k *worker) Leave(context.Context)                       {}
-func (k *worker) Tidy(context.Context, gitcas.ThreadID) error { return nil }
+func (k *worker) PrepareFolder(context.Context, gitcas.ThreadID) error { return k.w.use }
+func (k *worker) RememberFolder(context.Context)                       {}
+func (k *worker) RemoveFolder(context.Context, gitcas.ThreadID) error  { return nil }
 func (k *worker) NextIdentity() (lease.Identity, error) {
 	k.n++
 	who := k.e.Who

@@ -59,15 +59,15 @@ func (j *job) routeEvent(ctx context.Context) error {
 	case ci.CommandRun:
 		return j.steps.agentOnly(ctx)
 	case ci.CommandRescue, ci.CommandStopped:
-		return j.rescuer.lookAfter(ctx)
+		return j.rescuer.recoverRun(ctx)
 	case ci.CommandCommit:
 		if j.steps.agentDied() {
-			return j.EndGreen("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
+			return j.FinishOK("the job that runs agents died, and left nothing: its run's rescue goes on with the thread")
 		}
 	}
 	switch j.Event.Kind {
 	case event.None:
-		return j.EndGreen(cmp.Or(j.Event.Why, "this event is not for uwf"))
+		return j.FinishOK(cmp.Or(j.Event.Why, "this event is not for uwf"))
 	case event.Labeled:
 		return j.intake.startLabeled(ctx)
 	case event.Assigned:
@@ -81,9 +81,9 @@ func (j *job) routeEvent(ctx context.Context) error {
 	case strings.TrimSpace(j.Inputs.Prompt) != "":
 		return j.intake.startPrompted(ctx)
 	case j.Event.Kind == event.Schedule:
-		return j.EndGreen("looked for threads whose next job got lost")
+		return j.FinishOK("looked for threads whose next job got lost")
 	}
-	return j.EndGreen("there is nothing to do: neither a thread nor a prompt is given")
+	return j.FinishOK("there is nothing to do: neither a thread nor a prompt is given")
 }
 
 // mergeInputs takes the inputs that the event carries, where the workflow file doesn't hand
@@ -145,13 +145,13 @@ func (j *job) finishJob(ctx context.Context, err error) (ci.Outcome, error) {
 	return j.Outcome, err
 }
 
-// Misread answers a comment whose /uwf line can't be understood, as event.Parse says:
+// AnswerBadCommand answers a comment whose /uwf line can't be understood, as event.Parse says:
 // those who may give commands are told how to write them. It does nothing else.
-func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.CommandError) (ci.Outcome, error) {
+func (r *Runner) AnswerBadCommand(ctx context.Context, ev event.Event, wrong *event.CommandError) (ci.Outcome, error) {
 	j := newJob(r, ev)
 	err := func() error {
 		if j.Inputs.Command == ci.CommandRun {
-			return j.EndGreen("the comment's command can't be understood")
+			return j.FinishOK("the comment's command can't be understood")
 		}
 		ok, why, err := j.gate.MayStart(ctx)
 		if err != nil {
@@ -165,10 +165,10 @@ func (r *Runner) Misread(ctx context.Context, ev event.Event, wrong *event.Comma
 	return j.finishJob(ctx, err)
 }
 
-// Unready tells that a job could not begin, and why, on the issue or pull request whose
+// ReportNotReady tells that a job could not begin, and why, on the issue or pull request whose
 // event would have started or steered a thread: once, and only for people who may. It
 // needs no more of a Runner than the forge, the inputs, and what takes secrets out.
-func (r *Runner) Unready(ctx context.Context, ev event.Event, why string) {
+func (r *Runner) ReportNotReady(ctx context.Context, ev event.Event, why string) {
 	j := newJob(r, ev)
 	if ev.Subject == nil || j.Job.Attempt > 1 || j.Inputs.Command == ci.CommandRun {
 		return

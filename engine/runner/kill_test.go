@@ -518,7 +518,7 @@ func TestWorkflowFilesOfAFailedAgent(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	file := filepath.Join(dir, ".github", "workflows", "new.yml")
 	j := &steps{Effects: &effects.Effects{Forge: &fakeForge{flavour: forge.GitHub}}}
-	_, err := watched{failsAfter{file}, j}.Run(t.Context(), task.Task{Workspace: dir}, nil)
+	_, err := guardedAgent{failsAfter{file}, j}.Run(t.Context(), task.Task{Workspace: dir}, nil)
 	if !errors.Is(err, errBroken) {
 		t.Errorf("the error is %v", err)
 	}
@@ -534,7 +534,7 @@ func TestWorkflowFilesUnreadable(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, ".github", "workflows"), 0o750))
 	must(t, os.WriteFile(filepath.Join(dir, ".github", "workflows", "large.yml"), make([]byte, 2<<20), 0o600))
 	j := &steps{Effects: &effects.Effects{Forge: &fakeForge{flavour: forge.GitHub}}}
-	_, err := watched{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), task.Task{Workspace: dir, Agent: "x"}, nil)
+	_, err := guardedAgent{failsAfter{filepath.Join(dir, "ran")}, j}.Run(t.Context(), task.Task{Workspace: dir, Agent: "x"}, nil)
 	var failed *task.AgentError
 	if !errors.As(err, &failed) || errors.Is(err, errBroken) || !strings.Contains(err.Error(), "large.yml has 2097152 bytes") {
 		t.Errorf("the error is %v", err)

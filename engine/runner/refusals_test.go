@@ -447,7 +447,7 @@ func TestMayWorkOn(t *testing.T) {
 			if c.commit {
 				j.Inputs.Command = ci.CommandCommit
 			}
-			err := j.steps.mayWorkOn(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
+			err := j.steps.checkWorkBranch(t.Context(), id, gitcas.Entry{Work: gitcas.Work{Branch: c.branch}}, c.p)
 			switch {
 			case c.why == "" && err != nil:
 				t.Error(err)

@@ -18,12 +18,12 @@ import (
 
 // buildRequest puts together what a new thread begins with; nil: there is to be none, and
 // the reason has been told.
-func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartRequest, error) {
+func (j *intake) buildRequest(ctx context.Context, a wantedThread) (*thread.StartRequest, error) {
 	def, err := j.definitions.Resolve(ctx, a.workflow)
 	if err != nil {
 		return nil, err
 	}
-	g, err := j.findGround(ctx, a.subject, def.Definition)
+	g, err := j.findWorkBase(ctx, a.subject, def.Definition)
 	if err != nil || g == nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartReques
 		return nil, err
 	}
 	trigger := j.newTrigger(a.subject, g)
-	trigger.Former = j.formerPull(ctx, a.subject)
+	trigger.Former = j.findFormerPull(ctx, a.subject)
 	req := &thread.StartRequest{
 		ID: id, Workflow: def.Hash, Nodes: def.Nodes, Prompt: j.writePrompt(a), Base: g.base, Branch: g.branch, Key: key,
 		Trigger: trigger.Payload(), Limits: a.limits,
@@ -57,10 +57,10 @@ func (j *intake) buildRequest(ctx context.Context, a asked) (*thread.StartReques
 // maxFormer is how many earlier threads about an issue are looked up.
 const maxFormer = 10
 
-// formerPull is the pull request that the newest earlier thread about an issue led to; 0:
+// findFormerPull is the pull request that the newest earlier thread about an issue led to; 0:
 // none. Such threads are found by their comments, so that no history is read for an issue
 // that never had one. What the comments say is not believed: the history has to say it.
-func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
+func (j *intake) findFormerPull(ctx context.Context, s *event.Subject) int {
 	if s == nil || s.Pull || s.Quiet {
 		return 0
 	}
@@ -74,7 +74,7 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 	}
 	pull := 0
 	if err == nil && len(ids) > 0 {
-		pull, err = j.pullOf(ctx, ids, threadview.SubjectKey(s.Pull, s.Number))
+		pull, err = j.findPullInHistory(ctx, ids, threadview.SubjectKey(s.Pull, s.Number))
 	}
 	if err != nil {
 		j.Warn(fmt.Sprintf("earlier threads about #%d could not be looked for", s.Number), err)
@@ -82,10 +82,10 @@ func (j *intake) formerPull(ctx context.Context, s *event.Subject) int {
 	return pull
 }
 
-// pullOf is the pull request of that one of the threads that ended last, of those that are
+// findPullInHistory is the pull request of that one of the threads that ended last, of those that are
 // about a subject and have one. Ids are what somebody wrote into a comment: they don't
 // make a job read more history than a command may.
-func (j *intake) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject string) (pull int, err error) {
+func (j *intake) findPullInHistory(ctx context.Context, ids []gitcas.ThreadID, subject string) (pull int, err error) {
 	v, err := j.finder.loadStore(ctx)
 	if v == nil {
 		return 0, err
@@ -103,8 +103,8 @@ func (j *intake) pullOf(ctx context.Context, ids []gitcas.ThreadID, subject stri
 	return line.PR, err
 }
 
-// ground is where a thread's work begins.
-type ground struct {
+// workBase is where a thread's work begins.
+type workBase struct {
 	base   string
 	branch string // a pull request's own; empty: one of the thread's
 	// author wrote the issue or pull request; where approvals depend on it, as the forge
@@ -113,15 +113,15 @@ type ground struct {
 	authorID int64
 }
 
-// findGround finds out where the work begins: at the default branch, or on the pull
+// findWorkBase finds out where the work begins: at the default branch, or on the pull
 // request's own branch. Whose branch that is, the forge is asked and not the payload.
 // Nil: nowhere, which has been told.
-func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow.Definition) (*ground, error) {
+func (j *intake) findWorkBase(ctx context.Context, s *event.Subject, def *workflow.Definition) (*workBase, error) {
 	if s != nil && !s.Open {
 		if j.Event.Command != nil {
 			j.PostAnswer(ctx, s.Number, "It is closed: open it again first.")
 		}
-		return nil, j.EndGreen(fmt.Sprintf("#%d is closed", s.Number))
+		return nil, j.FinishOK(fmt.Sprintf("#%d is closed", s.Number))
 	}
 	trunk, err := j.DefaultBranch(ctx)
 	if err != nil {
@@ -129,10 +129,10 @@ func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow
 	}
 	if s == nil {
 		base, err := j.base(ctx, trunk)
-		return &ground{base: base}, err
+		return &workBase{base: base}, err
 	}
 	if !s.Pull {
-		g := &ground{author: s.Author, authorID: s.AuthorID}
+		g := &workBase{author: s.Author, authorID: s.AuthorID}
 		if def.NeedsApproval() { // then it matters who wrote it
 			issue, err := j.Forge.ReadIssue(ctx, s.Number)
 			if err != nil {
@@ -158,15 +158,15 @@ func (j *intake) findGround(ctx context.Context, s *event.Subject, def *workflow
 	}
 	if why != "" {
 		j.PostAnswer(ctx, s.Number, fmt.Sprintf("uwf doesn't work on this pull request: %s.", why))
-		return nil, j.EndGreen(fmt.Sprintf("pull request #%d: %s", s.Number, why))
+		return nil, j.FinishOK(fmt.Sprintf("pull request #%d: %s", s.Number, why))
 	}
 	base, err := j.base(ctx, pull.Head.Name)
-	return &ground{base: base, branch: pull.Head.Name, author: pull.Author, authorID: pull.AuthorID}, err
+	return &workBase{base: base, branch: pull.Head.Name, author: pull.Author, authorID: pull.AuthorID}, err
 }
 
 // writePrompt is the prompt: what the inputs or the command say, then the subject's text.
 // All of it is shown to agents as text from outside.
-func (j *intake) writePrompt(a asked) string {
+func (j *intake) writePrompt(a wantedThread) string {
 	var parts []string
 	if s := a.subject; s != nil {
 		what := "Issue"

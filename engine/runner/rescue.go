@@ -31,8 +31,8 @@ type rescuer struct {
 // maxRescued is how many jobs in a row may die without a trace before a person is asked.
 const maxRescued = 3
 
-// lookAfter does what is to be done for a run of which a job is over that should not be.
-func (j *rescuer) lookAfter(ctx context.Context) error {
+// recoverRun does what is to be done for a run of which a job is over that should not be.
+func (j *rescuer) recoverRun(ctx context.Context) error {
 	for _, n := range j.Inputs.Needs { // so their claims are dead, whatever these say
 		j.Engine.Who.Over = append(j.Engine.Who.Over, n.Name)
 		if !n.Ran {
@@ -53,7 +53,7 @@ func (j *rescuer) lookAfter(ctx context.Context) error {
 // that comes hours later. A step that failed, and said so, is a person's to try again.
 func (j *rescuer) rescueThread(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HasDied) {
-		return j.EndGreen("no job of this run died")
+		return j.FinishOK("no job of this run died")
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
@@ -63,11 +63,11 @@ func (j *rescuer) rescueThread(ctx context.Context) error {
 	held, claimed := j.View.Claim(p.ID)
 	switch {
 	case left.Told:
-		return j.EndGreen(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))
+		return j.FinishOK(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))
 	case moved && !left.Step:
-		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.FinishOK(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	case claimed && held.Head == p.Entry.Head && !left.Claim:
-		return j.EndGreen(fmt.Sprintf("another job works on thread %s", p.ID))
+		return j.FinishOK(fmt.Sprintf("another job works on thread %s", p.ID))
 	}
 	if in, err := j.bringIn(ctx, p.ID); in || err != nil {
 		return err
@@ -86,10 +86,10 @@ func (j *rescuer) rescueThread(ctx context.Context) error {
 		}
 	case left.Died, left.Step:
 	case !began:
-		return j.EndGreen(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
+		return j.FinishOK(fmt.Sprintf("the job of thread %s never got a runner: nothing died", p.ID))
 	default:
 		if j.dispatcher.rescued = j.Inputs.Rescued + 1; j.dispatcher.rescued >= maxRescued {
-			return j.giveUp(ctx, p)
+			return j.suspendAfterDeaths(ctx, p)
 		}
 	}
 	t := j.DescribeThread(p, report.Lost)
@@ -104,7 +104,7 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 	res, in, err := j.Engine.BringIn(ctx, step.Request{Thread: id, Deliver: true, Effects: j.ListEffects})
 	switch {
 	case life.KindOf(err) == life.KindNotYours: // it stays in the run's artifact
-		return true, j.EndGreen(err.Error())
+		return true, j.FinishOK(err.Error())
 	case err != nil || !in:
 		return in, err
 	case res.Suspended != nil:
@@ -120,17 +120,17 @@ func (j *rescuer) bringIn(ctx context.Context, id gitcas.ThreadID) (bool, error)
 	return true, j.dispatcher.dispatchNext(ctx, id, p.Head(), p)
 }
 
-// giveUp makes a thread wait whose jobs die before they can begin.
-func (j *rescuer) giveUp(ctx context.Context, p *threadview.Thread) error {
+// suspendAfterDeaths makes a thread wait whose jobs die before they can begin.
+func (j *rescuer) suspendAfterDeaths(ctx context.Context, p *threadview.Thread) error {
 	reason := fmt.Sprintf("%d jobs in a row died before they could begin; the log of the last one is at %s", j.dispatcher.rescued, j.Job.ResolveRunURL())
-	done, err := j.dispatcher.suspendTold(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
+	done, err := j.dispatcher.suspendAndTell(ctx, p.ID, p.Entry.Head, p, report.Failure{Message: reason, Advice: "Look why the jobs die, then comment /uwf retry."})
 	if err != nil {
 		return err
 	}
 	if !done {
-		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.FinishOK(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
-	return j.EndGreen(fmt.Sprintf("thread %s waits for a person: %s", p.ID, reason))
+	return j.FinishOK(fmt.Sprintf("thread %s waits for a person: %s", p.ID, reason))
 }
 
 // superseded begins what GitHub notes at a job that gave way to another one of its group.
@@ -143,7 +143,7 @@ var cancelledByPattern = lazyregexp.New(`(?m)^The run was cancell?ed by @([0-9A-
 // gave way to another one before it had a runner was cancelled by nobody.
 func (j *rescuer) runCancelled(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "cancelled" }) {
-		return j.EndGreen("no job of this run was cancelled")
+		return j.FinishOK("no job of this run was cancelled")
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
@@ -160,7 +160,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		reason = "cancelled by @" + by[1] + " on the Actions page"
 	case slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, superseded) }),
 		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Ran }):
-		return j.EndGreen(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
+		return j.FinishOK(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
 	}
 	if left.Claim {
 		if j.View, err = j.Engine.FreeClaim(ctx, j.View, p.ID); err != nil {
@@ -173,7 +173,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		return err
 	}
 	if !done {
-		return j.EndGreen(fmt.Sprintf("thread %s has gone on without this run", p.ID))
+		return j.FinishOK(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
 	j.Outcome.Thread, j.Outcome.Status = p.ID, string(gitcas.StatusSuspended)
 	if p = j.LoadThreadOrLast(ctx, p.ID); p != nil {
@@ -181,7 +181,7 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		t.Role = ""
 		j.TellState(ctx, p, t, effects.LabelWaiting)
 	}
-	return j.EndGreen("the run was " + reason)
+	return j.FinishOK("the run was " + reason)
 }
 
 // ownThread is the thread that this run is about, with what its jobs left on its head;
@@ -192,19 +192,19 @@ func (j *rescuer) ownThread(ctx context.Context) (*threadview.Thread, thread.Rem
 		return nil, thread.Remains{}, err
 	}
 	if id == "" {
-		return nil, thread.Remains{}, j.EndGreen("this run is about no thread")
+		return nil, thread.Remains{}, j.FinishOK("this run is about no thread")
 	}
 	p, err := j.LoadThread(ctx, id)
 	if errors.Is(err, gitcas.ErrUnknownThread) {
 		j.finder.tellStopped(ctx, id)
-		return nil, thread.Remains{}, j.EndGreen(fmt.Sprintf("thread %s is over", id))
+		return nil, thread.Remains{}, j.FinishOK(fmt.Sprintf("thread %s is over", id))
 	}
 	if err != nil {
 		return nil, thread.Remains{}, err
 	}
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Status = id, p.Entry.Head, string(p.Entry.Status)
 	if e := p.Entry; e.Status == gitcas.StatusSuspended || e.Status == gitcas.StatusEnded && !e.Deliver {
-		return nil, thread.Remains{}, j.EndGreen(fmt.Sprintf("thread %s waits for a person, or is over", id))
+		return nil, thread.Remains{}, j.FinishOK(fmt.Sprintf("thread %s waits for a person, or is over", id))
 	}
 	left, err := j.Engine.FindRemains(ctx, j.View, id, func(run string, attempt int) bool {
 		return (run == j.Job.Run || strings.HasPrefix(run, j.Job.Run+"-")) && attempt <= j.Job.Attempt

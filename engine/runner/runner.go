@@ -41,12 +41,12 @@ type Runner struct {
 
 // Worker is the job's working folder and its identity.
 type Worker interface {
-	// Use chooses the working folder for a thread.
-	Use(ctx context.Context, id gitcas.ThreadID) error
-	// Leave remembers how the folder is now, for a further step in this job.
-	Leave(ctx context.Context)
-	// Tidy removes the folder of a thread that has ended.
-	Tidy(ctx context.Context, id gitcas.ThreadID) error
+	// PrepareFolder chooses the working folder for a thread.
+	PrepareFolder(ctx context.Context, id gitcas.ThreadID) error
+	// RememberFolder remembers how the folder is now, for a further step in this job.
+	RememberFolder(ctx context.Context)
+	// RemoveFolder removes the folder of a thread that has ended.
+	RemoveFolder(ctx context.Context, id gitcas.ThreadID) error
 	// NextIdentity is that of a further step in this job, which is the same in every
 	// re-run of the job.
 	NextIdentity() (lease.Identity, error)

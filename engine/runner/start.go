@@ -32,8 +32,8 @@ type intake struct {
 	id          string // the run, as its first step names it
 }
 
-// asked is a thread that somebody wants.
-type asked struct {
+// wantedThread is a thread that somebody wants.
+type wantedThread struct {
 	subject  *event.Subject // nil: none
 	workflow string
 	key      string // after the workflow's name; empty: that of the subject
@@ -47,7 +47,7 @@ type asked struct {
 // startLabeled starts a thread where our label was put on.
 func (j *intake) startLabeled(ctx context.Context) error {
 	if !j.gate.AddsLabel() {
-		return j.EndGreen(fmt.Sprintf("the label is not %s", j.StartLabel()))
+		return j.FinishOK(fmt.Sprintf("the label is not %s", j.StartLabel()))
 	}
 	return j.startFromSubject(ctx)
 }
@@ -61,23 +61,23 @@ func (j *intake) startAssigned(ctx context.Context) error {
 	}
 	label := j.StartLabel()
 	if s == nil || !slices.ContainsFunc(s.Labels, func(l string) bool { return strings.EqualFold(l, label) }) {
-		return j.EndGreen(fmt.Sprintf("it was assigned to %s, who is not uwf", j.Event.Assignee))
+		return j.FinishOK(fmt.Sprintf("it was assigned to %s, who is not uwf", j.Event.Assignee))
 	}
 	there, err := j.finder.findBySubject(ctx, *s)
 	switch {
 	case err != nil:
 		return err
 	case there != nil:
-		return j.EndGreen(fmt.Sprintf("thread %s is about it already", there.id))
+		return j.FinishOK(fmt.Sprintf("thread %s is about it already", there.id))
 	}
 	return j.startFromSubject(ctx)
 }
 
 func (j *intake) startFromSubject(ctx context.Context) error {
 	if j.Event.Subject == nil {
-		return j.EndGreen("the event names no issue and no pull request")
+		return j.FinishOK("the event names no issue and no pull request")
 	}
-	return j.startThread(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
 }
 
 // startPrompted starts a thread with the prompt of the inputs.
@@ -86,14 +86,14 @@ func (j *intake) startPrompted(ctx context.Context) error {
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
-	return j.startThread(ctx, asked{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
 }
 
 // promptKey begins the keys of threads that a run's jobs start for a prompt.
 func promptKey(run string) string { return "run/" + run }
 
 // startThread starts a thread, or takes on the one with the same key, and goes on with it.
-func (j *intake) startThread(ctx context.Context, a asked) error {
+func (j *intake) startThread(ctx context.Context, a wantedThread) error {
 	// A schedule has nobody behind it: it runs the default branch's own file.
 	if j.Event.Kind != event.Schedule {
 		ok, why, err := j.gate.MayStart(ctx)
@@ -145,7 +145,7 @@ func (j *intake) denyStart(ctx context.Context, why string) error {
 		// Strangers can't be told from them, so it is said once, and not to each.
 		j.PostRefusal(ctx, j.Event.Subject.Number, effects.MakeSentence(why))
 	}
-	return j.EndGreen("not allowed: " + why)
+	return j.FinishOK("not allowed: " + why)
 }
 
 func (j *intake) newID() (gitcas.ThreadID, error) {
@@ -157,7 +157,7 @@ func (j *intake) newID() (gitcas.ThreadID, error) {
 }
 
 // tellUnstarted tells those who wait for it that there will be no thread.
-func (j *intake) tellUnstarted(ctx context.Context, a asked, err error) error {
+func (j *intake) tellUnstarted(ctx context.Context, a wantedThread, err error) error {
 	if err == nil || a.subject == nil || effects.IsPassing(err) {
 		return err
 	}
@@ -198,7 +198,7 @@ func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitca
 func (j *intake) endAsBefore(over *gitcas.Ended) error {
 	j.Outcome.Thread, j.Outcome.Head, j.Outcome.Done, j.Outcome.PullRequest = over.Thread, over.Head, true, over.PR
 	j.Outcome.Status, j.Outcome.Step = over.Reason, len(over.Steps)
-	return j.EndGreen(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
+	return j.FinishOK(fmt.Sprintf("thread %s, which this run started, is over (%s)", over.Thread, over.Reason))
 }
 
 // findHead is the head at which this job takes a thread on: where it stands, or, where
@@ -228,7 +228,7 @@ func (j *intake) findHead(ctx context.Context, id gitcas.ThreadID) (node.Hash, e
 }
 
 // newTrigger is that of a thread that this job starts.
-func (j *intake) newTrigger(s *event.Subject, g *ground) threadview.Trigger {
+func (j *intake) newTrigger(s *event.Subject, g *workBase) threadview.Trigger {
 	t := threadview.Trigger{
 		Event: j.Event.Name, Repo: j.Job.Repository, Actor: j.Event.Sender.Login, Run: j.id, Branch: g.branch,
 		Author: g.author, AuthorID: g.authorID,

@@ -43,7 +43,7 @@ func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head nod
 	case p.Entry.Status == gitcas.StatusEnded:
 		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
-		return j.EndGreen(fmt.Sprintf("thread %s waits for a person", id))
+		return j.FinishOK(fmt.Sprintf("thread %s waits for a person", id))
 	}
 	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	j.RecordComment(ctx, p)
@@ -52,11 +52,11 @@ func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head nod
 
 // stepThread does one step of a thread, or as many as a job may, and what follows from it.
 func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.Pin) error {
-	if err := j.work.Use(ctx, id); err != nil {
+	if err := j.work.PrepareFolder(ctx, id); err != nil {
 		return j.suspendBroken(ctx, id, expect.Hash, err)
 	}
 	stepper := *j.Engine
-	stepper.Agent = watched{j.chooseAgent(), j}
+	stepper.Agent = guardedAgent{j.chooseAgent(), j}
 	observe := j.Engine.Observe
 	j.Engine.Observe = func(e thread.Event) {
 		if e.Kind == "suspended" {
@@ -89,7 +89,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 			return who, true
 		}
 		res, err := stepper.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
-		j.work.Leave(ctx)
+		j.work.RememberFolder(ctx)
 		j.NoteResult(res)
 		longest = max(longest, j.Now().Sub(began))
 		switch {
@@ -129,12 +129,12 @@ func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
 	p, err := j.LoadThread(ctx, res.Thread)
 	switch {
 	case errors.Is(err, gitcas.ErrUnknownThread):
-		return j.EndGreen(fmt.Sprintf("thread %s was ended without this job", res.Thread))
+		return j.FinishOK(fmt.Sprintf("thread %s was ended without this job", res.Thread))
 	case err != nil: // how it looked before its step says nothing of now
 		j.Warn("the thread can't be shown as it is now", err)
 		p = nil
 	case p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive:
-		return j.EndGreen(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
+		return j.FinishOK(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
 	default:
 		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	}

@@ -56,7 +56,7 @@ func (j *sweeper) sweepThreads(ctx context.Context) error {
 	case errors.Is(err, gitcas.ErrNoStore):
 		return nil
 	case err == nil:
-		j.takeUp(ctx, v)
+		j.startDueThreads(ctx, v)
 		return nil
 	}
 	j.tellDamage(ctx, err)
@@ -68,9 +68,9 @@ func (j *sweeper) sweepThreads(ctx context.Context) error {
 	return nil
 }
 
-// takeUp starts the next job of some of the threads that are due. It reads none of them:
+// startDueThreads starts the next job of some of the threads that are due. It reads none of them:
 // a job that can't read its thread makes it wait.
-func (j *sweeper) takeUp(ctx context.Context, v *gitcas.View) {
+func (j *sweeper) startDueThreads(ctx context.Context, v *gitcas.View) {
 	most := sweepMax
 	switch {
 	case j.Outcome.Thread != "" || j.Inputs.Thread != "":

@@ -31,7 +31,7 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *strictyaml.Node) {
 	what := "`approval` of " + e.describeEdge(from)
 	switch {
 	case at.Val.Kind == strictyaml.Map:
-		e.approval, e.Approval = at, &Approval{Not: c.readNot(what, at)}
+		e.approval, e.Approval = at, &Approval{Not: c.readExcluded(what, at)}
 	case at.Val.Scalar == true && c.stored == "":
 		e.approval, e.Approval = at, &Approval{}
 	case at.Val.Scalar == false:
@@ -43,9 +43,9 @@ func (c *compiler) readApproval(from string, e *edgeAt, v *strictyaml.Node) {
 	}
 }
 
-// readNot reads who the person must not be.
-func (c *compiler) readNot(what string, approval *strictyaml.Entry) []string {
-	c.unknownKeys(approval.Val, what, "not")
+// readExcluded reads who the person must not be.
+func (c *compiler) readExcluded(what string, approval *strictyaml.Entry) []string {
+	c.reportUnknownKeys(approval.Val, what, "not")
 	at := approval.Val.Get("not")
 	if at == nil {
 		if len(approval.Val.Entries) == 0 && !approval.Val.Broken && c.stored == "" {

@@ -296,14 +296,14 @@ func (c checker) checkStatuses() {
 			continue // conditions look at what they like
 		}
 		if c.def.generation().mustHaveStatus {
-			c.noUnit(r, f, key)
+			c.rejectUnitEdges(r, f, key)
 		}
 		if !s.Declared {
 			c.checkUndeclared(r, f, key)
 			continue
 		}
-		c.missingEdges(r, f, s)
-		c.extraEdges(r, f, s, key)
+		c.checkMissingEdges(r, f, s)
+		c.checkExtraEdges(r, f, s, key)
 	}
 }
 
@@ -324,8 +324,9 @@ func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 	}
 }
 
-// noUnit: in version 1 every output has a status.
-func (c checker) noUnit(r *roleAt, f *fromAt, key string) {
+// rejectUnitEdges reports edges for outputs without a status: in version 1 every output has
+// one.
+func (c checker) rejectUnitEdges(r *roleAt, f *fromAt, key string) {
 	for _, e := range f.edges {
 		if e.When.Kind == Always {
 			c.reportEdge(&e, fmt.Sprintf("name the status, such as `done`, and add `%s: {const: done}` to the role's schema", key),
@@ -334,7 +335,8 @@ func (c checker) noUnit(r *roleAt, f *fromAt, key string) {
 	}
 }
 
-func (c checker) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
+// checkMissingEdges reports statuses of a role that no edge leads on from.
+func (c checker) checkMissingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	reported := map[string]bool{}
 	for _, v := range s.Values {
 		// An edge that is mistyped is reported there.
@@ -354,7 +356,8 @@ func (c checker) missingEdges(r *roleAt, f *fromAt, s shape.Statuses) {
 	}
 }
 
-func (c checker) extraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) {
+// checkExtraEdges reports edges for statuses that a role does not have.
+func (c checker) checkExtraEdges(r *roleAt, f *fromAt, s shape.Statuses, key string) {
 	names := s.Names()
 	for _, e := range f.edges {
 		switch {

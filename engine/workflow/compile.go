@@ -107,7 +107,7 @@ func (c *compiler) readDefinition(keys ...string) bool {
 		}
 		return false
 	}
-	c.unknownKeys(c.root, "the definition", keys...)
+	c.reportUnknownKeys(c.root, "the definition", keys...)
 	c.readVersion()
 	c.def.Name = c.requireText(c.root, "name", "the definition", c.root.Pos)
 	c.def.Description = c.requireText(c.root, "description", "the definition", c.root.Pos)
@@ -224,9 +224,9 @@ func (c *compiler) partOf(key, missing, fix string, most int) *strictyaml.Entry 
 // noteKey begins the keys that are the author's own: notes, and what anchors are for.
 const noteKey = "x-"
 
-// unknownKeys reports the keys of a map that nobody reads, but for the author's own. One
+// reportUnknownKeys reports the keys of a map that nobody reads, but for the author's own. One
 // that most likely means a key that is missing counts as that from then on.
-func (c *compiler) unknownKeys(v *strictyaml.Node, what string, known ...string) {
+func (c *compiler) reportUnknownKeys(v *strictyaml.Node, what string, known ...string) {
 	for i := range v.Entries {
 		e := &v.Entries[i]
 		if slices.Contains(known, e.Key) || strings.HasPrefix(e.Key, noteKey) {
@@ -234,7 +234,7 @@ func (c *compiler) unknownKeys(v *strictyaml.Node, what string, known ...string)
 		}
 		fix := "known are: " + strings.Join(known, ", ")
 		meant := advice.Key(e.Key, known)
-		switch elsewhere := advice.Elsewhere(e.Key); {
+		switch elsewhere := advice.AdviseMisplacedKey(e.Key); {
 		case meant != "":
 			fix = "did you mean `" + meant + "`?"
 		case elsewhere != "":

@@ -34,7 +34,7 @@ func (c *compiler) readConditions() {
 		at := conditionAt{name: one.Key, key: one}
 		what := "condition " + quoteName(one.Key)
 		if one.Val.Kind == strictyaml.Map {
-			c.unknownKeys(one.Val, what, "description", "expression")
+			c.reportUnknownKeys(one.Val, what, "description", "expression")
 			if d := one.Val.Get("description"); d != nil && !d.Val.IsNull() {
 				at.Description, _ = c.textOf(d.Val, "`description` of "+what)
 			}

@@ -98,10 +98,10 @@ func (c *compiler) readEdge(from string, e *edgeAt, v *strictyaml.Node) bool {
 		return false
 	}
 	if strings.HasPrefix(e.label, "#") && (v.Get("status") != nil || v.Get("when") != nil) {
-		c.unknownKeys(v, what, edgeKeys()...)
+		c.reportUnknownKeys(v, what, edgeKeys()...)
 		return false // a map of statuses, written as a list: what it means can't be told
 	}
-	c.unknownKeys(v, what, edgeKeys()...)
+	c.reportUnknownKeys(v, what, edgeKeys()...)
 	ok := c.readCondition(from, e, v)
 	if at := v.Get("role"); at != nil {
 		e.to = at.Val

@@ -63,7 +63,7 @@ func (c *compiler) readLimits() {
 	if e == nil {
 		return
 	}
-	c.unknownKeys(e.Val, "`limits`", LimitNames()...)
+	c.reportUnknownKeys(e.Val, "`limits`", LimitNames()...)
 	var l Limits
 	for _, key := range LimitNames() {
 		if at := e.Val.Get(key); at != nil && at.Val.Kind != strictyaml.Bad {

@@ -184,8 +184,9 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	return d, nil
 }
 
-// compileNode reads a node's payload. The result is complete only where nothing was
-// reported.
+// compileNode reads a node's payload. The result is nil where the payload is no definition
+// at all. Otherwise there is one beside reported problems, too: it is complete only where
+// nothing was reported.
 func (c *compiler) compileNode() *Definition {
 	keys := []string{"name", "description", "roles", "graph"}
 	switch c.stored {

@@ -52,7 +52,7 @@ func (c *compiler) readRole(e *strictyaml.Entry) {
 	what := "role " + quoteName(e.Key)
 	role := roleAt{Role: Role{Name: e.Key, Capabilities: []string{}}, key: e}
 	if c.isKind(e, strictyaml.Map, what, "give it description, goal, capabilities, procedure, output and frontmatter") {
-		c.unknownKeys(e.Val, what, roleKeys()...)
+		c.reportUnknownKeys(e.Val, what, roleKeys()...)
 		role.Description = c.requireText(e.Val, "description", what, e.Pos)
 		c.readInstructions(&role, e, what)
 		c.readSchema(&role, e)

@@ -54,8 +54,8 @@ func (j *Effects) PostNotice(msg string) {
 	j.Out.Notice(msg)
 }
 
-// EndGreen ends the job, green.
-func (j *Effects) EndGreen(msg string) error {
+// FinishOK ends the job, which shows as done well, and says why.
+func (j *Effects) FinishOK(msg string) error {
 	j.PostNotice(msg)
 	return nil
 }

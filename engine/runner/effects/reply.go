@@ -61,11 +61,11 @@ func (j *Effects) AnswerCommand(ctx context.Context, r report.Reply) error {
 	}
 	switch r.Kind {
 	case report.Done:
-		return j.EndGreen("/uwf " + r.Verb + ": done")
+		return j.FinishOK("/uwf " + r.Verb + ": done")
 	case report.NoThread:
-		return j.EndGreen("/uwf " + r.Verb + ": there is no thread here")
+		return j.FinishOK("/uwf " + r.Verb + ": there is no thread here")
 	}
-	return j.EndGreen("/uwf " + r.Verb + ": " + cmp.Or(r.Why, "that can't be done"))
+	return j.FinishOK("/uwf " + r.Verb + ": " + cmp.Or(r.Why, "that can't be done"))
 }
 
 // FirstLine is the first line of a text.

@@ -27,7 +27,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.key, got, tt.want)
 		}
 	}
-	if advice.Elsewhere("model") == "" || advice.Elsewhere("next") == "" || advice.Elsewhere("goal") != "" {
+	if advice.AdviseMisplacedKey("model") == "" || advice.AdviseMisplacedKey("next") == "" || advice.AdviseMisplacedKey("goal") != "" {
 		t.Error("what belongs elsewhere")
 	}
 }

@@ -51,8 +51,8 @@ func Key(key string, known []string) string {
 	return text.Suggest(key, known)
 }
 
-// Elsewhere says where a key belongs that has its place elsewhere; "" for others.
-func Elsewhere(key string) string { return misplacedKeys()[key] }
+// AdviseMisplacedKey says where a key belongs that stands in the wrong place; "" for others.
+func AdviseMisplacedKey(key string) string { return misplacedKeys()[key] }
 
 // Adopt lets a mistyped key, which was reported, count as the one that it means, so
 // that it isn't also reported as missing.

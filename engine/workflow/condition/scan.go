@@ -138,7 +138,7 @@ func explainError(expression string, tokens []token, err error) *SyntaxError {
 	}
 	for i := 1; i < len(tokens); i++ {
 		if tokens[i].text == "|" && tokens[i-1].text == "|" && tokens[i].at == tokens[i-1].at+1 {
-			out.Offset, out.Length, out.Message, out.Fix = tokens[i-1].at, 2, "JSONata has no ||", foreignHabit(tokens, i)
+			out.Offset, out.Length, out.Message, out.Fix = tokens[i-1].at, 2, "JSONata has no ||", suggestSyntaxFix(tokens, i)
 			return out
 		}
 	}
@@ -151,7 +151,7 @@ func explainError(expression string, tokens []token, err error) *SyntaxError {
 		_, shorter := compileExpression(expression[:t.at+t.length])
 		if shorter != nil && shorter.Error() == err.Error() {
 			out.Offset, out.Length = t.at, t.length
-			if fix := foreignHabit(tokens, i); fix != "" {
+			if fix := suggestSyntaxFix(tokens, i); fix != "" {
 				out.Fix = fix
 			}
 			break
@@ -164,8 +164,8 @@ func explainError(expression string, tokens []token, err error) *SyntaxError {
 	return out
 }
 
-// foreignHabit is the fix for what other languages write, where the i-th token is wrong.
-func foreignHabit(tokens []token, i int) string {
+// suggestSyntaxFix is the fix for what other languages write, where the i-th token is wrong.
+func suggestSyntaxFix(tokens []token, i int) string {
 	before := ""
 	if i > 0 {
 		before = tokens[i-1].text

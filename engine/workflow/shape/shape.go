@@ -246,7 +246,7 @@ func (c *fieldCollector) collectFields(schema any, certain bool, depth int) {
 	props, _ := m["properties"].(map[string]any)
 	for name, s := range props {
 		// A branch says more of a field than the part that all share.
-		if old, seen := c.schemas[name]; !seen || saysNothing(old) {
+		if old, seen := c.schemas[name]; !seen || namesTypeAtMost(old) {
 			c.schemas[name] = s
 		}
 	}
@@ -271,8 +271,9 @@ func (c *fieldCollector) collectFields(schema any, certain bool, depth int) {
 	}
 }
 
-// saysNothing reports a field schema that says nothing: a branch's goes before it.
-func saysNothing(schema any) bool {
+// namesTypeAtMost reports whether a field schema names its type alone, or nothing: a
+// branch's goes before it.
+func namesTypeAtMost(schema any) bool {
 	m, ok := schema.(map[string]any)
 	return !ok || len(m) == 0 || (len(m) == 1 && m["type"] != nil)
 }

@@ -54,7 +54,7 @@ func (j *job) explainUnready(ctx context.Context, err error) error {
 		return err
 	}
 	r := &runner.Runner{Engine: &step.Stepper{Engine: &thread.Engine{Redact: red}}, Forge: j.forge, Inputs: j.in.Inputs, Job: j.env.Job, Out: j.log}
-	r.Unready(ctx, j.ev, app.Message(err))
+	r.ReportNotReady(ctx, j.ev, app.Message(err))
 	return err
 }
 

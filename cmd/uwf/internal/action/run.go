@@ -144,7 +144,7 @@ func (j *job) runJob(ctx context.Context) (out ci.Outcome, err error) {
 		return out, err
 	}
 	if j.misread != nil {
-		out, err = r.Misread(ctx, j.ev, j.misread)
+		out, err = r.AnswerBadCommand(ctx, j.ev, j.misread)
 	} else {
 		out, err = r.Run(ctx, j.ev)
 	}

@@ -89,18 +89,18 @@ func (f *Factory) LogCommand(command string, flags, args []string) {
 	for _, arg := range args {
 		// Who only looks into logs is not part of what happened to a thread.
 		if id, _, _ := strings.Cut(strings.ToUpper(arg), ":"); gitcas.ThreadID(id).Valid() && command != "uwf log" {
-			f.Log().About(id)
+			f.Log().SetThread(id)
 			break
 		}
 	}
-	f.Log().Info("B3G1NCMD", "command begins", slog.Any("command", debuglog.Own(command)), slog.Any("flags", flags), slog.String("dir", f.Dir))
+	f.Log().Info("B3G1NCMD", "command begins", slog.Any("command", debuglog.OwnText(command)), slog.Any("flags", flags), slog.String("dir", f.Dir))
 	f.Log().Debug("B3G1NARG", "its arguments", slog.Any("args", args))
 	logSources(f)
 }
 
 // LogExit writes down how a command ended.
 func (f *Factory) LogExit(command string, code int, message string, took time.Duration) {
-	f.Log().Info("END0FCMD", "command ended", slog.Any("command", debuglog.Own(command)), slog.Int("exit", code), slog.String("error", message), debuglog.Took(took))
+	f.Log().Info("END0FCMD", "command ended", slog.Any("command", debuglog.OwnText(command)), slog.Int("exit", code), slog.String("error", message), debuglog.DurationAttr(took))
 }
 
 // loggedRemote writes down each session with a remote.
@@ -113,7 +113,7 @@ type loggedRemote struct {
 func (r loggedRemote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	began := r.now()
 	l, err := r.Remote.List(ctx, prefixes...)
-	r.log.Failed(err, "W1RE71ST", "refs listed", slog.String("remote", r.URL()), slog.Any("prefixes", prefixes), slog.Int("refs", len(l.Refs)), debuglog.Took(r.now().Sub(began)))
+	r.log.Failed(err, "W1RE71ST", "refs listed", slog.String("remote", r.URL()), slog.Any("prefixes", prefixes), slog.Int("refs", len(l.Refs)), debuglog.DurationAttr(r.now().Sub(began)))
 	return l, err
 }
 
@@ -125,7 +125,7 @@ func (r loggedRemote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Ob
 		bytes += len(o.Data)
 	}
 	r.log.Failed(err, "W1REFTCH", "objects fetched", slog.String("remote", r.URL()), slog.Int("wants", len(req.Wants)), slog.Int("depth", req.Depth),
-		slog.String("filter", req.Filter), slog.Int("objects", len(objects)), slog.Int("bytes", bytes), debuglog.Took(r.now().Sub(began)))
+		slog.String("filter", req.Filter), slog.Int("objects", len(objects)), slog.Int("bytes", bytes), debuglog.DurationAttr(r.now().Sub(began)))
 	return objects, err
 }
 
@@ -141,7 +141,7 @@ func (r loggedRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time
 		refs = append(refs, u.Name+" "+u.Old.String()[:10]+".."+u.New.String()[:10])
 	}
 	r.log.Failed(err, "W1REP5SH", "refs pushed", slog.String("remote", r.URL()), slog.Any("refs", refs), slog.Bool("atomic", req.Atomic),
-		slog.Int("objects", len(req.Objects)), slog.Int("bytes", bytes), debuglog.Took(r.now().Sub(began)))
+		slog.Int("objects", len(req.Objects)), slog.Int("bytes", bytes), debuglog.DurationAttr(r.now().Sub(began)))
 	return at, err
 }
 

@@ -82,14 +82,14 @@ func runRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	show.showStarted(started)
-	if err := w.Use(ctx, started.Thread); err != nil {
+	if err := w.PrepareFolder(ctx, started.Thread); err != nil {
 		return err
 	}
 	out, err := stepUntilDone(ctx, w, started.Thread, o.Worker.Agent)
-	w.Leave(ctx)
+	w.RememberFolder(ctx)
 	show.endLine()
 	if out.Done {
-		err = w.Tidy(ctx, started.Thread)
+		err = w.RemoveFolder(ctx, started.Thread)
 	}
 	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { printEnding(p, started.Thread, out, o.readOutlook(ctx, started.Thread, out)) })
 	return errors.Join(err, perr)

@@ -327,7 +327,7 @@ func (o *Options) testConnection(ctx context.Context, a Answers, key, name strin
 	if errors.As(err, &fail) {
 		kind = fail.Kind
 	}
-	o.Factory.Log().Info("SET0PTST", "connection tested", slog.String("provider", a.Provider), slog.String("outcome", kind), debuglog.Took(o.Factory.Now().Sub(began)))
+	o.Factory.Log().Info("SET0PTST", "connection tested", slog.String("provider", a.Provider), slog.String("outcome", kind), debuglog.DurationAttr(o.Factory.Now().Sub(began)))
 	if fail != nil {
 		return fmt.Errorf("try the connection: %w\nnothing was written (--no-test writes without trying)", fail)
 	}

@@ -108,14 +108,14 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if o.DryRun {
 		return o.dryRun(ctx, w, req)
 	}
-	if err := w.Use(ctx, req.Thread); err != nil {
+	if err := w.PrepareFolder(ctx, req.Thread); err != nil {
 		return err
 	}
 	if o.Count > 1 {
 		return o.stepMany(ctx, w, req)
 	}
 	res, stepErr := w.Step(ctx, req)
-	w.Leave(ctx)
+	w.RememberFolder(ctx)
 	if stepErr != nil && res.Head == "" {
 		return stepErr // no thread was found: there is no result
 	}
@@ -124,7 +124,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 		return stepErr
 	}
 	if res.Done {
-		err = errors.Join(err, w.Tidy(ctx, req.Thread))
+		err = errors.Join(err, w.RemoveFolder(ctx, req.Thread))
 	}
 	return err
 }
@@ -140,12 +140,12 @@ func (o *StepOptions) stepMany(ctx context.Context, w *worker.Worker, req step.R
 			printResult(live, r)
 		}
 	})
-	w.Leave(ctx)
+	w.RememberFolder(ctx)
 	if len(list) == 0 && stepErr != nil {
 		return stepErr
 	}
 	if n := len(list); stepErr == nil && list[n-1].Done {
-		stepErr = w.Tidy(ctx, req.Thread)
+		stepErr = w.RemoveFolder(ctx, req.Thread)
 	}
 	return errors.Join(stepErr, live.Flush(), p.Print(list, func(*output.Writer) {}))
 }

@@ -28,7 +28,7 @@ func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.
 	usage := m.Usage()
 	log.Failed(err, "A9ENTEND", "agent ended", append(taskAttrs(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
 		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),
-		debuglog.Took(a.w.f.Now().Sub(began)))...)
+		debuglog.DurationAttr(a.w.f.Now().Sub(began)))...)
 	return d, err
 }
 
@@ -61,14 +61,14 @@ func (w *Worker) logCall(t task.Task, c gateway.Call) {
 	}
 	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
 		slog.Int("tries", c.Tries), slog.Bool("stream", c.Stream), slog.Int64("inputTokens", c.In), slog.Int64("outputTokens", c.Out),
-		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.Took(c.Duration))...)
+		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.DurationAttr(c.Duration))...)
 }
 
 // logEvent writes down what the engine tells, and tells it on.
 func (w *Worker) logEvent(e thread.Event) {
 	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
 		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}
-	w.f.Log().About(string(e.Thread)) // what follows, such as a push, is about it as well
+	w.f.Log().SetThread(string(e.Thread)) // what follows, such as a push, is about it as well
 	switch e.Kind {
 	case "tokens":
 		w.f.Log().Debug("EVNTT0KN", "tokens counted", attrs...)

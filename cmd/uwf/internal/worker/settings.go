@@ -204,7 +204,7 @@ func (w *Worker) gatewayModels() []gateway.Model {
 		}
 		gm := gateway.Model{
 			Alias: alias, Name: m.Model.Name, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
-			ReportsCost: w.config.ReportsCost(alias), SetPrice: w.config.SetPrice(alias),
+			ReportsCost: w.config.ReportsCost(alias), SetPrice: w.config.BuildPriceCommand(alias),
 			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
 		}
 		if p := m.Model.Price; p.Known() {

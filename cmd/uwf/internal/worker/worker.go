@@ -225,12 +225,12 @@ func (l leftAs) takePicture(ctx context.Context, ws *workspace.Workspace, now ti
 	return snap.Tree.String(), err
 }
 
-// Use chooses the working folder of a thread and makes it where it is missing.
+// PrepareFolder chooses the working folder of a thread and makes it where it is missing.
 //
 // A folder that was named is made equal to the work branch, which deletes what is
 // not on it. So when it is used for the first time it must be empty or a clean
 // checkout: nobody loses work by naming the wrong folder.
-func (w *Worker) Use(ctx context.Context, id gitcas.ThreadID) error {
+func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	root, err := w.f.StorageRoot()
 	if err != nil {
 		return err
@@ -312,9 +312,9 @@ func (w *Worker) leftFile(dir string) string {
 	return CacheFile(root, dir) + ".left"
 }
 
-// Leave remembers how the folder is now, so that the next step may use it. Where
+// RememberFolder remembers how the folder is now, so that the next step may use it. Where
 // that fails, the next step refuses the folder and says what to do.
-func (w *Worker) Leave(ctx context.Context) {
+func (w *Worker) RememberFolder(ctx context.Context) {
 	fo := w.folder
 	if fo.ws == nil || w.o.Workspace == "" {
 		return
@@ -334,10 +334,10 @@ func (w *Worker) Leave(ctx context.Context) {
 // leaveTime is little: an interrupted job has seconds.
 const leaveTime = time.Second
 
-// Tidy removes the folder of a thread that has ended, if uwf made it: all that was
+// RemoveFolder removes the folder of a thread that has ended, if uwf made it: all that was
 // in it is on the work branch. If there is very much in it, or ctx ends, uwf gc removes
 // the rest.
-func (w *Worker) Tidy(ctx context.Context, id gitcas.ThreadID) error {
+func (w *Worker) RemoveFolder(ctx context.Context, id gitcas.ThreadID) error {
 	root, err := w.f.StorageRoot()
 	if err != nil || w.o.Workspace != "" {
 		return err

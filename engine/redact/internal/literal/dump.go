@@ -55,7 +55,7 @@ func (w *walk) matchHex(i, j int) int {
 	if j == len(w.text) {
 		return i
 	}
-	w.endsAt(i, j)
+	w.noteOpenEnd(i, j)
 	if w.gaps >= w.most {
 		return -1
 	}
@@ -65,7 +65,7 @@ func (w *walk) matchHex(i, j int) int {
 		w.open = max(w.open, j)
 	}
 	for _, to := range g.targetPlaces() {
-		w.endsAt(to, j)
+		w.noteOpenEnd(to, j)
 		if to+2 <= len(w.b) && sameDigit(w.b[to], w.text[j]) && sameDigit(w.b[to+1], w.text[j+1]) {
 			if end := w.matchHex(to, j); end >= 0 {
 				return end
@@ -75,8 +75,9 @@ func (w *walk) matchHex(i, j int) int {
 	return -1
 }
 
-// endsAt notes that b ends within the pair at b[i].
-func (w *walk) endsAt(i, j int) {
+// noteOpenEnd notes that what is searched ends before, or within, the pair at i, which would
+// be the one at j of the literal: the literal may go on there.
+func (w *walk) noteOpenEnd(i, j int) {
 	if i >= len(w.b) || i+1 == len(w.b) && sameDigit(w.b[i], w.text[j]) {
 		w.open = max(w.open, j+len(w.b)-min(i, len(w.b)))
 	}

@@ -77,6 +77,7 @@ func (x *Index) canBegin(a, b byte) bool {
 	return x.second[pair>>6]&(1<<(pair&63)) != 0
 }
 
+// keyOf is the first three bytes of a text as a number: literals are looked up by it.
 func keyOf(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
 func hashKey(k uint32) uint32 { return k * 0x9E3779B1 >> 16 }
