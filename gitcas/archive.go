@@ -25,7 +25,7 @@ func (b *builder) archiveThreads() error {
 	if err != nil {
 		return err
 	}
-	if err := b.takeOff(lines); err != nil {
+	if err := b.removeThreads(lines); err != nil {
 		return err
 	}
 	marks, err := b.checkRemoved()
@@ -40,8 +40,8 @@ func (b *builder) archiveThreads() error {
 	return b.writeCommit(subject, body, trailers)
 }
 
-// takeOff removes the folders and entries of threads.
-func (b *builder) takeOff(lines []Ended) (err error) {
+// removeThreads removes the folders and entries of threads.
+func (b *builder) removeThreads(lines []Ended) (err error) {
 	if len(lines) == 0 {
 		return nil
 	}

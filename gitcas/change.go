@@ -150,7 +150,7 @@ func (b *builder) editThread(id ThreadID) (*tree.Dir, error) {
 func (b *builder) takeNodes() error {
 	for _, n := range b.c.Nodes {
 		if old, twice := b.fresh[n.Place][n.Hash]; twice {
-			if err := samePayload(old, n.Node); err != nil {
+			if err := checkSamePayload(old, n.Node); err != nil {
 				return fmt.Errorf("store node %s twice in %s: %w", n.Hash, n.Place, err)
 			}
 			continue
@@ -181,7 +181,7 @@ func (b *builder) placeNode(n PlacedNode) error {
 		if _, known := view.Known(n.Hash); known {
 			return nil // compared by check; nobody reads the stored one
 		}
-		return b.sameNode(folder.PathOf(old.Name), old.ID, n)
+		return b.checkSameNode(folder.PathOf(old.Name), old.ID, n)
 	}
 	blob := b.putFile(n.Place.Path(n.Hash), data, nil)
 	b.v.Reader.Decoded(blob.ID, tree.Stored{Hash: n.Hash, Node: n.Node, Checked: n.Place.Of == ""})
@@ -206,7 +206,7 @@ func (b *builder) checkNode(n PlacedNode) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is neither a StartNode nor a StepNode: what one of these refers to is stored under its hash", ErrInvalid)
 	}
 	if known, ok := view.Known(n.Hash); ok {
-		if err := samePayload(known, n.Node); err != nil {
+		if err := checkSamePayload(known, n.Node); err != nil {
 			return nil, err
 		}
 	}
@@ -260,20 +260,20 @@ func asChangeFault(err error) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalid, d.What, d.Why)
 }
 
-// sameNode refuses a node whose hash is taken by another payload. The stored one
+// checkSameNode refuses a node whose hash is taken by another payload. The stored one
 // stays, with its time.
-func (b *builder) sameNode(path string, id wire.ID, n PlacedNode) error {
+func (b *builder) checkSameNode(path string, id wire.ID, n PlacedNode) error {
 	old, err := b.v.Reader.Node(b.ctx, path, id, n.Hash)
 	if err != nil {
 		return err
 	}
-	if err := samePayload(old.Node, n.Node); err != nil {
+	if err := checkSamePayload(old.Node, n.Node); err != nil {
 		return fmt.Errorf("store node %s, which %s holds: %w", n.Hash, path, err)
 	}
 	return nil
 }
 
-func samePayload(a, b node.Node) error {
+func checkSamePayload(a, b node.Node) error {
 	x, err := node.EncodeCBOR(a.Payload)
 	if err != nil {
 		return err
@@ -447,7 +447,7 @@ func (b *builder) countedEntries() map[ThreadID]*Entry {
 		if _, known := e.Known(); known {
 			continue
 		}
-		c, err := view.FollowChain(e.Head, layout.ThreadPath(id), func(h node.Hash) (node.Node, error) { return b.atHand(id, h) })
+		c, err := view.FollowChain(e.Head, layout.ThreadPath(id), func(h node.Hash) (node.Node, error) { return b.readAtHand(id, h) })
 		if err != nil {
 			continue
 		}
@@ -458,8 +458,8 @@ func (b *builder) countedEntries() map[ThreadID]*Entry {
 	return out
 }
 
-// atHand is a node of a thread that need not be fetched.
-func (b *builder) atHand(id ThreadID, h node.Hash) (node.Node, error) {
+// readAtHand is a node of a thread that need not be fetched.
+func (b *builder) readAtHand(id ThreadID, h node.Hash) (node.Node, error) {
 	if n, ok := b.fresh[Place{Thread: id}][h]; ok {
 		return n, nil
 	}

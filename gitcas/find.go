@@ -51,7 +51,7 @@ func Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	}
 	q := &search{ctx: ctx, v: v, h: h}
 	if e, ok := v.CasDir.Find(layout.FileOf(h)); ok {
-		q.spots = append(q.spots, spot{Place{}, v.CasDir.PathOf(e.Name), e.ID})
+		q.spots = append(q.spots, foundFile{Place{}, v.CasDir.PathOf(e.Name), e.ID})
 	}
 	var threads []ThreadID
 	for _, e := range v.ThreadsDir.Entries() {
@@ -75,18 +75,18 @@ type search struct {
 	ctx   context.Context
 	v     *View
 	h     node.Hash
-	spots []spot
+	spots []foundFile
 }
 
-// spot is a file that was found.
-type spot struct {
+// foundFile is a file that was found.
+type foundFile struct {
 	place Place
 	path  string
 	id    wire.ID
 }
 
-// inside is a folder to look into.
-type inside struct {
+// searchFolder is a folder to look into.
+type searchFolder struct {
 	place Place
 	path  string
 	id    wire.ID
@@ -99,15 +99,15 @@ const foldersAtOnce = 200
 
 // searchThreads searches threads, and reads what it found.
 func (q *search) searchThreads(threads []ThreadID) (Found, error) {
-	var todo []inside
+	var todo []searchFolder
 	for _, id := range threads {
 		if e, ok := q.v.ThreadsDir.Find(string(id)); ok {
-			todo = append(todo, inside{Place{Thread: id}, layout.ThreadPath(id), e.ID, layout.ThreadFolder})
+			todo = append(todo, searchFolder{Place{Thread: id}, layout.ThreadPath(id), e.ID, layout.ThreadFolder})
 		}
 	}
 	// From folders to the folders in them: a few requests, however many there are.
 	for len(todo) > 0 {
-		var next []inside
+		var next []searchFolder
 		for chunk := range slices.Chunk(todo, foldersAtOnce) {
 			more, err := q.listFolders(chunk)
 			if err != nil {
@@ -121,7 +121,7 @@ func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 }
 
 // listFolders lists folders, which are not kept, and returns those in them.
-func (q *search) listFolders(folders []inside) ([]inside, error) {
+func (q *search) listFolders(folders []searchFolder) ([]searchFolder, error) {
 	wants := make([]wire.ID, len(folders))
 	for i, f := range folders {
 		wants[i] = f.id
@@ -130,7 +130,7 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the folders of threads: %w", err)
 	}
-	var next []inside
+	var next []searchFolder
 	for _, f := range folders {
 		o, ok := objs[f.id]
 		if !ok {
@@ -142,9 +142,9 @@ func (q *search) listFolders(folders []inside) ([]inside, error) {
 		}
 		for _, e := range d.Entries() {
 			if place, kind, ok := f.place.Inside(d.Kind, e.Name); ok {
-				next = append(next, inside{place, d.PathOf(e.Name), e.ID, kind})
+				next = append(next, searchFolder{place, d.PathOf(e.Name), e.ID, kind})
 			} else if p, h, ok := f.place.NodeAt(e.Name); ok && h == q.h {
-				q.spots = append(q.spots, spot{p, d.PathOf(e.Name), e.ID})
+				q.spots = append(q.spots, foundFile{p, d.PathOf(e.Name), e.ID})
 			}
 		}
 	}

@@ -121,7 +121,7 @@ func (s opener) checkRewritten(tip, mark wire.ID) error {
 		What: s.source.Branch, Kind: ErrRewritten, LastKnown: mark,
 		Why: fmt.Sprintf("its tip %s does not extend the last commit that uwf wrote, %s", tip, mark),
 		Restore: fmt.Sprintf("%s; if it was rewritten on purpose, accept it: git push --force %s %s:%s",
-			s.source.GoBack(tip, mark), url, tip, layout.StoreRef),
+			s.source.BuildRestoreCommand(tip, mark), url, tip, layout.StoreRef),
 	}
 }
 

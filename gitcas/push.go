@@ -150,12 +150,12 @@ func PushesOfStep(most int) (n int) {
 // pushOnce makes one push of updates that belong together.
 func (s pusher) pushOnce(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) (time.Time, error) {
 	at, err := s.source.Remote.Push(ctx, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
-	return at, s.learnFewer(err, len(updates))
+	return at, s.learnRefLimit(err, len(updates))
 }
 
-// learnFewer takes note where a push of so many refs was refused because they are too many.
-func (s *Store) learnFewer(err error, tried int) error {
-	most, ok := wire.FewerRefs(err, tried)
+// learnRefLimit takes note where a push of so many refs was refused because they are too many.
+func (s *Store) learnRefLimit(err error, tried int) error {
+	most, ok := wire.RefLimitAfter(err, tried)
 	if !ok {
 		return err
 	}

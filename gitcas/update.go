@@ -58,10 +58,10 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			return next, nil
 		}
 		if err := u.waitForRetry(ctx, sent, err); err != nil {
-			return nil, u.orUnsure(err)
+			return nil, u.markUnsure(err)
 		}
 		if v, err = s.Reload(ctx, v, ids...); err != nil {
-			return nil, u.orUnsure(fmt.Errorf("update the state branch: %w", err))
+			return nil, u.markUnsure(fmt.Errorf("update the state branch: %w", err))
 		}
 		switch landed, next, err := u.findLanded(ctx, v); {
 		case err != nil:
@@ -70,7 +70,7 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			landed.change.callLanded(next)
 			return next, nil
 		case u.last != nil:
-			return nil, u.orUnsure(u.last)
+			return nil, u.markUnsure(u.last)
 		}
 	}
 }
@@ -150,8 +150,9 @@ func (s *Store) waitAfterRace(races int) time.Duration {
 	return time.Duration(s.o.Jitter() * float64(bound))
 }
 
-// orUnsure is the error that ends an Update, where a push of it may have been taken.
-func (u *updating) orUnsure(err error) error {
+// markUnsure makes the error that ends an Update say so where a push of it may have been
+// taken.
+func (u *updating) markUnsure(err error) error {
 	if len(u.unanswered) == 0 || errors.Is(err, ErrUnsure) {
 		return err
 	}
@@ -168,12 +169,12 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 		if p.tip != p.base {
 			continue
 		}
-		switch taken, err := wire.Taken(ctx, u.s.source.Remote, p.updates); {
+		switch taken, err := wire.CheckPushLanded(ctx, u.s.source.Remote, p.updates); {
 		case err != nil:
-			return nil, nil, u.orUnsure(err)
+			return nil, nil, u.markUnsure(err)
 		case taken:
 			if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
-				return nil, nil, u.orUnsure(err)
+				return nil, nil, u.markUnsure(err)
 			}
 			return p, v, nil
 		}
@@ -184,7 +185,7 @@ func (u *updating) findLanded(ctx context.Context, v *View) (*sending, *View, er
 	}
 	lagging := pusher{u.s}.sendRest(ctx, u.s.refsAtOnce(v.Version), p)
 	if v, err = u.s.Reload(ctx, v, u.ids...); err != nil {
-		return nil, nil, u.orUnsure(fmt.Errorf("what was pushed is on the state branch: %w", err))
+		return nil, nil, u.markUnsure(fmt.Errorf("what was pushed is on the state branch: %w", err))
 	}
 	v.Lagging = lagging
 	return p, v, nil
@@ -215,9 +216,9 @@ func (u *updating) findCommit(ctx context.Context, v *View) (*sending, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, u.orUnsure(fmt.Errorf("look for a push that was not answered: %w", err))
+		return nil, u.markUnsure(fmt.Errorf("look for a push that was not answered: %w", err))
 	case found == nil && !known:
-		return nil, u.orUnsure(fmt.Errorf("the history of %s was rewritten meanwhile, or is longer than what is looked through", u.s.o.Branch))
+		return nil, u.markUnsure(fmt.Errorf("the history of %s was rewritten meanwhile, or is longer than what is looked through", u.s.o.Branch))
 	}
 	return found, nil
 }
@@ -267,5 +268,5 @@ func (s *Store) PushRef(ctx context.Context, u wire.RefUpdate, objs []wire.PackO
 // pushRefs moves refs at once, as PushRef moves one.
 func (s *Store) pushRefs(ctx context.Context, updates []wire.RefUpdate, objs []wire.PackObject) error {
 	_, err := wire.PushRefs(ctx, s.source.Remote, s.o.outagePolicy(), wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
-	return s.learnFewer(err, len(updates))
+	return s.learnRefLimit(err, len(updates))
 }

@@ -73,7 +73,7 @@ func (r *run) rewriteAttempt(id wire.ID, thread string, depth int) (wire.ID, err
 	}
 	r.objs, r.partial = objs, true
 	r.objs[id] = o
-	tree, err := r.rewriteRoot(at{kind: layout.AttemptFolder, id: c.Tree, in: r.nodes.scopes.ofThread(thread)})
+	tree, err := r.rewriteRoot(treeItem{kind: layout.AttemptFolder, id: c.Tree, in: r.nodes.scopes.ofThread(thread)})
 	r.partial = false
 	if err != nil {
 		return wire.ZeroID, err

@@ -52,10 +52,10 @@ type Finder interface {
 	Replace(s string, with func(found string) string) (string, int)
 }
 
-// nothing is a Finder that finds nothing.
-type nothing struct{}
+// findsNothing is a Finder that finds nothing.
+type findsNothing struct{}
 
-func (nothing) Replace(s string, _ func(string) string) (string, int) { return s, 0 }
+func (findsNothing) Replace(s string, _ func(string) string) (string, int) { return s, 0 }
 
 // Options say where the state is and what is to be taken out.
 type Options struct {

@@ -140,8 +140,8 @@ func (r textRewriter) registryFile(data []byte) ([]byte, error) {
 	return out.Encode(), nil
 }
 
-// day is what became of a history file when it was read last.
-type day struct{ old, out []byte }
+// dayTexts is what became of a history file when it was read last.
+type dayTexts struct{ old, out []byte }
 
 // dayFile rewrites a history file line by line.
 func (r textRewriter) dayFile(data []byte) []byte {
@@ -152,7 +152,7 @@ func (r textRewriter) dayFile(data []byte) []byte {
 			out = append(out, r.rewriteLine(line)...)
 		}
 	}
-	r.days[r.path] = day{data, out}
+	r.days[r.path] = dayTexts{data, out}
 	return out
 }
 

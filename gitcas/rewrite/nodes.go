@@ -23,7 +23,7 @@ type nodes struct {
 	scopes  scopes
 	types   map[node.Digest]node.Node // schemas, built in ones too, as they were and as they are now
 	cache   node.Schemas
-	seen    map[nodeID]fate
+	seen    map[nodeID]nodeOutcome
 	starts  map[nodeID]node.Hash               // the StartNode of a step
 	flows   map[nodeID]node.Hash               // the workflow of a StartNode
 	below   map[node.Hash][]node.Hash          // what a shared node refers to
@@ -31,34 +31,34 @@ type nodes struct {
 	moved   map[string]map[node.Hash]node.Hash // only what changed, by thread
 	all     map[node.Hash]node.Hash            // the same of all threads
 	names   map[renamed]node.Hash              // of files that changed
-	fresh   map[nodeID]*fresh                  // nodes of the present commit
-	todo    []*fresh                           // the same, and those whose names others have, too
+	pending map[nodeID]*pendingNode            // nodes of the present commit
+	todo    []*pendingNode                     // the same, and those whose names others have, too
 	memo    map[memoKey]wire.ID
 	depth   int
 	report  *report
 }
 
-// fate is what became of a node.
-type fate struct {
+// nodeOutcome is what became of a node.
+type nodeOutcome struct {
 	to       node.Hash
 	was, now node.Digest // with all that it refers to, see node.Closure; empty: it is not whole
 }
 
-// fresh is a node that was read and not yet rewritten.
-type fresh struct {
+// pendingNode is a node that was read and not yet rewritten.
+type pendingNode struct {
 	id       nodeID
 	node     node.Node
 	sum      node.Digest
 	files    []file
 	path     string
-	was, now kin
+	was, now refDigests
 	busy     bool
 	done     bool
 }
 
-// kin are the digests of the nodes that a node refers to, its type among them, by their
+// refDigests are the digests of the nodes that a node refers to, its type among them, by their
 // hashes.
-type kin map[node.Hash]node.Digest
+type refDigests map[node.Hash]node.Digest
 
 // file is one file of a node: the same node may stand in several, which differ in
 // their time.
@@ -76,9 +76,9 @@ type renamed struct {
 func newNodes(o *Options, rep *report, memo map[memoKey]wire.ID) *nodes {
 	n := &nodes{
 		o: o, memo: memo, report: rep, scopes: newScopes(),
-		known: map[node.Hash]node.Digest{}, types: map[node.Digest]node.Node{}, seen: map[nodeID]fate{},
+		known: map[node.Hash]node.Digest{}, types: map[node.Digest]node.Node{}, seen: map[nodeID]nodeOutcome{},
 		starts: map[nodeID]node.Hash{}, flows: map[nodeID]node.Hash{}, below: map[node.Hash][]node.Hash{}, reached: map[node.Hash]map[node.Hash]bool{},
-		moved: map[string]map[node.Hash]node.Hash{}, all: map[node.Hash]node.Hash{}, names: map[renamed]node.Hash{}, fresh: map[nodeID]*fresh{},
+		moved: map[string]map[node.Hash]node.Hash{}, all: map[node.Hash]node.Hash{}, names: map[renamed]node.Hash{}, pending: map[nodeID]*pendingNode{},
 	}
 	for _, nodes := range []map[node.Hash]node.Node{record.Schemas(), node.Builtin()} {
 		for h, s := range nodes {
@@ -135,13 +135,13 @@ func (n *nodes) addNode(i nodeID, blob wire.Object, path string) {
 		return
 	}
 	i.hash = h // not a part of the folder's text, which would be kept with it
-	f := n.fresh[i]
+	f := n.pending[i]
 	if f == nil || f.sum != sum {
 		first := f == nil
-		f = &fresh{id: i, node: x, sum: sum, path: path, was: kin{}, now: kin{}}
+		f = &pendingNode{id: i, node: x, sum: sum, path: path, was: refDigests{}, now: refDigests{}}
 		n.todo = append(n.todo, f)
 		if first { // another node of that hash is purged as well, but nothing refers to it
-			n.fresh[i] = f
+			n.pending[i] = f
 			n.noteOrigin(i, x)
 		}
 	}
@@ -152,12 +152,12 @@ func (n *nodes) addNode(i nodeID, blob wire.Object, path string) {
 // cas/ comes first, and what workflows reach decides what a name stands for elsewhere.
 func (n *nodes) resolveAll(w *writer) error {
 	for _, f := range n.todo {
-		if _, err := n.settleFresh(f, w); err != nil {
+		if _, err := n.settlePending(f, w); err != nil {
 			return err
 		}
 	}
 	n.todo = nil
-	clear(n.fresh)
+	clear(n.pending)
 	return nil
 }
 
@@ -166,36 +166,36 @@ func (n *nodes) resolveAll(w *writer) error {
 const maxChain = 200_000
 
 // resolveNode is what became of a node. What it refers to is rewritten first.
-func (n *nodes) resolveNode(i nodeID, w *writer) (fate, error) {
-	if f, ok := n.fresh[i]; ok {
-		return n.settleFresh(f, w)
+func (n *nodes) resolveNode(i nodeID, w *writer) (nodeOutcome, error) {
+	if f, ok := n.pending[i]; ok {
+		return n.settlePending(f, w)
 	}
 	return n.seen[i], nil
 }
 
-func (n *nodes) settleFresh(f *fresh, w *writer) (fate, error) {
+func (n *nodes) settlePending(f *pendingNode, w *writer) (nodeOutcome, error) {
 	if f.busy {
-		return fate{to: f.id.hash}, nil // a circle
+		return nodeOutcome{to: f.id.hash}, nil // a circle
 	}
 	if f.done {
 		return n.seen[f.id], nil
 	}
 	if n.depth >= maxChain {
-		return fate{}, fmt.Errorf("%w: more than %d nodes refer to each other in one commit", ErrUnreadable, maxChain)
+		return nodeOutcome{}, fmt.Errorf("%w: more than %d nodes refer to each other in one commit", ErrUnreadable, maxChain)
 	}
 	f.busy = true
 	n.depth++
 	became, err := n.rewriteNode(f, w)
 	n.depth--
 	f.busy, f.done = false, true
-	if err == nil && n.fresh[f.id] == f {
+	if err == nil && n.pending[f.id] == f {
 		n.noteFate(f, became)
 	}
 	return became, err
 }
 
 // noteFate remembers what became of a node.
-func (n *nodes) noteFate(f *fresh, became fate) {
+func (n *nodes) noteFate(f *pendingNode, became nodeOutcome) {
 	h, thread := f.id.hash, f.id.in.thread
 	n.seen[f.id] = became
 	if f.id.in == n.scopes.shared {
@@ -216,7 +216,7 @@ func (n *nodes) noteFate(f *fresh, became fate) {
 
 // schemaRefs are the hashes that a node refers to by its schema, with its type; none where
 // that is not whole.
-func (n *nodes) schemaRefs(f *fresh) []node.Hash {
+func (n *nodes) schemaRefs(f *pendingNode) []node.Hash {
 	refs, err := n.cache.Refs(types{n, f.was}, f.node)
 	if err != nil {
 		return nil
@@ -224,25 +224,25 @@ func (n *nodes) schemaRefs(f *fresh) []node.Hash {
 	return append(refs, f.node.Type)
 }
 
-func (n *nodes) rewriteNode(f *fresh, w *writer) (fate, error) {
+func (n *nodes) rewriteNode(f *pendingNode, w *writer) (nodeOutcome, error) {
 	h := f.id.hash
 	for _, x := range f.files {
 		n.memo[f.memoOf(x)] = x.blob.ID
 	}
 	if _, builtIn := n.known[h]; builtIn {
-		return fate{h, f.sum, f.sum}, nil
+		return nodeOutcome{h, f.sum, f.sum}, nil
 	}
 	out, changed, err := n.renewRefs(f, w)
 	if err != nil {
-		return fate{}, err
+		return nodeOutcome{}, err
 	}
 	purged := n.purgePayload(&out, f)
-	became := fate{to: h, was: n.closedDigest(f.node, f.sum, f.was)}
+	became := nodeOutcome{to: h, was: n.closedDigest(f.node, f.sum, f.was)}
 	n.keepKnown(became.was, f.node)
 	sum := f.sum
 	if changed || purged {
 		if became.to, sum, err = out.Identify(); err != nil {
-			return fate{}, fmt.Errorf("node %s can't be rewritten", h)
+			return nodeOutcome{}, fmt.Errorf("node %s can't be rewritten", h)
 		}
 	}
 	became.now = n.closedDigest(out, sum, f.now)
@@ -258,10 +258,10 @@ func (n *nodes) rewriteNode(f *fresh, w *writer) (fate, error) {
 	return became, n.writeNode(became.to, out, f, w)
 }
 
-func (f *fresh) memoOf(x file) memoKey { return memoKey{layout.NodeFile, x.blob.ID, f.id.in} }
+func (f *pendingNode) memoOf(x file) memoKey { return memoKey{layout.NodeFile, x.blob.ID, f.id.in} }
 
 // writeNode writes the files of a rewritten node.
-func (n *nodes) writeNode(to node.Hash, out node.Node, f *fresh, w *writer) error {
+func (n *nodes) writeNode(to node.Hash, out node.Node, f *pendingNode, w *writer) error {
 	h := f.id.hash
 	if n.o.Verify != nil && n.o.Verify(types{n, f.now}, to, out) != nil {
 		return fmt.Errorf("node %s can't be rewritten: it would no longer work without what is to be taken out", h)
@@ -280,7 +280,7 @@ func (n *nodes) writeNode(to node.Hash, out node.Node, f *fresh, w *writer) erro
 
 // purgePayload takes texts out of a node's payload, so that it still fits its schema. It
 // reports whether anything changed.
-func (n *nodes) purgePayload(x *node.Node, f *fresh) bool {
+func (n *nodes) purgePayload(x *node.Node, f *pendingNode) bool {
 	h := f.id.hash
 	p, changed := n.purgeWith(payload{find: n.o.Find}, x, f)
 	if changed {
@@ -300,7 +300,7 @@ func (n *nodes) purgePayload(x *node.Node, f *fresh) bool {
 }
 
 // purgeWith puts the payload that p makes into x, and reports whether it is another one.
-func (n *nodes) purgeWith(p payload, x *node.Node, f *fresh) (*payload, bool) {
+func (n *nodes) purgeWith(p payload, x *node.Node, f *pendingNode) (*payload, bool) {
 	g := types{n, f.now}
 	schema, _ := g.Get(x.Type)
 	p.rule, p.ref = ruleOf(x.Type, schema.Payload), g.hasRef

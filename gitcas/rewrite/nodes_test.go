@@ -44,13 +44,13 @@ func TestNodesRefused(t *testing.T) {
 		"nothing is wrong":  {node.Node{Type: other, Payload: []any{string(inner)}}, nil, 0, ""},
 		"nothing but texts": {node.Node{Type: other, Payload: "hunter"}, grows{"hunter", "x"}, 0, ""},
 	} {
-		o := &Options{Find: cmp.Or[Finder](tc.find, nothing{})}
+		o := &Options{Find: cmp.Or[Finder](tc.find, findsNothing{})}
 		n := newNodes(o, newReport(o), map[memoKey]wire.ID{})
 		n.depth = tc.depth
 		blob := wire.NewObject(plumbing.BlobObject, []byte(name))
 		for h, x := range map[node.Hash]node.Node{inner: {Type: other, Payload: "y"}, outer: tc.outer} {
 			i := nodeID{n.scopes.shared, h}
-			n.fresh[i] = &fresh{id: i, node: x, files: []file{{blob: blob}}, was: kin{}, now: kin{}}
+			n.pending[i] = &pendingNode{id: i, node: x, files: []file{{blob: blob}}, was: refDigests{}, now: refDigests{}}
 		}
 		_, err := n.resolveNode(nodeID{n.scopes.shared, outer}, &writer{made: map[wire.ID]bool{}})
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
@@ -80,12 +80,12 @@ func TestFirstStays(t *testing.T) {
 	}
 	for _, first := range []gitobj.Entry{file(one, blob), file(two, twin)} {
 		before, after := tree(first), tree(file(one, blob), file(two, twin))
-		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), &Options{Find: nothing{}})
+		r := newRun(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), &Options{Find: findsNothing{}})
 		r.objs = wire.Objects{blob.ID: blob, twin.ID: twin, before.ID: before, after.ID: after}
 		r.nodes.names[renamed{one, blob.ID}], r.nodes.names[renamed{two, twin.ID}] = both, both
 		want := tree(file(both, wire.Object{ID: first.ID})).ID
 		for _, cas := range []wire.Object{before, after} {
-			if id, err := r.rebuildFolder(at{kind: layout.CasFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}, 0); err != nil || id != want {
+			if id, err := r.rebuildFolder(treeItem{kind: layout.CasFolder, id: cas.ID, name: "cas", in: r.nodes.scopes.shared}, 0); err != nil || id != want {
 				t.Errorf("%s became %s, %v, want %s", cas.ID, id, err, want)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 type follower func(node.Hash) (node.Hash, error)
 
 // newFollower finds what f refers to in the first of some scopes. It is rewritten first.
-func (n *nodes) newFollower(f *fresh, w *writer, in ...*scope) follower {
+func (n *nodes) newFollower(f *pendingNode, w *writer, in ...*scope) follower {
 	return func(h node.Hash) (node.Hash, error) {
 		if _, builtIn := n.known[h]; builtIn {
 			return h, nil
@@ -34,7 +34,7 @@ func (n *nodes) newFollower(f *fresh, w *writer, in ...*scope) follower {
 
 // renewRefs is a node with what the nodes are called now that it refers to. It reports
 // whether anything changed.
-func (n *nodes) renewRefs(f *fresh, w *writer) (node.Node, bool, error) {
+func (n *nodes) renewRefs(f *pendingNode, w *writer) (node.Node, bool, error) {
 	refs, _, err := record.RefsOf(f.node)
 	if f.id.in.isOfRecords() && err == nil && len(refs) > 0 {
 		return n.referRecord(f, refs, w)
@@ -51,7 +51,7 @@ func (n *nodes) renewRefs(f *fresh, w *writer) (node.Node, bool, error) {
 
 // referRecord is refer for a StartNode or StepNode: of each of its references it is known
 // where it leads. A hash in its texts may be of any of the thread's nodes.
-func (n *nodes) referRecord(f *fresh, refs []record.Ref, w *writer) (node.Node, bool, error) {
+func (n *nodes) referRecord(f *pendingNode, refs []record.Ref, w *writer) (node.Node, bool, error) {
 	out := f.node
 	was, _ := f.node.Payload.(map[string]any) // RefsOf has read it
 	now := maps.Clone(was)
@@ -95,7 +95,7 @@ func (n *nodes) targetScope(i nodeID, to record.Target) *scope {
 
 // renewedDigests are the digests of a record that are other ones now, by what they were. One
 // that was not right before is left as it is: nobody's forgery is made good here.
-func (n *nodes) renewedDigests(f *fresh, refs []record.Ref) map[string]string {
+func (n *nodes) renewedDigests(f *pendingNode, refs []record.Ref) map[string]string {
 	out := map[string]string{}
 	for _, r := range refs {
 		i, ok := n.locateNode(n.targetScope(f.id, r.To), r.Hash)
@@ -123,7 +123,7 @@ func (n *nodes) followRefs(v any, follow follower) (out any, changed bool, err e
 
 // closedDigest is the digest of a node with what it refers to, as the records that refer to it
 // have it; empty where that is not whole.
-func (n *nodes) closedDigest(x node.Node, sum node.Digest, k kin) node.Digest {
+func (n *nodes) closedDigest(x node.Node, sum node.Digest, k refDigests) node.Digest {
 	if record.IsRecord(x.Type) {
 		return sum // it has the digests of what it refers to itself
 	}
@@ -148,8 +148,8 @@ func (n *nodes) keepKnown(d node.Digest, x node.Node) {
 
 // types are the schemas that a node refers to, and those that are built in.
 type types struct {
-	n   *nodes
-	kin kin
+	n       *nodes
+	digests refDigests
 }
 
 // Get implements node.Getter.
@@ -169,7 +169,7 @@ func (t types) digestOf(h node.Hash) (node.Digest, error) {
 	if d, builtIn := t.n.known[h]; builtIn {
 		return d, nil
 	}
-	if d := t.kin[h]; d != "" {
+	if d := t.digests[h]; d != "" {
 		return d, nil
 	}
 	return "", fmt.Errorf("%w: %s", node.ErrNotFound, h)
@@ -178,6 +178,6 @@ func (t types) digestOf(h node.Hash) (node.Digest, error) {
 // hasRef reports whether a string is the hash of a node that is referred to.
 func (t types) hasRef(s string) bool {
 	_, builtIn := t.n.known[node.Hash(s)]
-	_, here := t.kin[node.Hash(s)]
+	_, here := t.digests[node.Hash(s)]
 	return builtIn || here
 }

@@ -25,7 +25,7 @@ type Rewriter struct {
 // New makes a Rewriter. It does no I/O.
 func New(remote wire.Remote, o Options) *Rewriter {
 	if o.Find == nil {
-		o.Find = nothing{}
+		o.Find = findsNothing{}
 	}
 	return &Rewriter{remote: remote, o: o}
 }
@@ -152,7 +152,7 @@ func (w *Rewriter) sendUpdates(ctx context.Context, now refs, p *Plan, extra []w
 		updates = append([]wire.RefUpdate{branch, mark}, rest...)
 	}
 	_, err := wire.PushRefs(ctx, w.remote, w.o.Outages, wire.PushRequest{Updates: updates, Objects: objs, Atomic: len(updates) > 1})
-	if _, tooMany := wire.FewerRefs(err, len(updates)); tooMany {
+	if _, tooMany := wire.RefLimitAfter(err, len(updates)); tooMany {
 		return w.sendInOrder(ctx, branch, mark, rest, objs)
 	}
 	return err

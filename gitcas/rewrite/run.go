@@ -26,23 +26,23 @@ type run struct {
 	nodes  *nodes
 	report *report
 
-	old, new wire.ID             // the last commit, and what became of it
-	commits  map[wire.ID]wire.ID // only those that changed
-	memo     map[memoKey]wire.ID // what became of every object
-	firsts   map[slot]wire.ID    // files of nodes, as they came to stand there
-	days     map[string]day      // history files
-	found    []at                // node files of the present commit
-	objs     wire.Objects        // of the present chunk
-	prefix   string              // of paths: an attempt's ref
-	partial  bool                // objs lack what is people's
-	tries    map[wire.ID]wire.ID // commits of attempts
+	old, new wire.ID               // the last commit, and what became of it
+	commits  map[wire.ID]wire.ID   // only those that changed
+	memo     map[memoKey]wire.ID   // what became of every object
+	firsts   map[filePlace]wire.ID // files of nodes, as they came to stand there
+	days     map[string]dayTexts   // history files
+	found    []treeItem            // node files of the present commit
+	objs     wire.Objects          // of the present chunk
+	prefix   string                // of paths: an attempt's ref
+	partial  bool                  // objs lack what is people's
+	tries    map[wire.ID]wire.ID   // commits of attempts
 }
 
 func newRun(ctx context.Context, remote wire.Remote, o *Options) *run {
 	rep, memo := newReport(o), map[memoKey]wire.ID{}
 	return &run{
 		ctx: ctx, remote: remote, o: o, w: &writer{made: map[wire.ID]bool{}}, report: rep, nodes: newNodes(o, rep, memo),
-		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]day{}, firsts: map[slot]wire.ID{}, objs: wire.Objects{}, tries: map[wire.ID]wire.ID{},
+		commits: map[wire.ID]wire.ID{}, memo: memo, days: map[string]dayTexts{}, firsts: map[filePlace]wire.ID{}, objs: wire.Objects{}, tries: map[wire.ID]wire.ID{},
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *run) rewriteCommit(id wire.ID) error {
 		return err
 	}
 	r.report.commit = id
-	tree, err := r.rewriteRoot(at{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared})
+	tree, err := r.rewriteRoot(treeItem{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *run) rewriteCommit(id wire.ID) error {
 }
 
 // rewriteRoot rewrites a root folder: first all nodes in it, then the folders.
-func (r *run) rewriteRoot(a at) (wire.ID, error) {
+func (r *run) rewriteRoot(a treeItem) (wire.ID, error) {
 	if err := r.gatherNodes(a, 0); err != nil {
 		return wire.ZeroID, err
 	}
@@ -276,7 +276,7 @@ func (r *run) aliveThreads() ([]Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.readEntries(at{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared}, 0)
+	entries, err := r.readEntries(treeItem{kind: layout.RootFolder, id: c.Tree, in: r.nodes.scopes.shared}, 0)
 	if err != nil {
 		return nil, err
 	}

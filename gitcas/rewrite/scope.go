@@ -79,7 +79,7 @@ func (n *nodes) locateNode(in *scope, h node.Hash) (nodeID, bool) {
 func (n *nodes) findFirst(h node.Hash, in ...*scope) (nodeID, bool) {
 	for _, s := range in {
 		i := nodeID{s, h}
-		if _, ok := n.fresh[i]; ok {
+		if _, ok := n.pending[i]; ok {
 			return i, true
 		}
 		if _, ok := n.seen[i]; ok {

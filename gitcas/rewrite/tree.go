@@ -30,8 +30,8 @@ type memoKey struct {
 	in   *scope
 }
 
-// at is a folder or file on its way.
-type at struct {
+// treeItem is a folder or file on its way.
+type treeItem struct {
 	kind layout.Kind
 	id   wire.ID
 	dir  string // the path of the folder that it is in
@@ -39,7 +39,7 @@ type at struct {
 	in   *scope // of the nodes in it
 }
 
-func (a at) memoKeyOf() memoKey {
+func (a treeItem) memoKeyOf() memoKey {
 	switch a.kind {
 	case layout.Foreign, layout.TextFile, layout.PageFile:
 		return memoKey{a.kind, a.id, a.in.threadScope()}
@@ -50,15 +50,15 @@ func (a at) memoKeyOf() memoKey {
 }
 
 // joinPath is joined only where it is needed: most objects are looked up and no more.
-func (a at) joinPath() string {
+func (a treeItem) joinPath() string {
 	if a.dir == "" {
 		return a.name
 	}
 	return a.dir + "/" + a.name
 }
 
-func (r *run) childOf(a at, path string, e gitobj.Entry) at {
-	c := at{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
+func (r *run) childOf(a treeItem, path string, e gitobj.Entry) treeItem {
+	c := treeItem{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
 	scopes := &r.nodes.scopes
 	switch {
 	case c.kind == layout.CasFolder:
@@ -78,7 +78,7 @@ func (r *run) childOf(a at, path string, e gitobj.Entry) at {
 const maxTreeDepth = 200
 
 // gatherNodes finds the nodes of a tree that were not rewritten yet.
-func (r *run) gatherNodes(a at, depth int) error {
+func (r *run) gatherNodes(a treeItem, depth int) error {
 	if _, done := r.memo[a.memoKeyOf()]; done || a.kind == layout.Foreign {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (r *run) gatherNodes(a at, depth int) error {
 		return err
 	}
 	path := a.joinPath()
-	var folders []at
+	var folders []treeItem
 	var ids []wire.ID
 	for _, e := range entries {
 		c := r.childOf(a, path, e)
@@ -129,7 +129,7 @@ func (r *run) readNodes() error {
 	return nil
 }
 
-func (r *run) readEntries(a at, depth int) ([]gitobj.Entry, error) {
+func (r *run) readEntries(a treeItem, depth int) ([]gitobj.Entry, error) {
 	if depth > maxTreeDepth {
 		return nil, fmt.Errorf("%w: folders are nested deeper than %d", ErrUnreadable, maxTreeDepth)
 	}
@@ -144,14 +144,14 @@ func (r *run) readEntries(a at, depth int) ([]gitobj.Entry, error) {
 	return entries, nil
 }
 
-// part is one entry of a folder: what it was, and what became of it.
-type part struct {
-	at       at
+// rewrittenItem is one entry of a folder: what it was, and what became of it.
+type rewrittenItem struct {
+	at       treeItem
 	was, now gitobj.Entry
 }
 
 // rebuildFolder writes a folder anew where something in it changed.
-func (r *run) rebuildFolder(a at, depth int) (wire.ID, error) {
+func (r *run) rebuildFolder(a treeItem, depth int) (wire.ID, error) {
 	key := a.memoKeyOf()
 	if id, done := r.memo[key]; done {
 		return id, nil
@@ -164,7 +164,7 @@ func (r *run) rebuildFolder(a at, depth int) (wire.ID, error) {
 		return wire.ZeroID, err
 	}
 	id := a.id
-	if slices.ContainsFunc(parts, func(p part) bool { return p.was != p.now }) {
+	if slices.ContainsFunc(parts, func(p rewrittenItem) bool { return p.was != p.now }) {
 		if id, err = r.writeFolder(a, parts, depth); err != nil {
 			return wire.ZeroID, err
 		}
@@ -174,15 +174,15 @@ func (r *run) rebuildFolder(a at, depth int) (wire.ID, error) {
 }
 
 // rewriteParts are the entries of a folder, rewritten.
-func (r *run) rewriteParts(a at, depth int) ([]part, error) {
+func (r *run) rewriteParts(a treeItem, depth int) ([]rewrittenItem, error) {
 	entries, err := r.readEntries(a, depth)
 	if err != nil {
 		return nil, err
 	}
-	out, path := make([]part, len(entries)), a.joinPath()
+	out, path := make([]rewrittenItem, len(entries)), a.joinPath()
 	for i, e := range entries {
 		c := r.childOf(a, path, e)
-		out[i] = part{at: c, was: e}
+		out[i] = rewrittenItem{at: c, was: e}
 		if out[i].now, err = r.rewriteEntry(a, c, e, depth); err != nil {
 			return nil, err
 		}
@@ -191,7 +191,7 @@ func (r *run) rewriteParts(a at, depth int) ([]part, error) {
 }
 
 // writeFolder writes a folder of these parts, in the place of a.
-func (r *run) writeFolder(a at, parts []part, depth int) (wire.ID, error) {
+func (r *run) writeFolder(a treeItem, parts []rewrittenItem, depth int) (wire.ID, error) {
 	entries, err := r.uniqueNames(parts, depth)
 	if err != nil {
 		return wire.ZeroID, err
@@ -208,7 +208,7 @@ func (r *run) writeFolder(a at, parts []part, depth int) (wire.ID, error) {
 }
 
 // rewriteEntry is what becomes of one entry of a folder.
-func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, error) {
+func (r *run) rewriteEntry(a, c treeItem, e gitobj.Entry, depth int) (gitobj.Entry, error) {
 	var err error
 	switch {
 	case e.Mode == filemode.Submodule:
@@ -244,7 +244,7 @@ func (r *run) rewriteEntry(a, c at, e gitobj.Entry, depth int) (gitobj.Entry, er
 }
 
 // rewriteFile is what becomes of a file.
-func (r *run) rewriteFile(c at) (wire.ID, error) {
+func (r *run) rewriteFile(c treeItem) (wire.ID, error) {
 	key := c.memoKeyOf()
 	if id, done := r.memo[key]; done {
 		return id, nil
@@ -270,12 +270,12 @@ func (r *run) rewriteFile(c at) (wire.ID, error) {
 
 // isAlsoPeoples reports whether something in an attempt's folder is also in the commits
 // that the work was based on: then it stays.
-func (r *run) isAlsoPeoples(a at) bool {
+func (r *run) isAlsoPeoples(a treeItem) bool {
 	_, here := r.objs[a.id]
 	return r.partial && a.kind == layout.Foreign && !here
 }
 
-func (r textRewriter) rewriteContent(c at, data []byte) ([]byte, error) {
+func (r textRewriter) rewriteContent(c treeItem, data []byte) ([]byte, error) {
 	switch c.kind {
 	case layout.ThreadsFile:
 		return r.threadsFile(data)
@@ -305,24 +305,24 @@ func canJoin(k layout.Kind) bool {
 	return k == layout.NodeFile || k == layout.OwnFile || k == layout.NodeFolder
 }
 
-// become is what an entry became.
-type become struct {
+// renamedEntry is what an entry became.
+type renamedEntry struct {
 	name string
 	kind layout.Kind
 }
 
 // uniqueNames joins what became the same, and numbers other files that got the same name.
-func (r *run) uniqueNames(parts []part, depth int) ([]gitobj.Entry, error) {
-	var groups [][]part
-	index := make(map[become]int, len(parts))
+func (r *run) uniqueNames(parts []rewrittenItem, depth int) ([]gitobj.Entry, error) {
+	var groups [][]rewrittenItem
+	index := make(map[renamedEntry]int, len(parts))
 	for _, p := range parts {
-		b := become{p.now.Name, p.at.kind}
+		b := renamedEntry{p.now.Name, p.at.kind}
 		if i, twice := index[b]; twice && canJoin(b.kind) {
 			groups[i] = append(groups[i], p)
 			continue
 		}
 		index[b] = len(groups)
-		groups = append(groups, []part{p})
+		groups = append(groups, []rewrittenItem{p})
 	}
 	out, taken := make([]gitobj.Entry, 0, len(groups)), make(map[string]bool, len(groups))
 	for _, g := range groups {
@@ -345,11 +345,11 @@ func (r *run) uniqueNames(parts []part, depth int) ([]gitobj.Entry, error) {
 // joinParts makes one of several that became the same. Of two nodes that hash to the same now
 // the one that was there first stays, so that no commit rewrites it. Of two folders all goes
 // into one.
-func (r *run) joinParts(group []part, depth int) (wire.ID, error) {
+func (r *run) joinParts(group []rewrittenItem, depth int) (wire.ID, error) {
 	if first := group[0]; !first.now.IsDir() {
-		return r.firsts[r.slotOf(first.at, first.now.Name)], nil
+		return r.firsts[r.filePlaceOf(first.at, first.now.Name)], nil
 	}
-	var all []part
+	var all []rewrittenItem
 	for _, p := range group {
 		parts, err := r.rewriteParts(p.at, depth+1)
 		if err != nil {
@@ -360,16 +360,16 @@ func (r *run) joinParts(group []part, depth int) (wire.ID, error) {
 	return r.writeFolder(group[0].at, all, depth+1)
 }
 
-// slot is where the file of a node stands now.
-type slot struct {
+// filePlace is where the file of a node stands now.
+type filePlace struct {
 	in   *scope    // of the thread, or what all share
 	of   node.Hash // the record that refers to it, as it is called now
 	kind layout.Kind
 	name string
 }
 
-func (r *run) slotOf(c at, name string) slot {
-	s := slot{in: c.in.threadScope(), kind: c.kind, name: name}
+func (r *run) filePlaceOf(c treeItem, name string) filePlace {
+	s := filePlace{in: c.in.threadScope(), kind: c.kind, name: name}
 	if c.in.up != nil {
 		s.of = r.nodes.folderNow(c.in)
 	}
@@ -377,8 +377,8 @@ func (r *run) slotOf(c at, name string) slot {
 }
 
 // noteFirst notes the first file that stands somewhere: commits are rewritten oldest first.
-func (r *run) noteFirst(c at, e gitobj.Entry) {
-	if s := r.slotOf(c, e.Name); r.firsts[s].IsZero() {
+func (r *run) noteFirst(c treeItem, e gitobj.Entry) {
+	if s := r.filePlaceOf(c, e.Name); r.firsts[s].IsZero() {
 		r.firsts[s] = e.ID
 	}
 }

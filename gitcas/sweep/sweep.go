@@ -267,7 +267,7 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 			req.Updates = append(req.Updates, wire.RefUpdate{Name: out[i].Name, Old: out[i].ID})
 		}
 		_, err := remote.Push(ctx, req)
-		if fewer, ok := wire.FewerRefs(err, len(chunk)); ok {
+		if fewer, ok := wire.RefLimitAfter(err, len(chunk)); ok {
 			most = fewer
 			continue
 		}

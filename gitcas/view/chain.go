@@ -107,7 +107,7 @@ func (v *View) readChain(ctx context.Context, id layout.ThreadID) (Chain, error)
 	if c.Definition, err = (&FolderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
-	return c, hasOutputs(id, c, d)
+	return c, checkOutputs(id, c, d)
 }
 
 // Records finds the nodes of chains in a thread's folder, at path. What is not here of that is
@@ -128,8 +128,8 @@ func (v *View) nodeIn(ctx context.Context, d *tree.Dir, path string, h node.Hash
 	return v.readNode(ctx, d.PathOf(f.Name), f.ID, h)
 }
 
-// hasOutputs makes sure that what a thread's steps produced is there.
-func hasOutputs(id layout.ThreadID, c Chain, d *tree.Dir) error {
+// checkOutputs makes sure that what a thread's steps produced is there.
+func checkOutputs(id layout.ThreadID, c Chain, d *tree.Dir) error {
 	for _, s := range c.Steps {
 		own := layout.Place{Thread: id, Of: s.Hash}
 		for _, r := range s.Refs() {
@@ -200,10 +200,10 @@ func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 	if k := len(c.Steps); k > 0 {
 		first := c.Steps[k-1]
 		if c.Start.Digests != nil && first.Digests == nil {
-			return Chain{}, withoutDigests(where, first.Hash)
+			return Chain{}, newNoDigestsError(where, first.Hash)
 		}
 		if first.Digests != nil {
-			if err := sameDigest(path, n, first.Digests.Start, "the start of the thread"); err != nil {
+			if err := checkDigest(path, n, first.Digests.Start, "the start of the thread"); err != nil {
 				return Chain{}, err
 			}
 		}
@@ -224,7 +224,7 @@ func (c *Chain) compareDigest(path string, n node.Node) (err error) {
 	if after.Digests == nil {
 		return nil
 	}
-	return sameDigest(path, n, after.Digests.Prev, "the step before "+string(after.Hash))
+	return checkDigest(path, n, after.Digests.Prev, "the step before "+string(after.Hash))
 }
 
 // checkFollows checks a step against the one that comes after it.
@@ -233,17 +233,18 @@ func checkFollows(path string, s record.Step, after ChainStep) error {
 	case s.Start != after.Start:
 		return tree.Damaged(path, "its start is %s, that of the step after it %s", s.Start, after.Start)
 	case s.Digests != nil && after.Digests == nil:
-		return withoutDigests(path[:len(path)-len(layout.FileOf(after.Hash))-1], after.Hash)
+		return newNoDigestsError(path[:len(path)-len(layout.FileOf(after.Hash))-1], after.Hash)
 	}
 	return nil
 }
 
-// withoutDigests is the error for a step that has no digests, though one before it has.
-func withoutDigests(where string, h node.Hash) error {
+// newNoDigestsError is the error for a step that has no digests, though one before it has.
+func newNoDigestsError(where string, h node.Hash) error {
 	return tree.Damaged(where+"/"+layout.FileOf(h), "it has no digests, and what comes before it in the chain has: uwf did not write it")
 }
 
-func sameDigest(path string, n node.Node, want node.Digest, what string) error {
+// checkDigest makes sure that a node is the one that a digest is of.
+func checkDigest(path string, n node.Node, want node.Digest, what string) error {
 	got, err := n.Sum()
 	if err == nil && got != want {
 		err = newExchangedError(path, what)
@@ -272,7 +273,7 @@ func CheckAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 				return err
 			}
 			if r.Digest != "" {
-				if err := sameDigest(path, n, r.Digest, "an earlier attempt"); err != nil {
+				if err := checkDigest(path, n, r.Digest, "an earlier attempt"); err != nil {
 					return err
 				}
 			}
@@ -347,6 +348,8 @@ func (c Chain) TotalCost(get func(node.Hash) (node.Node, error)) (*statefile.Cos
 	return &all, nil
 }
 
+// addUsage adds what a step took. Sums of tokens and time are clamped to maxSum; a cost that
+// would take the sum above maxCost is left out, since it can't be believed.
 func addUsage(to *statefile.Cost, u *record.Usage) {
 	if u == nil {
 		return

@@ -76,7 +76,7 @@ func (r *Report) addProblem(path, format string, args ...any) {
 // It reads one thread at a time, so its memory doesn't grow with the store.
 func (v *View) Fsck(ctx context.Context, history bool) (Report, error) {
 	f := &fsck{ctx: ctx, v: v, ended: map[layout.ThreadID][]statefile.Ended{}}
-	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.historyFiles}
+	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.readHistoryLines}
 	if history {
 		steps = append(steps, f.checkHistory)
 	}
@@ -228,7 +228,7 @@ func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, 
 func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 	v := *base
 	v.Reader = base.Reader.Apart()
-	v.worked = worked{newWorked().closed, base.flows}
+	v.derivedMemos = derivedMemos{newDerivedMemos().closed, base.flows}
 
 	path := layout.ThreadPath(id)
 	d, err := v.ThreadFolder(f.ctx, id)
@@ -281,7 +281,7 @@ func (f *fsck) checkUsed(v *View, id layout.ThreadID, c Chain) {
 	}
 }
 
-func (f *fsck) historyFiles() error {
+func (f *fsck) readHistoryLines() error {
 	err := historyFiles{f.v}.visitLines(f.ctx, time.Time{}, func(e statefile.Ended) error {
 		e.Steps = nil // not needed again, and long
 		f.ended[e.Thread] = append(f.ended[e.Thread], e)
@@ -378,7 +378,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 // checkCommit compares a commit with the one before it.
 func (f *fsck) checkCommit(where string, h *historyCommit) error {
 	old, cur := h.parent, h
-	if err := f.sameNodes(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir)); err != nil {
+	if err := f.checkNodesKept(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir)); err != nil {
 		return err
 	}
 	if err := f.checkAppended(where, old.root.IDOf(layout.HistoryDir), cur.root.IDOf(layout.HistoryDir)); err != nil {
@@ -391,20 +391,20 @@ func (f *fsck) checkCommit(where string, h *historyCommit) error {
 			continue
 		}
 		if !now.IsZero() {
-			if err := f.sameNodes(where, layout.ThreadPath(id), e.ID, now); err != nil {
+			if err := f.checkNodesKept(where, layout.ThreadPath(id), e.ID, now); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := f.takenOff(where, id, old.id); err != nil {
+		if err := f.checkRemovedThread(where, id, old.id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takenOff checks a thread that a commit removed.
-func (f *fsck) takenOff(where string, id layout.ThreadID, last wire.ID) error {
+// checkRemovedThread checks a thread that a commit removed.
+func (f *fsck) checkRemovedThread(where string, id layout.ThreadID, last wire.ID) error {
 	lines := f.ended[id]
 	i := slices.IndexFunc(lines, func(e statefile.Ended) bool { return e.Commit == last.String() })
 	if i < 0 {
@@ -418,9 +418,9 @@ func (f *fsck) takenOff(where string, id layout.ThreadID, last wire.ID) error {
 	return f.checkThread(past, id)
 }
 
-// sameNodes checks that a folder keeps all its nodes as they were, also those
+// checkNodesKept checks that a folder keeps all its nodes as they were, also those
 // below it.
-func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
+func (f *fsck) checkNodesKept(where, path string, before, after wire.ID) error {
 	if before == after || before.IsZero() {
 		return nil
 	}
@@ -452,7 +452,7 @@ func (f *fsck) sameNodes(where, path string, before, after wire.ID) error {
 		_, _, isNode := layout.ParseNodeFile(e.Name)
 		switch {
 		case e.IsDir():
-			if err := f.sameNodes(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
+			if err := f.checkNodesKept(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
 				return err
 			}
 		case isNode && !there:

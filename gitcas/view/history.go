@@ -18,7 +18,7 @@ import (
 // requests take fewer: who looks for a thread mostly finds it in the newest file.
 const daysAtOnce = 16
 
-// historyFiles reads the history files of the tip.
+// readHistoryLines reads the history files of the tip.
 type historyFiles struct{ *View }
 
 // readYear is history/<year>, nil when the tip has none.

@@ -46,7 +46,7 @@ func (v *View) Log(ctx context.Context, id layout.ThreadID, fn func(LogEntry) er
 		return err
 	}
 	for _, from := range lives {
-		err := historyReader{v}.walkHistory(ctx, from, func(h *historyCommit) error { return h.ofThread(id, fn) })
+		err := historyReader{v}.walkHistory(ctx, from, func(h *historyCommit) error { return h.visitIfOfThread(id, fn) })
 		switch {
 		case errors.Is(err, errBegins):
 		case errors.Is(err, ErrStop):
@@ -90,8 +90,8 @@ func (v historyReader) threadLives(ctx context.Context, id layout.ThreadID) ([]w
 	return []wire.ID{plumbing.NewHash(e.Commit)}, nil
 }
 
-// ofThread gives a commit to fn if it changed the thread's folder.
-func (h *historyCommit) ofThread(id layout.ThreadID, fn func(LogEntry) error) error {
+// visitIfOfThread gives a commit to fn if it changed the thread's folder.
+func (h *historyCommit) visitIfOfThread(id layout.ThreadID, fn func(LogEntry) error) error {
 	folder, before := h.threadDirs.IDOf(string(id)), wire.ZeroID
 	if h.parent != nil {
 		before = h.parent.threadDirs.IDOf(string(id))

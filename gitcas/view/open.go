@@ -28,11 +28,11 @@ func (s Source) Open(ctx context.Context, old *View, l wire.Listing) (*View, err
 	v := &View{Source: s, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[layout.ThreadID]Held{}}
 	switch {
 	case old == nil || old.Pinned:
-		v.Reader, v.worked = tree.NewReader(s.Remote), newWorked()
+		v.Reader, v.derivedMemos = tree.NewReader(s.Remote), newDerivedMemos()
 	case old.Commit == tip:
-		v.Reader, v.worked, v.State = old.Reader, old.worked, old.State
+		v.Reader, v.derivedMemos, v.State = old.Reader, old.derivedMemos, old.State
 	default:
-		v.Reader, v.worked = old.Reader.Apart(), newWorked()
+		v.Reader, v.derivedMemos = old.Reader.Apart(), newDerivedMemos()
 		tipReader{v}.keepObjects(ctx, old)
 	}
 	if err := (tipReader{v}).fetchTip(ctx, tip); err != nil {
@@ -49,7 +49,7 @@ func (s Source) Open(ctx context.Context, old *View, l wire.Listing) (*View, err
 // OpenCommit makes a view of a state commit as it was, without refs: it reads what the tip's
 // fetch brings of it. It can be read like any other, but not pushed on.
 func (s Source) OpenCommit(ctx context.Context, at time.Time, commit wire.ID) (*View, error) {
-	v := &View{Source: s, at: at, Pinned: true, refs: map[string]wire.ID{}, Reader: tree.NewReader(s.Remote), worked: newWorked()}
+	v := &View{Source: s, at: at, Pinned: true, refs: map[string]wire.ID{}, Reader: tree.NewReader(s.Remote), derivedMemos: newDerivedMemos()}
 	objs, err := s.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1, Filter: tipFilter})
 	if err != nil {
 		return nil, err
@@ -68,13 +68,13 @@ func (s Source) AdviseRestore(refs map[string]wire.ID, err error) error {
 		return err
 	}
 	// The error was made for this call: nobody else has it.
-	d.LastKnown, d.Restore = mark, s.GoBack(tip, mark)
+	d.LastKnown, d.Restore = mark, s.BuildRestoreCommand(tip, mark)
 	return err
 }
 
-// GoBack is the command that puts the branch back to the last commit that uwf
+// BuildRestoreCommand is the command, for people, that puts the branch back to the last commit that uwf
 // wrote.
-func (s Source) GoBack(tip, mark wire.ID) string {
+func (s Source) BuildRestoreCommand(tip, mark wire.ID) string {
 	return fmt.Sprintf("restore it: git fetch %[1]s %[2]s && git push --force-with-lease=%[3]s:%[4]s %[1]s %[5]s:%[3]s",
 		text.ShellWord(s.Remote.URL()), layout.StoreRef, s.Branch, tip, mark)
 }
@@ -238,8 +238,8 @@ func (v tipReader) readClaims() error {
 	return nil
 }
 
-// ownClaim reads a claim that was just pushed.
-func (v tipReader) ownClaim(thread layout.ThreadID, id wire.ID, objs []wire.PackObject) error {
+// readPushedClaim reads a claim that was just pushed.
+func (v tipReader) readPushedClaim(thread layout.ThreadID, id wire.ID, objs []wire.PackObject) error {
 	for _, o := range objs {
 		if o.ID != id {
 			continue

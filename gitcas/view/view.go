@@ -53,7 +53,7 @@ type View struct {
 	guessed bool
 	refs    map[string]wire.ID
 	claims  map[layout.ThreadID]Held
-	worked
+	derivedMemos
 }
 
 // Source is where views are read from.
@@ -89,15 +89,15 @@ func (st *State) FindFolders(ctx context.Context, r *tree.Reader) (err error) {
 	return nil
 }
 
-// worked is what was worked out of records. It doesn't change: views that are made from one
+// derivedMemos are what was worked out of records. It doesn't change: views that are made from one
 // another share it.
-type worked struct {
+type derivedMemos struct {
 	closed *tree.Memo[layout.Place, node.Map]
 	flows  *tree.Memo[node.Hash, definition]
 }
 
-func newWorked() worked {
-	return worked{&tree.Memo[layout.Place, node.Map]{}, &tree.Memo[node.Hash, definition]{}}
+func newDerivedMemos() derivedMemos {
+	return derivedMemos{&tree.Memo[layout.Place, node.Map]{}, &tree.Memo[node.Hash, definition]{}}
 }
 
 // Tip is the state commit that the view shows.
@@ -162,7 +162,7 @@ func (v *View) After(st State, at time.Time, updates []wire.RefUpdate, objs []wi
 		}
 		if ref := layout.ParseRef(u.Name); ref.Kind == layout.ClaimKind {
 			delete(next.claims, ref.Thread)
-			if err := (tipReader{&next}).ownClaim(ref.Thread, u.New, objs); err != nil {
+			if err := (tipReader{&next}).readPushedClaim(ref.Thread, u.New, objs); err != nil {
 				return nil, err
 			}
 		}

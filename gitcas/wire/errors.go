@@ -20,7 +20,7 @@ var (
 	ErrDenied = fault.ErrDenied
 	// ErrProtected: a branch rule or a hook of the server refused the push.
 	ErrProtected = fault.ErrProtected
-	// ErrTooManyRefs: the server takes fewer refs a push, see FewerRefs. It is an
+	// ErrTooManyRefs: the server takes fewer refs a push, see RefLimitAfter. It is an
 	// ErrProtected.
 	ErrTooManyRefs = fault.ErrTooManyRefs
 	// ErrSecretRefused: the server's push protection found a secret.
@@ -64,9 +64,9 @@ func IsOutage(err error) (after time.Duration, ok bool) {
 	return e.RetryAfter, !e.spoke
 }
 
-// FewerRefs reports whether a push of so many refs was refused because they are too many, and
+// RefLimitAfter reports whether a push of so many refs was refused because they are too many, and
 // with how many to push again: fewer than were tried, by what the server said or else half.
-func FewerRefs(err error, tried int) (most int, ok bool) {
+func RefLimitAfter(err error, tried int) (most int, ok bool) {
 	var e *Error
 	if tried < 2 || !errors.As(err, &e) || !errors.Is(e, ErrTooManyRefs) {
 		return 0, false

@@ -73,7 +73,7 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 		case !unanswered || !errors.Is(err, ErrLostRace):
 			return at, err
 		}
-		switch taken, terr := Taken(ctx, r, req.Updates); {
+		switch taken, terr := CheckPushLanded(ctx, r, req.Updates); {
 		case terr != nil:
 			return at, fmt.Errorf("%w: %w", ErrUnsure, terr)
 		case taken:
@@ -84,8 +84,8 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 	}
 }
 
-// Taken reports whether refs are where a push was to move them.
-func Taken(ctx context.Context, r Remote, updates []RefUpdate) (bool, error) {
+// CheckPushLanded reports whether refs are where a push was to move them.
+func CheckPushLanded(ctx context.Context, r Remote, updates []RefUpdate) (bool, error) {
 	names := make([]string, len(updates))
 	for i, u := range updates {
 		names[i] = u.Name

@@ -55,7 +55,7 @@ func parseReport(r io.Reader, req PushRequest, url string) (*PartialError, error
 	p := pktline.NewReader(r, maxReport)
 	lines, text, err := reportLines(p)
 	if err != nil {
-		return nil, noReport(err, text)
+		return nil, newNoReportError(err, text)
 	}
 	unpack, ok := strings.CutPrefix(lines[0], "unpack ")
 	if !ok {
@@ -99,10 +99,10 @@ func parseReport(r io.Reader, req PushRequest, url string) (*PartialError, error
 	return res, nil
 }
 
-// noReport says what a push without a whole report is. What the server told
+// newNoReportError says what a push without a whole report is. What the server told
 // people may still name the reason; a refusal there is only believed when it is
 // known not to be a lost race, for which there would be a report.
-func noReport(err error, text string) error {
+func newNoReportError(err error, text string) error {
 	saying := fault.TellingLine("", text)
 	if known, kind := fault.Translate(saying); known && !errors.Is(kind, ErrLostRace) && !errors.Is(kind, ErrUnreachable) {
 		return fmt.Errorf("%w: %s", kind, saying)

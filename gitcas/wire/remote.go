@@ -84,7 +84,7 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 		}
 		if f.v2 {
 			l, err = parseLsRefs(a, transport.MaxRefs, prefixes)
-			err = refusedIfSilent(err)
+			err = treatSilenceAsRefusal(err)
 		} else {
 			var ad advertisement
 			ad, err = parseAdvertisement(a, transport.MaxRefs, prefixes)
@@ -96,9 +96,9 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 	return l, err
 }
 
-// refusedIfSilent: a server that doesn't understand the request says so, or
-// ends without a word.
-func refusedIfSilent(err error) error {
+// treatSilenceAsRefusal makes a refusal of silence, and of words that nobody knows: a server
+// that doesn't understand the request says so, or ends without a word.
+func treatSilenceAsRefusal(err error) error {
 	var said *fault.ServerError
 	if errors.Is(err, fault.ErrNothing) {
 		// Silence may also be a server that died: unreachable, should nothing
@@ -158,7 +158,7 @@ func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objec
 		}
 		if f.v2 {
 			objs, err = parseFetch(a, fetchLimits)
-			err = refusedIfSilent(err)
+			err = treatSilenceAsRefusal(err)
 		} else {
 			objs, err = parseFetchV0(a, fetchLimits, req.Depth > 0)
 		}

@@ -23,12 +23,12 @@ const (
 // where NAME is below the part; nothing: it is as it was. Of an entry that was a folder it
 // matters only that it is one.
 func (r *restorer) describeDifference(p part, info fs.FileInfo) (out []string, err error) {
-	was := make(map[string]thing, len(p.Holds))
+	was := make(map[string]fsEntry, len(p.Holds))
 	for _, t := range p.Holds {
 		was[t.Name] = t
 	}
 	if info != nil && !(p.Entry && info.IsDir() && p.wasType(fs.ModeDir)) {
-		err = walkThing(r.root, p.Path, info, len(p.Holds)+maxTold, func(t thing, in string, size int64) error {
+		err = walkEntry(r.root, p.Path, info, len(p.Holds)+maxTold, func(t fsEntry, in string, size int64) error {
 			old, there := was[t.Name]
 			delete(was, t.Name)
 			if !there {
@@ -55,9 +55,9 @@ func (r *restorer) describeDifference(p part, info fs.FileInfo) (out []string, e
 	return out, err
 }
 
-// isSame compares a thing with what it was. Whose it is doesn't matter: a workspace may have
+// isSame compares an entry with what it was. Whose it is doesn't matter: a workspace may have
 // been given back.
-func (r *restorer) isSame(was, is thing, in string, size int64) (bool, error) {
+func (r *restorer) isSame(was, is fsEntry, in string, size int64) (bool, error) {
 	if was.Mode != is.Mode || was.Target != is.Target {
 		return false, nil
 	}

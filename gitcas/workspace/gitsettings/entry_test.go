@@ -325,7 +325,7 @@ func TestOneAtATime(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	for name, fill := range map[string]func(t *testing.T, dir string){
 		"many hooks": func(t *testing.T, dir string) {
-			for i := range maxThings {
+			for i := range maxEntries {
 				write(t, dir, fmt.Sprint(".git/hooks/", i), "")
 			}
 		},

@@ -30,11 +30,11 @@ func obeyedNames() []string {
 
 // What is kept is small in any repository that people work with.
 const (
-	maxThings = 5_000
-	maxBytes  = 32 << 20
-	maxDirs   = 500 // git directories: of submodules and of other working trees
-	maxDepth  = 16  // of submodules' names, of folders among what is kept
-	maxLine   = 4096
+	maxEntries = 5_000
+	maxBytes   = 32 << 20
+	maxDirs    = 500 // git directories: of submodules and of other working trees
+	maxDepth   = 16  // of submodules' names, of folders among what is kept
+	maxLine    = 4096
 )
 
 const entryName = ".git"
@@ -54,14 +54,14 @@ type part struct {
 	Entry bool `json:"entry,omitempty"`
 	// Holds is itself and what is in it; empty: it was not there. Of an entry that was a
 	// folder it is the folder alone: what git obeys in it are parts of their own.
-	Holds []thing `json:"holds,omitempty"`
+	Holds []fsEntry `json:"holds,omitempty"`
 }
 
 // kind is what it was, a type of fs.FileMode.
 func (p part) wasType(t fs.FileMode) bool { return len(p.Holds) > 0 && p.Holds[0].Mode.Type() == t }
 
-// thing is a file, a folder or a link.
-type thing struct {
+// fsEntry is an entry of a folder: a file, a folder or a link.
+type fsEntry struct {
 	Name   string      `json:"name"` // below the part; empty for itself
 	Mode   fs.FileMode `json:"mode"`
 	UID    int         `json:"uid"`
@@ -121,8 +121,8 @@ type collector struct {
 
 // keepEntry keeps an entry named .git, and what it leads to.
 func (c *collector) keepEntry(at string) error {
-	if len(c.parts) > maxThings {
-		return fmt.Errorf("%w: more than %d submodules and what belongs to them", ErrTooMuch, maxThings)
+	if len(c.parts) > maxEntries {
+		return fmt.Errorf("%w: more than %d submodules and what belongs to them", ErrTooMuch, maxEntries)
 	}
 	info, err := c.root.Lstat(at)
 	if isAbsent(err) {
@@ -132,9 +132,9 @@ func (c *collector) keepEntry(at string) error {
 	if err != nil {
 		return err
 	}
-	p := part{Path: at, Entry: true, Holds: []thing{newThing("", info)}}
+	p := part{Path: at, Entry: true, Holds: []fsEntry{newFSEntry("", info)}}
 	if !info.IsDir() {
-		if p.Holds, err = c.copyThing(at, info); err != nil {
+		if p.Holds, err = c.copyEntry(at, info); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (c *collector) keepGitDir(at string, depth int) error {
 		p := part{Path: path.Join(at, name)}
 		info, err := c.root.Lstat(p.Path)
 		if err == nil {
-			p.Holds, err = c.copyThing(p.Path, info)
+			p.Holds, err = c.copyEntry(p.Path, info)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -228,7 +228,7 @@ func (c *collector) keepNested(at string, depth int) error {
 	if err != nil || !info.IsDir() {
 		return nil //nolint:nilerr // there are none
 	}
-	entries, err := readDir(c.root, at, maxThings)
+	entries, err := readDir(c.root, at, maxEntries)
 	if err != nil {
 		return err
 	}
@@ -269,11 +269,11 @@ func (c *collector) keepSubmodules(tree string) error {
 	return nil
 }
 
-// copyThing copies a thing with all that is in it. Links are not followed.
-func (c *collector) copyThing(at string, info fs.FileInfo) (all []thing, err error) {
-	err = walkThing(c.root, at, info, maxThings, func(t thing, in string, size int64) error {
-		if c.count++; c.count > maxThings {
-			return fmt.Errorf("%w: more than %d files in %s", ErrTooMuch, maxThings, at)
+// copyEntry copies an entry with all that is in it. Links are not followed.
+func (c *collector) copyEntry(at string, info fs.FileInfo) (all []fsEntry, err error) {
+	err = walkEntry(c.root, at, info, maxEntries, func(t fsEntry, in string, size int64) error {
+		if c.count++; c.count > maxEntries {
+			return fmt.Errorf("%w: more than %d files in %s", ErrTooMuch, maxEntries, at)
 		}
 		switch {
 		case t.Mode.IsDir() || t.Mode.Type() == fs.ModeSymlink:
@@ -296,16 +296,16 @@ func (c *collector) copyThing(at string, info fs.FileInfo) (all []thing, err err
 // errFull ends a walk that came to more than it was to look at.
 var errFull = errors.New("there is more")
 
-// walkThing visits a thing and what is in it, each folder before what it holds and by name, at
+// walkEntry visits an entry and what is in it, each folder before what it holds and by name, at
 // most so many, and then errFull. in is where it lies below the root, size that of a file.
-func walkThing(root *os.Root, at string, info fs.FileInfo, most int, visit func(t thing, in string, size int64) error) error {
+func walkEntry(root *os.Root, at string, info fs.FileInfo, most int, visit func(t fsEntry, in string, size int64) error) error {
 	left := most
 	var step func(name string, info fs.FileInfo, depth int) error
 	step = func(name string, info fs.FileInfo, depth int) error {
 		if left--; left < 0 || depth > maxDepth {
 			return errFull
 		}
-		in, t := path.Join(at, name), newThing(name, info)
+		in, t := path.Join(at, name), newFSEntry(name, info)
 		if info.Mode().Type() == fs.ModeSymlink {
 			var err error
 			if t.Target, err = root.Readlink(in); err != nil {
@@ -333,9 +333,9 @@ func walkThing(root *os.Root, at string, info fs.FileInfo, most int, visit func(
 	return step("", info, 0)
 }
 
-// newThing is a thing without its content.
-func newThing(name string, info fs.FileInfo) thing {
-	t := thing{Name: name, Mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
+// newFSEntry is an entry without its content.
+func newFSEntry(name string, info fs.FileInfo) fsEntry {
+	t := fsEntry{Name: name, Mode: info.Mode() & (fs.ModeType | fs.ModePerm)}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		t.UID, t.GID = int(st.Uid), int(st.Gid)
 	}

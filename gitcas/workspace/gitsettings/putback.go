@@ -105,7 +105,7 @@ func (r *restorer) statPath(at string) (fs.FileInfo, error) {
 // putBackPart makes one name what it was: what is there now goes aside, and what was there
 // is made anew.
 func (r *restorer) putBackPart(p part) error {
-	there, err := r.openWay(p)
+	there, err := r.openParent(p)
 	if err != nil || !there {
 		return err
 	}
@@ -137,10 +137,10 @@ func (r *restorer) putBackPart(p part) error {
 	return nil // or what is left of it is out of git's way
 }
 
-// openWay makes sure that the folder of a part is reached through folders alone. A link in
+// openParent makes sure that the folder of a part is reached through folders alone. A link in
 // the place of a git directory, or on the way below its .git, is removed; where there is
 // no folder any more, nothing is put into it.
-func (r *restorer) openWay(p part) (there bool, err error) {
+func (r *restorer) openParent(p part) (there bool, err error) {
 	dir := path.Dir(p.Path)
 	if r.gone[dir] {
 		return false, nil
@@ -210,7 +210,7 @@ func (r *restorer) makePart(p part) error {
 		return err
 	}
 	for _, t := range p.Holds {
-		if err := r.makeThing(path.Join(temp, t.Name), t); err != nil {
+		if err := r.makeEntry(path.Join(temp, t.Name), t); err != nil {
 			return err
 		}
 	}
@@ -224,7 +224,7 @@ func (r *restorer) makePart(p part) error {
 	return r.renamePath(temp, p.Path)
 }
 
-func (r *restorer) makeThing(at string, t thing) error {
+func (r *restorer) makeEntry(at string, t fsEntry) error {
 	var err error
 	switch {
 	case t.Mode.IsDir():
@@ -240,7 +240,7 @@ func (r *restorer) makeThing(at string, t thing) error {
 	return err
 }
 
-func (r *restorer) makeFile(at string, t thing) error {
+func (r *restorer) makeFile(at string, t fsEntry) error {
 	f, err := r.root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (r *restorer) makeFile(at string, t thing) error {
 // removeOld removes what earlier runs replaced in a git directory, a part of it if there
 // is very much. It is no failure if that can't be done.
 func (r *restorer) removeOld(dir string) {
-	entries, err := readDir(r.root, dir, maxThings)
+	entries, err := readDir(r.root, dir, maxEntries)
 	if err != nil {
 		return
 	}

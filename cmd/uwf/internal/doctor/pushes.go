@@ -88,7 +88,7 @@ func (e *examination) probeRefs(ctx context.Context) (most int, err error) {
 	for i := range refs {
 		refs[i] = wire.RefUpdate{Name: fmt.Sprintf("%s/%d", folder, i+1), New: commit.ID}
 	}
-	for fewer, ok := len(refs), true; ok; fewer, ok = wire.FewerRefs(err, len(refs)) {
+	for fewer, ok := len(refs), true; ok; fewer, ok = wire.RefLimitAfter(err, len(refs)) {
 		refs = refs[:fewer]
 		_, err = e.o.Remote.Push(ctx, wire.PushRequest{
 			Updates: refs, Objects: []wire.PackObject{{Object: commit}, {Object: wire.NewObject(plumbing.TreeObject, nil)}},
