@@ -5,12 +5,12 @@ import (
 	"github.com/united-workforce/uwf/agents/sandbox"
 )
 
-// Become makes this process what a Spawner starts its own binary (Options.Self) for
+// RunHelper makes this process what a Spawner starts its own binary (Options.Self) for
 // besides agents: the watcher of an agent, which ends all of the agent's processes when
 // the spawning process is killed outright, or an agent on its way into its sandbox.
 // Programs with a Spawner call it first thing in main, with their command line and
 // environment (NAME=value); where ours is true they exit with the code.
-func Become(args, environ []string) (code int, ours bool) {
+func RunHelper(args, environ []string) (code int, ours bool) {
 	if code, ours := proc.Watch(args); ours {
 		return code, true
 	}

@@ -177,7 +177,7 @@ func refusesForm(err error) bool {
 	var api *openai.APIError
 	switch {
 	case errors.As(err, &api):
-		if code, ok := api.Code.(string); ok && gateway.OwnCode(code) {
+		if code, ok := api.Code.(string); ok && gateway.IsOwnCode(code) {
 			return false
 		}
 		status = api.HTTPStatusCode

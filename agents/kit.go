@@ -165,15 +165,15 @@ func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error
 			return step, err2
 		}
 		if corrections == MaxCorrections {
-			return s.lastResort(ctx, a, answer, bad)
+			return s.extractOrFail(ctx, a, answer, bad)
 		}
 		_, _ = fmt.Fprintf(s.Stderr, "%v; asking again (%d of %d)\n", bad, corrections+1, MaxCorrections)
 		answer, err = a.Continue(ctx, s, bad.Complaint)
 	}
 }
 
-// lastResort has a model read the answer, where one may.
-func (s *Session) lastResort(ctx context.Context, a Adapter, answer Answer, bad *AnswerError) (record.Step, error) {
+// extractOrFail has a model read the answer, where one may; else it fails.
+func (s *Session) extractOrFail(ctx context.Context, a Adapter, answer Answer, bad *AnswerError) (record.Step, error) {
 	failed := fmt.Errorf("after %d corrections: %w", MaxCorrections, bad)
 	l, ok := a.(LiteralAdapter)
 	if !s.extractor.Enabled() || ok && l.Literal(s) {

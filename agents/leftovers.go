@@ -70,7 +70,8 @@ func (s *Spawner) RemoveLeftovers(ctx context.Context) error {
 }
 
 // removeRun removes the folder of a run that is over, or a part of it, unless the run lasts
-// or another process is at it.
+// or another process is at it. Nil: it is gone, was never there, or was left for such a
+// reason.
 func removeRun(ctx context.Context, dir string) error {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

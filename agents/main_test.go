@@ -29,7 +29,7 @@ import (
 // TestMain makes the test binary the agents below when it is called as uwf would
 // be: `<binary> agent <name> …`.
 func TestMain(m *testing.M) {
-	if code, ours := agents.Become(os.Args, os.Environ()); ours {
+	if code, ours := agents.RunHelper(os.Args, os.Environ()); ours {
 		os.Exit(code)
 	}
 	if len(os.Args) > 3 && os.Args[1] == "agent" {

@@ -23,7 +23,7 @@ import (
 // Options configure a Spawner. Self and Environ are required.
 type Options struct {
 	// Self is this binary, and the words before "agent <name>" if there are any. Its
-	// main calls Become.
+	// main calls RunHelper.
 	Self []string
 	// Own are the names of this binary's agents.
 	Own []string

@@ -60,7 +60,7 @@ func newLedger(b Budget) *ledger { return &ledger{budget: b, changed: make(chan 
 func (l *ledger) reserveBudget(ctx context.Context, s spending) error {
 	for {
 		l.mu.Lock()
-		if err := l.spentAll(); err != nil {
+		if err := l.checkNotSpent(); err != nil {
 			l.mu.Unlock()
 			return err
 		}
@@ -81,15 +81,16 @@ func (l *ledger) reserveBudget(ctx context.Context, s spending) error {
 	}
 }
 
-// whyRefused is why no request is let in any more; nil: some may be. It is a
+// checkOpen says why no request is let in any more; nil: some may be. It is a
 // *BudgetError.
-func (l *ledger) whyRefused() error {
+func (l *ledger) checkOpen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.spentAll()
+	return l.checkNotSpent()
 }
 
-func (l *ledger) spentAll() error {
+// checkNotSpent is checkOpen with the lock held.
+func (l *ledger) checkNotSpent() error {
 	if l.unknown == nil && !l.isOver(l.spent) {
 		return nil
 	}

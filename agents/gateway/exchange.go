@@ -149,7 +149,7 @@ func (x *exchange) refuseAsked(code string, err error) {
 func (x *exchange) abandonExchange(err error) {
 	x.err = err
 	if x.wrote {
-		x.breakOff()
+		x.breakConnection()
 		return
 	}
 	x.status, x.wrote = http.StatusServiceUnavailable, true
@@ -196,9 +196,9 @@ type patience struct {
 	left   time.Time // when the client was seen to be gone
 }
 
-// eventCame gives the next event its time. The rest of a stream that nobody waits
+// allowNextEvent gives the next event its time. The rest of a stream that nobody waits
 // for has a time of its own, after which it is given up.
-func (p *patience) eventCame() error {
+func (p *patience) allowNextEvent() error {
 	p.timer.Reset(eventTime)
 	if p.client.Err() == nil {
 		return nil
@@ -270,7 +270,7 @@ func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 		return x.newUnanswered(causeOf(ctx, err))
 	}
 	if int64(len(body)) > x.g.o.MaxAnswer {
-		return x.tooLarge()
+		return x.newTooLargeError()
 	}
 	x.try.ended = true
 	body = x.hideKey(body)
@@ -293,7 +293,7 @@ func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 	return nil
 }
 
-func (x *exchange) tooLarge() *UpstreamError {
+func (x *exchange) newTooLargeError() *UpstreamError {
 	return &UpstreamError{Provider: x.model.Provider.Name, Status: http.StatusOK,
 		Message: fmt.Sprintf("the answer is larger than %d bytes", x.g.o.MaxAnswer)}
 }
@@ -324,14 +324,14 @@ func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) 
 			break // servers hang up when they have said what they have to
 		}
 		if err == nil {
-			err = p.eventCame()
+			err = p.allowNextEvent()
 		}
 		if err != nil {
 			return x.newUnanswered(causeOf(ctx, err))
 		}
 		ev.Raw, ev.Data = x.hideKey(ev.Raw), x.hideKey(ev.Data)
 		if total += int64(len(ev.Raw)); total > x.g.o.MaxAnswer {
-			return x.tooLarge()
+			return x.newTooLargeError()
 		}
 		usageOnly := collector.Add(ev)
 		x.try.answer = collector.AnswerSoFar()
@@ -353,7 +353,7 @@ func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) 
 	}
 	x.recordExchange(http.StatusOK, x.raw.Bytes()) // in a failure the next request is refused
 	if p.client.Err() != nil {
-		x.breakOff() // where the gateway closes, the client may be there and lack some
+		x.breakConnection() // where the gateway closes, the client may be there and lack some
 	}
 	return nil
 }
@@ -429,12 +429,12 @@ func (x *exchange) cutStream(u *UpstreamError) {
 	x.err = u
 	//nolint:errcheck // the connection is closed next, whatever the client got of this
 	x.w.Write(dialect.ErrorEvent(x.request.Dialect, http.StatusBadGateway, codeProvider, u.Error()))
-	x.breakOff()
+	x.breakConnection()
 }
 
-// breakOff closes the client's connection, so that an answer that has begun is not
+// breakConnection closes the client's connection, so that an answer that has begun is not
 // taken for whole.
-func (x *exchange) breakOff() {
+func (x *exchange) breakConnection() {
 	conn := http.NewResponseController(x.w)
 	if conn.Flush() != nil {
 		return // it is closed
@@ -490,6 +490,6 @@ func (x *exchange) reportCall(client context.Context) {
 	x.g.o.OnCall(Call{
 		Path: x.path, Model: x.request.Model, Status: x.status, Tries: x.tries, Stream: x.request.Stream,
 		In: x.spent.In, Out: x.spent.Out, CostUSD: x.spent.CostUSD, Duration: x.g.o.Now().Sub(x.started), Err: x.err,
-		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.untoldNames(x.request.Dropped),
+		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.noteNewNames(x.request.Dropped),
 	})
 }

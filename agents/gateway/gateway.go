@@ -126,7 +126,9 @@ const (
 	lingerTime = 10 * time.Second // for answers under way to be read to their end by Close
 )
 
-// Gateway is a running one. Close ends it.
+// Gateway is a server on loopback that runs until Close. Of a request it passes on the fields
+// and headers that are allowed, with the provider's key and the model's own name in place of
+// the client's; of an answer everything, with the provider's key blotted out.
 type Gateway struct {
 	o      Options
 	url    string // its root, as in "http://127.0.0.1:41213"
@@ -223,16 +225,17 @@ const (
 	EnvKey = "UWF_GATEWAY_KEY"
 )
 
-// OwnEnv is the environment of an agent that brings its own model, and may still
-// need the gateway's for something else. It is a part of Env.
-func (g *Gateway) OwnEnv() []string {
+// AccessEnv is the gateway's address and key, as "NAME=value": all that an agent gets which
+// brings its own model, and may still need the gateway's for something else. It is a part
+// of Env.
+func (g *Gateway) AccessEnv() []string {
 	return []string{EnvURL + "=" + g.url, EnvKey + "=" + g.key}
 }
 
 // Env is the environment that points clients at the gateway, as "NAME=value", by
 // the names that they know. model is the one to use; empty: the client's choice.
 func (g *Gateway) Env(model string) []string {
-	env := append(g.OwnEnv(),
+	env := append(g.AccessEnv(),
 		"OPENAI_BASE_URL="+g.url+"/v1",
 		"OPENAI_API_BASE="+g.url+"/v1",
 		"OPENAI_API_KEY="+g.key,
@@ -334,8 +337,8 @@ func (g *Gateway) keepError(code string, err error) {
 	}
 }
 
-// untoldNames are the names that were not told before.
-func (g *Gateway) untoldNames(names []string) []string {
+// noteNewNames gives the names that were not told before, and notes them as told.
+func (g *Gateway) noteNewNames(names []string) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var out []string

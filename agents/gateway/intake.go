@@ -89,7 +89,7 @@ func (g *Gateway) readRequest(w http.ResponseWriter, r *http.Request, d dialect.
 // whatever is in it. It reports whether it did.
 func (g *Gateway) refuseUnread(w http.ResponseWriter, r *http.Request, d dialect.Dialect) bool {
 	enc := r.Header.Get("Content-Encoding")
-	switch err := g.ledger.whyRefused(); {
+	switch err := g.ledger.checkOpen(); {
 	case g.refuseStopped(w, d):
 	case err != nil:
 		g.keepError(codeBudget, err)
@@ -99,7 +99,7 @@ func (g *Gateway) refuseUnread(w http.ResponseWriter, r *http.Request, d dialect
 	case enc != "" && enc != "identity":
 		g.refuseRequest(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
 	case r.ContentLength > g.intake.most:
-		g.tooLarge(w, d, fmt.Sprintf("the request has %d bytes, more than the %d that are taken", r.ContentLength, g.intake.most))
+		g.refuseTooLarge(w, d, fmt.Sprintf("the request has %d bytes, more than the %d that are taken", r.ContentLength, g.intake.most))
 	default:
 		return false
 	}
@@ -127,7 +127,7 @@ func (g *Gateway) refuseBody(w http.ResponseWriter, d dialect.Dialect, err error
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		g.tooLarge(w, d, fmt.Sprintf("the request has more than the %d bytes that are taken", long.Limit))
+		g.refuseTooLarge(w, d, fmt.Sprintf("the request has more than the %d bytes that are taken", long.Limit))
 	case errors.Is(err, dialect.ErrTooLarge):
 		g.refuseRequest(w, d, http.StatusRequestEntityTooLarge, codeTooLarge, err.Error()+": shorten the conversation, or begin a new one")
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -137,7 +137,7 @@ func (g *Gateway) refuseBody(w http.ResponseWriter, d dialect.Dialect, err error
 	}
 }
 
-func (g *Gateway) tooLarge(w http.ResponseWriter, d dialect.Dialect, why string) {
+func (g *Gateway) refuseTooLarge(w http.ResponseWriter, d dialect.Dialect, why string) {
 	g.refuseRequest(w, d, http.StatusRequestEntityTooLarge, codeTooLarge,
 		why+": shorten the conversation (what tools put out is the most of it), or raise the limit: uwf config set gateway.maxBody BYTES")
 }

@@ -25,9 +25,9 @@ const (
 	codeTooLarge = "request_too_large"
 )
 
-// OwnCode says whether the code of an error is the gateway's: no other request for
+// IsOwnCode says whether the code of an error is the gateway's: no other request for
 // the same thing gets further.
-func OwnCode(code string) bool {
+func IsOwnCode(code string) bool {
 	return slices.Contains([]string{codeKey, codeModel, codePath, codeBudget, codeReplay, codeRecord, codeClosed, codeTooLarge}, code)
 }
 

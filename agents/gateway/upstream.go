@@ -101,7 +101,7 @@ func (p Provider) endpointURL(path string) string {
 
 // headers of a client's request that the provider gets; everything else stays
 // here (cookies, the one-time key, names of machine and user).
-func passedOn() []string {
+func forwardedHeaders() []string {
 	return []string{"Accept", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta"}
 }
 
@@ -109,7 +109,7 @@ func passedOn() []string {
 // the dialect that is spoken there.
 func (m *Model) outgoingHeader(client http.Header, d dialect.Dialect) http.Header {
 	p, h := m.Provider, http.Header{}
-	for _, name := range passedOn() {
+	for _, name := range forwardedHeaders() {
 		if v := client.Values(name); len(v) > 0 {
 			h[name] = v
 		}

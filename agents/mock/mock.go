@@ -69,7 +69,7 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.playScript(ctx, s); err != nil {
 		return agents.Answer{}, fmt.Errorf("mock (script line %d): %w", a.entry.Line, err)
 	}
-	if err := a.endBadly(); err != nil {
+	if err := a.failAsScripted(); err != nil {
 		return agents.Answer{}, err
 	}
 	return a.scriptedAnswer()
@@ -247,8 +247,8 @@ func leaveDaemon(s *agents.Session) error {
 	return err
 }
 
-// endBadly ends the process as the script says, or not at all.
-func (a *Agent) endBadly() error {
+// failAsScripted ends the process as the script says, or not at all.
+func (a *Agent) failAsScripted() error {
 	if err := a.floodOutput(); err != nil {
 		return err
 	}

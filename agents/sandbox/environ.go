@@ -14,9 +14,11 @@ var private = [...]string{
 	"GOPATH", "GOBIN", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "GRADLE_USER_HOME", "DENO_DIR",
 }
 
-// Environ turns an environment (NAME=value) for agents into that of this run: HOME
-// and TMPDIR are the run's own, and so are the caches below them. Go modules that
-// this machine has already are taken from its cache, which can only be read.
+// Environ turns an environment (NAME=value) for agents into that of this run, and leaves the
+// one it is given as it is: HOME, TMPDIR, USER and LOGNAME are the run's own, the variables
+// of private are taken out, so that caches lie below HOME, GOFLAGS and GOPROXY are added to,
+// and RUSTUP_HOME is set where there is none. Go modules that this machine has already are
+// taken from its cache, which can only be read.
 func (c *Cell) Environ(env []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

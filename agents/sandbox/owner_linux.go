@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loan is a folder that belongs to another user for a while, with all that is in
+// ownershipLoan is a folder that belongs to another user for a while, with all that is in
 // it. A nil loan is of nothing.
 //
 // Both ways are walked with open folders, one name at a time, so that no symlink
 // is ever followed and nothing outside is touched, even while somebody moves
 // things about. What a file belonged to is asked of the opened file itself. Other
 // file systems that are mounted below are left alone.
-type loan struct {
+type ownershipLoan struct {
 	dir             string
 	from, fromGroup int // whom it belongs to
 	to, toGroup     int
@@ -34,12 +34,12 @@ var errTooDeep = fmt.Errorf("folders lie more than %d levels deep", maxLevels)
 // borrowFolder gives a folder and what is in it to a user, as far as it belonged to the
 // folder's owner or to this process's user. Files with several names are left:
 // another name may lie outside, and stand for a file that only looks like ours.
-func borrowFolder(dir string, uid, gid int) (*loan, error) {
+func borrowFolder(dir string, uid, gid int) (*ownershipLoan, error) {
 	from, group, err := ownerOf(dir, uid)
 	if err != nil {
 		return nil, err
 	}
-	l := &loan{dir: dir, from: from, fromGroup: group, to: uid, toGroup: gid, alsoFrom: os.Geteuid()}
+	l := &ownershipLoan{dir: dir, from: from, fromGroup: group, to: uid, toGroup: gid, alsoFrom: os.Geteuid()}
 	if from == uid && l.alsoFrom == uid {
 		return nil, nil // it is theirs already
 	}
@@ -54,7 +54,7 @@ func borrowFolder(dir string, uid, gid int) (*loan, error) {
 
 // giveBack gives everything that belongs to the borrower to the owner: also what
 // is new, and what this process's user had put there.
-func (l *loan) giveBack() error {
+func (l *ownershipLoan) giveBack() error {
 	if l == nil || l.from == l.to {
 		return nil
 	}
@@ -100,7 +100,7 @@ func changeOwner(fd, uid, gid int) error {
 }
 
 // walkLoan visits the folder and everything in it. It goes on after an error.
-func (l *loan) walkLoan(visit func(fd int, st *unix.Stat_t) error) error {
+func (l *ownershipLoan) walkLoan(visit func(fd int, st *unix.Stat_t) error) error {
 	w := walk{visit: visit}
 	w.walkEntry(unix.AT_FDCWD, l.dir, 0)
 	return errors.Join(w.errs...)
@@ -186,8 +186,8 @@ func (w *walk) walkEntry(at int, name string, level int) {
 // engineSockets are where container engines listen. Whoever talks to one is root.
 var engineSockets = [...]string{"/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
 
-// engineOpen says whether a user may talk to a container engine.
-func engineOpen(environ []string, uid, gid int) bool {
+// canUseContainerEngine says whether a user may talk to a container engine.
+func canUseContainerEngine(environ []string, uid, gid int) bool {
 	places := engineSockets[:]
 	if path, ok := strings.CutPrefix(Getenv(environ, "DOCKER_HOST"), "unix://"); ok {
 		places = append(slices.Clone(places), path)

@@ -79,15 +79,15 @@ func resolvePath(path string) string {
 	return path
 }
 
-// walls are places that agents must not read, without symlinks.
-type walls struct {
+// deniedPaths are places that agents must not read, without symlinks.
+type deniedPaths struct {
 	closed []string // with all that is in them
 	shared []string // but for what is named in them
 }
 
-// findWalls are those of the job and of the user's home. The root folder is none: a HOME
+// findDeniedPaths are those of the job and of the user's home. The root folder is none: a HOME
 // of "/" says nothing.
-func (o Options) findWalls() walls {
+func (o Options) findDeniedPaths() deniedPaths {
 	closed, shared := slices.Concat(closedPlaces[:], o.Protect), sharedPlaces[:]
 	for _, name := range closedVariables {
 		closed = append(closed, Getenv(o.Environ, name))
@@ -101,13 +101,13 @@ func (o Options) findWalls() walls {
 			closed = append(closed, filepath.Join(temp, "..", "..", name))
 		}
 	}
-	return newWalls(closed, shared)
+	return newDeniedPaths(closed, shared)
 }
 
-// newWalls resolves places. One that is shared is not closed, whatever else it is: that
+// newDeniedPaths resolves places. One that is shared is not closed, whatever else it is: that
 // of uwf may be the home itself.
-func newWalls(closed, shared []string) walls {
-	w := walls{shared: resolveAll(shared)}
+func newDeniedPaths(closed, shared []string) deniedPaths {
+	w := deniedPaths{shared: resolveAll(shared)}
 	for _, p := range resolveAll(closed) {
 		if !slices.Contains(w.shared, p) {
 			w.closed = append(w.closed, p)
@@ -132,15 +132,15 @@ func resolveAll(places []string) []string {
 	return slices.Compact(out)
 }
 
-// withCredentials are these walls and those around credentials.
-func (w walls) withCredentials(o Options, toolchains []string) walls {
+// withCredentials are these places and those of credentials.
+func (w deniedPaths) withCredentials(o Options, toolchains []string) deniedPaths {
 	shared := append(slices.Clone(w.shared), Getenv(o.Environ, "XDG_CACHE_HOME"))
 	for _, home := range homeFolders(o.Environ) {
 		for _, dir := range sharedFolders {
 			shared = append(shared, filepath.Join(home, dir))
 		}
 	}
-	return newWalls(slices.Concat(w.closed, findCredentials(o.Environ, toolchains)), shared)
+	return newDeniedPaths(slices.Concat(w.closed, findCredentials(o.Environ, toolchains)), shared)
 }
 
 // isWithin says whether a path is another one or below it.
@@ -149,8 +149,8 @@ func isWithin(path, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/' || dir == "/")
 }
 
-// wallBehind is a wall that opening a place would open, or empty.
-func (w walls) wallBehind(place string) string {
+// deniedIn is a denied place that opening another one would open, or empty.
+func (w deniedPaths) deniedIn(place string) string {
 	for _, p := range slices.Concat(w.closed, w.shared) {
 		if isWithin(p, place) {
 			return p
@@ -160,12 +160,12 @@ func (w walls) wallBehind(place string) string {
 }
 
 // isClosed says whether a place is one that is not to be read itself.
-func (w walls) isClosed(place string) bool {
+func (w deniedPaths) isClosed(place string) bool {
 	return slices.Contains(w.shared, place) || slices.ContainsFunc(w.closed, func(p string) bool { return isWithin(place, p) })
 }
 
 // readablePlaces are the folders and files of the system and of toolchains that exist
-// here. What encloses a wall is opened in parts.
+// here. What encloses a denied place is opened in parts.
 func readablePlaces(o Options) []string {
 	home := Getenv(o.Environ, "HOME")
 	var places []string
@@ -182,7 +182,7 @@ func readablePlaces(o Options) []string {
 		places = append(places, cache)
 	}
 	places = slices.DeleteFunc(places, func(p string) bool { return !filepath.IsAbs(p) })
-	w := o.findWalls().withCredentials(o, places)
+	w := o.findDeniedPaths().withCredentials(o, places)
 	for _, pattern := range system {
 		found, _ := filepath.Glob(pattern) // a malformed pattern would be found by no test
 		places = append(places, found...)
@@ -216,13 +216,13 @@ const (
 	maxParts = 256
 )
 
-// partsOf are a place, or what lies in it besides walls. A place that is one itself, or
+// partsOf are a place, or what lies in it besides denied places. A place that is one itself, or
 // missing, has none.
-func (w walls) partsOf(place string, depth int) []string {
+func (w deniedPaths) partsOf(place string, depth int) []string {
 	if _, err := os.Stat(place); err != nil || place == "/" || w.isClosed(place) {
 		return nil
 	}
-	if w.wallBehind(place) == "" {
+	if w.deniedIn(place) == "" {
 		return []string{place}
 	}
 	entries, err := os.ReadDir(place)

@@ -69,7 +69,7 @@ func TestLines(t *testing.T) {
 	if got := Probe().Lines(); len(got) == 0 {
 		t.Error("nothing is said of this machine")
 	}
-	if s := New(Options{Mode: Off}); s != nil || s.Check() != nil || s.Gaps() != nil || s.OpenWay("/none") != nil {
+	if s := New(Options{Mode: Off}); s != nil || s.Check() != nil || s.Gaps() != nil || s.AllowTraverse("/none") != nil {
 		t.Error("off is not nothing")
 	}
 }

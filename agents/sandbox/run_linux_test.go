@@ -241,7 +241,7 @@ func TestReadableLeavesOutWhatIsProtected(t *testing.T) {
 		t.Errorf("readable:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, p := range readablePlaces(Options{}) {
-		if newWalls([]string{"/root", "/etc/shadow", "/etc/ssl/private", "/run/docker.sock", "/tmp", "/var/log"}, nil).wallBehind(p) != "" {
+		if newDeniedPaths([]string{"/root", "/etc/shadow", "/etc/ssl/private", "/run/docker.sock", "/tmp", "/var/log"}, nil).deniedIn(p) != "" {
 			t.Errorf("%s is readable", p)
 		}
 	}

@@ -148,7 +148,7 @@ type Cell struct {
 	home   string
 	temp   string
 	o      Options
-	taken  *loan
+	taken  *ownershipLoan
 }
 
 // Enter prepares a run. Where it fails, nothing stays changed.
@@ -169,16 +169,16 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 		c.policy.Gateway, c.policy.Ports = true, run.Ports
 	}
 	// Landlock has a right for these from ABI 9 on.
-	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID <= 0 || c.policy.Gateway || engineOpen(s.o.Environ, r.UID, r.GID))
+	c.policy.CloseUnix = r.Landlock < 9 && (c.policy.UID <= 0 || c.policy.Gateway || canUseContainerEngine(s.o.Environ, r.UID, r.GID))
 	if err := c.prepareCell(); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the agent's sandbox: %w", err), c.Leave())
 	}
 	return c, nil
 }
 
-// OpenWay lets the agents' user go through folders of this process's own, without
+// AllowTraverse lets the agents' user go through folders of this process's own, without
 // seeing what is in them, so that it gets to its workspace.
-func (s *Sandbox) OpenWay(dirs ...string) error {
+func (s *Sandbox) AllowTraverse(dirs ...string) error {
 	if s == nil || !s.report().Root {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *Sandbox) OpenWay(dirs ...string) error {
 // checkPlaces refuses a workspace that holds what agents must not read: a place
 // that may be written whole can't have a hole.
 func (s *Sandbox) checkPlaces(run Run) error {
-	walls := s.o.findWalls()
+	denied := s.o.findDeniedPaths()
 	// It confines agents, and would be theirs to change.
 	for _, place := range append([]string{run.Workspace}, s.o.Write...) {
 		if self := resolvePath(s.o.Self[0]); isWithin(self, resolvePath(place)) {
@@ -210,7 +210,7 @@ func (s *Sandbox) checkPlaces(run Run) error {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
 		}
-		if p := walls.wallBehind(resolvePath(place)); p != "" {
+		if p := denied.deniedIn(resolvePath(place)); p != "" {
 			return fmt.Errorf("confine agents: %s, which they may use, holds %s, which they must not read; name another folder", place, p)
 		}
 	}

@@ -12,13 +12,13 @@ func Probe() Report {
 	return Report{System: runtime.GOOS, Why: "there is no Landlock on " + runtime.GOOS}
 }
 
-// loan is a folder that belongs to another user for a while. Nothing is lent here.
-type loan struct{}
+// ownershipLoan is a folder that belongs to another user for a while. Nothing is lent here.
+type ownershipLoan struct{}
 
-func borrowFolder(string, int, int) (*loan, error) { return nil, nil }
+func borrowFolder(string, int, int) (*ownershipLoan, error) { return nil, nil }
 
-func (*loan) giveBack() error { return nil }
+func (*ownershipLoan) giveBack() error { return nil }
 
-func engineOpen([]string, int, int) bool { return false }
+func canUseContainerEngine([]string, int, int) bool { return false }
 
 func closedAncestor(string, int, int) string { return "" }

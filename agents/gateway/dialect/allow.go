@@ -244,15 +244,16 @@ func (s *sieve) siftFields(path string, fields map[string]json.RawMessage, rules
 				continue
 			}
 		}
-		if told == len(s.dropped) && !saysNothing(fields[name]) {
+		if told == len(s.dropped) && !isEmptyField(fields[name]) {
 			s.noteDropped(path + name)
 		}
 	}
 	return kept
 }
 
-// saysNothing says whether a field might as well not be there.
-func saysNothing(raw json.RawMessage) bool {
+// isEmptyField says whether a field has a value that asks for nothing, so that nobody need be
+// told that it was dropped.
+func isEmptyField(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "null", "false", `""`, "[]": // {} may well be a wish for what is usual
 		return true

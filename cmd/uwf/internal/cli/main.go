@@ -26,7 +26,7 @@ import (
 func Main(factory func() (*app.Factory, error)) int {
 	// An agent's watcher, and its process on its way into the sandbox, do nothing else
 	// first.
-	if code, ours := agents.Become(os.Args, os.Environ()); ours {
+	if code, ours := agents.RunHelper(os.Args, os.Environ()); ours {
 		return code
 	}
 	f, err := factory()

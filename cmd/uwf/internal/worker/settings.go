@@ -157,7 +157,7 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	if err != nil {
 		return nil, nil, err
 	}
-	env := g.OwnEnv()
+	env := g.AccessEnv()
 	if t.Model != nil {
 		// By its alias: two aliases may stand for one name with different prices.
 		env = g.Env(t.Model.Alias)

@@ -239,7 +239,7 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if w.o.Workspace == "" {
 		dir = w.f.Path(WorkDir(root, id))
 		// The agents' user must be able to go there, though not to look around on the way.
-		if err := errors.Join(os.MkdirAll(dir, 0o700), w.sandbox.OpenWay(root, WorkRoot(root))); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700), w.sandbox.AllowTraverse(root, WorkRoot(root))); err != nil {
 			return fmt.Errorf("make the working folder: %w", err)
 		}
 	}
