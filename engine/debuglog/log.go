@@ -91,9 +91,9 @@ func (l *Logger) Debug(tag, msg string, attrs ...slog.Attr) {
 	l.writeLine(slog.LevelDebug, tag, msg, attrs)
 }
 
-// Failed writes a record about something that went wrong, or one of Info where err
+// LogOutcome writes a record about something that went wrong, or one of Info where err
 // is nil.
-func (l *Logger) Failed(err error, tag, msg string, attrs ...slog.Attr) {
+func (l *Logger) LogOutcome(err error, tag, msg string, attrs ...slog.Attr) {
 	if err == nil {
 		l.writeLine(slog.LevelInfo, tag, msg, attrs)
 		return

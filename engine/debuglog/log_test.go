@@ -50,8 +50,8 @@ func TestRecord(t *testing.T) {
 	}
 	out.Reset()
 	l.Debug("00000002", "quiet")
-	l.Failed(nil, "00000003", "fine")
-	l.Failed(errors.New("no: "+secret), "00000004", "bad")
+	l.LogOutcome(nil, "00000003", "fine")
+	l.LogOutcome(errors.New("no: "+secret), "00000004", "bad")
 	if got := out.String(); strings.Contains(got, "quiet") || !strings.Contains(got, `"level":"info","msg":"fine","pid":7,"tag":"00000003"`) ||
 		!strings.Contains(got, `"level":"warn","msg":"bad","pid":7,"tag":"00000004"`) || !strings.Contains(got, `"error":"no: [redacted:K]"`) {
 		t.Errorf("%s", got)

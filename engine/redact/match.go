@@ -325,7 +325,7 @@ func checkOpaque(b []byte, start int) verdict {
 		ok: len(token) >= 16 && hasDigit(token)}
 }
 
-// matchBasicAuth is base64 of user:password; other words after "Basic" are none.
+// matchBasicAuth matches base64 of user:password; other words after "Basic" are none.
 func matchBasicAuth(b []byte, at, n int) verdict {
 	start := runEnd(b, at+n, 8, func(c byte) bool { return c == ' ' })
 	end := runEnd(b, start, maxToken, base64Std)

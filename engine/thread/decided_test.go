@@ -508,7 +508,7 @@ func TestProve(t *testing.T) {
 				f.ok(f.deed("suspend"))
 				asked, notes := 0, ""
 				e := f.as(carol)
-				e.Prove = func(ctx context.Context) (*story.Person, error) { asked++; return tt.prove() }
+				e.ProvePerson = func(ctx context.Context) (*story.Person, error) { asked++; return tt.prove() }
 				e.Observe = func(ev thread.Event) { notes += ev.Text }
 				f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "yes"}))
 				if got := f.entry().Next.By; !reflect.DeepEqual(got, tt.want.OnRecord()) || asked != tt.asked || !strings.Contains(notes, tt.note) {

@@ -24,7 +24,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// Engine changes threads in a store, for a person or a job. All fields but By, Prove,
+// Engine changes threads in a store, for a person or a job. All fields but By, ProvePerson,
 // ShowRef, Observe and Hook are required.
 type Engine struct {
 	Store    *gitcas.Store
@@ -33,10 +33,10 @@ type Engine struct {
 	Who      lease.Identity
 	// By is whom the deeds of people (start, resume, cancel …) are done for; nil: nobody.
 	By *story.Person
-	// Prove asks the forge who the person of this machine is, where it matters; nil: it
+	// ProvePerson asks the forge who the person of this machine is, where it matters; nil: it
 	// can't be asked.
-	Prove func(ctx context.Context) (*story.Person, error)
-	Clock deadline.Clock
+	ProvePerson func(ctx context.Context) (*story.Person, error)
+	Clock       deadline.Clock
 	// ShowRef is the command that shows a person what a ref of the store's remote holds;
 	// nil: git show, in the repository that the store is in.
 	ShowRef func(ref string) string
@@ -163,7 +163,7 @@ func (e *Engine) identifySpeaker(ctx context.Context, v *gitcas.View, id gitcas.
 
 // canIdentify reports whether the forge could say who somebody is of whom only git does.
 func (e *Engine) canIdentify() bool {
-	return e.By != nil && e.By.Kind == record.ByLocal && e.Prove != nil
+	return e.By != nil && e.By.Kind == record.ByLocal && e.ProvePerson != nil
 }
 
 // identifyPerson is who does something with a thread: where its workflow has edges that only an
@@ -172,7 +172,7 @@ func (e *Engine) identifyPerson(ctx context.Context, def *workflow.Definition, i
 	if !e.canIdentify() || !def.NeedsApproval() {
 		return e.By
 	}
-	p, err := e.Prove(ctx)
+	p, err := e.ProvePerson(ctx)
 	if err != nil {
 		e.Emit(Event{Kind: "notice", Thread: id, Text: otherwise + ": " + err.Error()})
 		return e.By

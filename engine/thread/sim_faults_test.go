@@ -356,7 +356,7 @@ func (w *world) identity(a *actor) lease.Identity {
 	return id
 }
 
-// diesAt is when a claim stops to count, by what it says (DESIGN §6): the simulation's own
+// diesAt is when a claim stops to count, by what it says (docs/protocol.md, "Places"): the simulation's own
 // reading of the rule.
 func diesAt(c gitcas.Claim, now time.Time, guessed bool) time.Time {
 	since, until, renewed := time.UnixMilli(c.Since), time.UnixMilli(c.Until), time.UnixMilli(c.Renewed)

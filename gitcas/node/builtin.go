@@ -6,7 +6,7 @@ import (
 )
 
 // metaSchema is the payload of the peers' meta-schema: the type of every schema,
-// and of itself. Schemas are never checked against it (DESIGN §3): CheckSchema
+// and of itself. Schemas are never checked against it: CheckSchema
 // decides.
 const metaSchema = `{"type":"object","additionalProperties":false,"description":"ocas JSON Schema meta-schema","properties":{
 "type":{"anyOf":[{"type":"string","enum":["string","number","integer","boolean","object","array","null"]},{"type":"array","items":{"type":"string","enum":["string","number","integer","boolean","object","array","null"]}}]},

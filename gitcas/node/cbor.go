@@ -9,7 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// canonical is the encoding of DESIGN §3: RFC 8949 core deterministic, but with
+// canonical is the encoding of docs/protocol.md, "Nodes": RFC 8949 core deterministic, but with
 // every number that is no integer as a float64, never shorter.
 var canonical = sync.OnceValues(func() (cbor.EncMode, error) {
 	return cbor.EncOptions{

@@ -43,7 +43,7 @@ func joinProblems(ps []Problem) string {
 	return strings.Join(texts, "; ")
 }
 
-// CheckSchema is the guard walk of DESIGN §3, which alone decides whether a
+// CheckSchema is the guard walk, which alone decides whether a
 // payload may be a schema node: only the allowed keywords, each with a value of
 // its kind, expressions that compile as RE2, limited depth and size. A refusal is
 // a *SchemaError with the JSON pointers of all problems (at most 50).

@@ -3,6 +3,6 @@
 // of its commits. It is pure: bytes in, values out. It takes every byte it reads
 // for hostile, and it never fetches, stores or hashes anything.
 //
-// The formats are a public interface (DESIGN, "The state branch"): what one
+// The formats are a public interface (docs/protocol.md): what one
 // version wrote every later version reads.
 package statefile

@@ -309,7 +309,7 @@ func (d definitions) Resolve(ctx context.Context, name string) (runner.Definitio
 		}
 	}
 	if _, ok := files[name]; !ok {
-		return runner.Definition{}, &app.UnknownError{What: "workflow", ID: name, Near: app.Near(name, names),
+		return runner.Definition{}, &app.UnknownError{What: "workflow", ID: name, Near: app.SuggestNames(name, names),
 			Hint: "workflows of jobs are files of .uwf/workflows on the default branch (" + d.branch + ")"}
 	}
 	res, err := d.r.File(ctx, name)

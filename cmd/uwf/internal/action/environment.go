@@ -44,7 +44,7 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 	if ref := getenv("GITHUB_WORKFLOW_REF"); ref != "" {
 		e.WorkflowFile = workflowFile(ref, e.Repository)
 	} else {
-		e.WorkflowFile, e.WorkflowName = workflowSaid(getenv("GITHUB_WORKFLOW"))
+		e.WorkflowFile, e.WorkflowName = parseWorkflowName(getenv("GITHUB_WORKFLOW"))
 	}
 	if n := getenv("GITHUB_RUN_NUMBER"); n != "" && getenv("FORGEJO_ACTIONS") == "true" {
 		e.RunURL = e.ServerURL + "/" + e.Repository + "/actions/runs/" + url.PathEscape(n) // it counts a repository's runs
@@ -90,9 +90,9 @@ func workflowFile(ref, repository string) string {
 	return ""
 }
 
-// workflowSaid is what GITHUB_WORKFLOW names where there is no reference, as on Gitea: the
+// parseWorkflowName is what GITHUB_WORKFLOW names where there is no reference, as on Gitea: the
 // workflow's file where it ends like one, else the name that the file gives itself.
-func workflowSaid(said string) (file, name string) {
+func parseWorkflowName(said string) (file, name string) {
 	if base := path.Base(said); isWorkflowFile(base) && isPath(base) {
 		return base, ""
 	}

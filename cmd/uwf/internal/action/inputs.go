@@ -278,7 +278,7 @@ func (in inputs) providerKey(env []string, peek func([]string) (*config.Config, 
 	switch {
 	case !inFile && !slices.Contains(config.PresetNames(), name):
 		known := slices.Sorted(maps.Keys(c.Providers))
-		return "", &app.UnknownError{What: "provider", ID: name, Near: app.Near(name, append(known, config.PresetNames()...)),
+		return "", &app.UnknownError{What: "provider", ID: name, Near: app.SuggestNames(name, append(known, config.PresetNames()...)),
 			Hint: "the input provider takes " + strings.Join(config.PresetNames(), ", ") + ", or a provider of the configuration"}
 	case in.APIKey == "" && ci.RunsAgents(in.Command) && keyMissing(name, configured, inFile):
 		return "", app.Usagef("there is no key for %s: the input api-key is empty, as the secret that the workflow file hands on is not set. %s", name, in.howToSetSecret())

@@ -53,17 +53,17 @@ type jobLog struct {
 var _ ci.Output = (*jobLog)(nil)
 
 func newJobLog(out io.Writer) *jobLog {
-	w := deaf{out}
+	w := neverFailing{out}
 	return &jobLog{
 		out: w, gh: githubactions.New(githubactions.WithWriter(w)), ended: true, shown: map[string]int{}, masked: map[string]bool{},
 		clean: func(s string) string { return s },
 	}
 }
 
-// deaf is a writer that never fails: a log that nobody takes must not end a step.
-type deaf struct{ io.Writer }
+// neverFailing is a writer that never fails: a log that nobody takes must not end a step.
+type neverFailing struct{ io.Writer }
 
-func (d deaf) Write(p []byte) (int, error) {
+func (d neverFailing) Write(p []byte) (int, error) {
 	_, _ = d.Writer.Write(p)
 	return len(p), nil
 }
@@ -94,8 +94,8 @@ func (l *jobLog) maskSecrets(secrets ...string) {
 	}
 }
 
-// basicAuth is a token as git and its forge send it.
-func basicAuth(token string) string {
+// encodeBasicAuth writes a token as git sends it to its forge.
+func encodeBasicAuth(token string) string {
 	return base64.StdEncoding.EncodeToString([]byte(tokenUser + ":" + token))
 }
 

@@ -43,7 +43,7 @@ func actionRun(ctx context.Context, o *Options) error {
 	secrets := []string{cmp.Or(ask("token"), f.Getenv("GITHUB_TOKEN")), ask("api-key")}
 	if f.Getenv("GITHUB_ACTIONS") == "true" { // elsewhere nobody would take the mask out of the log
 		l.masks = true
-		l.maskSecrets(append(secrets, basicAuth(secrets[0]))...)
+		l.maskSecrets(append(secrets, encodeBasicAuth(secrets[0]))...)
 	}
 	l.cleanBy(firstRedactor(f.Environ, secrets))
 	l.output, l.summary = f.Getenv("GITHUB_OUTPUT"), f.Getenv("GITHUB_STEP_SUMMARY")
@@ -311,7 +311,7 @@ func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 		// In the two-job set-up the workspace holds the artifact.
 		return w, err
 	}
-	why, err := w.WorkIn(ctx, j.env.Workspace)
+	why, err := w.TryWorkspace(ctx, j.env.Workspace)
 	if err == nil && why != "" {
 		j.log.writeLine("agents work in a folder of uwf's own, not in the workspace: %s", why)
 	}

@@ -31,7 +31,7 @@ func (j *job) keepUnpushed(ctx context.Context, w *worker.Worker) {
 		}
 		j.kept = watchUnpushed(w)
 	default:
-		takeOver(w, j.env.Workspace)
+		readHandedOver(w, j.env.Workspace)
 	}
 }
 
@@ -88,9 +88,9 @@ func clearHandedOver(ctx context.Context, workspace string) error {
 	return removal.Tree(ctx, filepath.Join(workspace, handedOver), 0)
 }
 
-// takeOver has a worker look for sealed steps where the other job of this run left them:
+// readHandedOver has a worker look for sealed steps where the other job of this run left them:
 // what is there is read as hostile.
-func takeOver(w *worker.Worker, workspace string) {
+func readHandedOver(w *worker.Worker, workspace string) {
 	if workspace != "" {
 		w.Unpushed = &unpushed.Folder{Dir: filepath.Join(workspace, handedOver)}
 	}

@@ -96,7 +96,7 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	w := &worker.Worker{Stepper: &step.Stepper{Engine: &thread.Engine{}}}
-	takeOver(w, workspace)
+	readHandedOver(w, workspace)
 	got, err := w.Unpushed.Read(keptStore, keptThread)
 	if err != nil || got.Thread != keptThread {
 		t.Errorf("%+v, %v", got, err)
@@ -151,7 +151,7 @@ func TestTakeOverLink(t *testing.T) {
 	elsewhere, workspace := t.TempDir(), t.TempDir()
 	mustDo(t, (&unpushed.Folder{Dir: elsewhere}).Write(sealedStep(t, keptStore, keptThread)), os.Symlink(elsewhere, filepath.Join(workspace, handedOver)))
 	w := &worker.Worker{Stepper: &step.Stepper{Engine: &thread.Engine{}}}
-	takeOver(w, workspace)
+	readHandedOver(w, workspace)
 	if got, err := w.Unpushed.Read(keptStore, keptThread); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -116,7 +116,7 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 	handle, err := agents.Commit(c, stage, a)
 	var bad *agents.AnswerError
 	if errors.As(err, &bad) {
-		handle, err = o.lastResort(ctx, c, stage, a, bad)
+		handle, err = o.extractOrCorrect(ctx, c, stage, a, bad)
 	}
 	if err != nil {
 		return err
@@ -125,9 +125,9 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 	return err
 }
 
-// lastResort has a model read an answer that can't be taken, where it is time for
+// extractOrCorrect has a model read an answer that can't be taken, where it is time for
 // that. Else the agent is told what is wrong with it.
-func (o commitOptions) lastResort(ctx context.Context, c *agents.Context, stage *agents.Stage, a agents.Answer, bad *agents.AnswerError) (agents.Handle, error) {
+func (o commitOptions) extractOrCorrect(ctx context.Context, c *agents.Context, stage *agents.Stage, a agents.Answer, bad *agents.AnswerError) (agents.Handle, error) {
 	refused, err := stage.Refused()
 	if err != nil {
 		return agents.Handle{}, err

@@ -152,7 +152,7 @@ func (o contextOptions) checkField() error {
 	if slices.Contains(known, name) {
 		return nil
 	}
-	return &app.UnknownError{What: "field of the task", ID: name, Near: app.Near(name, known), See: "uwf agent context"}
+	return &app.UnknownError{What: "field of the task", ID: name, Near: app.SuggestNames(name, known), See: "uwf agent context"}
 }
 
 // fieldOf is one field of a JSON text, as a script can use it. A field that is not

@@ -75,7 +75,7 @@ func parseJQ(args []string, read func(string) ([]byte, error)) (*jqCall, error) 
 		switch {
 		case a == "--":
 			rest, args = append(rest, args...), nil
-		case strings.HasPrefix(a, "--") && takesTwo(a):
+		case strings.HasPrefix(a, "--") && takesTwoArguments(a):
 			if len(args) < 2 {
 				return nil, fmt.Errorf("%s takes a name and a value", a)
 			}
@@ -117,7 +117,8 @@ func parseJQ(args []string, read func(string) ([]byte, error)) (*jqCall, error) 
 	return q, nil
 }
 
-func takesTwo(option string) bool {
+// takesTwoArguments reports whether an option is followed by a name and a value.
+func takesTwoArguments(option string) bool {
 	return slices.Contains([]string{"--arg", "--argjson", "--rawfile", "--slurpfile"}, option)
 }
 

@@ -139,7 +139,7 @@ func TestBasicAuth(t *testing.T) {
 				}
 				return []byte("protocol=https\nusername=me\npassword=known=to=git\n"), nil
 			}
-			user, pass, err := basicAuth(f, tt.url)(t.Context())
+			user, pass, err := newCredentialSource(f, tt.url)(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,16 +152,16 @@ func TestBasicAuth(t *testing.T) {
 		})
 	}
 	f := newFactory(t)
-	if basicAuth(f, "ssh://git@example.com/x") != nil || basicAuth(f, "file:///x") != nil || basicAuth(f, "https://me:pw@example.com/x") != nil {
+	if newCredentialSource(f, "ssh://git@example.com/x") != nil || newCredentialSource(f, "file:///x") != nil || newCredentialSource(f, "https://me:pw@example.com/x") != nil {
 		t.Error("credentials where none are needed")
 	}
 	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) { return nil, errors.New("no helper") }
-	if user, pass, err := basicAuth(f, "https://example.com/x")(t.Context()); user != "" || pass != "" || err != nil {
+	if user, pass, err := newCredentialSource(f, "https://example.com/x")(t.Context()); user != "" || pass != "" || err != nil {
 		t.Errorf("without a helper: %q %q %v", user, pass, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := basicAuth(f, "https://example.com/x")(ctx); !errors.Is(err, context.Canceled) {
+	if _, _, err := newCredentialSource(f, "https://example.com/x")(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	// A line break in a URL must not become a field of its own.
@@ -171,7 +171,7 @@ func TestBasicAuth(t *testing.T) {
 		}
 		return nil, errors.New("x")
 	}
-	if ask := basicAuth(f, "https://evil.example/x%0ahost=good.example"); ask != nil {
+	if ask := newCredentialSource(f, "https://evil.example/x%0ahost=good.example"); ask != nil {
 		if _, _, err := ask(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -241,8 +241,8 @@ func TestNear(t *testing.T) {
 		{"01", nil}, // too short to mean one
 		{"zzzzzz", nil},
 	} {
-		if got := Near(tt.id, append(all, all...)); !slices.Equal(got, tt.want) {
-			t.Errorf("Near(%q) = %v, want %v", tt.id, got, tt.want)
+		if got := SuggestNames(tt.id, append(all, all...)); !slices.Equal(got, tt.want) {
+			t.Errorf("SuggestNames(%q) = %v, want %v", tt.id, got, tt.want)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func TestProgramsOfAgents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := NewAt(c.dir, []string{"PATH=" + c.first + ":" + usual, "HOME=" + home}, IO{})
-			f.KeepApart(named)
+			f.ExcludeProgramsFrom(named)
 			out, err := f.Git(t.Context(), f.RepoRoot(), nil, "version")
 			if err != nil || strings.HasPrefix(string(out), "planted") != c.kept {
 				t.Errorf("git: %s %v", out, err)

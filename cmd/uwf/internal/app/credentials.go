@@ -18,11 +18,11 @@ import (
 // tokenUser is the user name that forges take together with a token.
 const tokenUser = "x-access-token"
 
-// basicAuth gives the credentials for an HTTP(S) remote: the job's GITHUB_TOKEN
+// newCredentialSource makes what gives the credentials for an HTTP(S) remote: the job's GITHUB_TOKEN
 // when the remote is on the forge that the job runs on, else what git's credential
 // helpers know of that server. Both are bound to a server, because the URL may come
 // from a repository's own file. Without any the remote is tried without.
-func basicAuth(f *Factory, remote string) func(context.Context) (string, string, error) {
+func newCredentialSource(f *Factory, remote string) func(context.Context) (string, string, error) {
 	u, err := url.Parse(remote)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return nil
@@ -54,7 +54,7 @@ func remoteSecrets(ctx context.Context, f *Factory) ([]redact.Secret, error) {
 		pass, _ := u.User.Password()
 		return []redact.Secret{{Name: remoteSecret, Value: pass}}, nil
 	}
-	ask := basicAuth(f, loc.URL)
+	ask := newCredentialSource(f, loc.URL)
 	if ask == nil {
 		return nil, nil
 	}
@@ -132,7 +132,7 @@ func parseCredential(out []byte) (user, pass string) {
 // Dial reaches a git remote with the credentials that stores are reached with. It
 // makes no request yet.
 func (f *Factory) Dial(remote string) (wire.Remote, error) {
-	r, err := f.DialAs(remote, basicAuth(f, remote))
+	r, err := f.DialAs(remote, newCredentialSource(f, remote))
 	if err != nil {
 		return nil, err
 	}
@@ -225,9 +225,9 @@ func (f *Factory) CleanMessage(msg string) string {
 	return clean
 }
 
-// NoSecret refuses a value that holds a known secret. It is for what is stored as
+// CheckNoSecret refuses a value that holds a known secret. It is for what is stored as
 // it is: redacted it would be something else.
-func (f *Factory) NoSecret(ctx context.Context, what string, v any) error {
+func (f *Factory) CheckNoSecret(ctx context.Context, what string, v any) error {
 	red, err := f.Redactor(ctx)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func logSources(f *Factory) {
 		attrs = append(attrs, slog.String("defaultModel", c.DefaultModel), slog.String("defaultAgent", c.DefaultAgent),
 			slog.String("stateRemote", c.State.Remote), slog.Int("warnings", len(c.Warnings)))
 	}
-	f.Log().Failed(err, "7C0NF1GR", "settings read", attrs...)
+	f.Log().LogOutcome(err, "7C0NF1GR", "settings read", attrs...)
 }
 
 // LogCommand writes down that a command begins. Of its arguments only the names of
@@ -113,7 +113,7 @@ type loggedRemote struct {
 func (r loggedRemote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	began := r.now()
 	l, err := r.Remote.List(ctx, prefixes...)
-	r.log.Failed(err, "W1RE71ST", "refs listed", slog.String("remote", r.URL()), slog.Any("prefixes", prefixes), slog.Int("refs", len(l.Refs)), debuglog.DurationAttr(r.now().Sub(began)))
+	r.log.LogOutcome(err, "W1RE71ST", "refs listed", slog.String("remote", r.URL()), slog.Any("prefixes", prefixes), slog.Int("refs", len(l.Refs)), debuglog.DurationAttr(r.now().Sub(began)))
 	return l, err
 }
 
@@ -124,7 +124,7 @@ func (r loggedRemote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Ob
 	for _, o := range objects {
 		bytes += len(o.Data)
 	}
-	r.log.Failed(err, "W1REFTCH", "objects fetched", slog.String("remote", r.URL()), slog.Int("wants", len(req.Wants)), slog.Int("depth", req.Depth),
+	r.log.LogOutcome(err, "W1REFTCH", "objects fetched", slog.String("remote", r.URL()), slog.Int("wants", len(req.Wants)), slog.Int("depth", req.Depth),
 		slog.String("filter", req.Filter), slog.Int("objects", len(objects)), slog.Int("bytes", bytes), debuglog.DurationAttr(r.now().Sub(began)))
 	return objects, err
 }
@@ -140,14 +140,14 @@ func (r loggedRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time
 	for _, u := range req.Updates {
 		refs = append(refs, u.Name+" "+u.Old.String()[:10]+".."+u.New.String()[:10])
 	}
-	r.log.Failed(err, "W1REP5SH", "refs pushed", slog.String("remote", r.URL()), slog.Any("refs", refs), slog.Bool("atomic", req.Atomic),
+	r.log.LogOutcome(err, "W1REP5SH", "refs pushed", slog.String("remote", r.URL()), slog.Any("refs", refs), slog.Bool("atomic", req.Atomic),
 		slog.Int("objects", len(req.Objects)), slog.Int("bytes", bytes), debuglog.DurationAttr(r.now().Sub(began)))
 	return at, err
 }
 
 func (r loggedRemote) Atomic(ctx context.Context) (bool, error) {
 	ok, err := r.Remote.Atomic(ctx)
-	r.log.Failed(err, "W1REAT0M", "asked for atomic pushes", slog.String("remote", r.URL()), slog.Bool("atomic", ok))
+	r.log.LogOutcome(err, "W1REAT0M", "asked for atomic pushes", slog.String("remote", r.URL()), slog.Bool("atomic", ok))
 	return ok, err
 }
 

@@ -79,7 +79,7 @@ func ExitAfter(err error, ok bool, code int) error {
 	return err
 }
 
-// ExitCode is the exit code that an error stands for (DESIGN §6). An error that
+// ExitCode is the exit code that an error stands for (docs/machine.md). An error that
 // knows its own has a method ExitCode.
 func ExitCode(err error) int {
 	var own interface{ ExitCode() int }
@@ -112,7 +112,7 @@ func Message(err error) string {
 			alive = append(alive, string(id))
 		}
 		id := string(unknown.Thread)
-		return (&UnknownError{What: "thread", ID: id, Near: Near(id, alive), See: "uwf thread list --all"}).Error()
+		return (&UnknownError{What: "thread", ID: id, Near: SuggestNames(id, alive), See: "uwf thread list --all"}).Error()
 	case errors.Is(err, context.Canceled):
 		return "interrupted: " + err.Error() + NextLines(err)
 	}

@@ -94,7 +94,7 @@ func GitHere(ctx context.Context, f *Factory, args ...string) (string, error) {
 func topFolder(dir string) string { return filepath.VolumeName(dir) + string(filepath.Separator) }
 
 // programPath is PATH without what lies where agents work or have worked: this
-// repository, a job's workspace, what KeepApart was told, and dir, if it isn't empty.
+// repository, a job's workspace, what ExcludeProgramsFrom was told, and dir, if it isn't empty.
 // What they put there is no git for a process that isn't confined. What holds the
 // user's home folder stays: programs of the user's lie there. Where PATH names no other git,
 // the one there is taken.
@@ -111,8 +111,8 @@ func programPath(f *Factory, dir string) string {
 	return apart
 }
 
-// KeepApart names a folder in which agents are to work: no program is taken from there.
-func (f *Factory) KeepApart(dir string) { f.apart = append(f.apart, dir) }
+// ExcludeProgramsFrom names a folder in which agents are to work: no program is taken from there.
+func (f *Factory) ExcludeProgramsFrom(dir string) { f.apart = append(f.apart, dir) }
 
 // Program finds a program of this machine, and the environment to run it with: this
 // process's, with the PATH that it was found in.

@@ -51,7 +51,7 @@ func nearCommands(group *cobra.Command, word string) []string {
 			words = append(words, w)
 		}
 	}
-	near := Near(word, words)
+	near := SuggestNames(word, words)
 	for i, w := range near {
 		near[i] = means[w]
 	}
@@ -164,9 +164,9 @@ const maxNear = 3
 // candidates; nearly all share what is shorter.
 const minBeginning = 6
 
-// Near lists what a mistyped id or name most likely means: what it is the beginning of, in
+// SuggestNames lists what a mistyped id or name most likely means: what it is the beginning of, in
 // small letters or large ones, or else what, or whose beginning, differs from it little.
-func Near(id string, candidates []string) []string {
+func SuggestNames(id string, candidates []string) []string {
 	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
 	var out, beginnings []string
 	for _, c := range candidates {
@@ -183,10 +183,10 @@ func Near(id string, candidates []string) []string {
 	return out[:min(len(out), maxNear)]
 }
 
-// Moment reads a time: a date, a date with a time of day, how long ago (7d, 12h,
+// ParseTime reads a time: a date, a date with a time of day, how long ago (7d, 12h,
 // 2w, 90m), or a thread, which stands for when it was started. What has no time
 // zone is UTC, as all times that uwf prints.
-func Moment(flag, text string, now time.Time) (time.Time, error) {
+func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// Location is which store is meant (DESIGN §4, "Which store").
+// Location is which store is meant: that of the configuration, else the repository that one
+// stands in, else a personal one.
 type Location struct {
 	URL    string // of the git remote
 	Branch string // the state branch
@@ -193,7 +194,7 @@ func openStore(f *Factory, loc Location) (*gitcas.Store, error) {
 	}
 	if remote == nil {
 		var err error
-		if remote, err = f.DialAs(loc.URL, basicAuth(f, loc.URL)); err != nil {
+		if remote, err = f.DialAs(loc.URL, newCredentialSource(f, loc.URL)); err != nil {
 			return nil, err
 		}
 	}

@@ -227,7 +227,7 @@ func (l *nodes) getNode(h node.Hash) (found, error) {
 	case errors.As(err, &several):
 		return f, app.Usagef("%w\nsay where the one that is meant is, by thread or by thread and step: THREAD:N %s", several, h)
 	case errors.Is(err, node.ErrNotFound):
-		e := &app.UnknownError{What: "node", ID: string(h), Near: app.Near(string(h), l.knownHashes())}
+		e := &app.UnknownError{What: "node", ID: string(h), Near: app.SuggestNames(string(h), l.knownHashes())}
 		if l.in == nil {
 			e.Hint = "what an ended thread's steps refer to is found with the thread before it: THREAD " + string(h)
 		}

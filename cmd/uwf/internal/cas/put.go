@@ -82,7 +82,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return &app.UsageError{Err: err}
 	}
-	if err := o.Factory.NoSecret(ctx, "the payload", payload); err != nil {
+	if err := o.Factory.CheckNoSecret(ctx, "the payload", payload); err != nil {
 		return err
 	}
 	store, v, err := lookup.Load(ctx, o.Factory.Store)

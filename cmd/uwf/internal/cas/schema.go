@@ -141,7 +141,7 @@ func (l *nodes) findSchema(ctx context.Context, name string) (node.Node, error) 
 	}
 	switch len(hits) {
 	case 0:
-		return node.Node{}, &app.UnknownError{What: "schema", ID: name, Near: app.Near(name, titles), See: "uwf cas schema list"}
+		return node.Node{}, &app.UnknownError{What: "schema", ID: name, Near: app.SuggestNames(name, titles), See: "uwf cas schema list"}
 	case 1:
 		return l.Get(node.Hash(hits[0]))
 	}

@@ -71,7 +71,7 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) error {
 			names = append(names, f.Name)
 		}
 	})
-	near := app.Near(name, names)
+	near := app.SuggestNames(name, names)
 	if len(near) == 0 || len(name) < 2 {
 		return err
 	}

@@ -113,7 +113,7 @@ func (r *Resolver) addNamed(in *Inputs, name string) error {
 		return err
 	}
 	fix := "name a file, or put the definition into .uwf/workflows"
-	if near := app.Near(name, slices.Collect(maps.Keys(files))); len(near) > 0 {
+	if near := app.SuggestNames(name, slices.Collect(maps.Keys(files))); len(near) > 0 {
 		fix = "did you mean " + strings.Join(near, ", ") + "?"
 	}
 	in.addProblem(name, fix, "no such file, and no workflow of this name in the folders")

@@ -89,7 +89,7 @@ func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, &app.UnknownError{What: "workflow file", ID: ref, Near: app.Near(ref, slices.Collect(maps.Keys(names))),
+		return nil, &app.UnknownError{What: "workflow file", ID: ref, Near: app.SuggestNames(ref, slices.Collect(maps.Keys(names))),
 			Hint: "give the path of a YAML file, or put it into .uwf/workflows"}
 	})
 }
@@ -148,7 +148,7 @@ func (r *Resolver) findRegistered(ctx context.Context, name string) (*Resolved, 
 	if len(known) == 0 { // a list of them would be empty
 		return nil, &app.UnknownError{What: "workflow", ID: name, Hint: "there is none here: name a file (path/to/workflow.yaml), or let uwf init write one that solves issues"}
 	}
-	return nil, &app.UnknownError{What: "workflow", ID: name, Near: app.Near(name, known), See: "uwf workflow list"}
+	return nil, &app.UnknownError{What: "workflow", ID: name, Near: app.SuggestNames(name, known), See: "uwf workflow list"}
 }
 
 // readStored reads a workflow of the store.
@@ -170,7 +170,7 @@ func (r *Resolver) readStored(ctx context.Context, h node.Hash, from string) (*R
 		for _, e := range v.Registry() {
 			near = append(near, string(e.Hash))
 		}
-		return nil, &app.UnknownError{What: "workflow", ID: string(h), Near: app.Near(string(h), near), See: "uwf workflow list"}
+		return nil, &app.UnknownError{What: "workflow", ID: string(h), Near: app.SuggestNames(string(h), near), See: "uwf workflow list"}
 	case err != nil:
 		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
 	}

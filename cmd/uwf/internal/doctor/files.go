@@ -279,7 +279,7 @@ func (e *examination) checkDefinition(file string) error {
 	if err != nil {
 		return err
 	}
-	schemas := &elsewhere{}
+	schemas := &unreadSchemas{}
 	_, err = workflow.Parse(file, data, workflow.Options{Nodes: schemas, Include: func(name string) ([]byte, error) {
 		return e.readFile(path.Join(path.Dir(file), name))
 	}})
@@ -293,12 +293,12 @@ func (e *examination) checkDefinition(file string) error {
 	return err
 }
 
-// elsewhere stands for schemas that a definition names by their hash. They lie on the
+// unreadSchemas stands for schemas that a definition names by their hash. They lie on the
 // state branch, so such a definition can't be judged by the files alone.
-type elsewhere struct{ asked bool }
+type unreadSchemas struct{ asked bool }
 
 // Get gives none.
-func (e *elsewhere) Get(node.Hash) (node.Node, error) {
+func (e *unreadSchemas) Get(node.Hash) (node.Node, error) {
 	e.asked = true
 	return node.Node{}, errors.New("it lies on the state branch")
 }

@@ -124,7 +124,7 @@ func gcRun(ctx context.Context, o *Options) error {
 // parseAge reads --older-than.
 func (o *Options) parseAge() (time.Duration, error) {
 	now := o.Factory.Now()
-	at, err := app.Moment("--older-than", o.OlderThan, now)
+	at, err := app.ParseTime("--older-than", o.OlderThan, now)
 	switch {
 	case err != nil:
 		return 0, err

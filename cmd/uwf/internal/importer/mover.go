@@ -89,7 +89,7 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 	}
 	out.Name = def.Name
 	for _, p := range chain.Parts {
-		if err := m.noSecrets(p.Nodes); err != nil {
+		if err := m.checkNoSecrets(p.Nodes); err != nil {
 			return err
 		}
 	}
@@ -262,9 +262,9 @@ func (m *mover) writePage(n int, p ocas.Part) string {
 	return b.String()
 }
 
-// noSecrets looks nodes through. Without changing hashes nothing can be taken out of
+// checkNoSecrets looks nodes through. Without changing hashes nothing can be taken out of
 // them.
-func (m *mover) noSecrets(nodes []ocas.Node) error {
+func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
 	for _, n := range nodes {
 		if m.clean[n.Hash] {
 			continue
@@ -290,7 +290,7 @@ func (m *mover) registerWorkflow(ctx context.Context, out *registered) error {
 	if _, err := workflow.FromNode(m.src, out.Hash); err != nil {
 		return refusal{err}
 	}
-	if err := m.noSecrets(nodes); err != nil {
+	if err := m.checkNoSecrets(nodes); err != nil {
 		return err
 	}
 	out.Result = imported

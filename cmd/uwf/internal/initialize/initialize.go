@@ -278,7 +278,7 @@ func (o *Options) checkFlags(where *place) error {
 		if o.Provider == "ollama" {
 			hint = "jobs don't run on this machine; for a server that they reach: --provider custom --base-url ADDRESS"
 		}
-		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.Near(o.Provider, reachableProviders()), Hint: hint}
+		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.SuggestNames(o.Provider, reachableProviders()), Hint: hint}
 	}
 	if err := o.checkNames(o.Allow); err != nil {
 		return app.Usagef("--allow: %w", err)

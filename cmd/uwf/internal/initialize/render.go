@@ -75,10 +75,10 @@ func (l ownLines) allowLineFor() string {
 	return ""
 }
 
-// notOnGitea are the parts of the shipped workflow files that only GitHub can do, by how
+// githubOnlyParts are the parts of the shipped workflow files that only GitHub can do, by how
 // they begin and what follows them: Gitea refuses the artifact actions as of version 4, and
 // cancels with a run the jobs that would look after it.
-func notOnGitea() [][2]string {
+func githubOnlyParts() [][2]string {
 	return [][2]string{
 		{"      # A finished step that no push took", "\n  # A job above died"},
 		{"      - uses: actions/download-artifact@37930b1c2abaa49bbe596cd826c3c89aef350131 # v7.0.0\n        continue-on-error: true", "      " + usesLine},
@@ -110,7 +110,7 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 	}
 	text := string(data)
 	if own.gitea {
-		if text, err = leaveOut(text, notOnGitea()); err != nil {
+		if text, err = leaveOut(text, githubOnlyParts()); err != nil {
 			return nil, err
 		}
 	}

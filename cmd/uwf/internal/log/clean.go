@@ -46,7 +46,7 @@ func cleanRun(_ context.Context, o *CleanOptions) error {
 	if o.Before == "" {
 		return app.Usagef("say what goes: --before 7d, or --before 2026-06-04")
 	}
-	before, err := app.Moment("--before", o.Before, o.Factory.Now())
+	before, err := app.ParseTime("--before", o.Before, o.Factory.Now())
 	if err != nil {
 		return err
 	}

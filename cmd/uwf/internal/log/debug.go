@@ -18,7 +18,7 @@ import (
 const lookAgain = 300 * time.Millisecond
 
 func debugRun(ctx context.Context, o *Options) error {
-	since, err := app.Moment("--since", o.Since, o.Factory.Now())
+	since, err := app.ParseTime("--since", o.Since, o.Factory.Now())
 	if err != nil {
 		return err
 	}

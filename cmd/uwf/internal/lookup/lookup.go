@@ -353,7 +353,7 @@ func findStep(ctx context.Context, v *gitcas.View, h node.Hash) (candidate, erro
 		for _, e := range v.Threads() {
 			heads = append(heads, string(e.Head))
 		}
-		return candidate{}, &app.UnknownError{What: "step", ID: string(h), Near: app.Near(string(h), heads), See: "uwf thread steps THREAD"}
+		return candidate{}, &app.UnknownError{What: "step", ID: string(h), Near: app.SuggestNames(string(h), heads), See: "uwf thread steps THREAD"}
 	case err == nil && (!record.IsStep(found.Node.Type) || found.Place.Thread == ""):
 		err = app.Usagef("node %s is no step (see: uwf cas get %s)", h, h)
 	}
@@ -421,7 +421,7 @@ func newUnknownError(ctx context.Context, v *gitcas.View, text string) error {
 		}
 		return nil
 	})
-	return &app.UnknownError{What: "thread", ID: text, Near: app.Near(text, ids), See: "uwf thread list --all"}
+	return &app.UnknownError{What: "thread", ID: text, Near: app.SuggestNames(text, ids), See: "uwf thread list --all"}
 }
 
 // Step is one step of a thread's chain.

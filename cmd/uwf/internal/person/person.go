@@ -23,14 +23,14 @@ func NewWorker(ctx context.Context, f *app.Factory, o worker.Options) (*worker.W
 	if err != nil {
 		return nil, err
 	}
-	w.By, err = Local(ctx, f)
-	w.Prove = func(ctx context.Context) (*story.Person, error) { return Prove(ctx, f) }
+	w.By, err = IdentifyByGit(ctx, f)
+	w.ProvePerson = func(ctx context.Context) (*story.Person, error) { return IdentifyByToken(ctx, f) }
 	return w, err
 }
 
-// Local is who git says works here: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else user.name
+// IdentifyByGit is who git says works here: GIT_AUTHOR_NAME and GIT_AUTHOR_EMAIL, else user.name
 // and user.email, else the account's name. Anybody can set these.
-func Local(ctx context.Context, f *app.Factory) (*story.Person, error) {
+func IdentifyByGit(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	name, email := f.Getenv("GIT_AUTHOR_NAME"), f.Getenv("GIT_AUTHOR_EMAIL")
 	if name == "" || email == "" {
 		// That neither is set is an error to git, and none here.
@@ -59,9 +59,9 @@ func Local(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	return p, nil
 }
 
-// Prove asks the store's forge whose token is used here, and whether that person may
+// IdentifyByToken asks the store's forge whose token is used here, and whether that person may
 // write to the repository.
-func Prove(ctx context.Context, f *app.Factory) (*story.Person, error) {
+func IdentifyByToken(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return nil, err
@@ -74,11 +74,11 @@ func Prove(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)
 	}
-	return Confirm(ctx, c, at)
+	return ReadTokenOwner(ctx, c, at)
 }
 
-// Confirm is whom a forge names as the owner of the token that it is asked with.
-func Confirm(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person, error) {
+// ReadTokenOwner is whom a forge names as the owner of the token that it is asked with.
+func ReadTokenOwner(ctx context.Context, c forge.Forge, at hosted.Place) (*story.Person, error) {
 	me, err := c.ReadTokenOwner(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s who you are: %w", at.Server, err)

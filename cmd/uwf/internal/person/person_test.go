@@ -41,7 +41,7 @@ func TestConfirm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := Confirm(t.Context(), c, at)
+		p, err := ReadTokenOwner(t.Context(), c, at)
 		switch {
 		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: %+v, %v, want %s", name, p, err, tt.want)
@@ -75,7 +75,7 @@ func TestLocal(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := app.NewAt(dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "UWF_HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "UWF_LOG=off"}, tt.env...), app.IO{})
-			p, err := Local(t.Context(), f)
+			p, err := IdentifyByGit(t.Context(), f)
 			if err != nil || p.Kind != record.ByLocal || p.Name != tt.name || p.Email != tt.email || p.Check() != nil {
 				t.Errorf("%+v, %v, want %q <%s>", p, err, tt.name, tt.email)
 			}
@@ -87,7 +87,7 @@ func TestLocal(t *testing.T) {
 func TestLocalInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p, err := Local(ctx, app.NewAt(t.TempDir(), nil, app.IO{})); !errors.Is(err, context.Canceled) {
+	if p, err := IdentifyByGit(ctx, app.NewAt(t.TempDir(), nil, app.IO{})); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// lookEverywhere fills in the result: the plan, and where else it stands.
-func (p *purge) lookEverywhere(ctx context.Context) error {
+// fillResult fills in the result: the plan, and where else it stands.
+func (p *purge) fillResult(ctx context.Context) error {
 	r := &p.result
 	r.takePlan(p.plan)
 	r.Claims, r.Branches, r.Local, r.Next = []string{}, []branchHit{}, []leftover{}, []string{}

@@ -45,7 +45,7 @@ type Options struct {
 // NewCmdPurge makes `uwf purge`. A runF that is not nil replaces the run.
 func NewCmdPurge(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Factory: f, Open: f.Store, Confirm: f.Confirm, Root: f.StorageRoot, Locate: f.Locate}
-	o.Person = func(ctx context.Context) (*story.Person, error) { return person.Local(ctx, f) }
+	o.Person = func(ctx context.Context) (*story.Person, error) { return person.IdentifyByGit(ctx, f) }
 	cmd := &cobra.Command{
 		Use:   "purge TEXT|@FILE|-|HASH...",
 		Short: "Take a leaked secret, or a node, out of the history",
@@ -131,7 +131,7 @@ func (p *purge) runPurge(ctx context.Context) error {
 	if p.plan, err = rewriter.Plan(ctx); err != nil {
 		return p.explainError(err)
 	}
-	if err := p.lookEverywhere(ctx); err != nil {
+	if err := p.fillResult(ctx); err != nil {
 		return err
 	}
 	switch {

@@ -103,7 +103,7 @@ func (p *progress) showEvent(ev engine.Event) {
 		p.cost = fmt.Sprintf("%d tokens, %s", ev.Usage.InputTokens+ev.Usage.OutputTokens, text.Dollars(ev.Usage.CostUSD, ev.Usage.Unpriced))
 		p.drawLine()
 	case "notice":
-		p.tellAside("note: " + ev.Text)
+		p.printAbove("note: " + ev.Text)
 	case "committed", "ended", "suspended":
 		p.eraseLine()
 		if ev.Status == "" {
@@ -121,11 +121,11 @@ func (p *progress) showEvent(ev engine.Event) {
 func (p *progress) showWaiting(w outage.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tellAside("waiting: " + w.String())
+	p.printAbove("waiting: " + w.String())
 }
 
-// tellAside writes a line of its own above the live line; the lock is held.
-func (p *progress) tellAside(s string) {
+// printAbove writes a line of its own above the live line; the lock is held.
+func (p *progress) printAbove(s string) {
 	line := p.line
 	p.eraseLine()
 	p.notes.Println(s)

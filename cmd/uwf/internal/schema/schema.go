@@ -106,7 +106,7 @@ func findCommand(root *cobra.Command, words []string) (*cobra.Command, error) {
 			names = append(names, e.Command)
 		}
 		name := root.Name() + " " + strings.Join(words, " ")
-		return nil, &app.UnknownError{What: "command", ID: name, Near: app.Near(name, names), See: "uwf schema"}
+		return nil, &app.UnknownError{What: "command", ID: name, Near: app.SuggestNames(name, names), See: "uwf schema"}
 	}
 	return cmd, nil
 }

@@ -195,7 +195,7 @@ func (p Prober) cleanWords(s string) string {
 // suggestModels looks for models with a name that is near.
 func (p Prober) suggestModels(ctx context.Context, t Target, f *Failure) {
 	models := p.listModels(ctx, t)
-	if near := app.Near(t.Model, models); len(near) > 0 {
+	if near := app.SuggestNames(t.Model, models); len(near) > 0 {
 		f.Do = fmt.Sprintf("did you mean %s %s? %s", t.modelBy(), near[0], f.Do)
 		return
 	}

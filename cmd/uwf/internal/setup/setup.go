@@ -198,7 +198,7 @@ func (o *Options) checkFlags(a *Answers) error {
 		return app.Usagef("--api-key takes no key: other processes can read it on a command line, and shells remember it; give --api-key - and the key on stdin")
 	}
 	if _, ok := ProviderNamed(a.Provider); a.Provider != "" && !ok {
-		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.Near(a.Provider, ProviderNames()), Hint: "there are " + strings.Join(ProviderNames(), ", ")}
+		return &app.UnknownError{What: "provider", ID: a.Provider, Near: app.SuggestNames(a.Provider, ProviderNames()), Hint: "there are " + strings.Join(ProviderNames(), ", ")}
 	}
 	if a.APIKeyEnv != "" {
 		if err := checkEnvName(a.APIKeyEnv); err != nil {
@@ -267,7 +267,7 @@ func (o *Options) checkAnswers(a Answers) error {
 		return nil
 	}
 	if known, ok := isAgentName(o.Factory, a.Agent); !ok {
-		return &app.UnknownError{What: "agent", ID: a.Agent, Near: app.Near(a.Agent, known),
+		return &app.UnknownError{What: "agent", ID: a.Agent, Near: app.SuggestNames(a.Agent, known),
 			Hint: fmt.Sprintf("there are %s; or put a program uwf-%s on PATH", strings.Join(known, ", "), output.Line(a.Agent, 40))}
 	}
 	return nil

@@ -95,7 +95,7 @@ func forkPoint(ctx context.Context, f *app.Factory, arg, role string) (gitcas.Th
 	}
 	return "", 0, &app.UnknownError{
 		What: fmt.Sprintf("step among the first %d of thread %s is by role", steps, t.ID), ID: role,
-		Near: app.Near(role, roles), See: "uwf thread steps " + string(t.ID),
+		Near: app.SuggestNames(role, roles), See: "uwf thread steps " + string(t.ID),
 	}
 }
 

@@ -129,7 +129,7 @@ func (l *lister) readFilter() error {
 		case s == "":
 		case !slices.Contains(listStatuses(), s):
 			near := ""
-			if n := app.Near(s, listStatuses()); len(n) > 0 {
+			if n := app.SuggestNames(s, listStatuses()); len(n) > 0 {
 				near = "; did you mean " + n[0] + "?"
 			}
 			return app.Usagef("--status %.40q: the statuses are %s%s", s, strings.Join(listStatuses(), ", "), near)
@@ -138,8 +138,8 @@ func (l *lister) readFilter() error {
 		}
 	}
 	var err error
-	if l.after, err = app.Moment("--after", l.After, l.Factory.Now()); err == nil {
-		l.before, err = app.Moment("--before", l.Before, l.Factory.Now())
+	if l.after, err = app.ParseTime("--after", l.After, l.Factory.Now()); err == nil {
+		l.before, err = app.ParseTime("--before", l.Before, l.Factory.Now())
 	}
 	return err
 }

@@ -38,7 +38,7 @@ yet: step it.`,
 }
 
 func pokeRun(ctx context.Context, o *PokeOptions) error {
-	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+	return releaseThread(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
 		text, err := readPrompt(o.Factory, o.Text)
 		if err != nil {
 			return err

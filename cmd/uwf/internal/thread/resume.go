@@ -46,7 +46,7 @@ edge of $START. Nothing runs yet: step it.`,
 }
 
 func resumeRun(ctx context.Context, o *ResumeOptions) error {
-	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+	return releaseThread(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
 		answer, err := readPrompt(o.Factory, o.Answer)
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ after all is stopped, and what it has is kept.`,
 }
 
 func retryRun(ctx context.Context, o *RetryOptions) error {
-	return letGoOn(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
+	return releaseThread(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
 		if o.Take {
 			return w.Take(ctx, id)
 		}

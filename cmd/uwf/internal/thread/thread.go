@@ -110,9 +110,9 @@ func openWorker(ctx context.Context, f *app.Factory, arg string) (*worker.Worker
 	return w, id, err
 }
 
-// letGoOn does something to a thread that lets it go on, and prints how it stands then and
+// releaseThread does something to a thread that lets it go on, and prints how it stands then and
 // what comes next.
-func letGoOn(ctx context.Context, f *app.Factory, arg string, deed func(*worker.Worker, gitcas.ThreadID) error) error {
+func releaseThread(ctx context.Context, f *app.Factory, arg string, deed func(*worker.Worker, gitcas.ThreadID) error) error {
 	w, id, err := openWorker(ctx, f, arg)
 	if err != nil {
 		return err

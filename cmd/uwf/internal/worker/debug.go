@@ -26,7 +26,7 @@ func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.
 		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
 	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
 	usage := m.Usage()
-	log.Failed(err, "A9ENTEND", "agent ended", append(taskAttrs(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
+	log.LogOutcome(err, "A9ENTEND", "agent ended", append(taskAttrs(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
 		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),
 		debuglog.DurationAttr(a.w.f.Now().Sub(began)))...)
 	return d, err
@@ -59,7 +59,7 @@ func (w *Worker) logCall(t task.Task, c gateway.Call) {
 		w.f.Log().Info("DR0PPEDF", "request fields that may cost money, or are not known, did not reach the model",
 			append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)
 	}
-	w.f.Log().Failed(c.Err, "M0DE1CA7", "model asked", append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
+	w.f.Log().LogOutcome(c.Err, "M0DE1CA7", "model asked", append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.Int("status", c.Status),
 		slog.Int("tries", c.Tries), slog.Bool("stream", c.Stream), slog.Int64("inputTokens", c.In), slog.Int64("outputTokens", c.Out),
 		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.DurationAttr(c.Duration))...)
 }

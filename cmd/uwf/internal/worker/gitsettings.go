@@ -91,11 +91,11 @@ func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]setting, e
 	return own, nil
 }
 
-// WorkIn lets agents work in a folder that nobody chose by name, a CI job's
+// TryWorkspace lets agents work in a folder that nobody chose by name, a CI job's
 // workspace, if it is fit for it: empty, or a clean checkout without credentials. It
 // is chosen before Use. Otherwise why says what is against it, and agents work in a
 // folder of uwf's own.
-func (w *Worker) WorkIn(ctx context.Context, dir string) (why string, err error) {
+func (w *Worker) TryWorkspace(ctx context.Context, dir string) (why string, err error) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return "it is no folder", nil //nolint:nilerr // that is the answer

@@ -159,7 +159,7 @@ func checkWorkspace(f *app.Factory, o Options) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
 	}
-	f.KeepApart(dir)
+	f.ExcludeProgramsFrom(dir)
 	return refuseOwnCheckout(f, dir, o.WithGit)
 }
 
@@ -208,15 +208,15 @@ type folder struct {
 	ws    *workspace.Workspace
 	// left is how the last picture of the folder shows it; empty: there is none since
 	// it was made equal to a commit.
-	left leftAs
+	left leftState
 }
 
-// leftAs is a folder as a step left it: its tree, and the commit that it was compared
+// leftState is a folder as a step left it: its tree, and the commit that it was compared
 // with, if any, which says what of the ignored files belongs to it.
-type leftAs []string
+type leftState []string
 
 // takePicture makes one that can be compared with this.
-func (l leftAs) takePicture(ctx context.Context, ws *workspace.Workspace, now time.Time) (string, error) {
+func (l leftState) takePicture(ctx context.Context, ws *workspace.Workspace, now time.Time) (string, error) {
 	req := workspace.SnapshotRequest{When: now}
 	if len(l) > 1 {
 		req.Parents = []wire.ID{plumbing.NewHash(l[1])}
@@ -254,7 +254,7 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if gitsettings.Busy(dir, app.KeptSettings(root)) { // before a thread is claimed for it
 		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
 	}
-	if w.looked == dir { // by WorkIn, a moment ago
+	if w.looked == dir { // by TryWorkspace, a moment ago
 		w.looked = ""
 		return nil
 	}
@@ -268,7 +268,7 @@ func (w *Worker) checkFolder(ctx context.Context, dir string) error {
 		return err
 	}
 	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
-		left := leftAs(strings.Fields(string(text)))
+		left := leftState(strings.Fields(string(text)))
 		if tree, err := left.takePicture(ctx, w.folder.ws, w.f.Now()); err == nil && len(left) > 0 && left[0] == tree {
 			return nil
 		}
@@ -326,7 +326,7 @@ func (w *Worker) RememberFolder(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		fo.left = leftAs{tree}
+		fo.left = leftState{tree}
 	}
 	_ = os.WriteFile(w.leftFile(fo.dir), []byte(strings.Join(fo.left, " ")), 0o600)
 }
@@ -382,7 +382,7 @@ func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
 func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
 	snap, err := f.ws.Snapshot(ctx, req)
 	if err == nil && len(req.Without) == 0 { // else it doesn't show the folder
-		f.left = leftAs{snap.Tree.String()}
+		f.left = leftState{snap.Tree.String()}
 		if len(req.Parents) > 0 {
 			f.left = append(f.left, req.Parents[0].String())
 		}

@@ -53,7 +53,7 @@ func putRun(ctx context.Context, o *PutOptions) error {
 		return err
 	}
 	for _, n := range w.Nodes {
-		if err := f.NoSecret(ctx, "the definition "+w.From, n.Payload); err != nil {
+		if err := f.CheckNoSecret(ctx, "the definition "+w.From, n.Payload); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func findRegistered(ctx context.Context, f *app.Factory, name string) (registere
 	}
 	var there bool
 	if r.RegistryEntry, there = r.view.Registry()[name]; !there {
-		near := app.Near(name, slices.Collect(maps.Keys(r.view.Registry())))
+		near := app.SuggestNames(name, slices.Collect(maps.Keys(r.view.Registry())))
 		return r, &app.UnknownError{What: "registered workflow", ID: name, Near: near, See: "uwf workflow list"}
 	}
 	return r, nil

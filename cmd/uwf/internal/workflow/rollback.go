@@ -118,7 +118,7 @@ func versionMeant(name string, e gitcas.RegistryEntry, prefix string) (node.Hash
 	case 1:
 		return node.Hash(fits[0]), nil
 	case 0:
-		return "", &app.UnknownError{What: "version of " + name, ID: prefix, Near: app.Near(prefix, texts), See: "uwf workflow history " + name}
+		return "", &app.UnknownError{What: "version of " + name, ID: prefix, Near: app.SuggestNames(prefix, texts), See: "uwf workflow history " + name}
 	}
 	return "", app.Usagef("%q is the beginning of %d versions of %s: %s: write more of it", prefix, len(fits), name, strings.Join(fits, ", "))
 }
