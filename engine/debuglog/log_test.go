@@ -371,14 +371,14 @@ func TestTagsAreUnique(t *testing.T) {
 	}
 }
 
-// tagOf is the tag of a call of a Logger's method: one called Info, Debug or Failed
+// tagOf is the tag of a call of a Logger's method: one called Info, Debug or LogOutcome
 // with the tag as a literal, followed by a literal message.
 func tagOf(call *ast.CallExpr) (at token.Pos, tag string, ok bool) {
 	sel, isSel := call.Fun.(*ast.SelectorExpr)
 	if !isSel {
 		return 0, "", false
 	}
-	i := map[string]int{"Info": 0, "Debug": 0, "Failed": 1}
+	i := map[string]int{"Info": 0, "Debug": 0, "LogOutcome": 1}
 	n, known := i[sel.Sel.Name]
 	if !known || len(call.Args) < n+2 {
 		return 0, "", false

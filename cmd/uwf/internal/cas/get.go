@@ -11,7 +11,6 @@ import (
 )
 
 // NewCmdGet makes `uwf cas get`. A runF that is not nil replaces the run.
-
 func NewCmdGet(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
 	var payload, timestamp bool
 	cmd := newLookCmd(f, "get", "Print a node", `Print a node: its type and payload, and with --timestamp when it was made, which its

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// NewCmdHas makes `uwf cas has`. A runF that is not nil replaces the run.
 func NewCmdHas(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
 	return newLookCmd(f, "has", "Tell whether a node is there", "Tell whether a node is there: exit code 0 if it is, 1 if it is not.",
 		[]string{"9W3MGR3184QYE", "9W3MGR3184QYE && echo there"}, hasRun, runF)

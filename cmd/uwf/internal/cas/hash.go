@@ -12,6 +12,7 @@ import (
 
 const selfType = "SELF"
 
+// NewCmdHash makes `uwf cas hash`. A runF that is not nil replaces the run.
 func NewCmdHash(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Factory: f}
 	return &cobra.Command{

@@ -18,7 +18,6 @@ import (
 )
 
 // PutOptions are what `uwf cas put` and `uwf cas hash` work with.
-
 type PutOptions struct {
 	Factory *app.Factory
 	Type    string
@@ -34,7 +33,6 @@ func (o *PutOptions) takeArguments(args []string) {
 }
 
 // NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
-
 func NewCmdPut(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Factory: f}
 	return &cobra.Command{
@@ -56,7 +54,6 @@ Only init, workflow put and thread start make a store where there is none yet.`,
 }
 
 // NewCmdPutText makes `uwf cas put-text`. A runF that is not nil replaces the run.
-
 func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
 	o := &PutOptions{Factory: f, Type: "string"}
 	return &cobra.Command{

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// NewCmdRefs makes `uwf cas refs`. A runF that is not nil replaces the run.
 func NewCmdRefs(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
 	return newLookCmd(f, "refs", "List what a node refers to", "List the nodes that a node's payload refers to directly, without its type.",
 		[]string{"9W3MGR3184QYE"}, refsRun, runF)

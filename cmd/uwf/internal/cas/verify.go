@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// NewCmdVerify makes `uwf cas verify`. A runF that is not nil replaces the run.
 func NewCmdVerify(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
 	var deep bool
 	cmd := newLookCmd(f, "verify", "Check a node's hash and schema", `Check that a node's content hashes to its address and fits its schema, and that it is

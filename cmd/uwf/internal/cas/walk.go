@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 )
 
+// NewCmdWalk makes `uwf cas walk`. A runF that is not nil replaces the run.
 func NewCmdWalk(f *app.Factory, runF func(context.Context, *LookOptions) error) *cobra.Command {
 	return newLookCmd(f, "walk", "List everything that a node reaches", `List a node and everything that it reaches by references and types, each once,
 parents before children. A node that is missing is an error.`, []string{"9W3MGR3184QYE"}, walkRun, runF)

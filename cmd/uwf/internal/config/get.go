@@ -11,11 +11,13 @@ import (
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 
+// GetOptions are what `uwf config get` works with.
 type GetOptions struct {
 	Factory *app.Factory
 	Path    string
 }
 
+// NewCmdGet makes `uwf config get`. A runF that is not nil replaces the run.
 func NewCmdGet(f *app.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	o := &GetOptions{Factory: f}
 	return &cobra.Command{

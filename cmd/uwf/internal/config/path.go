@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
 
+// PathOptions are what `uwf config path` works with.
 type PathOptions struct{ Factory *app.Factory }
 
 type sourceFile struct {
@@ -17,6 +18,7 @@ type sourceFile struct {
 	Exists bool   `json:"exists"`
 }
 
+// NewCmdPath makes `uwf config path`. A runF that is not nil replaces the run.
 func NewCmdPath(f *app.Factory, runF func(context.Context, *PathOptions) error) *cobra.Command {
 	o := &PathOptions{f}
 	return &cobra.Command{

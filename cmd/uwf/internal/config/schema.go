@@ -11,8 +11,10 @@ import (
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 
+// SchemaOptions are what `uwf config schema` works with.
 type SchemaOptions struct{ Factory *app.Factory }
 
+// NewCmdSchema makes `uwf config schema`. A runF that is not nil replaces the run.
 func NewCmdSchema(f *app.Factory, runF func(context.Context, *SchemaOptions) error) *cobra.Command {
 	o := &SchemaOptions{f}
 	return &cobra.Command{

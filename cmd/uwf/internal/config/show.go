@@ -11,11 +11,9 @@ import (
 )
 
 // ShowOptions are what `uwf config show` works with.
-
 type ShowOptions struct{ Factory *app.Factory }
 
 // NewCmdShow makes `uwf config show`. A runF that is not nil replaces the run.
-
 func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
 	o := &ShowOptions{f}
 	return &cobra.Command{
