@@ -112,8 +112,7 @@ func (c *cursor) closeAfter(n int) error {
 
 func (c *cursor) closeAll() error { return c.closeAfter(0) }
 
-// readPath reads the file or link at a path, as readContent does. isGone tells the error
-// where there is none.
+// readPath reads the file or link at a path, as readContent does.
 func (c *cursor) readPath(rd *reader, path string, limit int64) (content, error) {
 	folder, name := splitPath(path)
 	in, err := c.openDir(folder, false)

@@ -16,7 +16,7 @@ import (
 // compared with the first parent's, and may hold no more than Workspace.Snapshot would
 // have taken: nothing but new objects and what that parent has, at paths and with links
 // that it allows. Objects that the tree doesn't need are left out. What else is wrong with
-// it is ErrDamaged, or ErrLimit.
+// it is ErrDamaged, ErrLimit, or ErrLink.
 func RebuildSnapshot(ctx context.Context, remote wire.Remote, parents []wire.ID, tree wire.ID, objects wire.Objects) (Snapshot, error) {
 	b := &rebuilder{objects: objects, made: newObjects{had: map[wire.ID]bool{}}, out: Snapshot{Tree: tree}}
 	if err := b.checkTree(ctx, remote, parents); err != nil {
@@ -33,6 +33,7 @@ type rebuilder struct {
 	made    newObjects   // those of them that are needed
 	had     map[wire.ID]bool
 	total   int64
+	texts   bool // links or .gitignore files differ
 	out     Snapshot
 }
 
@@ -59,7 +60,35 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 	if !sameDir(base, made) {
 		b.noteNeeded(made.id)
 	}
-	return compareTrees("", base, made, b.compareEntries)
+	if err = compareTrees("", base, made, b.compareEntries); err == nil && b.texts {
+		l.remote = remote
+		err = b.checkTexts(ctx, l, made)
+	}
+	return err
+}
+
+// checkTexts makes sure that a folder can be made equal to the tree: a link of the parent's may
+// lead out by another place, or through a link that is new or gone.
+func (b *rebuilder) checkTexts(ctx context.Context, l *loader, made *dir) error {
+	var missing []wire.ID
+	texts := map[wire.ID]string{}
+	for _, e := range made.allFiles() {
+		if _, known := texts[e.id]; !known && isText(e) {
+			texts[e.id] = ""
+			if _, there := l.objects[e.id]; !there {
+				missing = append(missing, e.id)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		if err := l.fetchObjects(ctx, 0, "", missing...); err != nil {
+			return err
+		}
+	}
+	for id := range texts {
+		texts[id] = string(l.objects[id].Data)
+	}
+	return checkTexts("rebuild", made, texts)
 }
 
 // compareEntries notes how an entry differs, if it may.
@@ -71,6 +100,7 @@ func (b *rebuilder) compareEntries(path string, was, is *entry) error {
 	if !differs {
 		return nil
 	}
+	b.texts = b.texts || was != nil && isText(was) || is != nil && isText(is)
 	if c.Kind != Deleted {
 		if err := b.checkFile(&c); err != nil {
 			return err

@@ -92,7 +92,7 @@ func (r *restorer) restoreCommit() error {
 	if err := r.readTexts(target); err != nil {
 		return err
 	}
-	if err := r.checkTexts(target); err != nil {
+	if err := checkTexts(r.rd.op, target, r.texts); err != nil {
 		return err
 	}
 	done, err := r.compareFolder(place{r: r.root, tree: target, seen: r.w.seen, rules: ignore.New(r.w.most.ignoreSteps), stays: new(bool)})
@@ -168,19 +168,19 @@ func (r *restorer) textAtHand(cur *cursor, path string, e *entry) bool {
 	return true
 }
 
-// checkTexts refuses a commit with a .gitignore file or a link that is too large, or with
-// a link that leads out.
-func (r *restorer) checkTexts(top *dir) error {
+// checkTexts refuses a tree with a .gitignore file or a link that is too large, or with a
+// link that leads out, be it through another one.
+func checkTexts(op string, top *dir, texts map[wire.ID]string) error {
 	for path, e := range top.allFiles() {
 		if !isText(e) {
 			continue
 		}
-		text, link := r.texts[e.id], e.mode == filemode.Symlink
+		text, link := texts[e.id], e.mode == filemode.Symlink
 		if link && len(text) > maxTarget || len(text) > ignore.MaxFile {
-			return newError(ErrLimit, r.rd.op, path, "%d bytes are too many for a symlink or a .gitignore", len(text))
+			return newError(ErrLimit, op, path, "%d bytes are too many for a symlink or a .gitignore", len(text))
 		}
-		if link && !linkInside(top, path, text, r.texts) {
-			return newError(ErrLink, r.rd.op, path, "it points to %q: take it out of the branch", clipText(text))
+		if link && !linkInside(top, path, text, texts) {
+			return newError(ErrLink, op, path, "it points to %q: take it out of the branch", clipText(text))
 		}
 	}
 	return nil
