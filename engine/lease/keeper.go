@@ -119,6 +119,20 @@ func (k *Keeper) Continue(v *gitcas.View, id gitcas.ThreadID, nonce string, budg
 	return l
 }
 
+// Pretend is a claim that is put nowhere, for a job that can push nothing and was not claimed
+// for: it gives way to any claim that counts.
+func (k *Keeper) Pretend(v *gitcas.View, id gitcas.ThreadID, t Terms) (*Lease, error) {
+	entry, _ := v.Entry(id)
+	if held, claimed := v.Claim(id); claimed && k.Counts(v, held.Claim, entry) {
+		return nil, life.RefuseClaimed(t.deed(), id, held.Claim)
+	}
+	t.Ahead = true
+	l := &Lease{k: k, id: id, who: k.Who, terms: t, Entry: entry, Budget: t.Budget, Latest: v, HandsOver: true}
+	l.held.Claim = l.newClaim(v, entry.Head)
+	l.Adopt(v)
+	return l, nil
+}
+
 // Release deletes a claim that is on a thread.
 func (k *Keeper) Release(ctx context.Context, id gitcas.ThreadID, held gitcas.Held) {
 	(&Lease{k: k, id: id, nonce: held.Nonce, held: held}).Release(ctx)

@@ -40,7 +40,8 @@ type Lease struct {
 	// Budget is what the agent may use: the claim is charged the tenths of it that were
 	// begun.
 	Budget task.Budget
-	// HandsOver: another job commits what this one does, under the same claim.
+	// HandsOver: another job commits what this one does, under the same claim, which that lets
+	// go.
 	HandsOver bool
 	// Latest is the store as it was looked at last. It belongs to Watch while that runs.
 	Latest *gitcas.View
@@ -258,6 +259,11 @@ func (l *Lease) Adopt(v *gitcas.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.skew = v.Time().Sub(l.k.Clock.Now())
+	if l.HandsOver && l.nonce == "" {
+		entry, _ := v.Entry(l.id)
+		l.gone = ok && l.k.Counts(v, held.Claim, entry)
+		return
+	}
 	if !ok || !l.Owns(held.Claim) {
 		l.gone = true
 		return
@@ -378,7 +384,7 @@ func (l *Lease) renewClaim(ctx context.Context, m *task.Meter) error {
 // then gives up: a claim that stays is dead when its time is over, and to this engine
 // at once. Nil is none.
 func (l *Lease) Release(ctx context.Context) {
-	if l == nil {
+	if l == nil || l.HandsOver {
 		return
 	}
 	l.k.Released.Store(l.nonce, true)

@@ -2,18 +2,20 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"time"
 
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/runner/workflowfiles"
 	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // beginStep tells people that an agent begins before it does, and keeps it from what can't
@@ -40,18 +42,9 @@ func (j *steps) announceStep(ctx context.Context, t task.Task) {
 	}
 }
 
-// chooseAgent is who does the step: the engine's own agent or, where agents run in a job of
-// their own, what that one left. An artifact that is not of the step that is to be done is
-// refused when it is asked for it.
-func (j *steps) chooseAgent() task.Agent {
-	if j.Inputs.Command != ci.CommandCommit {
-		return j.Engine.Agent
-	}
-	a, err := artifact.Read(j.Inputs.Artifact)
-	if err != nil {
-		return missingStepAgent{err}
-	}
-	return artifact.Agent(a, j.Engine.Folder)
+// artifact is the folder in which the job that runs agents leaves a step.
+func (j *steps) artifact() *unpushed.Folder {
+	return &unpushed.Folder{Dir: j.Inputs.Artifact}
 }
 
 // agentDied reports whether the job that was to run the thread's agent died before it could
@@ -60,20 +53,21 @@ func (j *steps) agentDied() bool {
 	if j.Inputs.Thread == "" || !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "failure" && !n.Ran }) {
 		return false
 	}
-	_, err := artifact.Read(j.Inputs.Artifact)
-	return errors.Is(err, artifact.ErrNone)
+	return !j.artifact().Holds(j.Inputs.Thread)
 }
 
-// missingStepAgent is the agent of a job that the job before left nothing for.
-type missingStepAgent struct{ err error }
+// WithoutPushes is a remote as the job that runs agents has it, whatever its token could do.
+func WithoutPushes(remote wire.Remote) wire.Remote { return withoutPushes{remote} }
 
-// Run implements task.Agent.
-func (n missingStepAgent) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
-	return task.Draft{}, &task.AgentError{Agent: t.Agent, Reason: "the job that runs agents left no step; its log says why", Err: n.err}
+type withoutPushes struct{ wire.Remote }
+
+// Push implements wire.Remote.
+func (r withoutPushes) Push(context.Context, wire.PushRequest) (time.Time, error) {
+	return time.Time{}, &wire.Error{Op: "push", URL: r.URL(), Kind: wire.ErrDenied, Detail: "the job that runs agents may change nothing"}
 }
 
-// agentOnly runs the agent of a thread's next step on a private copy of the store, and
-// leaves what it did as an artifact. It writes nothing else anywhere.
+// agentOnly runs the agent of a thread's next step, and leaves what it did as an artifact. It
+// writes nothing else anywhere.
 func (j *steps) agentOnly(ctx context.Context) error {
 	if j.Inputs.Thread == "" {
 		return j.FinishOK("there is no step to do yet: the job that may write starts the thread")
@@ -82,25 +76,26 @@ func (j *steps) agentOnly(ctx context.Context) error {
 		return err
 	}
 	stepper := *j.Engine
-	stepper.Agent = guardedAgent{j.Engine.Agent, j}
-	captured := artifact.Capture(&stepper)
+	stepper.Agent, stepper.Unpushed = guardedAgent{j.Engine.Agent, j}, j.artifact()
 	res, err := stepper.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
 	j.NoteResult(res)
-	// What it did is on no state branch yet.
-	j.Outcome.Done = false
-	if h := j.Inputs.Head.Hash; h != "" {
-		j.Outcome.Head = h
-	}
-	if a, ran := captured.Artifact(); ran {
-		return errors.Join(err, artifact.Write(j.Inputs.Artifact, a))
-	}
-	switch life.KindOf(err) {
-	case life.KindDone:
+	switch kind := life.KindOf(err); {
+	case err == nil && (res.Result == "" || res.Again):
 		return j.FinishOK("no agent had to run; the job that may write does the rest")
-	case life.KindNotYours, life.KindSuspended, life.KindLimit:
+	case kind == life.KindNotYours, kind == life.KindSuspended, kind == life.KindLimit:
 		return j.FinishOK(err.Error())
 	}
 	return err
+}
+
+func (j *steps) mayPushWorkflows() bool { return j.Job.WorkflowFiles || j.IsGitea() }
+
+// checkWorkflowFiles is what guardedAgent checks, for a step that another job's agent made.
+func (j *steps) checkWorkflowFiles(changes []workspace.Change) error {
+	if j.mayPushWorkflows() {
+		return nil
+	}
+	return workflowfiles.CheckChanges(changes)
 }
 
 // guardedAgent is an agent that may not change workflow files, where the token may not push
@@ -113,7 +108,7 @@ type guardedAgent struct {
 // Run implements task.Agent. Changes are taken back also where the agent failed for another
 // reason: its work is kept with the attempt, by a push that would be refused with them.
 func (w guardedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	if w.j.Job.WorkflowFiles || w.j.IsGitea() || t.Workspace == "" {
+	if w.j.mayPushWorkflows() || t.Workspace == "" {
 		return w.Agent.Run(ctx, t, m)
 	}
 	watch, err := workflowfiles.Look(t.Workspace)

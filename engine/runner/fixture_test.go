@@ -431,7 +431,9 @@ func (s *scripted) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draf
 		maps.Copy(mem.files, files)
 	} else {
 		for name, text := range files {
-			s.w.ok(os.WriteFile(filepath.Join(s.folder.Dir(), name), []byte(text), 0o600))
+			path := filepath.Join(s.folder.Dir(), name)
+			s.w.ok(os.MkdirAll(filepath.Dir(path), 0o750))
+			s.w.ok(os.WriteFile(path, []byte(text), 0o600))
 		}
 	}
 	nodes := map[node.Hash]node.Node{}

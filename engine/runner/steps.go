@@ -56,7 +56,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 		return j.suspendBroken(ctx, id, expect.Hash, err)
 	}
 	stepper := *j.Engine
-	stepper.Agent = guardedAgent{j.chooseAgent(), j}
+	stepper.Agent = guardedAgent{j.Engine.Agent, j}
 	observe := j.Engine.Observe
 	j.Engine.Observe = func(e thread.Event) {
 		if e.Kind == "suspended" {
@@ -88,7 +88,11 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 			next = &who
 			return who, true
 		}
-		res, err := stepper.Step(ctx, step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim})
+		req := step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim}
+		if j.Inputs.Command == ci.CommandCommit {
+			req.TakesOver, req.CheckChanges = j.artifact().Read, j.checkWorkflowFiles
+		}
+		res, err := stepper.Step(ctx, req)
 		j.work.RememberFolder(ctx)
 		j.NoteResult(res)
 		longest = max(longest, j.Now().Sub(began))

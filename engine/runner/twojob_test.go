@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,12 +11,13 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // agentJob is the job of the two-job set-up in which the agent runs, with nothing that it could
@@ -24,7 +26,7 @@ func (w *world) agentJob(run string, ev event.Event) (dir string, err error) {
 	w.Helper()
 	dir = filepath.Join(w.TempDir(), ".uwf-step")
 	calls, refs := w.forge.Calls(), w.mem.Refs()
-	w.wrap = artifact.Mirror
+	w.wrap = WithoutPushes
 	_, err = w.run(aJob{run: run, ev: ev, in: ci.Inputs{Command: ci.CommandRun, Artifact: dir}})
 	w.wrap = nil
 	if w.forge.Calls() != calls || !maps.Equal(refs, w.mem.Refs()) {
@@ -53,7 +55,7 @@ func (w *world) settleTwice() {
 		if !ok {
 			return
 		}
-		first, second := w.twice("r"+d.inputs["head"], manual(d))
+		first, second := w.twice("r"+d.inputs["head"][:13], manual(d))
 		w.ok(first)
 		w.ok(second)
 	}
@@ -350,14 +352,37 @@ func TestTwoJobsBringIn(t *testing.T) {
 
 // Without an artifact, or with one of another thread, nothing is committed.
 func TestTwoJobsWrongArtifact(t *testing.T) {
-	for name, spoil := range map[string]func(t *testing.T, dir string){
-		"none":    func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) },
-		"garbage": func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)); write(t, dir, "artifact.json", "{]") },
-		"of another thread": func(t *testing.T, dir string) {
-			a, err := artifact.Read(dir)
-			must(t, err)
-			a.Thread = gitcas.ThreadID("01JY0000000000000000000000")
-			must(t, artifact.Write(dir, a))
+	for name, spoil := range map[string]func(w *world, f *unpushed.Folder, left unpushed.Step){
+		"none": func(w *world, f *unpushed.Folder, _ unpushed.Step) { w.ok(os.RemoveAll(f.Dir)) },
+		"garbage": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			w.ok(os.WriteFile(f.Path(left.Store, left.Thread, left.Nonce), []byte("{]"), 0o600))
+		},
+		"of another thread": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			w.ok(f.Clear(left.Store))
+			left.Thread = "01JY0000000000000000000000"
+			w.ok(f.Write(left))
+		},
+		"of another store": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			w.ok(f.Clear(left.Store))
+			left.Store = "fedcba9876543210"
+			w.ok(f.Write(left))
+		},
+		"a link to it": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			path, outside := f.Path(left.Store, left.Thread, left.Nonce), filepath.Join(w.TempDir(), "outside")
+			w.ok(os.Rename(path, outside))
+			w.ok(os.Symlink(outside, path))
+		},
+		"a link to its folder": func(w *world, f *unpushed.Folder, _ unpushed.Step) {
+			outside := filepath.Join(w.TempDir(), "outside")
+			w.ok(os.Rename(f.Dir, outside))
+			w.ok(os.Symlink(outside, f.Dir))
+		},
+		"too large": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			w.ok(os.Truncate(f.Path(left.Store, left.Thread, left.Nonce), unpushed.MaxFile+1))
+		},
+		"of another step": func(w *world, f *unpushed.Folder, left unpushed.Step) {
+			left.Entry.Head = left.Handle
+			w.ok(f.Write(left))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,7 +393,11 @@ func TestTwoJobsWrongArtifact(t *testing.T) {
 			d, _ := w.forge.take()
 			dir, err := w.agentJob("43", manual(d))
 			w.ok(err)
-			spoil(t, dir)
+			f := &unpushed.Folder{Dir: dir}
+			id, _ := w.only()
+			left, err := f.Read(w.view().StoreID(), id)
+			w.ok(err)
+			spoil(w, f, left)
 			_, err = w.run(aJob{run: "43-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
 			if codeOf(err) == 0 {
 				t.Error("green")
@@ -380,10 +409,43 @@ func TestTwoJobsWrongArtifact(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	must(t, os.MkdirAll(dir, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+// The job that runs agents may have a token that can change workflow files, and the one that
+// commits none: it finds that before a push is refused which could not even keep the failure.
+func TestTwoJobsWorkflowFiles(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	_, second := w.twice("42", labeled(7))
+	w.ok(second)
+	d, _ := w.forge.take()
+	w.say = func(task.Task) (map[string]any, map[string]string, error) {
+		return map[string]any{"$status": "done"}, map[string]string{".github/workflows/ci.yml": "on: push\n"}, nil
+	}
+	dir := filepath.Join(t.TempDir(), ".uwf-step")
+	for _, command := range []string{ci.CommandRun, ci.CommandCommit} {
+		a := aJob{run: "43-" + command, ev: manual(d), in: ci.Inputs{Command: command, Artifact: dir}}
+		a.job.WorkflowFiles = command == ci.CommandRun
+		_, err := w.run(a)
+		if (err != nil) != (command == ci.CommandCommit) || err != nil && !strings.Contains(err.Error(), "the agent changed .github/workflows/ci.yml") {
+			t.Fatalf("%s: %v", command, err)
+		}
+	}
+	if id, e := w.only(); w.steps(id) != 0 || len(e.Attempts) != 1 || !strings.Contains(w.stickies(7)[0], "Have the roles leave them alone") {
+		t.Errorf("%+v: %s", e, w.stickies(7)[0])
+	}
+}
+
+// Nothing can be pushed to the remote of the job that runs agents, whatever its token could.
+func TestWithoutPushes(t *testing.T) {
+	w := newWorld(t)
+	refs := w.mem.Refs()
+	remote := WithoutPushes(w.mem)
+	_, err := remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/main", Old: refs["refs/heads/main"]}}})
+	if !errors.Is(err, wire.ErrDenied) || !maps.Equal(refs, w.mem.Refs()) {
+		t.Errorf("%v: %v", err, w.mem.Refs())
+	}
+	if l, err := remote.List(t.Context(), "refs/"); err != nil || !maps.Equal(l.Refs, refs) {
+		t.Errorf("it lists %v: %v", l.Refs, err)
+	}
 }
 
 func must(t *testing.T, err error) {

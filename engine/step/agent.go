@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -33,15 +34,26 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 		if r.req.OnClaimed != nil {
 			err = r.req.OnClaimed(ctx, r.task)
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case r.req.TakesOver != nil:
+			draft, err = r.takeOver(ctx)
+		default:
 			draft, err = r.e.Agent.Run(ctx, r.task, &r.meter)
 		}
 		return err
 	})
 	r.tellPutBack(draft.PutBack)
+	var left *leftError
+	var div *workbranch.DivergedError
 	switch {
 	case errors.Is(err, lease.ErrLost):
 		return draft, r.endLostStep(ctx, "agent", draft, "it was taken over, suspended or cancelled while the agent ran")
+	case errors.As(err, &div): // people moved the branch while another job's agent worked
+		_, err = r.suspendWith(ctx, draft, div)
+		return draft, err
+	case errors.As(err, &left):
+		return draft, r.failStep(ctx, left.phase, draft, err)
 	case err != nil:
 		return draft, r.failStep(ctx, "agent", draft, err)
 	}
@@ -70,7 +82,14 @@ func (r *agentRun) tellPutBack(lines []string) {
 // commit where the branch is not there. The agent is started in the step's location: that of
 // an edge was filled in from an agent's output, so it is only taken inside the workspace.
 func (r *agentRun) restoreFolder(ctx context.Context) (err error) {
-	if r.from, err = r.FindBase(ctx); err != nil {
+	r.from, err = r.FindBase(ctx)
+	switch {
+	case r.req.HandsOver && errors.Is(err, wire.ErrDenied): // the other job brings the branch up
+		r.from, err = workbranch.CommitID(workbranch.Of(r.ID, r.Entry)), nil
+	case r.req.TakesOver != nil: // the agent has been in a folder of its own
+		return err
+	}
+	if err != nil {
 		return err
 	}
 	if !r.from.IsZero() {
@@ -134,6 +153,9 @@ func (r *agentRun) workMessage(result string, s *sealed) (string, error) {
 // takeSnapshot makes the work commit and refuses one that holds what must not be
 // committed. Files at the paths without are left as they were.
 func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, without ...string) (*workspace.Snapshot, error) {
+	if r.req.TakesOver != nil {
+		return r.snap, r.addWorkCommit(result, s, r.Lease.ServerTime())
+	}
 	snap, err := r.snapshotChecked(ctx, result, s, without...)
 	var found *screen.FoundError
 	r.unreadable = err != nil && !errors.As(err, &found)

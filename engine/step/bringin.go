@@ -221,16 +221,22 @@ func (r *bringing) checkBrought(ctx context.Context) error {
 		Workflow: r.Chain.Start.Workflow, WorkflowName: r.Def.Name, Cwd: r.WorkFolder(), Run: r.stepMaker(), Entry: r.Entry, Definition: r.Def,
 		OutputSchema: r.Def.Roles[b.step.Role].Frontmatter, Suspends: r.Def.AgentSuspends,
 	}
-	r.from = b.Work.From
-	if b.Work.Commit.IsZero() {
+	return r.rebuildWork(ctx, b.Work)
+}
+
+// rebuildWork makes the snapshot of the folder that another job's agent left. What is said of
+// it is hostile.
+func (r *agentRun) rebuildWork(ctx context.Context, w unpushed.Work) error {
+	r.from = w.From
+	if w.Commit.IsZero() {
 		r.snap = &workspace.Snapshot{Commit: r.from, Unchanged: true}
 		return nil
 	}
-	c, err := gitobj.DecodeCommit(b.Work.Objects[b.Work.Commit].Data)
+	c, err := gitobj.DecodeCommit(w.Objects[w.Commit].Data)
 	if err != nil {
 		return err
 	}
-	snap, err := workspace.RebuildSnapshot(ctx, r.e.Store.Remote(), r.workParents(), c.Tree, b.Work.Objects)
+	snap, err := workspace.RebuildSnapshot(ctx, r.e.Store.Remote(), r.workParents(), c.Tree, w.Objects)
 	if err == nil {
 		err = screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs)
 	}
@@ -240,6 +246,18 @@ func (r *bringing) checkBrought(ctx context.Context) error {
 	snap.Unchanged = len(snap.Changes) == 0
 	r.snap = &snap
 	return nil
+}
+
+// addWorkCommit makes the step's commit of such a snapshot.
+func (r *agentRun) addWorkCommit(result string, s *sealed, at time.Time) error {
+	if r.snap.Unchanged {
+		return nil
+	}
+	msg, err := r.workMessage(result, s)
+	if err != nil {
+		return err
+	}
+	return r.snap.AddCommit(workspace.SnapshotRequest{Parents: r.workParents(), Message: msg, When: at})
 }
 
 // keepBrought keeps the step as an attempt of the run that made it, and nothing is left
@@ -321,12 +339,8 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, plan
 		return nil, plan{}, err
 	}
 	step, next, _, err := r.sealAndDecide(d)
-	if err != nil || r.snap.Unchanged {
-		return step, next, err
-	}
-	msg, err := r.workMessage(next.status, step)
 	if err == nil {
-		err = r.snap.AddCommit(workspace.SnapshotRequest{Parents: r.workParents(), Message: msg, When: r.madeAt()})
+		err = r.addWorkCommit(next.status, step, r.madeAt())
 	}
 	if err == nil {
 		r.sealPatch(ctx, step)
@@ -346,7 +360,7 @@ func (r *bringing) madeAt() time.Time {
 
 // checkFrom makes sure that the agent's folder was made equal to a commit that this
 // thread's can be made equal to: the recorded one, or one on the work branch after it.
-func (r *bringing) checkFrom(ctx context.Context) error {
+func (r *agentRun) checkFrom(ctx context.Context) error {
 	w := workbranch.Of(r.ID, r.Entry)
 	recorded, tip := workbranch.CommitID(w), workbranch.Tip(r.View, w)
 	if r.from == recorded || r.from == tip {

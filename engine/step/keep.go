@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
@@ -80,6 +81,9 @@ func (r *keeper) describeNotKept() string {
 // thread's entry and deletes the claim in the same push, provided that claim and
 // head are still ours. It returns the ref, and the StepNode that tells of the attempt.
 func (r *keeper) saveAttempt(ctx context.Context, a gitcas.Attempt, link bool) (ref string, step node.Hash, err error) {
+	if r.req.HandsOver {
+		return "", "", r.handOverFailure(a)
+	}
 	err = r.pushAttempt(ctx, a, link)
 	if errors.Is(err, wire.ErrSecretRefused) {
 		// The server found a secret, most likely in the folder: without it, at
@@ -249,31 +253,42 @@ func (r *keeper) keepOnDisk(s *sealed) {
 	if r.e.Unpushed == nil {
 		return
 	}
+	if err := r.writeSealed(s); err != nil {
+		r.emitNotice("the step is not kept on this machine until it is pushed: " + err.Error())
+	}
+}
+
+// writeSealed writes the sealed step to disk.
+func (r *keeper) writeSealed(s *sealed) error {
 	n, h, err := s.step.Node(r.Lease.ServerTime())
 	if err != nil {
-		r.emitNotice("the step is not kept on this machine until it is pushed: " + err.Error())
-		return
+		return err
 	}
+	return r.writeToDisk(h, append(slices.Clone(s.nodes), gitcas.PlacedNode{Hash: h, Node: n}), s.step.Usage)
+}
+
+// writeToDisk writes a step that is among nodes, with the folder as its agent left it.
+func (r *keeper) writeToDisk(step node.Hash, nodes []gitcas.PlacedNode, usage *record.Usage) error {
 	u := unpushed.Step{
 		Store: r.View.StoreID(), Thread: r.ID, Entry: r.Entry, Nonce: r.Lease.Nonce(),
-		Handle: h, Nodes: map[node.Hash]node.Node{h: n}, Model: story.ModelOf(r.task, s.step.Usage),
+		Handle: step, Nodes: map[node.Hash]node.Node{}, Model: story.ModelOf(r.task, usage),
 		Work: unpushed.Work{From: r.from},
 	}
-	for _, n := range s.nodes {
+	for _, n := range nodes {
 		u.Nodes[n.Hash] = n.Node
 	}
-	if !r.snap.Unchanged {
+	if r.snap != nil && !r.snap.Unchanged {
 		u.Work.Commit, u.Work.Objects = r.snap.Commit, wire.Objects{}
 		for _, o := range r.snap.Objects {
 			u.Work.Objects.Add(o.Object)
 		}
 	}
 	if err := r.e.Unpushed.Write(u); err != nil {
-		r.emitNotice(err.Error())
-		return
+		return err
 	}
 	r.onDisk = true
 	r.e.Reached("on-disk")
+	return nil
 }
 
 // dropFromDisk deletes the sealed step, which is on the remote.

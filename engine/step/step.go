@@ -85,7 +85,12 @@ func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 	if err := r.Load(ctx); err != nil {
 		return r.describeThread(), err
 	}
-	if r.req.Held == nil { // else the step before has looked
+	switch {
+	case r.req.HandsOver: // what lies there is of jobs before, and would be taken for this one's
+		if err := r.e.Unpushed.Clear(r.View.StoreID()); err != nil {
+			return r.describeThread(), err
+		}
+	case r.req.Held == nil: // else the step before has looked
 		if res, in, err := r.bringIn(ctx); in && !res.Again || err != nil {
 			return res, err
 		}
@@ -112,7 +117,11 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 	if err := r.countDead(ctx); err != nil {
 		return r.describeThread(), err
 	}
+	held, _ := r.Lease.Current()
+	failed := life.CountAttempts(r.Entry, r.ID, held.Died)
 	switch {
+	case r.req.HandsOver && (!r.plan.runsAgent() || failed >= life.MaxAttempts):
+		return r.describeThread(), nil // it is the other job's
 	case r.plan.limit != nil:
 		if err := r.Suspend(ctx, r.waitingRole(), r.plan.limit.Error(), nil, nil); err != nil {
 			return r.describeThread(), err
@@ -122,10 +131,8 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 		return r.endThread(ctx)
 	case r.plan.suspend != "":
 		return r.suspendThread(ctx, r.plan.suspend)
-	}
-	held, _ := r.Lease.Current()
-	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
-		return r.suspendThread(ctx, describeTooMany(n))
+	case failed >= life.MaxAttempts:
+		return r.suspendThread(ctx, describeTooMany(failed))
 	}
 	return r.workAndCommit(ctx)
 }
@@ -140,6 +147,8 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	}
 	var div *workbranch.DivergedError
 	switch err := r.restoreFolder(ctx); {
+	case errors.As(err, &div) && r.req.HandsOver:
+		return r.describeThread(), nil // the same
 	case errors.As(err, &div):
 		return r.suspendThread(ctx, div.Error())
 	case life.KindOf(err) == life.KindNotYours:
@@ -162,6 +171,9 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	}
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
 		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
+	}
+	if r.req.HandsOver {
+		return r.handOver(ctx, draft, step, next)
 	}
 	r.keepOnDisk(step)
 	r.sealPatch(ctx, step)
@@ -203,6 +215,8 @@ type Unpushed interface {
 	Read(store string, id gitcas.ThreadID) (unpushed.Step, error)
 	// Remove removes what was made under a claim, and leaves that of other jobs.
 	Remove(store string, id gitcas.ThreadID, nonce string) error
+	// Clear removes all that is kept for a store.
+	Clear(store string) error
 	// SetAside moves what is kept in a path out of the way, and returns where to.
 	SetAside(path string) (string, error)
 	// Path is where what was made under a claim is kept.
@@ -245,9 +259,16 @@ type Request struct {
 	// Nonce is that of the claim which was made ahead for this step; empty: none. Where it is
 	// not on the thread, and no other one, the thread is claimed as usual.
 	Nonce string
-	// HandsOver: what the agent leaves another job commits, so that the agent is stopped in
-	// time for that.
+	// HandsOver: this job can push nothing. It keeps the sealed step, or what there is of one
+	// that failed, in Unpushed, which is required then, for another job that takes it over; the
+	// agent is stopped in time for that. What needs no agent is left to that job.
 	HandsOver bool
+	// TakesOver reads what such a job left, as Unpushed does: the step is made of that, and no
+	// agent runs. Nil: one does.
+	TakesOver func(store string, id gitcas.ThreadID) (unpushed.Step, error)
+	// CheckChanges is asked about the files that such a step changes: an error is the step's.
+	// Nil: all can be pushed.
+	CheckChanges func(changes []workspace.Change) error
 	// OnClaimed is told what the agent is to do, once the thread is claimed and the limits are
 	// checked, before the agent runs: an error keeps it from that, and is the step's. Nil:
 	// nobody is told.

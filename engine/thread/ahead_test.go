@@ -116,6 +116,7 @@ func (f *fixture) moveClaim(h *lease.Lease) {
 // TestAgentThatHandsOver: an agent whose work another job commits leaves time for that.
 func TestAgentThatHandsOver(t *testing.T) {
 	inBubble(t, func(f *fixture) {
+		f.disk = &memoryDisk{}
 		f.timeout = 5 * time.Hour // with all the rest more than a claim may live
 		f.start()
 		h := f.claimAhead("starter")

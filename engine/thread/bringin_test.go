@@ -80,6 +80,11 @@ func (d *memoryDisk) Remove(store string, id gitcas.ThreadID, nonce string) erro
 	return nil
 }
 
+func (d *memoryDisk) Clear(store string) error {
+	maps.DeleteFunc(d.files, func(path string, _ []byte) bool { return strings.HasPrefix(path, store+"/") })
+	return nil
+}
+
 func (d *memoryDisk) SetAside(path string) (string, error) {
 	d.files[path+".bad"] = d.files[path]
 	delete(d.files, path)

@@ -480,6 +480,15 @@ func (d *simDisk) Remove(store string, id gitcas.ThreadID, nonce string) error {
 	return d.a.on.disk.Remove(store, id, nonce)
 }
 
+func (d *simDisk) Clear(store string) error {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.a.crashed {
+		return errSim
+	}
+	return d.a.on.disk.Clear(store)
+}
+
 func (d *simDisk) SetAside(path string) (string, error) {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()

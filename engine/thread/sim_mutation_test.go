@@ -123,8 +123,8 @@ var mutations = []mutation{
 	},
 	{
 		"too many failed attempts don't stop", "../step/step.go",
-		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {",
-		"if n := life.CountAttempts(r.Entry, r.ID, held.Died); false && n >= life.MaxAttempts {",
+		"case failed >= life.MaxAttempts:",
+		"case false && failed >= life.MaxAttempts:",
 	},
 	{
 		"reads don't wait", "../../gitcas/wire/patient.go",
@@ -473,6 +473,11 @@ var guarded = []struct {
 		"who is told to end keeps nothing", "../step/keep.go",
 		"ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)\n\tdefer cancel()\n\tstopped",
 		"ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tstopped",
+	}},
+	{"TestSaidBetweenTwoJobs", mutation{
+		"what another job left is taken whatever people said since", "../step/handover.go",
+		"case !life.SameThread(u.Entry, r.Entry):",
+		"case false && !life.SameThread(u.Entry, r.Entry):",
 	}},
 	{"TestAgentThatHandsOver", mutation{
 		"an agent outlives its claim", "../lease/lease.go",

@@ -3,13 +3,13 @@ package thread_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"reflect"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -26,18 +26,9 @@ type pair struct {
 	head       node.Hash
 	maker      *actor
 	jobs       []*actor
-	left       *handover // what the first job left; nil: nothing yet
+	left       bool // the first job left what its agent did
 	rescued    bool
 	taken      bool // the second job was started, or never will be
-}
-
-// handover is what an agent did in a job that can write nothing.
-type handover struct {
-	task        task.Task
-	draft       task.Draft
-	err         error
-	base, files map[string]string
-	by          string
 }
 
 const (
@@ -68,7 +59,7 @@ func (w *world) isUnderWay(c gitcas.Claim) bool {
 			return true
 		}
 	}
-	return len(p.jobs) == 0 || p.left != nil && !p.taken
+	return len(p.jobs) == 0 || p.left && !p.taken
 }
 
 // dispatcher claims the main thread for a run of two jobs and starts that, or is refused, or
@@ -109,7 +100,7 @@ func (w *world) start(a *actor, held *lease.Lease, head node.Hash) {
 		return
 	}
 	w.mu.Lock()
-	w.pairs = append(w.pairs, &pair{run: "P" + a.name, nonce: held.Nonce(), head: head, maker: a})
+	w.pairs = append(w.pairs, &pair{run: "P" + strings.ReplaceAll(a.name, ".", "-"), nonce: held.Nonce(), head: head, maker: a})
 	w.mu.Unlock()
 }
 
@@ -118,7 +109,7 @@ func (w *world) pairEvent() bool {
 	w.mu.Lock()
 	var due *pair
 	for _, p := range w.pairs {
-		if len(p.jobs) == 0 || p.left != nil && !p.taken {
+		if len(p.jobs) == 0 || p.left && !p.taken {
 			due = p
 		}
 	}
@@ -172,22 +163,18 @@ func (w *world) pairActor(p *pair, job string, body func(a *actor)) {
 	w.spawnAs(a, body)
 }
 
-// blind is a remote on which nothing that is pushed stays.
+// blind is a remote to which nothing can be pushed.
 type blind struct{ *gate }
 
-func (b blind) Push(ctx context.Context, _ wire.PushRequest) (time.Time, error) {
-	return b.a.now(), ctx.Err()
+func (b blind) Push(context.Context, wire.PushRequest) (time.Time, error) {
+	return b.a.now(), &wire.Error{Op: "push", Kind: wire.ErrDenied}
 }
 
 func (w *world) startAgent(p *pair) {
 	w.pairActor(p, jobAgent, func(a *actor) {
-		sim := a.eng.Agent.(*simAgent)
 		a.eng.Store = gitcas.Open(blind{&gate{w: w, a: a, Remote: w.mem}}, gitcas.Options{
 			Now: a.now, Jitter: a.chance.Float64, RetryFor: time.Minute, Rand: zeroReader{},
 		})
-		a.eng.Unpushed = nil
-		capture := &capturing{sim: sim}
-		a.eng.Agent = capture
 		a.expect = p.head
 		a.res, a.err = a.eng.Step(a.ctx, step.Request{Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, HandsOver: true})
 		if a.crashed {
@@ -195,63 +182,37 @@ func (w *world) startAgent(p *pair) {
 		}
 		w.say("%s: exit %d: %v", a.name, life.KindOf(a.err), a.err)
 		w.keptOut(a)
+		left := len(w.onDiskOf(a.on, w.main)) > 0
+		if !left && a.made != nil {
+			w.problem("%s finished its work and left nothing: %v", a.name, a.err)
+		}
 		w.mu.Lock()
-		p.left = capture.left
+		p.left = left
 		w.mu.Unlock()
 	})
-}
-
-// capturing is an agent whose work another job commits.
-type capturing struct {
-	sim  *simAgent
-	left *handover
-}
-
-func (c *capturing) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	base := maps.Clone(c.sim.folder.files)
-	d, err := c.sim.Run(ctx, t, m)
-	if ctx.Err() == nil {
-		c.left = &handover{task: t, draft: d, err: err, base: base, files: maps.Clone(c.sim.folder.files), by: c.sim.a.name}
-	}
-	return d, err
-}
-
-// Run hands over what the first job's agent left, if it is of this very step.
-func (h *handover) run(a *actor, folder *simFolder, t task.Task) (task.Draft, error) {
-	if t.Entry.Head != h.task.Entry.Head || !reflect.DeepEqual(t.Entry.Next, h.task.Entry.Next) {
-		return task.Draft{}, &task.AgentError{Agent: "sim", Reason: "it is of another step"}
-	}
-	for name, text := range h.files {
-		if h.base[name] != text {
-			folder.files[name] = text
-		}
-	}
-	if h.err == nil {
-		a.made = &t
-	}
-	return h.draft, h.err
-}
-
-type replaying struct {
-	h      *handover
-	a      *actor
-	folder *simFolder
-}
-
-func (r *replaying) Run(_ context.Context, t task.Task, _ *task.Meter) (task.Draft, error) {
-	r.a.w.setWorking(r.a, &t)
-	defer r.a.w.setWorking(r.a, nil)
-	return r.h.run(r.a, r.folder, t)
 }
 
 func (w *world) startCommit(p *pair) {
 	p.taken = true
 	w.pairActor(p, jobCommit, func(a *actor) {
-		a.w, a.note = w, p.left.by
-		a.eng.Agent = &replaying{p.left, a, a.eng.Folder.(*simFolder)}
-		a.expect, a.ran = p.head, true
+		first := p.jobs[0]
+		a.note, a.expect, a.ran = first.name, p.head, true
+		var working task.Task
 		a.res, a.err = a.eng.Step(a.ctx, step.Request{
 			Thread: w.main, ExpectHead: node.Pin{Hash: p.head}, Deliver: w.delivers, Nonce: p.nonce, Ahead: true,
+			OnClaimed: func(_ context.Context, t task.Task) error {
+				working = t
+				w.setWorking(a, &working)
+				return nil
+			},
+			TakesOver: func(store string, id gitcas.ThreadID) (unpushed.Step, error) {
+				defer w.setWorking(a, nil)
+				u, err := first.on.disk.Read(store, id)
+				if err == nil && first.made != nil && life.SameThread(u.Entry, working.Entry) {
+					a.made = &working
+				}
+				return u, err
+			},
 			Next:    func() (lease.Identity, bool) { return a.eng.Who, a.rng.IntN(3) > 0 },
 			Effects: func() life.Effects { return life.Effects{Comment: simComment} },
 		})

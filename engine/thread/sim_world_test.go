@@ -70,7 +70,6 @@ type actor struct {
 	job       string // its name in its run
 	pair      *pair  // the run of two jobs that it belongs to; nil: none
 	note      string // how the agent whose work it commits called itself; empty: as it does
-	w         *world
 	over      []string
 	killed    []string
 	on        *machine

@@ -11,7 +11,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -194,11 +193,11 @@ type listed struct {
 	calls  map[string]bool // functions that note a mistake
 	checks map[string]bool // functions that note one where their first argument is false
 	falses map[string]bool // functions in which false is a refusal
-	tests  string          // the folder of the package whose tests guard it; empty: its own
+	tests  string          // the folder of the package whose tests guard it
 }
 
 // readList reads the list of files: a pattern a line, and after it "call:name",
-// "check:name", "false:name", or "tests:folder" of the tests that guard its package. A pattern that matches nothing is an error.
+// "check:name", "false:name", or "tests:folder" of the tests that guard it, where those are not its package's. A pattern that matches nothing is an error.
 func readList(list, root string) ([]listed, error) {
 	data, err := os.ReadFile(list)
 	if err != nil {
@@ -226,7 +225,7 @@ func readList(list, root string) ([]listed, error) {
 			}
 			if _, ok := index[name]; !ok {
 				index[name] = len(files)
-				files = append(files, listed{name: name, calls: map[string]bool{}, checks: map[string]bool{}, falses: map[string]bool{}})
+				files = append(files, listed{name: name, tests: path.Dir(name), calls: map[string]bool{}, checks: map[string]bool{}, falses: map[string]bool{}})
 			}
 			for _, word := range words[1:] {
 				switch kind, fn, _ := strings.Cut(word, ":"); kind {
@@ -247,7 +246,8 @@ func readList(list, root string) ([]listed, error) {
 	return files, nil
 }
 
-// packages puts the files that are asked for into their packages, in order.
+// packages puts the files that are asked for into their packages, in order: one for each folder
+// of tests.
 func packages(files []listed, only []string) []*folder {
 	var all []*folder
 	for _, f := range files {
@@ -263,16 +263,15 @@ func packages(files []listed, only []string) []*folder {
 		dir := path.Dir(f.name)
 		var in *folder
 		for _, pkg := range all {
-			if pkg.folder == dir {
+			if pkg.folder == dir && pkg.tests == f.tests {
 				in = pkg
 			}
 		}
 		if in == nil {
-			in = &folder{folder: dir, tests: dir}
+			in = &folder{folder: dir, tests: f.tests}
 			all = append(all, in)
 		}
 		in.files = append(in.files, f)
-		in.tests = cmp.Or(f.tests, in.tests)
 	}
 	return all
 }

@@ -92,6 +92,20 @@ func (w Watch) Check(agent string) error {
 	}
 }
 
+// CheckChanges fails where changes are of workflow files, of which nothing can be put back.
+func CheckChanges(changes []workspace.Change) error {
+	e := &ChangedError{}
+	for _, c := range changes {
+		if strings.HasPrefix(c.Path+"/", folder+"/") || c.Path == parent && c.Kind != workspace.Deleted {
+			e.Paths = append(e.Paths, c.Path)
+		}
+	}
+	if len(e.Paths) > 0 {
+		return e
+	}
+	return nil
+}
+
 // restoreFiles puts the files back, in the place of whatever is there.
 func (w Watch) restoreFiles() error {
 	if err := w.clearFolder(); err != nil {

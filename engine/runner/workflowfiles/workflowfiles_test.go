@@ -7,8 +7,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // Changes of workflow files are found and taken back, whatever the agent made there.
@@ -146,5 +149,22 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCheckChanges: of changes that another job's agent made, those of workflow files are named.
+func TestCheckChanges(t *testing.T) {
+	err := CheckChanges([]workspace.Change{
+		{Path: ".github/CODEOWNERS", Kind: workspace.Modified}, {Path: ".github", Kind: workspace.Deleted}, {Path: "a/.github/workflows/x", Kind: workspace.Added},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	var changed *ChangedError
+	err = CheckChanges([]workspace.Change{
+		{Path: ".github", Kind: workspace.Added}, {Path: ".github/workflows", Kind: workspace.Added}, {Path: ".github/workflows/ci.yml", Kind: workspace.Deleted}, {Path: "x", Kind: workspace.Added},
+	})
+	if !errors.As(err, &changed) || !slices.Equal(changed.Paths, []string{".github", ".github/workflows", ".github/workflows/ci.yml"}) {
+		t.Errorf("%v", err)
 	}
 }

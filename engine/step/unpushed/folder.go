@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/united-workforce/uwf/gitcas"
@@ -122,7 +123,7 @@ func syncFolder(root *os.Root, name string) {
 // Read returns a step that is kept for a thread, the first by name. None is fs.ErrNotExist; a
 // file that holds none is a *BadError.
 func (f *Folder) Read(store string, id gitcas.ThreadID) (Step, error) {
-	if !storeName.MatchString(store) || !id.Valid() {
+	if !storeName.MatchString(store) {
 		return Step{}, fs.ErrNotExist
 	}
 	var s Step
@@ -147,7 +148,7 @@ func (f *Folder) readFirst(root *os.Root, store string, id gitcas.ThreadID) (Ste
 		return Step{}, err
 	}
 	for _, file := range files {
-		if name := file.Name(); ThreadOf(name) == id && namePattern.MatchString(name[len(id):]) {
+		if name := file.Name(); isStep(name, id) {
 			return f.readFile(root, store, id, filepath.Join(store, name))
 		}
 	}
@@ -187,6 +188,25 @@ func (f *Folder) readFile(root *os.Root, store string, id gitcas.ThreadID, name 
 	return s, nil
 }
 
+// Holds reports whether there is a step for a thread, of whatever store; what was moved aside or
+// half written is none.
+func (f *Folder) Holds(id gitcas.ThreadID) bool {
+	found := false
+	_ = f.inFolder(func(root *os.Root) error {
+		files, err := fs.Glob(root.FS(), "*/*")
+		for _, file := range files {
+			found = found || isStep(path.Base(file), id)
+		}
+		return err
+	})
+	return found
+}
+
+// isStep reports whether a file is, by its name, a step of the thread.
+func isStep(name string, id gitcas.ThreadID) bool {
+	return ThreadOf(name) == id && namePattern.MatchString(name[len(id):])
+}
+
 // Remove deletes what is kept for a thread that was made under a claim. That nothing is there
 // is no error.
 func (f *Folder) Remove(store string, id gitcas.ThreadID, nonce string) error {
@@ -195,6 +215,18 @@ func (f *Folder) Remove(store string, id gitcas.ThreadID, nonce string) error {
 		return nil
 	}
 	return err
+}
+
+// Clear deletes all that is kept for a store, and nothing else in the folder.
+func (f *Folder) Clear(store string) error {
+	if !storeName.MatchString(store) {
+		return nil
+	}
+	err := f.inFolder(func(root *os.Root) error { return root.RemoveAll(store) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what earlier jobs left in %s: %w; remove it by hand, or name another folder", filepath.Join(f.Dir, store), err)
+	}
+	return nil
 }
 
 // SetAside moves the file of a path out of the way, for a person to look at. It returns the

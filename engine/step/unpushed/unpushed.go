@@ -188,13 +188,13 @@ func goodName(s string) bool { return s != "" && len(s) <= maxName && text.IsLin
 
 // goodUsage: no more of anything than a run can take.
 func goodUsage(u record.Usage) bool {
-	const most = 1e12
+	const most, longest = 1e12, 35 * 24 * 3_600_000 // no run of a workflow lasts longer
 	for _, n := range []float64{float64(u.Turns), float64(u.InputTokens), float64(u.OutputTokens), float64(u.DurationMs), u.CostUSD} {
 		if !(n >= 0 && n <= most) {
 			return false
 		}
 	}
-	return true
+	return u.DurationMs <= longest
 }
 
 func readHeader(in *bufio.Reader) (header, error) {

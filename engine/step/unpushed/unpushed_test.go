@@ -2,14 +2,18 @@ package unpushed
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -17,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -135,6 +140,67 @@ func TestOfTwoClaims(t *testing.T) {
 	}
 }
 
+// TestClear: what earlier jobs left of a store goes, and nothing else in the folder.
+func TestClear(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "artifact")
+	f := &Folder{Dir: dir}
+	must(t, f.Clear(testStore)) // there is no folder
+	old := sample(t)
+	old.Nonce = "old"
+	must(t, f.Write(old))
+	must(t, f.Write(sample(t)))
+	other := sample(t)
+	other.Store = "fedcba9876543210"
+	must(t, f.Write(other))
+	mine := filepath.Join(dir, "mine")
+	must(t, os.WriteFile(mine, []byte("x"), 0o600))
+	must(t, f.Clear(testStore))
+	must(t, f.Clear(testStore))
+	if _, err := os.Lstat(filepath.Join(dir, testStore)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the store's folder is left: %v", err)
+	}
+	must(t, f.Clear("mine"))
+	must(t, f.Clear("."))
+	must(t, f.Clear("../artifact"))
+	for _, path := range []string{mine, f.Path(other.Store, testThread, "n0")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(dir, link))
+	if err := (&Folder{Dir: link}).Clear(other.Store); err == nil || !strings.Contains(err.Error(), "remove it by hand") {
+		t.Errorf("a link was followed: %v", err)
+	}
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "x"), nil, 0o600))
+	must(t, os.Symlink(outside, filepath.Join(dir, testStore)))
+	must(t, f.Clear(testStore))
+	if _, err := os.Stat(filepath.Join(outside, "x")); err != nil {
+		t.Errorf("what a link leads to was removed: %v", err)
+	}
+}
+
+// TestHolds: a step of the thread is one whose file is whole.
+func TestHolds(t *testing.T) {
+	f := &Folder{Dir: filepath.Join(t.TempDir(), "artifact")}
+	if f.Holds(testThread) {
+		t.Error("there is no folder")
+	}
+	must(t, f.Write(sample(t)))
+	if !f.Holds(testThread) || f.Holds("01JD0000000000000000000002") {
+		t.Error("the step is not told from another thread's")
+	}
+	path := f.Path(testStore, testThread, "n0")
+	for _, end := range []string{half, badSuffix} {
+		must(t, os.Rename(path, path+end))
+		if f.Holds(testThread) {
+			t.Errorf("%s is taken for a step", end)
+		}
+		must(t, os.Rename(path+end, path))
+	}
+}
+
 // TestModes: nobody else on the machine reads what an agent wrote.
 func TestModes(t *testing.T) {
 	f := &Folder{Dir: filepath.Join(t.TempDir(), "pending")}
@@ -170,6 +236,16 @@ func TestCantWrite(t *testing.T) {
 	if _, err := os.Stat(f.Path(testStore, testThread, "n0") + half); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("half of it was left: %v", err)
 	}
+	s = sample(t)
+	s.Thread = "../../x"
+	if err := f.Write(s); err == nil || !strings.Contains(err.Error(), "no id that can name a file") {
+		t.Errorf("a thread that is a path: %v", err)
+	}
+	s = sample(t)
+	s.Entry.Head = "no hash"
+	if err := f.Write(s); err == nil {
+		t.Error("an entry that nobody could read was written")
+	}
 	for _, store := range []string{"", "..", "../../../../tmp/x", "/etc", "UPPERCASEIDENTIFIER"} {
 		s := sample(t)
 		s.Store = store
@@ -184,13 +260,26 @@ func TestCantWrite(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(f.Dir, link))
-	for _, dir := range []string{file, filepath.Join(file, "below"), link} {
-		if err := (&Folder{Dir: dir}).Write(sample(t)); err == nil {
-			t.Errorf("%s was taken for a folder", dir)
+	full := f.Path(testStore, testThread, "n1") + half
+	must(t, os.MkdirAll(filepath.Join(full, "x"), 0o700))
+	s = sample(t)
+	s.Nonce = "n1"
+	if err := f.Write(s); err == nil || !strings.Contains(err.Error(), "directory not empty") {
+		t.Errorf("over a folder: %v", err)
+	}
+	for dir, says := range map[string]string{file: "mkdir", filepath.Join(file, "below"): "mkdir", link: "is no folder"} {
+		if err := (&Folder{Dir: dir}).Write(sample(t)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s was taken for a folder: %v", dir, err)
 		}
 	}
-	if _, err := (&Folder{Dir: link}).Read(testStore, testThread); err == nil {
-		t.Error("a link was followed")
+	if _, err := (&Folder{Dir: link}).Read(testStore, testThread); err == nil || !strings.Contains(err.Error(), "read the sealed step of thread "+string(testThread)) {
+		t.Errorf("a link was followed: %v", err)
+	}
+	if _, err := (&Folder{Dir: t.TempDir()}).Read(testStore, testThread); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder without one of the store: %v", err)
+	}
+	if _, err := f.SetAside("not/in/it"); err == nil || !strings.Contains(err.Error(), "relative") {
+		t.Errorf("a path of another folder: %v", err)
 	}
 }
 
@@ -211,42 +300,74 @@ func TestHostile(t *testing.T) {
 		change(&s)
 		return string(encoded(t, s))
 	}
-	run := func(id string, usage record.Usage) string {
+	says := func(change func(*record.Step)) string {
 		return changed(func(s *Step) {
 			step, err := s.Record()
 			must(t, err)
-			step.Run.ID, step.Usage = id, &usage
+			change(&step)
 			n, h, err := step.Node(time.UnixMilli(3))
 			must(t, err)
 			delete(s.Nodes, s.Handle)
 			s.Nodes[h], s.Handle = n, h
 		})
 	}
+	run := func(id string, usage record.Usage) string {
+		return says(func(s *record.Step) { s.Run.ID, s.Usage = id, &usage })
+	}
+	handle := `"handle":"` + string(sample(t).Handle)
+	two := sample(t)
+	entries, err := statefile.NewThreads().With(map[gitcas.ThreadID]*gitcas.Entry{two.Thread: &two.Entry, "01JD0000000000000000000002": &two.Entry})
+	must(t, err)
+	entriesOfTwo, err := json.Marshal(string(entries.Encode()))
+	must(t, err)
+	entryOfOne := regexp.MustCompile(`"entry":"(?:[^"\\]|\\.)*"`).FindString(good)
 	for name, c := range map[string]struct{ file, says string }{
-		"empty":                     {"", "cut off"},
-		"garbage":                   {"\x00\xff\n\n", "first line"},
-		"a list":                    {"[]\n", "first line"},
-		"deep":                      {strings.Repeat("[", 100_000) + "\n", "first line"},
-		"an endless line":           {strings.Repeat("x", 2*maxHeader), "longer than"},
-		"cut off in its first line": {header[:30], "cut off"},
-		"cut off after it":          {header + "\n", "cut off"},
-		"cut off in a node":         {header + "\n" + nodes[:40], "cut off"},
-		"cut off in an object":      {good[:len(good)-1], "cut off"},
-		"more than it says":         {good + "x", "more in it"},
-		"another format":            {replace(`"format":1`, `"format":2`), "this uwf knows 1"},
-		"an unknown field":          {replace(`"format":1`, `"format":1,"verdict":"approved"`), "verdict"},
-		"a field twice":             {replace(`"format":1`, `"format":1,"format":1`), "first line"},
-		"another store":             {replace(testStore, "fedcba9876543210"), "of store fedcba"},
-		"a store that is a path":    {replace(testStore, "../../../../etc"), "no store's id"},
-		"a thread that is a path":   {replace(`"thread":"`+string(testThread), `"thread":"../../x`), "no thread's id"},
-		"another thread":            {changed(func(s *Step) { s.Thread = "01JD0000000000000000000002" }), "of thread 01JD0000000000000000000002"},
-		"an entry of another one":   {replace(`"entry":"`+string(testThread), `"entry":"01JD0000000000000000000002`), "not of thread"},
-		"an entry that is none":     {replace(`"entry":"`, `"entry":"?`), "entry"},
-		"another claim":             {replace(`"nonce":"n0"`, `"nonce":"n1"`), "another claim"},
-		"a nonce of many lines":     {replace(`"nonce":"n0"`, `"nonce":"n\n0"`), "nonce"},
-		"a model of many lines":     {replace(`"model":"gpt"`, `"model":"gpt\nUwf-By: alice"`), "model"},
-		"no handle":                 {replace(`"handle":"`, `"handle":"x`), "no hash"},
-		"a handle of another node":  {strings.Replace(good, `"handle":"`+string(sample(t).Handle), `"handle":"`+string(sample(t).Entry.Head), 1), "its step"},
+		"empty":                      {"", "cut off"},
+		"garbage":                    {"\x00\xff\n\n", "first line"},
+		"a list":                     {"[]\n", "first line"},
+		"deep":                       {strings.Repeat("[", 100_000) + "\n", "first line"},
+		"an endless line":            {strings.Repeat("x", 2*maxHeader), "longer than"},
+		"cut off in its first line":  {header[:30], "cut off"},
+		"cut off after it":           {header + "\n", "cut off"},
+		"cut off in a node":          {header + "\n" + nodes[:40], "cut off"},
+		"cut off in an object":       {good[:len(good)-1], "cut off"},
+		"more than it says":          {good + "x", "more in it"},
+		"another format":             {replace(`"format":1`, `"format":2`), "this uwf knows 1"},
+		"an unknown field":           {replace(`"format":1`, `"format":1,"verdict":"approved"`), "verdict"},
+		"a field twice":              {replace(`"format":1`, `"format":1,"format":1`), "first line"},
+		"another store":              {replace(testStore, "fedcba9876543210"), "of store fedcba"},
+		"a store that is a path":     {replace(testStore, "../../../../etc"), "no store's id"},
+		"a thread that is a path":    {replace(`"thread":"`+string(testThread), `"thread":"../../x`), "no thread's id"},
+		"another thread":             {changed(func(s *Step) { s.Thread = "01JD0000000000000000000002" }), "of thread 01JD0000000000000000000002"},
+		"an entry of another one":    {replace(`"entry":"`+string(testThread), `"entry":"01JD0000000000000000000002`), "not of thread"},
+		"an entry that is none":      {replace(`"entry":"`, `"entry":"?`), "entry"},
+		"another claim":              {replace(`"nonce":"n0"`, `"nonce":"n1"`), "another claim"},
+		"a nonce of many lines":      {replace(`"nonce":"n0"`, `"nonce":"n\n0"`), "nonce"},
+		"a model of many lines":      {replace(`"model":"gpt"`, `"model":"gpt\nUwf-By: alice"`), "model"},
+		"no handle":                  {replace(`"handle":"`, `"handle":"x`), "no hash"},
+		"a handle of another node":   {strings.Replace(good, handle, `"handle":"`+string(sample(t).Entry.Head), 1), "its step: "},
+		"a handle of no node":        {strings.Replace(good, handle, `"handle":"0000000000000`, 1), "its step: node not found"},
+		"entries of two threads":     {replace(entryOfOne, `"entry":`+string(entriesOfTwo)), "not of thread " + string(testThread) + " alone"},
+		"a step without a run":       {says(func(s *record.Step) { s.Run = nil }), "no run"},
+		"less than no attempt":       {says(func(s *record.Step) { s.Run.Attempt = -1 }), "no run"},
+		"attempts without end":       {says(func(s *record.Step) { s.Run.Attempt = maxAttempt + 1 }), "no run"},
+		"a role of many lines":       {says(func(s *record.Step) { s.Role = "a\nUwf-By: alice" }), "no role"},
+		"no role":                    {says(func(s *record.Step) { s.Role = "" }), "no role"},
+		"a long role":                {says(func(s *record.Step) { s.Role = strings.Repeat("x", maxName+1) }), "no role"},
+		"an agent of many lines":     {says(func(s *record.Step) { s.Agent = "\x1b[0m" }), "no role or agent"},
+		"nothing taken":              {says(func(s *record.Step) { s.Usage = nil }), "numbers that can't be"},
+		"a base that is a path":      {replace(`"from":"`, `"from":"../../`), "no commits"},
+		"no base's id":               {replace(`"from":"`+sample(t).Work.From.String(), `"from":"`+strings.Repeat("0", 40)), "no commits"},
+		"a node of another step":     {header + "\n" + strings.Replace(nodes, `{"hash"`, `{"of":"0000000000000","hash"`, 1) + objects, "of another step"},
+		"an object of no known type": {header + "\n" + nodes + strings.Replace(objects, "blob", "blub", 1), "begins no object"},
+		"cut off in a file":          {header + "\n" + nodes + "blob 9\nabc", "3 bytes of a blob of 9"},
+		"a commit that isn't there":  {strings.Replace(header, `"objects":4`, `"objects":0`, 1) + "\n" + nodes, "its work commit is not in it"},
+		"a tree as the commit":       {replace(`"commit":"`+sample(t).Work.Commit.String(), `"commit":"`+sample(t).Work.From.String()), ""},
+		"files and no such commit":   {changed(func(s *Step) { delete(s.Work.Objects, s.Work.Commit) }), "its work commit is not in it"},
+		"files without a commit": {changed(func(s *Step) {
+			delete(s.Work.Objects, s.Work.Commit)
+			s.Work.Commit = wire.ZeroID
+		}), "none is and there are files"},
 		"no nodes":                  {replace(`"nodes":2`, `"nodes":0`), "0 nodes"},
 		"billions of nodes":         {replace(`"nodes":2`, `"nodes":2000000000`), "nodes"},
 		"less than no objects":      {replace(`"objects":4`, `"objects":-1`), "-1 objects"},
@@ -259,6 +380,8 @@ func TestHostile(t *testing.T) {
 		"no run":                    {run("", record.Usage{}), "no run"},
 		"less than nothing":         {run("r1", record.Usage{Turns: -1, InputTokens: -5}), ""},
 		"more than can be":          {run("r1", record.Usage{InputTokens: 1 << 50}), "numbers that can't be"},
+		"more than anybody has":     {run("r1", record.Usage{CostUSD: 1e300}), "numbers that can't be"},
+		"years":                     {run("r1", record.Usage{DurationMs: 1e11}), "numbers that can't be"},
 		"a commit that is a path":   {replace(`"commit":"`, `"commit":"../../`), "no commits"},
 		"another commit":            {replace(`"commit":"`+sample(t).Work.Commit.String(), `"commit":"`+strings.Repeat("1", 40)), "not the step's"},
 		"no commit":                 {replace(`,"commit":"`+sample(t).Work.Commit.String()+`"}`, "}"), "not the step's"},
@@ -279,7 +402,7 @@ func TestHostile(t *testing.T) {
 			must(t, os.WriteFile(path, []byte(c.file), 0o600))
 			_, err := f.Read(testStore, testThread)
 			var wrong *BadError
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.says) || wrong.Path != path {
+			if !errors.As(err, &wrong) || !strings.Contains(wrong.Why, c.says) || wrong.Path != path {
 				t.Fatalf("%v", err)
 			}
 			aside, err := f.SetAside(path)
@@ -319,10 +442,26 @@ func TestNotAFile(t *testing.T) {
 			path := f.Path(testStore, testThread, "n0")
 			must(t, os.Mkdir(filepath.Dir(path), 0o700))
 			make(t, f, path)
-			if _, err := f.Read(testStore, testThread); !errors.As(err, new(*BadError)) {
+			says := map[bool]string{true: "at most", false: "it is"}[name == "one that is too large"]
+			var wrong *BadError
+			if _, err := f.Read(testStore, testThread); !errors.As(err, &wrong) || !strings.Contains(wrong.Why, says) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestUnreadable: a disk that fails says nothing of what was written there.
+func TestUnreadable(t *testing.T) {
+	s := sample(t)
+	delete(s.Work.Objects, wire.NewObject(plumbing.BlobObject, nil).ID)
+	good := string(encoded(t, s))
+	broken := errors.New("input/output error")
+	for n := range good {
+		_, err := Decode(io.MultiReader(strings.NewReader(good[:n]), iotest.ErrReader(broken)))
+		if !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: %v", n, err)
+		}
 	}
 }
 

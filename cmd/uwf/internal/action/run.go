@@ -18,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner"
-	"github.com/united-workforce/uwf/engine/runner/artifact"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -292,7 +291,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 		f.Job.CIRun, f.Job.Run = run, run+"-"+j.env.useName(j.f.Getenv, j.ask)
 	}
 	if j.in.Command == ci.CommandRun {
-		f.Job.Wrap = artifact.Mirror // it must not write anything, whatever its token could
+		f.Job.Wrap = runner.WithoutPushes // it must not write anything, whatever its token could
 	}
 	return f
 }

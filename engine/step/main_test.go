@@ -1,4 +1,4 @@
-package artifact
+package step
 
 import (
 	"os"

@@ -1,8 +1,9 @@
-package artifact
+package step_test
 
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -279,36 +281,69 @@ func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 	return d
 }
 
-// firstJob runs an agent over a mirror and leaves the artifact in a folder.
+// blind is a remote to which nothing can be pushed.
+type blind struct{ wire.Remote }
+
+func (b blind) Push(context.Context, wire.PushRequest) (time.Time, error) {
+	return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrDenied}
+}
+
+// firstJob runs an agent with nothing that it could write to, and leaves what it did in a folder.
 func (f *forge) firstJob(head node.Hash, agent task.Agent, secrets ...redact.Secret) (string, error) {
 	f.Helper()
-	j := f.job("one", Mirror(f.dial()), agent, secrets...)
-	c := Capture(j.Stepper)
-	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Deliver: true})
-	a, ok := c.Artifact()
-	if !ok {
-		f.Fatalf("no agent ran: %v", err)
-	}
+	return f.firstJobIn(f.ctx(), head, agent, secrets...)
+}
+
+func (f *forge) firstJobIn(ctx context.Context, head node.Hash, agent task.Agent, secrets ...redact.Secret) (string, error) {
+	f.Helper()
+	j := f.job("one", blind{f.dial()}, agent, secrets...)
 	dir := filepath.Join(f.TempDir(), "artifact")
-	must(f, Write(dir, a))
+	j.Unpushed = &unpushed.Folder{Dir: dir}
+	_, err := j.Step(ctx, step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Deliver: true, HandsOver: true})
 	return dir, err
+}
+
+// left is what lies in the folder.
+func (f *forge) left(dir string) unpushed.Step {
+	f.Helper()
+	_, v, _ := f.view()
+	u, err := (&unpushed.Folder{Dir: dir}).Read(v.StoreID(), testThread)
+	must(f, err)
+	return u
 }
 
 // secondJob commits what is in the folder.
 func (f *forge) secondJob(dir string, secrets ...redact.Secret) (thread.Result, error) {
 	f.Helper()
-	a, err := Read(dir)
-	must(f, err)
-	return f.commit(a, secrets...)
+	return f.takeOver((&unpushed.Folder{Dir: dir}).Read, secrets...)
+}
+
+// commit commits a step that was left.
+func (f *forge) commit(u unpushed.Step, secrets ...redact.Secret) (thread.Result, error) {
+	f.Helper()
+	return f.takeOver(func(string, gitcas.ThreadID) (unpushed.Step, error) { return u, nil }, secrets...)
 }
 
 var runs atomic.Int64
 
-func (f *forge) commit(a Artifact, secrets ...redact.Secret) (thread.Result, error) {
+func (f *forge) takeOver(read func(string, gitcas.ThreadID) (unpushed.Step, error), secrets ...redact.Secret) (thread.Result, error) {
 	f.Helper()
 	j := f.job("two-"+string(rune('a'+runs.Add(1)%26)), f.dial(), nil, secrets...)
-	j.Agent = Agent(a, j.folder)
-	return j.Step(f.ctx(), step.Request{Thread: testThread, Deliver: true})
+	return j.Step(f.ctx(), step.Request{Thread: testThread, Deliver: true, TakesOver: read})
+}
+
+// changed is a step whose StepNode was changed.
+func changed(t testing.TB, u unpushed.Step, change func(s *record.Step)) unpushed.Step {
+	t.Helper()
+	s, err := u.Record()
+	must(t, err)
+	change(&s)
+	n, h, err := s.Node(time.UnixMilli(1))
+	must(t, err)
+	u.Nodes = maps.Clone(u.Nodes)
+	delete(u.Nodes, u.Handle)
+	u.Nodes[h], u.Handle = n, h
+	return u
 }
 
 // view is the store as it is now.
