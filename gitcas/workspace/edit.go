@@ -1,29 +1,21 @@
 package workspace
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// Edit is a change of one file that was made elsewhere.
+// Edit is a file as it is elsewhere.
 type Edit struct {
 	Path string
-	// Mode is that of the new content: Regular, Executable or Symlink; 0 deletes
-	// the file.
-	Mode filemode.FileMode
-	Data []byte // a symlink's target
-	// Old is the content that the change was made of; zero: there was no file.
-	Old wire.ID
+	Mode filemode.FileMode // Regular, Executable or Symlink
+	Data []byte            // a symlink's target
 }
 
 // CheckPath says why nothing may be written at a path; nil: something may. The
@@ -58,37 +50,9 @@ func CheckLink(path, target string) error {
 	return nil
 }
 
-// Overlap lists the files that are no longer as the edits found them, and not as
-// the edits leave them either.
-func Overlap(ctx context.Context, dir string, edits []Edit) ([]string, error) {
-	var out []string
-	err := inFolder(dir, func(c *cursor) error {
-		rd := &reader{ctx: ctx, op: c.op}
-		for _, e := range edits {
-			now, err := c.readPath(rd, e.Path, 0)
-			if err != nil && !isGone(err) {
-				return err
-			}
-			want := wire.ZeroID
-			if e.Mode != 0 {
-				want = blobID(e.Data)
-			}
-			if now.id != e.Old && now.id != want {
-				out = append(out, e.Path)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// isGone says whether there is no such folder or file, or something else in a folder's place.
-func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
-
-// Apply makes the edits in a folder, whatever is there: deletions first, so that a
-// file can take a folder's place. Nothing is written through a link; what it makes
-// belongs to the folder's owner.
-func Apply(dir string, edits []Edit) error {
+// Apply puts files into a folder, whatever is there. Nothing is written through a link; what it
+// makes belongs to the folder's owner.
+func Apply(dir string, edits []Edit) (err error) {
 	for _, e := range edits {
 		err := CheckPath(e.Path, e.Mode)
 		if err == nil && e.Mode == filemode.Symlink {
@@ -98,26 +62,6 @@ func Apply(dir string, edits []Edit) error {
 			return fmt.Errorf("apply edits: %w", err)
 		}
 	}
-	return inFolder(dir, func(c *cursor) error {
-		for _, e := range edits {
-			if e.Mode == 0 {
-				if err := c.removeFile(e.Path); err != nil {
-					return err
-				}
-			}
-		}
-		for _, e := range edits {
-			if e.Mode != 0 {
-				if _, err := c.putFile(e.Path, e.Mode, e.Data, func(string, string) error { return nil }); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
-func inFolder(dir string, do func(c *cursor) error) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("apply edits: %w", err)
@@ -127,45 +71,10 @@ func inFolder(dir string, do func(c *cursor) error) (err error) {
 	if c.owner, err = ownerOf(root); err != nil {
 		return ioError(c.op, ".", err)
 	}
-	err = do(c)
-	return errors.Join(err, c.closeAll())
-}
-
-// removeFile deletes a file, and the folders that are empty without it. What is gone is
-// gone, and a folder with files in it stays.
-func (c *cursor) removeFile(path string) error {
-	for first := true; path != ""; first = false {
-		folder, name := splitPath(path)
-		in, err := c.openDir(folder, false)
-		if isGone(err) {
-			return nil
+	for _, e := range edits {
+		if _, err = c.putFile(e.Path, e.Mode, e.Data, func(string, string) error { return nil }); err != nil {
+			break
 		}
-		if err != nil {
-			return err
-		}
-		if info, err := in.Lstat(name); first && err == nil && info.IsDir() {
-			return nil // it became a folder
-		}
-		switch err = in.Remove(name); {
-		case errors.Is(err, fs.ErrNotExist), err != nil && !first:
-			return nil // it was gone, or the folder is not empty
-		case err != nil:
-			return ioError(c.op, path, err)
-		}
-		path = folder
 	}
-	return nil
-}
-
-// Content reads a file or a symlink's target as a Snapshot found it.
-func Content(ctx context.Context, dir string, change Change) (data []byte, err error) {
-	err = inFolder(dir, func(c *cursor) error {
-		got, err := c.readPath(&reader{ctx: ctx, op: c.op}, change.Path, DefaultMaxFile)
-		if err == nil && got.id != change.Blob {
-			err = unstableError(c.op, change.Path)
-		}
-		data = got.data
-		return err
-	})
-	return data, err
+	return errors.Join(err, c.closeAll())
 }
