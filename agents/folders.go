@@ -155,7 +155,7 @@ func readStaged(root *os.Root, name string, limit int64) (h node.Hash, n node.No
 	if err != nil {
 		return bad("is not a node file: %w", err)
 	}
-	got, err := n.Hash()
+	got, err := n.ComputeHash()
 	if err != nil {
 		return bad("can't be hashed: %w", err)
 	}

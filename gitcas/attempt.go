@@ -140,7 +140,7 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 			return a, fmt.Errorf("read %s: %w", ref, err)
 		}
 		if id, ok = l.Refs[ref]; !ok {
-			return a, fmt.Errorf("read %s: %w", ref, &wire.Error{Op: "list refs", URL: s.source.Remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
+			return a, fmt.Errorf("read %s: %w", ref, &wire.RemoteError{Op: "list refs", URL: s.source.Remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
 		}
 	}
 	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: commitFilter})
@@ -302,7 +302,7 @@ func (r *attemptReader) readNodes(root *tree.Dir) error {
 	nodes := r.a.Nodes
 	r.a.Nodes = nil
 	for _, n := range nodes {
-		err := r.s.source.Schemas.Check(r.typeGetter(n.Place), n.Node)
+		err := r.s.source.Schemas.CheckNode(r.typeGetter(n.Place), n.Node)
 		if err != nil && !n.Place.Detail {
 			return tree.DamagedUnlessWire(r.ref+": "+r.a.nodePath(n), err)
 		}

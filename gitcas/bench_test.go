@@ -89,7 +89,7 @@ func benchJob(text string) error {
 	if err != nil {
 		return err
 	}
-	chain, err := v.Chain(ctx, j.Thread)
+	chain, err := v.ReadChain(ctx, j.Thread)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func benchChange(v *View, j job, chain Chain) (*Change, error) {
 	}
 	e, _ := v.Entry(j.Thread)
 	e.Head = head
-	held, _ := v.Claim(j.Thread)
+	held, _ := v.FindClaim(j.Thread)
 	release, _ := view.ClaimUpdate(j.Thread, &held, nil, v.Time())
 	branch := layout.Heads + layout.WorkBranch(j.Thread)
 	tip, _ := v.Ref(branch)
@@ -273,7 +273,7 @@ func (d dictionary) step(rnd *rand.Rand, id ThreadID, workflow, start node.Hash,
 		if r.To == record.ToRecord {
 			return before, nil
 		}
-		return own.Digest(r.Hash)
+		return own.ComputeDigest(r.Hash)
 	}); err != nil {
 		return nil, "", "", err
 	}

@@ -191,7 +191,7 @@ func (b *builder) placeNode(n PlacedNode) error {
 // checkNode makes sure that a node is what its hash says, fits its schema and is what may
 // be in its place, and returns its file.
 func (b *builder) checkNode(n PlacedNode) ([]byte, error) {
-	h, err := n.Node.Hash()
+	h, err := n.Node.ComputeHash()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
@@ -214,7 +214,7 @@ func (b *builder) checkNode(n PlacedNode) ([]byte, error) {
 	if err != nil {
 		return nil, asChangeFault(err)
 	}
-	if err := b.s.source.Schemas.Check(types, n.Node); err != nil {
+	if err := b.s.source.Schemas.CheckNode(types, n.Node); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return EncodeNode(n.Node)

@@ -64,7 +64,7 @@ func testThread(t *testing.T, s *Store) {
 	id := threadID(1)
 	pushed := threadWithSteps(t, s, id, 3)
 	for name, v := range map[string]*View{"after the push": pushed, "loaded": mustLoad(t, s, id)} {
-		c, err := v.Chain(t.Context(), id)
+		c, err := v.ReadChain(t.Context(), id)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -99,7 +99,7 @@ func testDetails(t *testing.T, s *Store) {
 	id := threadID(1)
 	threadWithSteps(t, s, id, 3)
 	v := mustLoad(t, s, id)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func testEnd(t *testing.T, s *Store) {
 	threadWithSteps(t, s, first, 2)
 	threadWithSteps(t, s, second, 1)
 	v := mustLoad(t, s, first, second)
-	before, _ := v.Chain(t.Context(), first)
+	before, _ := v.ReadChain(t.Context(), first)
 
 	// Ended, but not at this head: nothing is archived.
 	stale := endChange(t, v, first, "last")
@@ -164,7 +164,7 @@ func testEnd(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := past.Chain(t.Context(), first)
+	c, err := past.ReadChain(t.Context(), first)
 	if err != nil || len(c.Steps) != 3 {
 		t.Fatalf("the ended chain has %d steps, %v", len(c.Steps), err)
 	}
@@ -194,7 +194,7 @@ func testFork(t *testing.T, s *Store) {
 	from, to, late := threadID(1), threadID(2), threadID(3)
 	threadWithSteps(t, s, from, 3)
 	v := mustLoad(t, s, from)
-	c, _ := v.Chain(t.Context(), from)
+	c, _ := v.ReadChain(t.Context(), from)
 	fork := func(id ThreadID) *Change {
 		return &Change{
 			Subject: "forked", Forks: map[ThreadID]ThreadID{id: from},
@@ -203,7 +203,7 @@ func testFork(t *testing.T, s *Store) {
 	}
 	mustPush(t, s, v, fork(to))
 	v = mustLoad(t, s, to)
-	got, err := v.Chain(t.Context(), to)
+	got, err := v.ReadChain(t.Context(), to)
 	if err != nil || len(got.Steps) != 2 || got.Steps[1].Hash != c.Steps[1].Hash {
 		t.Fatalf("the fork's chain: %+v, %v", got, err)
 	}
@@ -230,7 +230,7 @@ func testFork(t *testing.T, s *Store) {
 	}
 	mustPush(t, s, v, endChange(t, v, from, "over"))
 	mustPush(t, s, mustLoad(t, s), fork(late))
-	if got, err := mustLoad(t, s, late).Chain(t.Context(), late); err != nil || len(got.Steps) != 2 {
+	if got, err := mustLoad(t, s, late).ReadChain(t.Context(), late); err != nil || len(got.Steps) != 2 {
 		t.Fatalf("the late fork's chain: %+v, %v", got, err)
 	}
 	_, err = s.Push(t.Context(), mustLoad(t, s), fork(to))
@@ -267,14 +267,14 @@ func testClaims(t *testing.T, s *Store) {
 	c := Claim{Run: "run-1", Attempt: 1, Host: "h", PID: 7, Head: mustEntry(t, v, id).Head, Since: 5, Renewed: 5}
 	u, objs := view.ClaimUpdate(id, nil, &c, v.Time())
 	held := mustPush(t, s, v, &Change{Refs: []wire.RefUpdate{u}, Objects: objs})
-	got, ok := held.Claim(id)
+	got, ok := held.FindClaim(id)
 	if !ok || got.Run != "run-1" || got.ID != u.New {
 		t.Fatalf("the claim after the push: %+v", got)
 	}
-	if got, ok := mustLoad(t, s, id).Claim(id); !ok || got.Renewed != 5 || got.Head != c.Head {
+	if got, ok := mustLoad(t, s, id).FindClaim(id); !ok || got.Renewed != 5 || got.Head != c.Head {
 		t.Fatalf("the claim as loaded: %+v", got)
 	}
-	if got, ok := mustLoad(t, s).Claim(id); !ok || got.PID != 7 {
+	if got, ok := mustLoad(t, s).FindClaim(id); !ok || got.PID != 7 {
 		t.Fatalf("the claim in a view of all: %+v", got)
 	}
 	_, err := s.Push(t.Context(), v, &Change{Refs: []wire.RefUpdate{u}, Objects: objs})
@@ -284,15 +284,15 @@ func testClaims(t *testing.T, s *Store) {
 	u, objs = view.ClaimUpdate(id, &got, &c, held.Time())
 	renewed := mustPush(t, s, held, &Change{Refs: []wire.RefUpdate{u}, Objects: objs})
 	// The step's commit deletes the claim in the same push.
-	last, _ := renewed.Claim(id)
+	last, _ := renewed.FindClaim(id)
 	step := stepChange(t, renewed, id, "developer", "with a claim")
 	del, _ := view.ClaimUpdate(id, &last, nil, renewed.Time())
 	step.Refs = append(step.Refs, del)
 	done := mustPush(t, s, renewed, step)
-	if _, ok := done.Claim(id); ok {
+	if _, ok := done.FindClaim(id); ok {
 		t.Fatal("the claim is still there")
 	}
-	if _, ok := mustLoad(t, s, id).Claim(id); ok {
+	if _, ok := mustLoad(t, s, id).FindClaim(id); ok {
 		t.Fatal("the claim is still on the remote")
 	}
 	// A step whose claim is gone changes nothing.
@@ -313,7 +313,7 @@ func testClaims(t *testing.T, s *Store) {
 func testAttempts(t *testing.T, s *Store) {
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 1)
-	c, _ := v.Chain(t.Context(), id)
+	c, _ := v.ReadChain(t.Context(), id)
 	_, nodes := nextStep(t, c, id, "developer", "in vain")
 	file := wire.NewObject(3, []byte("package main\n"))
 	work := oneFile("main.go", file.ID)
@@ -427,12 +427,12 @@ func testLostRace(t *testing.T, s *Store) {
 	if err != nil || tries != 2 {
 		t.Fatalf("%d tries, %v", tries, err)
 	}
-	if c, err := v.Chain(t.Context(), second); err != nil || len(c.Steps) != 2 {
+	if c, err := v.ReadChain(t.Context(), second); err != nil || len(c.Steps) != 2 {
 		t.Fatalf("%d steps, %v", len(c.Steps), err)
 	}
 	v = mustLoad(t, s, first, second)
 	for _, id := range []ThreadID{first, second} {
-		if c, err := v.Chain(t.Context(), id); err != nil || len(c.Steps) != 2 {
+		if c, err := v.ReadChain(t.Context(), id); err != nil || len(c.Steps) != 2 {
 			t.Fatalf("thread %s: %d steps, %v", id, len(c.Steps), err)
 		}
 	}
@@ -475,9 +475,9 @@ func testFind(t *testing.T, s *Store) {
 	alive, ended := threadID(1), threadID(2)
 	threadWithSteps(t, s, alive, 2)
 	v := threadWithSteps(t, s, ended, 2)
-	gone, _ := mustLoad(t, s, ended).Chain(t.Context(), ended)
+	gone, _ := mustLoad(t, s, ended).ReadChain(t.Context(), ended)
 	mustPush(t, s, v, endChange(t, v, ended, "over"))
-	c, _ := mustLoad(t, s, alive).Chain(t.Context(), alive)
+	c, _ := mustLoad(t, s, alive).ReadChain(t.Context(), alive)
 	v = mustLoad(t, s)
 	wf := workflowNode(t)
 	for _, tc := range []struct {
@@ -569,7 +569,7 @@ func testBranchGone(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := known.Chain(t.Context(), threadID(1)); err != nil || len(c.Steps) != 2 {
+	if c, err := known.ReadChain(t.Context(), threadID(1)); err != nil || len(c.Steps) != 2 {
 		t.Fatalf("%d steps, %v", len(c.Steps), err)
 	}
 	if _, err := s.Push(t.Context(), known, stepChange(t, known, threadID(1), "developer", "no")); err == nil {

@@ -49,7 +49,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	chain, err := view.Chain(ctx, id)
+	chain, err := view.ReadChain(ctx, id)
 	fmt.Println(chain.Start.Prompt, len(chain.Steps), err)
 	// Output: Fix the test. 0 <nil>
 }

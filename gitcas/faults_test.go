@@ -71,7 +71,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 	e.Used = Used{Head: e.Head, Steps: longThread}
 	mustPush(t, s, v, &Change{Subject: "long", Threads: map[ThreadID]*Entry{long: &e}})
 	v = threadWithSteps(t, s, id, 2)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 	return mem, map[string]func(context.Context, *Store) error{
 		"load":         with([]ThreadID{id, long}, func(context.Context, *Store, *View) error { return nil }),
 		"reload":       with(nil, func(ctx context.Context, s *Store, v *View) error { _, err := s.Reload(ctx, v, id); return err }),
-		"chain":        with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Chain(ctx, id); return err }),
-		"long chain":   with([]ThreadID{long}, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Chain(ctx, long); return err }),
-		"summary":      with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Summary(ctx, id); return err }),
-		"long summary": with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.Summary(ctx, long); return err }),
+		"chain":        with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.ReadChain(ctx, id); return err }),
+		"long chain":   with([]ThreadID{long}, func(ctx context.Context, _ *Store, v *View) error { _, err := v.ReadChain(ctx, long); return err }),
+		"summary":      with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.ReadSummary(ctx, id); return err }),
+		"long summary": with(nil, func(ctx context.Context, _ *Store, v *View) error { _, err := v.ReadSummary(ctx, long); return err }),
 		"get": with([]ThreadID{id}, func(ctx context.Context, _ *Store, v *View) error {
 			_, err := v.In(ctx, Place{Thread: id, Of: c.Steps[1].Hash}).Get(output)
 			return err
@@ -131,7 +131,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 		"output of a thread that was not loaded": with(nil, func(ctx context.Context, _ *Store, v *View) error {
 			_, err := v.In(ctx, Place{Thread: id, Of: c.Steps[1].Hash}).Get(output)
 			if err == nil {
-				_, err = v.Chain(ctx, id) // which needs the rest
+				_, err = v.ReadChain(ctx, id) // which needs the rest
 			}
 			return err
 		}),
@@ -143,7 +143,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 		"ended chain": with(nil, func(ctx context.Context, s *Store, v *View) error {
 			past, err := v.LoadEnded(ctx, line)
 			if err == nil {
-				_, err = past.Chain(ctx, ended)
+				_, err = past.ReadChain(ctx, ended)
 			}
 			return err
 		}),
@@ -183,11 +183,11 @@ func TestEveryAnswerFails(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			for n := 1; n <= f.n; n++ {
-				broken := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrDenied, Detail: "the key is gone"}}
+				broken := &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrDenied, Detail: "the key is gone"}}
 				if err := do(t.Context(), Open(broken, testOptions())); !errors.Is(err, wire.ErrDenied) || errors.Is(err, ErrDamaged) {
 					t.Errorf("%s: answer %d of %d is an error, and it says %v", name, n, f.n, err)
 				}
-				away := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}}
+				away := &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}}
 				if err := do(t.Context(), Open(away, testOptions())); err != nil {
 					t.Errorf("%s: answer %d of %d does not come, and it is not asked for again: %v", name, n, f.n, err)
 				}
@@ -204,7 +204,7 @@ func TestFsckNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 2; n <= f.n; n++ {
-		lost := &faulty{Memory: mem, at: n, down: &wire.Error{Op: "fetch", Kind: wire.ErrNotFound}}
+		lost := &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotFound}}
 		r, err := Open(lost, testOptions()).Fsck(t.Context(), true)
 		told := fmt.Sprint(r.Problems)
 		if err != nil || n > 2 && !strings.Contains(told, "not found") && !strings.Contains(told, "not there any more") { // the tip is asked for again

@@ -199,7 +199,7 @@ func (q *search) checkFound(f Found) error {
 	if err != nil {
 		return err
 	}
-	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.Source.Schemas.Check(types, f.Node))
+	return tree.DamagedUnlessWire(f.Place.Path(f.Hash), q.v.Source.Schemas.CheckNode(types, f.Node))
 }
 
 func findInEnded(ctx context.Context, v *View, h node.Hash) (Found, error) {

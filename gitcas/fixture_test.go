@@ -88,7 +88,7 @@ func startChange(t testing.TB, id ThreadID, prompt string) *Change {
 // stepChange adds a step with a body and two details.
 func stepChange(t testing.TB, v *View, id ThreadID, role, note string) *Change {
 	t.Helper()
-	c, err := v.Chain(context.Background(), id)
+	c, err := v.ReadChain(context.Background(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func nextStep(t testing.TB, c Chain, id ThreadID, role, note string) (PlacedNode
 		if r.To == record.ToRecord {
 			return c.Head, nil // of the chain, or of the start where that is all
 		}
-		return closure.Digest(r.Hash)
+		return closure.ComputeDigest(r.Hash)
 	})
 	if err != nil {
 		t.Fatal(err)

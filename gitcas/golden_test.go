@@ -138,7 +138,7 @@ func readGolden(t *testing.T, name string) {
 
 	id := threadID(1)
 	v := mustLoad(t, s, id)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil || len(c.Steps) != 2 {
 		t.Fatalf("%d steps, %v", len(c.Steps), err)
 	}
@@ -158,7 +158,7 @@ func readGolden(t *testing.T, name string) {
 		t.Errorf("fsck: %+v, %v", r.Problems, err)
 	}
 	v = mustPush(t, s, v, stepChange(t, v, id, "developer", "years later"))
-	if c, err := v.Chain(t.Context(), id); err != nil || len(c.Steps) != 3 {
+	if c, err := v.ReadChain(t.Context(), id); err != nil || len(c.Steps) != 3 {
 		t.Errorf("%d steps, %v", len(c.Steps), err)
 	}
 }

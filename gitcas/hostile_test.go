@@ -137,7 +137,7 @@ func (x *vandal) use() error {
 	if err != nil {
 		return err
 	}
-	c, err := v.Chain(ctx, id)
+	c, err := v.ReadChain(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (x *vandal) use() error {
 // error that names the file, for the job and for fsck.
 func TestHostileBranch(t *testing.T) {
 	probe := newVandal(t)
-	c, err := probe.v.Chain(t.Context(), threadID(1))
+	c, err := probe.v.ReadChain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +522,7 @@ func (x *vandal) claimCommit(tree wire.ID, msg string, parents ...wire.ID) wire.
 // TestFsckHistory: what only a walk through all commits shows.
 func TestFsckHistory(t *testing.T) {
 	folder := layout.ThreadPath(threadID(1))
-	probe, err := newVandal(t).v.Chain(t.Context(), threadID(1))
+	probe, err := newVandal(t).v.ReadChain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,7 +551,7 @@ func TestFsckHistory(t *testing.T) {
 			x.replace("history/2023/11-14.jsonl", func(b []byte) []byte { return bytes.Replace(b, []byte("1700000000000"), []byte("1700000000001"), 1) })
 		}, "rewrites history/2023/11-14.jsonl"},
 		"reference to nothing": {func(x *vandal) {
-			c, err := x.v.Chain(x.t.Context(), threadID(1))
+			c, err := x.v.ReadChain(x.t.Context(), threadID(1))
 			if err != nil {
 				x.t.Fatal(err)
 			}
@@ -714,7 +714,7 @@ func (x *vandal) attempt(n PlacedNode) wire.ID {
 // TestFoundDamaged: what can't be read is not what is not there.
 func TestFoundDamaged(t *testing.T) {
 	x := newVandal(t)
-	c, err := x.v.Chain(t.Context(), threadID(1))
+	c, err := x.v.ReadChain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -724,7 +724,7 @@ func TestFoundDamaged(t *testing.T) {
 	if _, err := Find(t.Context(), v, workflow); !errors.Is(err, ErrContent) || errors.Is(err, node.ErrNotFound) {
 		t.Errorf("a damaged node: %v", err)
 	}
-	if _, err := v.Chain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
+	if _, err := v.ReadChain(t.Context(), threadID(9)); !errors.Is(err, ErrUnknownThread) {
 		t.Errorf("the chain of no thread: %v", err)
 	}
 	if _, err := below(t.Context(), v, threadID(9), c.Steps[0].Hash, c.Steps[0].Detail); !errors.Is(err, node.ErrNotFound) {
@@ -852,7 +852,7 @@ func TestExtendsFails(t *testing.T) {
 		want error
 	}{
 		"fine":     {&faulty{Memory: x.mem}, nil},
-		"no right": {&faulty{Memory: x.mem, at: 1, down: &wire.Error{Op: "fetch", Kind: wire.ErrDenied}}, wire.ErrDenied},
+		"no right": {&faulty{Memory: x.mem, at: 1, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrDenied}}, wire.ErrDenied},
 		"garbage": {&faulty{Memory: x.mem, at: 1, spoil: func(objs wire.Objects) {
 			o := objs[x.v.Tip()]
 			o.Data = []byte("garbage")
@@ -873,7 +873,7 @@ func TestCollidingPlaces(t *testing.T) {
 	s := Open(mem, testOptions())
 	id := threadID(1)
 	v := threadWithSteps(t, s, id, 1)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -886,7 +886,7 @@ func TestCollidingPlaces(t *testing.T) {
 		return PlacedNode{Hash: h, Node: n}
 	}
 	step := func(target node.Hash, note string) *Change {
-		c, err := v.Chain(t.Context(), id)
+		c, err := v.ReadChain(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -908,7 +908,7 @@ func TestCollidingPlaces(t *testing.T) {
 	v = mustPush(t, s, v, step(c.Steps[0].Hash, "four"))
 	mustSound(t, s)
 	v = mustLoad(t, s, id)
-	if c, err = v.Chain(t.Context(), id); err != nil || len(c.Steps) != 4 {
+	if c, err = v.ReadChain(t.Context(), id); err != nil || len(c.Steps) != 4 {
 		t.Fatalf("%d steps, %v", len(c.Steps), err)
 	}
 	first := Place{Thread: id, Of: c.Steps[0].Hash}

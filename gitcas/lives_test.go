@@ -55,10 +55,10 @@ func testLives(t *testing.T, s *Store) {
 	v = mustLoad(t, s)
 	mustPush(t, s, v, reopenChange(t, s, v, id))
 	v = mustLoad(t, s, id)
-	if c, err := v.Chain(t.Context(), id); err != nil || len(c.Steps) != 3 || !slices.Equal(folderNames(t, v, id), was) {
+	if c, err := v.ReadChain(t.Context(), id); err != nil || len(c.Steps) != 3 || !slices.Equal(folderNames(t, v, id), was) {
 		t.Fatalf("it came back with %d steps and %q: %v", len(c.Steps), folderNames(t, v, id), err)
 	}
-	c, _ := v.Chain(t.Context(), id)
+	c, _ := v.ReadChain(t.Context(), id)
 	if _, err := below(t.Context(), v, id, c.Steps[0].Hash, c.Steps[0].Detail); err != nil {
 		t.Fatal(err)
 	}

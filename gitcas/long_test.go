@@ -21,7 +21,7 @@ import (
 // longChange puts that many steps on a started thread at once.
 func longChange(t *testing.T, v *View, id ThreadID, steps int) *Change {
 	t.Helper()
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +74,14 @@ func TestLongThread(t *testing.T) {
 		if n := took(); n != want.load {
 			t.Errorf("%s: %d requests to load it, want %d", id, n, want.load)
 		}
-		sum, err := v.Summary(t.Context(), id)
+		sum, err := v.ReadSummary(t.Context(), id)
 		if n := took(); err != nil || n != want.summary {
 			t.Errorf("%s: %d requests to sum it up, want %d; %v", id, n, want.summary, err)
 		}
 		if id == long && objects > 40 {
 			t.Errorf("%d objects were read", objects)
 		}
-		c, err := v.Chain(t.Context(), id)
+		c, err := v.ReadChain(t.Context(), id)
 		if n := took(); err != nil || n != want.chain {
 			t.Errorf("%s: %d requests for its chain, want %d; %v", id, n, want.chain, err)
 		}
@@ -112,7 +112,7 @@ func TestLongThreadNodes(t *testing.T) {
 	s = Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { requests++; return nil }}, testOptions())
 	v, requests = mustLoad(t, s, id), 0
 	e := mustEntry(t, v, id)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestLongThreadDamage(t *testing.T) {
 	id := threadID(1)
 	v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
 	v = mustPush(t, s, v, longChange(t, v, id, longThread))
-	sound, err := v.Chain(t.Context(), id)
+	sound, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,10 +170,10 @@ func TestLongThreadDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := v.Summary(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.summary && (name != "output" || how == "gone")) {
+			if _, err := v.ReadSummary(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.summary && (name != "output" || how == "gone")) {
 				t.Errorf("%s %s: summary: %v", name, how, err)
 			}
-			if _, err := v.Chain(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.rest && (name != "output" || how == "gone")) {
+			if _, err := v.ReadChain(t.Context(), id); errors.Is(err, ErrDamaged) != (tc.rest && (name != "output" || how == "gone")) {
 				t.Errorf("%s %s: chain: %v", name, how, err)
 			}
 		}
@@ -194,15 +194,15 @@ func TestLyingLength(t *testing.T) {
 		v = mustPush(t, s, v, &Change{Subject: "lie", Threads: map[ThreadID]*Entry{id: &e}})
 	}
 	v = mustLoad(t, s, id, empty)
-	if sum, err := v.Summary(t.Context(), id); err != nil || sum.StartHash == "" {
+	if sum, err := v.ReadSummary(t.Context(), id); err != nil || sum.StartHash == "" {
 		t.Errorf("%+v, %v", sum, err)
 	}
-	if _, err := v.Summary(t.Context(), empty); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
+	if _, err := v.ReadSummary(t.Context(), empty); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
 		t.Errorf("a thread without steps: %v", err)
 	}
 	// A head that names something else as its start.
 	x := newVandal(t)
-	c, err := x.v.Chain(t.Context(), id)
+	c, err := x.v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestLyingLength(t *testing.T) {
 		head := mustEntry(t, x.v, id).Head
 		return fmt.Appendf(nil, "%s: {head: %s, used: {head: %s, steps: %d}}\n", id, head, head, longThread)
 	})
-	if _, err := mustLoad(t, x.s, id).Summary(t.Context(), id); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
+	if _, err := mustLoad(t, x.s, id).ReadSummary(t.Context(), id); !errors.Is(err, ErrDamaged) || !errors.Is(err, record.ErrNotRecord) {
 		t.Errorf("a start that is none: %v", err)
 	}
 	// The next step sets it right.
@@ -231,7 +231,7 @@ func TestForkLong(t *testing.T) {
 		id, fork := threadID(1), threadID(2)
 		v := mustPush(t, s, mustInit(t, s), startChange(t, id, "p"))
 		v = mustPush(t, s, v, longChange(t, v, id, 2*longThread))
-		c, err := v.Chain(t.Context(), id)
+		c, err := v.ReadChain(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestLoadLeavesPages(t *testing.T) {
 		return err
 	}}, testOptions())
 	v := mustLoad(t, watched, id)
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

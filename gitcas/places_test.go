@@ -21,7 +21,7 @@ var someDigest = node.Digest(strings.Repeat("0a", 32))
 // onTop puts a record on top of a vandal's thread, whatever it says, and makes it the head.
 func (x *vandal) onTop(n node.Node) node.Hash {
 	x.t.Helper()
-	h, err := n.Hash()
+	h, err := n.ComputeHash()
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func (x *vandal) onTop(n node.Node) node.Hash {
 // its digests can be wrong, and what it refers to.
 func TestForgedRecords(t *testing.T) {
 	probe := newVandal(t)
-	c, err := probe.v.Chain(t.Context(), threadID(1))
+	c, err := probe.v.ReadChain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestForgedRecords(t *testing.T) {
 			head := x.onTop(tt.head)
 			v, err := Open(x.mem, testOptions()).Load(t.Context(), threadID(1))
 			if err == nil {
-				_, err = v.Chain(t.Context(), threadID(1))
+				_, err = v.ReadChain(t.Context(), threadID(1))
 			}
 			if !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the chain: %v", err)
@@ -150,7 +150,7 @@ func sumOf(t *testing.T, x *vandal, h node.Hash) node.Digest {
 func TestInRefuses(t *testing.T) {
 	x := newVandal(t)
 	id := threadID(1)
-	c, err := x.v.Chain(t.Context(), id)
+	c, err := x.v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestInRefuses(t *testing.T) {
 func TestCompleteRefuses(t *testing.T) {
 	x := newVandal(t)
 	id := threadID(1)
-	c, err := x.v.Chain(t.Context(), id)
+	c, err := x.v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestCompleteRefuses(t *testing.T) {
 func TestWalkRefuses(t *testing.T) {
 	x := newVandal(t)
 	id := threadID(1)
-	c, err := x.v.Chain(t.Context(), id)
+	c, err := x.v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestSameFolderTwice(t *testing.T) {
 	s := Open(mem, testOptions())
 	from, to := threadID(1), threadID(2)
 	v := threadWithSteps(t, s, from, 4)
-	c, err := v.Chain(t.Context(), from)
+	c, err := v.ReadChain(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}

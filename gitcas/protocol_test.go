@@ -35,7 +35,7 @@ func TestProtocolExamples(t *testing.T) {
 		}
 		nodes[h] = n
 		c := node.Closure{Schemas: &node.Schemas{}, Getter: nodes}
-		digest, err := c.Digest(h)
+		digest, err := c.ComputeDigest(h)
 		if want := strings.Trim(strings.Replace(row[5], "the same", row[4], 1), "`"); err != nil || string(digest) != want {
 			t.Errorf("%s: digest %s, %v; want %s", row[2], digest, err, want)
 		}

@@ -38,7 +38,7 @@ func fiveRefs(t *testing.T, s *Store, id ThreadID, n int) (*View, *Change) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, _ := v.Claim(id)
+	held, _ := v.FindClaim(id)
 	release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 	old, _ := v.Ref(layout.Heads + layout.WorkBranch(id))
 	c := stepChange(t, v, id, "developer", fmt.Sprint("step ", n))
@@ -84,7 +84,7 @@ func TestFewRefs(t *testing.T) {
 				if !bounded || most == 0 || len(req.Updates) <= most {
 					return push()
 				}
-				e := &wire.Error{Op: "push", Kind: wire.ErrTooManyRefs}
+				e := &wire.RemoteError{Op: "push", Kind: wire.ErrTooManyRefs}
 				if tc.says {
 					e.MostRefs = most
 				}
@@ -116,7 +116,7 @@ func TestFewRefs(t *testing.T) {
 				if s.MostRefs(fresh) != s.MostRefs(v) || most > 0 && s.MostRefs(fresh) != most || s.Atomic(fresh) != (most == 0 || most >= StepRefs) {
 					t.Errorf("step %d: %d refs a push are known, %d noted, atomic %t", n, s.MostRefs(v), s.MostRefs(fresh), s.Atomic(fresh))
 				}
-				if _, claimed := fresh.Claim(id); claimed || fresh.Refs()[layout.Heads+layout.WorkBranch(id)].IsZero() || fresh.Refs()[layout.StoreRef] != fresh.Tip() {
+				if _, claimed := fresh.FindClaim(id); claimed || fresh.Refs()[layout.Heads+layout.WorkBranch(id)].IsZero() || fresh.Refs()[layout.StoreRef] != fresh.Tip() {
 					t.Errorf("step %d left %v", n, fresh.Refs())
 				}
 				return fresh
@@ -145,7 +145,7 @@ func TestFewRefsOneRefused(t *testing.T) {
 	if lagging := v.Lagging; len(lagging) != 1 || !errors.Is(lagging[work], ErrLostRace) {
 		t.Errorf("lagging %v", lagging)
 	}
-	if _, claimed := mustLoad(t, s, id).Claim(id); claimed || len(mustChain(t, v, id).Steps) != 2 {
+	if _, claimed := mustLoad(t, s, id).FindClaim(id); claimed || len(mustChain(t, v, id).Steps) != 2 {
 		t.Errorf("claimed %t, %d steps", claimed, len(mustChain(t, v, id).Steps))
 	}
 }
@@ -189,7 +189,7 @@ exit 1
 			t.Errorf("step %d: lagging %v", n, v.Lagging)
 		}
 		fresh := mustLoad(t, s, id)
-		if _, claimed := fresh.Claim(id); claimed || fresh.Tip() != v.Tip() || !maps.Equal(fresh.Refs(), v.Refs()) {
+		if _, claimed := fresh.FindClaim(id); claimed || fresh.Tip() != v.Tip() || !maps.Equal(fresh.Refs(), v.Refs()) {
 			t.Errorf("after step %d: %v, want %v", n, fresh.Refs(), v.Refs())
 		}
 	}

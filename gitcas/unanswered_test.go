@@ -45,7 +45,7 @@ func (s *slow) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 	if !s.late {
 		s.arrive(ctx)
 	}
-	return time.Time{}, &wire.Error{Op: "push", URL: s.URL(), Kind: cmp.Or(s.kind, wire.ErrUnreachable), Detail: "no answer"}
+	return time.Time{}, &wire.RemoteError{Op: "push", URL: s.URL(), Kind: cmp.Or(s.kind, wire.ErrUnreachable), Detail: "no answer"}
 }
 
 func (s *slow) arrive(ctx context.Context) {
@@ -122,7 +122,7 @@ func testUnansweredRef(t *testing.T, s *Store) {
 		claim, objs := view.ClaimUpdate(id, nil, &Claim{Run: fmt.Sprint("run-", late), Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 		landed := 0
 		v, err := mine.Update(t.Context(), v, func(v *View) (*Change, error) {
-			if _, claimed := v.Claim(id); claimed {
+			if _, claimed := v.FindClaim(id); claimed {
 				t.Errorf("late %t: it is asked for again although it was taken", late)
 			}
 			return &Change{Refs: []wire.RefUpdate{claim}, Objects: objs, Landed: func(*View) { landed++ }}, nil
@@ -130,14 +130,14 @@ func testUnansweredRef(t *testing.T, s *Store) {
 		if err != nil || landed != 1 {
 			t.Fatalf("late %t: the claim landed %d times, %v", late, landed, err)
 		}
-		if held, ok := v.Claim(id); !ok || held.ID != claim.New {
+		if held, ok := v.FindClaim(id); !ok || held.ID != claim.New {
 			t.Fatalf("late %t: the claim is %v", late, held)
 		}
 		r.pushes = 0
 		if err := mine.PushRef(t.Context(), wire.RefUpdate{Name: layout.ClaimRef(id), Old: claim.New}, nil); err != nil {
 			t.Fatalf("late %t: the claim is not let go: %v", late, err)
 		}
-		if _, claimed := mustLoad(t, s, id).Claim(id); claimed {
+		if _, claimed := mustLoad(t, s, id).FindClaim(id); claimed {
 			t.Fatalf("late %t: the claim is still there", late)
 		}
 	}
@@ -159,7 +159,7 @@ func testUnansweredRewritten(t *testing.T, s *Store) {
 
 func mustChain(t *testing.T, v *View, id ThreadID) Chain {
 	t.Helper()
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func (r *turned) List(ctx context.Context, prefixes ...string) (wire.Listing, er
 		r.lists++
 	}
 	if r.lists == r.at {
-		return wire.Listing{}, &wire.Error{Op: "list refs", Kind: wire.ErrDenied}
+		return wire.Listing{}, &wire.RemoteError{Op: "list refs", Kind: wire.ErrDenied}
 	}
 	return r.slow.List(ctx, prefixes...)
 }
@@ -325,7 +325,7 @@ func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
 	v = mustPush(t, mine, v, &Change{Refs: []wire.RefUpdate{claim}, Objects: objs})
 	v, err = mine.Update(t.Context(), v, func(v *View) (*Change, error) {
 		c := stepChange(t, v, id, "developer", "once")
-		held, _ := v.Claim(id)
+		held, _ := v.FindClaim(id)
 		release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 		c.Refs = []wire.RefUpdate{release, {Name: layout.Heads + layout.WorkBranch(id), New: work.ID}}
 		c.Objects = []wire.PackObject{{Object: work}}
@@ -337,7 +337,7 @@ func testUnansweredPart(t *testing.T, mem wire.Remote, known int) {
 	if tip, _ := v.Ref(layout.Heads + layout.WorkBranch(id)); tip != work.ID {
 		t.Errorf("the work branch is at %s", tip)
 	}
-	if _, claimed := v.Claim(id); claimed {
+	if _, claimed := v.FindClaim(id); claimed {
 		t.Error("the claim is still there")
 	}
 }
@@ -358,7 +358,7 @@ func TestOutageOfEachPart(t *testing.T) {
 			back[name] = at.Add(7 * time.Minute)
 		}
 		if at.Before(back[name]) {
-			return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrUnreachable}
+			return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrUnreachable}
 		}
 		return push()
 	}}, o)

@@ -64,7 +64,7 @@ func concurrent(t *testing.T, remote func() wire.Remote, writers, commits int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := v.Chain(t.Context(), id); err != nil || len(c.Steps) != commits {
+		if c, err := v.ReadChain(t.Context(), id); err != nil || len(c.Steps) != commits {
 			t.Errorf("writer %d: %d of %d steps, %v", w, len(c.Steps), commits, err)
 		}
 	}
@@ -117,7 +117,7 @@ func (f *flaky) roll() float64 {
 }
 
 func (f *flaky) lost(op string) error {
-	return &wire.Error{Op: op, URL: f.URL(), Kind: wire.ErrUnreachable, Detail: "injected"}
+	return &wire.RemoteError{Op: op, URL: f.URL(), Kind: wire.ErrUnreachable, Detail: "injected"}
 }
 
 func (f *flaky) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
@@ -169,7 +169,7 @@ func lostReplies(t *testing.T, seed uint64, atomic bool) {
 	}
 	wg.Wait()
 	for w := range writers {
-		c, err := mustLoad(t, calm, threadID(w)).Chain(t.Context(), threadID(w))
+		c, err := mustLoad(t, calm, threadID(w)).ReadChain(t.Context(), threadID(w))
 		if err != nil || len(c.Steps) != steps {
 			t.Fatalf("seed %d, atomic %t: thread %d has %d steps, %v", seed, atomic, w, len(c.Steps), err)
 		}
@@ -223,7 +223,7 @@ func TestUpdateGivesUp(t *testing.T) {
 				if errors.Is(tc.err, ErrLostRace) {
 					at = at.Add(time.Minute)
 				}
-				return time.Time{}, &wire.Error{Op: "push", Kind: tc.err}
+				return time.Time{}, &wire.RemoteError{Op: "push", Kind: tc.err}
 			}}, o)
 			v := mustLoad(t, s, threadID(1))
 			_, err := s.Update(t.Context(), v, func(v *View) (*Change, error) { return stepChange(t, v, threadID(1), "a", "b"), nil }, threadID(1))
@@ -244,7 +244,7 @@ func TestUpdateGivesUp(t *testing.T) {
 		s := Open(&wrapped{Remote: mem, push: func(_ wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
 			if ctx.Err() == nil && len(mem.Refs()) > 0 {
 				cancel()
-				return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrLostRace}
+				return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrLostRace}
 			}
 			return push()
 		}}, testOptions())
@@ -331,7 +331,7 @@ func TestNonAtomicOrder(t *testing.T) {
 			name := req.Updates[0].Name
 			order = append(order, name)
 			if failing != "" && strings.HasPrefix(name, failing) {
-				return time.Time{}, &wire.Error{Op: "push", Ref: name, Kind: wire.ErrLostRace}
+				return time.Time{}, &wire.RemoteError{Op: "push", Ref: name, Kind: wire.ErrLostRace}
 			}
 			return push()
 		}}, testOptions())
@@ -381,7 +381,7 @@ func fullChange(t *testing.T, v *View, id ThreadID) *Change {
 	for _, o := range []wire.Object{blob, tree.Object, commit} {
 		c.Objects = append(c.Objects, wire.PackObject{Object: o})
 	}
-	held, _ := v.Claim(id)
+	held, _ := v.FindClaim(id)
 	release, _ := view.ClaimUpdate(id, &held, nil, v.Time())
 	attempt, objs, err := BuildAttempt(Attempt{Thread: id, Run: "r", Attempt: 1, Parents: []wire.ID{commit.ID}, At: v.Time()})
 	if err != nil {
@@ -409,7 +409,7 @@ func TestReloadIsCheap(t *testing.T) {
 	if fetches > 3 {
 		t.Errorf("a load takes %d fetches", fetches)
 	}
-	if _, err := v.Chain(t.Context(), mine); err != nil {
+	if _, err := v.ReadChain(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
 	fetches = 0
@@ -430,7 +430,7 @@ func TestReloadIsCheap(t *testing.T) {
 		if fetches != 1 || wants != 1 {
 			t.Errorf("another thread's step costs %d fetches of %d objects", fetches, wants)
 		}
-		if _, err := v.Chain(t.Context(), mine); err != nil || fetches != 1 {
+		if _, err := v.ReadChain(t.Context(), mine); err != nil || fetches != 1 {
 			t.Fatalf("%d fetches, %v", fetches, err)
 		}
 	}
@@ -502,7 +502,7 @@ func TestManyShared(t *testing.T) {
 	s = Open(&wrapped{Remote: mem, fetch: func(req wire.FetchRequest) error { fetched += len(req.Wants); return nil }}, testOptions())
 	v = mustLoad(t, s, threadID(1))
 	before := fetched
-	c, err := v.Chain(t.Context(), threadID(1))
+	c, err := v.ReadChain(t.Context(), threadID(1))
 	if err != nil {
 		t.Fatal(err)
 	}

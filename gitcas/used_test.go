@@ -25,7 +25,7 @@ func TestUsed(t *testing.T) {
 	// A fork counts what it shares, and going back takes steps off again.
 	e := mustEntry(t, v, id)
 	first := e
-	c, err := v.Chain(t.Context(), id)
+	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (p *Process) Nodes(t testing.TB) map[node.Hash]node.Node {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := n.Hash()
+		h, err := n.ComputeHash()
 		if err != nil || string(h)+".json" != filepath.Base(f) {
 			t.Fatalf("%s holds %s: %v", f, h, err)
 		}

@@ -109,7 +109,7 @@ func (s *Set) Definitions() []Definition {
 }
 
 // Call does one call. Args is the JSON object that the model wrote. A mistake of
-// the model is an *Error; any other error ends the agent.
+// the model is a *CallError; any other error ends the agent.
 func (s *Set) Call(ctx context.Context, name, args string) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -146,7 +146,7 @@ func (s *Set) Names() []string {
 }
 
 // describeError names the tool in an error, and turns what the file system says into
-// an *Error: a missing file is the model's business.
+// a *CallError: a missing file is the model's business.
 func describeError(name string, err error) error {
 	var leftover *proc.LeftoverError
 	if errors.As(err, &leftover) {

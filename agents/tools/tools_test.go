@@ -75,7 +75,7 @@ func refused(t *testing.T, s *Set, name string, args map[string]any, want string
 	out, err := s.Call(t.Context(), name, toJSON(t, args))
 	var e *CallError
 	if !errors.As(err, &e) {
-		t.Errorf("%s(%v) = %q, %v; want an *Error", name, args, out, err)
+		t.Errorf("%s(%v) = %q, %v; want a *CallError", name, args, out, err)
 		return
 	}
 	if !strings.Contains(e.Msg, want) {

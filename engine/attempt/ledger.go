@@ -198,7 +198,7 @@ func closureOf(nodes []gitcas.PlacedNode, root node.Hash) []gitcas.PlacedNode {
 func CountThread(ctx context.Context, store *gitcas.Store, v *gitcas.View, id gitcas.ThreadID) (*reading.Thread, moderator.Totals, error) {
 	r := reading.Locate(ctx, v, id)
 	var err error
-	if r.Chain, err = v.Chain(ctx, id); err != nil {
+	if r.Chain, err = v.ReadChain(ctx, id); err != nil {
 		return nil, moderator.Totals{}, err
 	}
 	t, err := NewLedger(store, r, life.WaitingRole(r.Entry)).CountUsed(ctx, r.Entry.Attempts)

@@ -155,7 +155,7 @@ func sampleValue(s map[string]any, name string, depth int) any {
 		return []any{sampleValue(p, name, depth+1)}
 	case fits&kindObject != 0 && depth < 3:
 		out := map[string]any{}
-		for _, n := range shape.Names(s) {
+		for _, n := range shape.PropertyNames(s) {
 			if p, ok := partSchema(s, nil, pickProperty(n)); ok && isRequired(s, nil, n) {
 				out[n] = sampleValue(p, n, depth+1)
 			}

@@ -90,7 +90,7 @@ func (e *OutputError) Unwrap() error { return e.Reason }
 // Scalars are read as YAML 1.2 does: yes, no, on, off and dates are text, 0777 is
 // 777. Where the schema leaves text one reading, it gets it: 12 is text where only
 // text fits, "12" a number where only a number does. Only the schema's properties
-// are taken, unless it has none. Every error is an *Error.
+// are taken, unless it has none. Every error is an *OutputError.
 func Frontmatter(text string, schema any) (Result, error) {
 	s, err := compileSchema(schema)
 	if err != nil {

@@ -119,7 +119,7 @@ func (q Question) ReplySchema() map[string]any {
 
 // Reply reads what the model answered. The fields are fitted to the schema,
 // validated and held against the statuses like those of any answer; the body is
-// the whole report, so that nothing of it is lost. The error is an *Error.
+// the whole report, so that nothing of it is lost. The error is an *OutputError.
 func (q Question) Reply(text string) (Result, error) {
 	s, err := compileSchema(q.Schema)
 	if err != nil {

@@ -51,7 +51,7 @@ func compileSchema(schema any) (*outputSchema, error) {
 	if err != nil {
 		return nil, &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}
-	s := &outputSchema{root: root, compiled: compiled, fields: shape.Names(root), folds: map[string]string{}}
+	s := &outputSchema{root: root, compiled: compiled, fields: shape.PropertyNames(root), folds: map[string]string{}}
 	for _, f := range s.fields {
 		if _, several := s.folds[foldName(f)]; several {
 			s.folds[foldName(f)] = ""

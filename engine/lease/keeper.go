@@ -110,7 +110,7 @@ func (k *Keeper) NewUnclaimedLease(v *gitcas.View, id gitcas.ThreadID, entry git
 // the thread; nil: it is not.
 func (k *Keeper) Continue(v *gitcas.View, id gitcas.ThreadID, nonce string, budget task.Budget) *Lease {
 	entry, _ := v.Entry(id)
-	held, claimed := v.Claim(id)
+	held, claimed := v.FindClaim(id)
 	if !claimed || nonce == "" || held.Nonce != nonce || !held.Ahead || held.Head != entry.Head {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (k *Keeper) Continue(v *gitcas.View, id gitcas.ThreadID, nonce string, budg
 // for: it gives way to any claim that counts.
 func (k *Keeper) Pretend(v *gitcas.View, id gitcas.ThreadID, t Terms) (*Lease, error) {
 	entry, _ := v.Entry(id)
-	if held, claimed := v.Claim(id); claimed && k.Counts(v, held.Claim, entry) {
+	if held, claimed := v.FindClaim(id); claimed && k.Counts(v, held.Claim, entry) {
 		return nil, life.RefuseClaimed(t.deed(), id, held.Claim)
 	}
 	t.Ahead = true

@@ -96,7 +96,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 		if !ok || entry.Head != l.Entry.Head {
 			return nil, life.Refuse(l.terms.deed(), l.id, "it moved on while we were claiming it")
 		}
-		old, claimed := v.Claim(l.id)
+		old, claimed := v.FindClaim(l.id)
 		switch {
 		case !claimed || l.terms.Take != nil || l.Owns(old.Claim):
 			return v, nil
@@ -168,7 +168,7 @@ func (l *Lease) buildClaim(ctx context.Context, v *gitcas.View) (*gitcas.Change,
 	if err != nil {
 		return nil, err
 	}
-	old, claimed := v.Claim(l.id)
+	old, claimed := v.FindClaim(l.id)
 	if claimed && l.Owns(old.Claim) {
 		return nil, nil
 	}
@@ -255,7 +255,7 @@ func (l *Lease) Recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, erro
 
 // Adopt takes the claim as v shows it.
 func (l *Lease) Adopt(v *gitcas.View) {
-	held, ok := v.Claim(l.id)
+	held, ok := v.FindClaim(l.id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.skew = v.Time().Sub(l.k.Clock.Now())

@@ -29,7 +29,7 @@ func ClaimedByJob(c gitcas.Claim) bool { return c.For == "" || c.For == ForDeliv
 // CountingClaim is the claim on a thread that keeps others out, as far as claims tell of
 // themselves; false: none does.
 func CountingClaim(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) (gitcas.Held, bool) {
-	c, ok := v.Claim(id)
+	c, ok := v.FindClaim(id)
 	return c, ok && c.Head == e.Head && ClaimAlive(c.Claim, v.Time())
 }
 

@@ -207,7 +207,7 @@ func KindOf(err error) Kind {
 		// Interrupted, or others were faster until the time was up: nothing is
 		// wrong with the store.
 		return KindFailed
-	case isAny(node.ErrNotFound, record.ErrNotRecord), errors.As(err, new(*wire.Error)):
+	case isAny(node.ErrNotFound, record.ErrNotRecord), errors.As(err, new(*wire.RemoteError)):
 		return KindDamaged
 	}
 	return KindFailed

@@ -89,7 +89,7 @@ func (r *Thread) SteppedBy(run string) bool {
 
 // ReadChain reads workflow, steps and outputs of the thread in v.
 func (r *Thread) ReadChain(ctx context.Context, v *gitcas.View) error {
-	chain, err := v.Chain(ctx, r.ID)
+	chain, err := v.ReadChain(ctx, r.ID)
 	if err != nil {
 		return err
 	}

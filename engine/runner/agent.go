@@ -63,7 +63,7 @@ type withoutPushes struct{ wire.Remote }
 
 // Push implements wire.Remote.
 func (r withoutPushes) Push(context.Context, wire.PushRequest) (time.Time, error) {
-	return time.Time{}, &wire.Error{Op: "push", URL: r.URL(), Kind: wire.ErrDenied, Detail: "the job that runs agents may change nothing"}
+	return time.Time{}, &wire.RemoteError{Op: "push", URL: r.URL(), Kind: wire.ErrDenied, Detail: "the job that runs agents may change nothing"}
 }
 
 // agentOnly runs the agent of a thread's next step, and leaves what it did as an artifact. It

@@ -191,7 +191,7 @@ func (j *commands) retryThread(ctx context.Context, c *event.Command, f *found) 
 	}
 	e := f.p.Entry
 	var err error
-	switch _, held := f.v.Claim(f.id); {
+	switch _, held := f.v.FindClaim(f.id); {
 	case c.Has("take") && held && j.Job.Attempt <= 1: // what a re-run finds was claimed since
 		err = j.Engine.Take(ctx, f.id)
 	case life.CountAttempts(e, "", nil) > 0:

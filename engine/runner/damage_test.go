@@ -269,7 +269,7 @@ type protected struct{ wire.Remote }
 func (p protected) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
 	for _, u := range req.Updates {
 		if u.Name == stateRef {
-			return time.Time{}, &wire.Error{Op: "push", URL: "https://forge.example/o/r.git", Ref: u.Name, Kind: wire.ErrProtected, Detail: "pre-receive hook declined"}
+			return time.Time{}, &wire.RemoteError{Op: "push", URL: "https://forge.example/o/r.git", Ref: u.Name, Kind: wire.ErrProtected, Detail: "pre-receive hook declined"}
 		}
 	}
 	return p.Remote.Push(ctx, req)
@@ -466,7 +466,7 @@ func TestRetryDuringAnOutage(t *testing.T) {
 type away struct{ wire.Remote }
 
 func (away) List(context.Context, ...string) (wire.Listing, error) {
-	return wire.Listing{}, &wire.Error{Op: "list refs", Kind: wire.ErrUnreachable, Detail: "connection refused"}
+	return wire.Listing{}, &wire.RemoteError{Op: "list refs", Kind: wire.ErrUnreachable, Detail: "connection refused"}
 }
 
 // A job that died shows as such at the next look, and so does one that never came.

@@ -41,7 +41,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 	if e.By == nil || *e.By != owner || e.Title != "It breaks" {
 		t.Errorf("the thread %q was started by %+v", e.Title, e.By)
 	}
-	chain, err := w.view(id).Chain(t.Context(), id)
+	chain, err := w.view(id).ReadChain(t.Context(), id)
 	w.ok(err)
 	if got := chain.Start.Trigger; got["author"] != "stranger" || got["authorId"] != userID("stranger") {
 		t.Errorf("the trigger says %v", got)
@@ -50,7 +50,7 @@ func TestDecisionsOnRecord(t *testing.T) {
 	answer := w.says(7, "second", "/uwf resume\nThe **second** one, @team.")
 	_, err = w.run(aJob{ev: answer})
 	w.ok(err)
-	chain, err = w.view(id).Chain(t.Context(), id)
+	chain, err = w.view(id).ReadChain(t.Context(), id)
 	w.ok(err)
 	step := chain.Steps[len(chain.Steps)-1]
 	by := record.By{Kind: record.ByForge, Login: "second", ID: userID("second"), URL: answer.CommentURL}
@@ -141,7 +141,7 @@ func TestUnconfirmedComment(t *testing.T) {
 // steps is how many a live thread has.
 func (w *world) steps(id gitcas.ThreadID) int {
 	w.Helper()
-	c, err := w.view(id).Chain(w.Context(), id)
+	c, err := w.view(id).ReadChain(w.Context(), id)
 	w.ok(err)
 	return len(c.Steps)
 }
@@ -218,7 +218,7 @@ func TestStartedAgain(t *testing.T) {
 	_, err := w.run(a)
 	w.ok(err)
 	id, e := w.only()
-	chain, err := w.view(id).Chain(t.Context(), id)
+	chain, err := w.view(id).ReadChain(t.Context(), id)
 	w.ok(err)
 	if e.By == nil || e.By.Login != "other" || chain.Start.Trigger["actor"] != "second" {
 		t.Errorf("by %v, trigger %v", e.By, chain.Start.Trigger)

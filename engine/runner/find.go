@@ -44,7 +44,7 @@ func (j *finder) idleTime() time.Duration {
 // lostJob is the job that is to go on with a thread of a view, if that died, or did not
 // come for longer than jobs take to.
 func (j *finder) lostJob(v *gitcas.View, p *threadview.Thread) (_ report.LostJob, lost bool) {
-	if held, ok := v.Claim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
+	if held, ok := v.FindClaim(p.ID); ok && held.Head == p.Entry.Head && life.ClaimedByJob(held.Claim) {
 		return report.LostJob{Began: true, At: time.UnixMilli(held.Renewed)}, !life.ClaimAlive(held.Claim, v.Time())
 	}
 	var since int64
@@ -190,7 +190,7 @@ func (j *finder) describeNow(f *found) report.Thread {
 	}
 	t := j.DescribeThread(p, report.Queued)
 	if f.isClaimed() {
-		held, _ := f.v.Claim(f.id)
+		held, _ := f.v.FindClaim(f.id)
 		t.State, t.Since = report.Running, time.UnixMilli(held.Since)
 	} else if job, lost := j.lostJob(f.v, p); lost {
 		t.State, t.Lost = report.Lost, job

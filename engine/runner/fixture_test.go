@@ -505,7 +505,7 @@ func (m *memFolder) read(commit wire.ID) (map[string]string, error) {
 	return files, err
 }
 
-func (m *memFolder) Snapshot(_ context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+func (m *memFolder) TakeSnapshot(_ context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
 	before := map[string]string{}
 	if len(req.Parents) > 0 {
 		var err error
@@ -557,7 +557,7 @@ func (w *world) prompt(e gitcas.Ended) string {
 	w.ok(err)
 	past, err := v.LoadEnded(w.Context(), e)
 	w.ok(err)
-	c, err := past.Chain(w.Context(), e.Thread)
+	c, err := past.ReadChain(w.Context(), e.Thread)
 	w.ok(err)
 	return c.Start.Prompt
 }

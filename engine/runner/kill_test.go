@@ -29,7 +29,7 @@ type mortal struct {
 	dead bool
 }
 
-var errKilled = &wire.Error{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
+var errKilled = &wire.RemoteError{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
 
 func (m *mortal) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	if m.dead {
@@ -496,7 +496,7 @@ func TestUndeliverable(t *testing.T) {
 
 // A push that GitHub refuses because of workflow files is explained.
 func TestWorkflowRefusalIsExplained(t *testing.T) {
-	err := &life.FailedError{Phase: "commit", Err: &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
+	err := &life.FailedError{Phase: "commit", Err: &wire.RemoteError{Op: "push", Kind: wire.ErrDenied, Detail: "refusing to allow a GitHub App to create or update workflow `.github/workflows/x.yml` without `workflows` permission"}}
 	j := &steps{Effects: &effects.Effects{Forge: newFakeForge()}}
 	if got := j.adviseOn(err, "active"); !strings.Contains(got, ".github/workflows") {
 		t.Errorf("the advice is %q", got)

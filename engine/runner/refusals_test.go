@@ -136,7 +136,7 @@ func TestCommandsUnderFaults(t *testing.T) {
 			run := func(n int) (string, int, error) {
 				w := newWorld(t)
 				c.set(w)
-				m := w.meddleBefore(n, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+				m := w.meddleBefore(n, func(op string) error { return &wire.RemoteError{Op: op, Kind: wire.ErrDenied} })
 				_, err := w.run(aJob{ev: w.says(7, "owner", c.text), attempt: c.attempt})
 				return w.describe(), m.asked, err
 			}
@@ -298,7 +298,7 @@ func TestCommandMeansTheLast(t *testing.T) {
 // What people let go on is gone on with only where it can be read, and a command that is
 // run again has been carried out only where that was read.
 func TestCommandCarriedOutUnread(t *testing.T) {
-	denied := func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} }
+	denied := func(op string) error { return &wire.RemoteError{Op: op, Kind: wire.ErrDenied} }
 	for name, c := range map[string]struct {
 		set         func(*world)
 		text, point string
@@ -343,7 +343,7 @@ func TestCommandCarriedOutUnread(t *testing.T) {
 // A step that is committed leads to the next job, also where the thread can't be read then.
 func TestNextJobUnread(t *testing.T) {
 	w := newWorld(t)
-	m := w.meddleBefore(0, func(op string) error { return &wire.Error{Op: op, Kind: wire.ErrDenied} })
+	m := w.meddleBefore(0, func(op string) error { return &wire.RemoteError{Op: op, Kind: wire.ErrDenied} })
 	w.hook = func(point string) {
 		if point == "commit" {
 			m.n = m.asked + 1

@@ -60,7 +60,7 @@ func (j *rescuer) rescueThread(ctx context.Context) error {
 		return err
 	}
 	moved := j.Inputs.Head.Hash != "" && p.Entry.Head != j.Inputs.Head.Hash
-	held, claimed := j.View.Claim(p.ID)
+	held, claimed := j.View.FindClaim(p.ID)
 	switch {
 	case left.Told:
 		return j.FinishOK(fmt.Sprintf("the step of thread %s failed, and its job said so: /uwf retry tries it again", p.ID))

@@ -213,7 +213,7 @@ func (j *intake) findHead(ctx context.Context, id gitcas.ThreadID) (node.Hash, e
 	if !alive {
 		return "", nil
 	}
-	chain, err := v.Chain(ctx, id)
+	chain, err := v.ReadChain(ctx, id)
 	if err != nil {
 		return "", err
 	}

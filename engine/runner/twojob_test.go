@@ -168,7 +168,7 @@ func TestTwoJobsSweep(t *testing.T) {
 // claimOf is the claim of a thread; nil: there is none.
 func (w *world) claimOf(id gitcas.ThreadID) *gitcas.Held {
 	w.Helper()
-	if c, ok := w.view(id).Claim(id); ok {
+	if c, ok := w.view(id).FindClaim(id); ok {
 		return &c
 	}
 	return nil

@@ -174,7 +174,7 @@ func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed
 	if err != nil {
 		return nil, err
 	}
-	snap, err := r.e.Folder.Snapshot(ctx, workspace.SnapshotRequest{
+	snap, err := r.e.Folder.TakeSnapshot(ctx, workspace.SnapshotRequest{
 		Parents: r.workParents(), Message: msg, When: r.Lease.ServerTime(), Without: without,
 	})
 	if err != nil {

@@ -197,7 +197,7 @@ func digestOf(nodes []gitcas.PlacedNode, h node.Hash) (node.Digest, error) {
 // the thread is as it was, except for what does not matter.
 func (r *run) checkStillOurs(ctx context.Context, v *gitcas.View) (gitcas.Entry, gitcas.Held, error) {
 	entry, alive := v.Entry(r.ID)
-	held, claimed := v.Claim(r.ID)
+	held, claimed := v.FindClaim(r.ID)
 	if err := r.findOwnStep(ctx, v); err != nil {
 		return entry, held, err
 	}

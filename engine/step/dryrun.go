@@ -59,7 +59,7 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 	if err := r.decideRole(ctx); err != nil {
 		return err
 	}
-	held, claimed := r.View.Claim(r.ID)
+	held, claimed := r.View.FindClaim(r.ID)
 	if claimed && r.e.Leases().Counts(r.View, held.Claim, r.Entry) {
 		return life.RefuseClaimed(life.Step, r.ID, held.Claim)
 	}

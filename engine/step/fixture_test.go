@@ -110,7 +110,7 @@ func (f *forge) push(files map[string]string, ref string, parent wire.ID) wire.I
 		must(f, w.Restore(f.ctx(), parent))
 	}
 	put(f, dir, files)
-	s, err := w.Snapshot(f.ctx(), req)
+	s, err := w.TakeSnapshot(f.ctx(), req)
 	must(f, err)
 	_, err = r.Push(f.ctx(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: ref, Old: parent, New: s.Commit}}, Objects: s.Objects})
 	must(f, err)
@@ -285,7 +285,7 @@ func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 type blind struct{ wire.Remote }
 
 func (b blind) Push(context.Context, wire.PushRequest) (time.Time, error) {
-	return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrDenied}
+	return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrDenied}
 }
 
 // firstJob runs an agent with nothing that it could write to, and leaves what it did in a folder.

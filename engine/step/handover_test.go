@@ -65,7 +65,7 @@ func TestTwoJobs(t *testing.T) {
 		t.Fatalf("%+v %v", res, err)
 	}
 	_, v, e := f.view()
-	chain, err := v.Chain(t.Context(), testThread)
+	chain, err := v.ReadChain(t.Context(), testThread)
 	must(t, err)
 	if len(chain.Steps) != 2 || e.Status != gitcas.StatusEnded {
 		t.Errorf("%d steps, %s", len(chain.Steps), e.Status)
@@ -306,7 +306,7 @@ func TestTwoSecondJobs(t *testing.T) {
 		t.Errorf("the other one: %v", within)
 	}
 	_, v, e := f.view()
-	chain, err := v.Chain(t.Context(), testThread)
+	chain, err := v.ReadChain(t.Context(), testThread)
 	must(t, err)
 	if len(chain.Steps) != 1 || len(e.Attempts) != 0 {
 		t.Errorf("%d steps, %+v", len(chain.Steps), e)

@@ -181,7 +181,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 		return nil, err
 	}
 	entry, alive := v.Entry(r.ID)
-	held, claimed := v.Claim(r.ID)
+	held, claimed := v.FindClaim(r.ID)
 	mine := claimed && r.Lease.Owns(held.Claim)
 	if mine {
 		c.Refs = append(c.Refs, lease.DropClaim(r.ID, held))

@@ -197,8 +197,8 @@ func (r *agentRun) sealAndDecide(d task.Draft) (step *sealed, next plan, phase s
 type Folder interface {
 	// Restore makes the folder equal to a commit.
 	Restore(ctx context.Context, commit wire.ID) error
-	// Snapshot makes a commit of the folder; nothing is pushed.
-	Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
+	// TakeSnapshot makes a commit of the folder; nothing is pushed.
+	TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
 	// Dir is where agents are started.
 	Dir() string
 	// Sub is a folder inside of it. One that leads outside, by whatever way, or

@@ -28,7 +28,7 @@ func TestClaimAhead(t *testing.T) {
 		f.timeout, f.limits.Tokens, f.limits.CostUSD = 45*time.Minute, 1000, 5
 		f.start()
 		h := f.claimAhead("starter")
-		c, _ := f.view().Claim(testThread)
+		c, _ := f.view().FindClaim(testThread)
 		if life := time.Duration(c.Until-c.Since) * time.Millisecond; life != 30*time.Minute+f.timeout+30*time.Minute+lease.SealingTime+20*time.Minute {
 			f.Errorf("it lives for %s", life)
 		}
@@ -104,11 +104,11 @@ func TestClaimAheadOnMore(t *testing.T) {
 // moveClaim makes a claim one of another head.
 func (f *fixture) moveClaim(h *lease.Lease) {
 	f.Helper()
-	held, _ := f.view().Claim(testThread)
+	held, _ := f.view().FindClaim(testThread)
 	c := held.Claim
 	c.Head = "0000000000001"
 	f.claimBy(c)
-	if now, _ := f.view().Claim(testThread); now.Nonce != h.Nonce() {
+	if now, _ := f.view().FindClaim(testThread); now.Nonce != h.Nonce() {
 		f.Fatalf("the claim is %+v", now)
 	}
 }
@@ -185,7 +185,7 @@ func TestNextOfOtherJobs(t *testing.T) {
 			e := f.engine(run, 1)
 			res, err := e.Step(f.Context(), step.Request{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (lease.Identity, bool) { return e.Who, true }})
 			f.ok(err)
-			c, ok := f.view().Claim(testThread)
+			c, ok := f.view().FindClaim(testThread)
 			if !ok || !c.Ahead || c.Nonce == h.Nonce() || c.Nonce != res.Held.Nonce() || c.Head != f.entry().Head || pushes != 1 {
 				f.Errorf("step %d: %d pushes, the claim is %+v", n, pushes, c)
 			}
@@ -204,7 +204,7 @@ func TestClaimAheadUnsure(t *testing.T) {
 		f.start()
 		f.remote.before = func(op string, _ wire.PushRequest) error {
 			if op == "push" {
-				return &wire.Error{Op: "push", Kind: wire.ErrDenied, Detail: "no"}
+				return &wire.RemoteError{Op: "push", Kind: wire.ErrDenied, Detail: "no"}
 			}
 			return nil
 		}

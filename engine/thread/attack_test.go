@@ -123,7 +123,7 @@ func TestAgentsCollide(t *testing.T) {
 				for _, id := range []gitcas.ThreadID{testThread, "01JD0000000000000000000009"} {
 					v, err := f.store().Load(f.Context(), id)
 					f.ok(err)
-					chain, err := v.Chain(f.Context(), id)
+					chain, err := v.ReadChain(f.Context(), id)
 					f.ok(err)
 					if got := f.said(v, id, chain.Steps[0]); got["note"] != "honest" {
 						f.Errorf("thread %s: the first step says %v", id, got)

@@ -66,7 +66,7 @@ func TestOverLimit(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.slow = func(context.Context) error {
-			return &workspace.Error{Op: "snapshot", Path: ".gitignore", Kind: workspace.ErrLimit, Err: errors.New("so many patterns")}
+			return &workspace.FolderError{Op: "snapshot", Path: ".gitignore", Kind: workspace.ErrLimit, Err: errors.New("so many patterns")}
 		}
 		_, err := f.step("j1")
 		f.says(f.code(err, life.KindFailed), `snapshot ".gitignore": over a limit: so many patterns`, "what the agent left is in /folder until the next try")

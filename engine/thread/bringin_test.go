@@ -299,7 +299,7 @@ func TestBringInRefused(t *testing.T) {
 				f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait"))
 				f.remote.before = func(op string, _ wire.PushRequest) error {
 					if op == "push" {
-						return &wire.Error{Op: op, URL: "memory:", Kind: kind}
+						return &wire.RemoteError{Op: op, URL: "memory:", Kind: kind}
 					}
 					return nil
 				}
@@ -501,7 +501,7 @@ func TestBroughtInByOthers(t *testing.T) {
 									return nil
 								}
 								others()
-								return &wire.Error{Op: op, URL: "memory:", Kind: wire.ErrDenied}
+								return &wire.RemoteError{Op: op, URL: "memory:", Kind: wire.ErrDenied}
 							}
 						case point == "on-disk":
 							others()

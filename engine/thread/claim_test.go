@@ -157,7 +157,7 @@ func TestClaimOfAnother(t *testing.T) {
 					if res.Status != "running" {
 						f.Errorf("status %q", res.Status)
 					}
-					if held, ok := f.view().Claim(testThread); !ok || held.Run != "other" {
+					if held, ok := f.view().FindClaim(testThread); !ok || held.Run != "other" {
 						f.Error("the other's claim is gone")
 					}
 					return
@@ -203,7 +203,7 @@ func TestTornListing(t *testing.T) {
 			_, err := f.step("r2")
 			f.says(f.code(err, life.KindNotYours), "it moved on")
 			f.paid(0)
-			if held, ok := f.view().Claim(testThread); claims != 0 || !ok || held.Run != "other" {
+			if held, ok := f.view().FindClaim(testThread); claims != 0 || !ok || held.Run != "other" {
 				f.Errorf("%d pushes touched the claim, which is %+v", claims, held)
 			}
 		})
@@ -303,7 +303,7 @@ func TestClaimLeft(t *testing.T) {
 				var during gitcas.Held
 				answer := f.agent
 				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-					during, _ = f.view().Claim(testThread)
+					during, _ = f.view().FindClaim(testThread)
 					return answer(ctx, t, m)
 				}
 				_, err := e.Step(f.Context(), f.at(testThread))
@@ -360,7 +360,7 @@ func TestClaimDropped(t *testing.T) {
 				_, err := e.Step(f.Context(), req)
 				f.code(err, life.KindNotYours)
 				f.remote.before = nil
-				if _, ok := f.view().Claim(testThread); ok != c.left {
+				if _, ok := f.view().FindClaim(testThread); ok != c.left {
 					f.Errorf("the claim is there: %v", ok)
 				}
 				entry := f.entry()
@@ -392,7 +392,7 @@ func TestClaimSaysAll(t *testing.T) {
 			answer := f.agent
 			var c gitcas.Held
 			f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-				c, _ = f.view().Claim(testThread)
+				c, _ = f.view().FindClaim(testThread)
 				return answer(ctx, t, m)
 			}
 			f.hook = func(point string) {
@@ -498,7 +498,7 @@ func TestClaimIsLetGo(t *testing.T) {
 // moves commits a step of another job behind the engine's back.
 func (f *fixture) moves() {
 	f.Helper()
-	c, _ := f.view().Claim(testThread)
+	c, _ := f.view().FindClaim(testThread)
 	other := &fixture{T: f.T, mem: f.mem, remote: &remote{Remote: f.mem}, files: map[string]string{}, redact: noSecrets{}, host: "there"}
 	other.agent = other.answer("done", "approved")
 	f.mem.SetRef(layout.ClaimRef(testThread), wire.ZeroID)
@@ -514,7 +514,7 @@ func TestClaimRaces(t *testing.T) {
 		f.start()
 		f.remote.before = func(op string, req wire.PushRequest) error {
 			if op == "push" && touches(req, "claims") {
-				return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
+				return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
 			}
 			return nil
 		}
@@ -550,7 +550,7 @@ func TestRenewal(t *testing.T) {
 		var seen []string
 		var pushes, lists, fetches int64
 		f.waits(14*time.Minute+50*time.Second, func(after time.Duration) {
-			switch c, ok := f.view().Claim(testThread); {
+			switch c, ok := f.view().FindClaim(testThread); {
 			case after == 10*time.Second:
 				pushes, lists, fetches = f.remote.pushes.Load(), f.remote.lists.Load(), f.remote.fetches.Load()
 			case ok && after%(2*time.Minute) == time.Minute:
@@ -606,7 +606,7 @@ func TestRenewalByUsage(t *testing.T) {
 					for _, use := range []int64{0, 50, 51, 2, 200, 698, 200} {
 						m.Add(use, 0, float64(use)/500)
 						synctest.Wait()
-						held, _ := f.view().Claim(testThread)
+						held, _ := f.view().FindClaim(testThread)
 						tokens, cost = append(tokens, held.Tokens), append(cost, held.CostUSD)
 					}
 					return f.fails(ctx, t, m)
@@ -679,7 +679,7 @@ func TestRenewalStops(t *testing.T) {
 						f.Errorf("the agent was stopped %s later", d)
 					}
 					f.attempt("r1", 1)
-					if c, ok := f.view().Claim(testThread); ok && c.Run == "r1" && c.Host == f.host {
+					if c, ok := f.view().FindClaim(testThread); ok && c.Run == "r1" && c.Host == f.host {
 						f.Errorf("the claim is left: %+v; %v", c, err)
 					}
 				})
@@ -728,7 +728,7 @@ func TestInterrupt(t *testing.T) {
 		"a state branch that is never free": {2 * time.Second, func(_ time.Duration, req wire.PushRequest) error {
 			time.Sleep(100 * time.Millisecond)
 			if touches(req, "refs/heads/uwf-state") {
-				return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
+				return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
 			}
 			return nil
 		}, false, true},

@@ -88,7 +88,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 		"branch protected": {life.KindFailed, func(f *fixture) {
 			f.remote.before = func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
-					return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
+					return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
 				}
 				return nil
 			}
@@ -111,7 +111,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
 			f.remote.before = func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
-					return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
+					return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
 				}
 				return nil
 			}

@@ -29,7 +29,7 @@ func (e *Engine) withClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 	before, _ := v.Entry(id)
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
-		held, claimed := v.Claim(id)
+		held, claimed := v.FindClaim(id)
 		if !alive || !life.SameThread(entry, before) || !claimed || !h.Owns(held.Claim) {
 			return nil, life.Refuse(t.Purpose, id, "it changed meanwhile", life.NewLookAgainVerb(id))
 		}
@@ -114,7 +114,7 @@ func (e *Engine) Judge(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, 
 
 // noteClaim notes who works on a thread, or died on it. Any claim can be taken.
 func (e *Engine) noteClaim(v *gitcas.View, s *life.Standing, d life.Deed) {
-	held, claimed := v.Claim(s.Thread)
+	held, claimed := v.FindClaim(s.Thread)
 	purpose := life.Deed("")
 	if s.Entry.Deliver {
 		purpose = life.Deliver
@@ -138,7 +138,7 @@ func (e *Engine) noteOutlook(ctx context.Context, v *gitcas.View, s *life.Standi
 		s.Reopens = err == nil && t.Def.Resume != nil
 	case life.Active, life.Failed:
 		s.Limit = e.limitAhead(ctx, v, s.Thread)
-		if sum, err := v.Summary(ctx, s.Thread); err == nil {
+		if sum, err := v.ReadSummary(ctx, s.Thread); err == nil {
 			s.Steps = sum.Used.Steps
 		}
 	}

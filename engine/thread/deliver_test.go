@@ -85,7 +85,7 @@ func TestDeliver(t *testing.T) {
 			head := f.entry().Head
 			f.hook = func(p string) { points = append(points, p) }
 			res, err := f.engine("d1", 1).Deliver(f.Context(), deliver.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, Do: func(_ context.Context, d deliver.Delivery) (life.Effects, error) {
-				held, ok := f.view().Claim(testThread)
+				held, ok := f.view().FindClaim(testThread)
 				if !ok || held.For != "deliver" || held.Run != "d1" || held.Head != head {
 					f.Errorf("delivered under the claim %+v", held)
 				}
@@ -208,7 +208,7 @@ func TestDeliverKilled(t *testing.T) {
 
 // errKilled is what the deferred calls of a job that was killed get: the dead wait for
 // nothing.
-var errKilled = &wire.Error{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
+var errKilled = &wire.RemoteError{Op: "request", Kind: wire.ErrDenied, Detail: "the job was killed"}
 
 // killedAt runs a job whose process dies at a point: nothing of it is heard of after.
 func (f *fixture) killedAt(point string, job func()) {

@@ -40,7 +40,7 @@ func (f *fixture) requestOf(d *workflow.Definition) thread.StartRequest {
 	f.ok(err)
 	req := thread.StartRequest{ID: testThread, Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: "go on"}
 	for _, n := range nodes {
-		at, err := n.Hash()
+		at, err := n.ComputeHash()
 		f.ok(err)
 		req.Nodes[at] = n
 	}

@@ -131,7 +131,7 @@ func (e *Engine) WinClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadI
 // could. A step that had begun under it on the thread's head counts as an attempt, and what
 // it used; where that can't be written down the claim stays, for who claims the thread next.
 func (e *Engine) DropClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
-	held, claimed := v.Claim(id)
+	held, claimed := v.FindClaim(id)
 	if !claimed || !e.Leases().IsLeftBehind(v, held.Claim) {
 		return
 	}
@@ -142,7 +142,7 @@ func (e *Engine) DropClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		if v, err = e.FreeClaim(ctx, v, id); err != nil {
 			return
 		}
-		if held, claimed = v.Claim(id); !claimed || !e.Leases().IsLeftBehind(v, held.Claim) {
+		if held, claimed = v.FindClaim(id); !claimed || !e.Leases().IsLeftBehind(v, held.Claim) {
 			return
 		}
 	}

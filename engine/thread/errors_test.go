@@ -15,7 +15,7 @@ import (
 )
 
 func TestCodeOf(t *testing.T) {
-	remote := func(kind error) error { return &wire.Error{Op: "push", URL: "memory:", Kind: kind} }
+	remote := func(kind error) error { return &wire.RemoteError{Op: "push", URL: "memory:", Kind: kind} }
 	damaged := &gitcas.DamagedError{What: "threads.yaml", Kind: gitcas.ErrContent}
 	for name, c := range map[string]struct {
 		err  error

@@ -300,7 +300,7 @@ func (f *fixture) entry() gitcas.Entry {
 
 func (f *fixture) chain() gitcas.Chain {
 	f.Helper()
-	c, err := f.view().Chain(f.Context(), testThread)
+	c, err := f.view().ReadChain(f.Context(), testThread)
 	f.ok(err)
 	return c
 }
@@ -345,7 +345,7 @@ func (f *fixture) claimBy(c gitcas.Claim) {
 	f.Helper()
 	v := f.view()
 	var old *gitcas.Held
-	if h, ok := v.Claim(testThread); ok {
+	if h, ok := v.FindClaim(testThread); ok {
 		old = &h
 	}
 	upd, objs := view.ClaimUpdate(testThread, old, &c, time.Now())
@@ -356,7 +356,7 @@ func (f *fixture) claimBy(c gitcas.Claim) {
 // unclaimed checks that no claim is left.
 func (f *fixture) unclaimed() {
 	f.Helper()
-	if c, ok := f.view().Claim(testThread); ok {
+	if c, ok := f.view().FindClaim(testThread); ok {
 		f.Errorf("the claim of %s.%d is left", c.Run, c.Attempt)
 	}
 }
@@ -471,7 +471,7 @@ func (t *testFolder) Restore(_ context.Context, commit wire.ID) error {
 	return err
 }
 
-func (t *testFolder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+func (t *testFolder) TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
 	if t.f.slow != nil {
 		if err := t.f.slow(ctx); err != nil {
 			return workspace.Snapshot{}, err
@@ -552,7 +552,7 @@ func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 	r.fetches.Add(1)
 	for _, id := range r.gone {
 		if slices.Contains(req.Wants, id) {
-			return nil, &wire.Error{Op: "fetch", URL: "memory:", Kind: wire.ErrNotFound}
+			return nil, &wire.RemoteError{Op: "fetch", URL: "memory:", Kind: wire.ErrNotFound}
 		}
 	}
 	return r.Remote.Fetch(ctx, req)
@@ -587,7 +587,7 @@ func (r *remote) Push(ctx context.Context, req wire.PushRequest) (time.Time, err
 }
 
 func unreachable() error {
-	return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "cut"}
+	return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "cut"}
 }
 
 // touches reports whether a push updates a ref whose name contains part.

@@ -71,13 +71,13 @@ func purgeWord(t *testing.T, a *txtar.Archive, needle *redact.Needle) (changed i
 			Branch: g.store().Branch(), Store: layout.StoreRef, Attempts: layout.Attempts,
 			Atomic: true, Find: needle, Verify: stillWorkflow,
 		}
-		_, err := rewrite.New(g.mem, o).Plan(g.Context())
+		_, err := rewrite.New(g.mem, o).MakePlan(g.Context())
 		if fixed := new(rewrite.FixedError); err != nil && !errors.As(err, &fixed) {
 			g.Fatal(err)
 		}
 		o.LeaveNames = true
 		r := rewrite.New(g.mem, o)
-		plan, err := r.Plan(g.Context())
+		plan, err := r.MakePlan(g.Context())
 		g.ok(err)
 		_, err = r.Execute(g.Context())
 		g.ok(err)

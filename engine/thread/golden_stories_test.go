@@ -315,7 +315,7 @@ func (p *predecessor) flow() {
 	p.g.ok(err)
 	p.schemas = map[string]node.Hash{}
 	for _, n := range nodes {
-		h, err := n.Hash()
+		h, err := n.ComputeHash()
 		p.g.ok(err)
 		p.nodes = append(p.nodes, gitcas.PlacedNode{Hash: h, Node: n})
 		if m, ok := n.Payload.(map[string]any); ok && n.Type == node.MetaSchema {

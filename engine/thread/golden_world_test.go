@@ -237,7 +237,7 @@ func (g *golden) read() facts {
 
 func (g *golden) thread(v *gitcas.View, id gitcas.ThreadID) threadFacts {
 	g.Helper()
-	c, err := v.Chain(g.Context(), id)
+	c, err := v.ReadChain(g.Context(), id)
 	g.ok(err)
 	get := func(of, h node.Hash) any {
 		n, err := v.In(g.Context(), gitcas.Place{Thread: id, Of: of}).Get(h)

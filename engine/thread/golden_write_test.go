@@ -88,7 +88,7 @@ func (w *goldenWriter) start(name, prompt, flow string) {
 	w.g.ok(err)
 	req := thread.StartRequest{ID: w.id(name), Workflow: h, Nodes: map[node.Hash]node.Node{}, Prompt: prompt, Key: "test/" + name, Limits: w.limits}
 	for _, n := range nodes {
-		nh, err := n.Hash()
+		nh, err := n.ComputeHash()
 		w.g.ok(err)
 		req.Nodes[nh] = n
 	}

@@ -23,7 +23,7 @@ func (f *fixture) first(nonce string) (thread.Result, error) {
 	}
 	f.remote.before = func(op string, _ wire.PushRequest) error {
 		if op == "push" {
-			return &wire.Error{Op: op, Kind: wire.ErrDenied, Detail: "read only"}
+			return &wire.RemoteError{Op: op, Kind: wire.ErrDenied, Detail: "read only"}
 		}
 		return nil
 	}
@@ -62,7 +62,7 @@ func TestHandedOver(t *testing.T) {
 			h := f.claimAhead("starter")
 			res, err := f.first(h.Nonce())
 			f.ok(err)
-			if c, ok := f.view().Claim(testThread); res.Result != "done" || res.Head != f.entry().Head || !ok || c.Nonce != h.Nonce() {
+			if c, ok := f.view().FindClaim(testThread); res.Result != "done" || res.Head != f.entry().Head || !ok || c.Nonce != h.Nonce() {
 				f.Errorf("%+v, the claim is %+v", res, c)
 			}
 			res, err = f.second(h.Nonce())

@@ -423,7 +423,7 @@ func TestFork(t *testing.T) {
 					v, err := gitcas.Open(f.mem, gitcas.Options{}).Load(f.Context(), forked)
 					f.ok(err)
 					entry, _ := v.Entry(forked)
-					chain, err := v.Chain(f.Context(), forked)
+					chain, err := v.ReadChain(f.Context(), forked)
 					f.ok(err)
 					if len(chain.Steps) != steps || out.Role != next || entry.Next.Role != next || out.ForkedFrom == nil || *out.ForkedFrom != (thread.ForkPoint{Step: entry.Head, Thread: testThread, Steps: steps}) || entry.Key != "k" || entry.Limits["maxSteps"] != 9 || entry.Head != out.Head {
 						f.Fatalf("%+v\n%+v", out, entry)

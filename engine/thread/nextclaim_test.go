@@ -52,7 +52,7 @@ func TestStepsOfOneJob(t *testing.T) {
 			}
 			var claims []string
 			_, err := f.goesOn("r1", n, func(thread.Result) {
-				c, ok := f.view().Claim(testThread)
+				c, ok := f.view().FindClaim(testThread)
 				if !ok || c.Head != f.entry().Head {
 					f.Errorf("between two steps the claim is %+v", c)
 				}
@@ -124,7 +124,7 @@ func TestBetweenTwoSteps(t *testing.T) {
 				_, err := f.goesOn("r1", 2, func(thread.Result) { c.between(f) })
 				f.code(err, c.code)
 				f.paid(c.paid)
-				if held, ok := f.view().Claim(testThread); ok && held.Host == f.host {
+				if held, ok := f.view().FindClaim(testThread); ok && held.Host == f.host {
 					f.Errorf("a claim is left: %+v", held)
 				}
 				f.sound()
@@ -139,7 +139,7 @@ func TestKilledBetweenTwoSteps(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.killedAt("commit", func() { _, _ = f.goesOn("r1", 2, func(thread.Result) {}) })
-		if _, ok := f.view().Claim(testThread); !ok {
+		if _, ok := f.view().FindClaim(testThread); !ok {
 			t.Fatal("no claim is left")
 		}
 		_, err := f.step("r2")

@@ -85,7 +85,7 @@ func (r *awayRemote) fail(ctx context.Context, op string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notUntil = time.Now().Add(r.kind.after)
-	return &wire.Error{Op: op, URL: "memory:", Kind: wire.ErrUnreachable, RetryAfter: r.kind.after}
+	return &wire.RemoteError{Op: op, URL: "memory:", Kind: wire.ErrUnreachable, RetryAfter: r.kind.after}
 }
 
 func (r *awayRemote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
@@ -182,7 +182,7 @@ func workLong(f *fixture) {
 		case <-ctx.Done():
 			return task.Draft{}, context.Cause(ctx)
 		}
-		if held, ok := f.view().Claim(testThread); !ok || held.Renewed <= held.Since {
+		if held, ok := f.view().FindClaim(testThread); !ok || held.Renewed <= held.Since {
 			f.Errorf("after a quarter of an hour the claim is %+v", held)
 		}
 		return agent(ctx, t, m)

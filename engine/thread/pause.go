@@ -50,7 +50,7 @@ func (e *Engine) suspendIfPaused(ctx context.Context, v *gitcas.View, id gitcas.
 	if !alive || entry.Pause == nil || entry.Status != gitcas.StatusActive {
 		return nil // the running step was over, or somebody else was faster
 	}
-	if held, claimed := v.Claim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
+	if held, claimed := v.FindClaim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
 		return nil // whoever holds it sees to it
 	}
 	e.Branches().CatchUp(ctx, v, id, workbranch.Of(id, entry))

@@ -87,7 +87,7 @@ func (p *poking) buildChange(ctx context.Context, v *gitcas.View, entry *gitcas.
 // removeLastStep takes the last step off the chain, and adds to the change what undoes it. It
 // returns what it did, and the words that people said before that step.
 func (p *poking) removeLastStep(ctx context.Context, t *reading.Thread, c *gitcas.Change, entry *gitcas.Entry) (string, []record.Word, error) {
-	chain, err := t.View.Chain(ctx, p.id)
+	chain, err := t.View.ReadChain(ctx, p.id)
 	if err != nil {
 		return "", nil, err
 	}

@@ -55,7 +55,7 @@ func TestPokedUnderAnothersClaim(t *testing.T) {
 	for name, meanwhile := range map[string]func(f *fixture){
 		"taken over": func(f *fixture) { f.claimBy(f.other(0)) },
 		"cleared away": func(f *fixture) {
-			held, _ := f.view().Claim(testThread)
+			held, _ := f.view().FindClaim(testThread)
 			upd, _ := view.ClaimUpdate(testThread, &held, nil, time.Now())
 			_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{upd}})
 			f.ok(err)
@@ -70,12 +70,12 @@ func TestPokedUnderAnothersClaim(t *testing.T) {
 				f.hook = func(point string) {
 					if point == "poke claimed" {
 						meanwhile(f)
-						held, _ := f.view().Claim(testThread)
+						held, _ := f.view().FindClaim(testThread)
 						claim = held.ID
 					}
 				}
 				f.says(f.code(f.deed("poke"), life.KindNotYours), "it changed meanwhile")
-				if held, _ := f.view().Claim(testThread); held.ID != claim || !life.SameThread(f.entry(), before) {
+				if held, _ := f.view().FindClaim(testThread); held.ID != claim || !life.SameThread(f.entry(), before) {
 					f.Errorf("claim %s, want %s; entry %+v", held.ID, claim, f.entry())
 				}
 			})

@@ -56,7 +56,7 @@ func TestFewRefs(t *testing.T) {
 				}
 				// So does one that goes on: its next claim goes with the last part.
 				_, err := f.goesOn("j", 3, func(thread.Result) {
-					if c, ok := f.view().Claim(testThread); !ok || c.Head != f.entry().Head {
+					if c, ok := f.view().FindClaim(testThread); !ok || c.Head != f.entry().Head {
 						f.Errorf("between two steps the claim is %+v", c)
 					}
 				})

@@ -35,10 +35,10 @@ type Remains struct {
 func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, ours func(run string, attempt int) bool) (Remains, error) {
 	var found Remains
 	entry, _ := v.Entry(id)
-	if held, claimed := v.Claim(id); claimed && held.Head == entry.Head {
+	if held, claimed := v.FindClaim(id); claimed && held.Head == entry.Head {
 		found.Claim = e.Leases().IsOver(held.Claim) || !held.Ahead && ours(held.Run, held.Attempt)
 	}
-	chain, err := v.Chain(ctx, id)
+	chain, err := v.ReadChain(ctx, id)
 	if err != nil {
 		return found, err
 	}
@@ -64,7 +64,7 @@ func (e *Engine) FindRemains(ctx context.Context, v *gitcas.View, id gitcas.Thre
 
 // ReleaseAhead deletes the claim that was made ahead for this run, whose jobs never began.
 func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) {
-	if held, claimed := v.Claim(id); claimed && held.Nonce != "" && held.Nonce == e.Who.Ahead {
+	if held, claimed := v.FindClaim(id); claimed && held.Nonce != "" && held.Nonce == e.Who.Ahead {
 		e.Leases().Release(ctx, id, held)
 	}
 }
@@ -75,7 +75,7 @@ func (e *Engine) ReleaseAhead(ctx context.Context, v *gitcas.View, id gitcas.Thr
 func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.View, error) {
 	return e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
-		held, claimed := v.Claim(id)
+		held, claimed := v.FindClaim(id)
 		if !alive || !claimed || held.Head != entry.Head || e.Leases().Counts(v, held.Claim, entry) {
 			return nil, nil
 		}
@@ -148,7 +148,7 @@ func (e *Engine) ListPending(v *gitcas.View, idle time.Duration) []Pending {
 		if v.Time().Sub(p.Since).Abs() <= idle {
 			continue
 		}
-		if held, claimed := v.Claim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
+		if held, claimed := v.FindClaim(id); claimed && e.Leases().Counts(v, held.Claim, entry) {
 			continue
 		}
 		out = append(out, p)

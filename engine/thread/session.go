@@ -108,7 +108,7 @@ func (s *Session) CheckHead() error {
 // IsOurs reports whether the thread is in a view as this job claimed it, claim and all.
 func (s *Session) IsOurs(v *gitcas.View) (gitcas.Entry, gitcas.Held, bool) {
 	entry, alive := v.Entry(s.ID)
-	held, claimed := v.Claim(s.ID)
+	held, claimed := v.FindClaim(s.ID)
 	return entry, held, alive && life.SameThread(entry, s.Entry) && claimed && s.Lease.Owns(held.Claim)
 }
 
@@ -216,7 +216,7 @@ func (s *Session) finishEnd(ctx context.Context, ended gitcas.Ended) {
 		s.makeWorkBranch(ctx, ended)
 	}
 	s.Engine.Branches().CatchUp(ctx, s.View, s.ID, ended.Work)
-	if held, claimed := s.View.Claim(s.ID); claimed && !s.Engine.Leases().IsAlive(s.View, held.Claim) {
+	if held, claimed := s.View.FindClaim(s.ID); claimed && !s.Engine.Leases().IsAlive(s.View, held.Claim) {
 		_ = s.Engine.Store.PushRef(ctx, lease.DropClaim(s.ID, held), nil) // it harms nobody
 	}
 }
@@ -231,7 +231,7 @@ func (s *Session) makeWorkBranch(ctx context.Context, ended gitcas.Ended) {
 	if err != nil {
 		return
 	}
-	if chain, err := past.Chain(ctx, s.ID); err != nil || chain.Start.Base == ended.Work.Commit {
+	if chain, err := past.ReadChain(ctx, s.ID); err != nil || chain.Start.Base == ended.Work.Commit {
 		return
 	}
 	first := wire.RefUpdate{Name: workbranch.Ref(ended.Work.Branch), New: plumbing.NewHash(ended.Work.Commit)}

@@ -214,7 +214,7 @@ func (f *simFolder) Restore(ctx context.Context, commit wire.ID) error {
 	return err
 }
 
-func (f *simFolder) Snapshot(_ context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+func (f *simFolder) TakeSnapshot(_ context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
 	snap, err := commitFiles(f.files, req.Parents, req.Message)
 	snap.Unchanged = snap.Tree == f.tree
 	return snap, err

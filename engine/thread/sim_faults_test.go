@@ -101,7 +101,7 @@ func (g *gate) unreachable(op, what string, began time.Time) error {
 	if time.Since(s.since)+max(spareWait, o.after) >= outage.Patience {
 		a.mayGiveUp = true
 	}
-	return &wire.Error{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error(), RetryAfter: o.after}
+	return &wire.RemoteError{Op: op, URL: g.URL(), Kind: wire.ErrUnreachable, Detail: errSim.Error(), RetryAfter: o.after}
 }
 
 // leavesAlone: a server that is away is pushed the same again when it said, and at most once
@@ -227,7 +227,7 @@ func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 	}
 	before := g.w.mem.Refs()
 	at, err := g.Remote.Push(context.WithoutCancel(ctx), req)
-	var refused *wire.Error
+	var refused *wire.RemoteError
 	if errors.As(err, &refused) && errors.Is(err, wire.ErrTooManyRefs) && f == proceed {
 		g.w.tooMany(g.a, len(names))
 		if g.w.silent {
@@ -575,7 +575,7 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
-				if held, _ := v.Claim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[layout.ClaimRef(a.thread)] == held.ID {
+				if held, _ := v.FindClaim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[layout.ClaimRef(a.thread)] == held.ID {
 					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
 				}
 			}

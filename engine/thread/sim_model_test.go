@@ -137,7 +137,7 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 		w.checkEnd(v, id)
 		return
 	}
-	chain, err := v.Chain(context.Background(), id)
+	chain, err := v.ReadChain(context.Background(), id)
 	if err != nil {
 		w.fail("thread %s: %v", id, err)
 	}
@@ -216,7 +216,7 @@ func (w *world) checkFork(id gitcas.ThreadID, entry gitcas.Entry) {
 	if err != nil {
 		w.fail("fork %s: %v", id, err)
 	}
-	chain, err := v.Chain(context.Background(), id)
+	chain, err := v.ReadChain(context.Background(), id)
 	if err != nil {
 		w.fail("fork %s: %v", id, err)
 	}
@@ -360,7 +360,7 @@ func (w *world) checkEnd(v *gitcas.View, id gitcas.ThreadID) {
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
 	}
-	chain, err := past.Chain(context.Background(), id)
+	chain, err := past.ReadChain(context.Background(), id)
 	if err != nil {
 		w.fail("ended thread %s: %v", id, err)
 	}
@@ -699,7 +699,7 @@ func (w *world) inChain(a *actor) bool {
 			return false
 		}
 	}
-	chain, err := view.Chain(context.Background(), a.thread)
+	chain, err := view.ReadChain(context.Background(), a.thread)
 	if err != nil {
 		w.problem("chain: %v", err)
 		return false

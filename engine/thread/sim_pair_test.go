@@ -167,7 +167,7 @@ func (w *world) pairActor(p *pair, job string, body func(a *actor)) {
 type blind struct{ *gate }
 
 func (b blind) Push(context.Context, wire.PushRequest) (time.Time, error) {
-	return b.a.now(), &wire.Error{Op: "push", Kind: wire.ErrDenied}
+	return b.a.now(), &wire.RemoteError{Op: "push", Kind: wire.ErrDenied}
 }
 
 func (w *world) startAgent(p *pair) {

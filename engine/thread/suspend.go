@@ -45,7 +45,7 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 
 // dropClaim deletes a thread's claim with a change; false: there is none.
 func dropClaim(c *gitcas.Change, v *gitcas.View, id gitcas.ThreadID) (gitcas.Held, bool) {
-	held, claimed := v.Claim(id)
+	held, claimed := v.FindClaim(id)
 	if claimed {
 		c.Refs = append(c.Refs, lease.DropClaim(id, held))
 	}
@@ -75,7 +75,7 @@ func (e *Engine) SuspendAt(ctx context.Context, id gitcas.ThreadID, head node.Ha
 	build := func(v *gitcas.View) (*gitcas.Change, error) {
 		entry, alive := v.Entry(id)
 		pending := entry.Status == gitcas.StatusActive || entry.Status == gitcas.StatusEnded && entry.Deliver
-		held, claimed := v.Claim(id)
+		held, claimed := v.FindClaim(id)
 		if !alive || entry.Head != head || !pending || claimed && held.Head == entry.Head && !e.Leases().IsSurelyDead(v, held.Claim) {
 			return nil, nil
 		}

@@ -218,7 +218,7 @@ func TestSuspendsWithItsClaimOnly(t *testing.T) {
 				if got := f.status(); got == "suspended" {
 					f.Error("it is suspended")
 				}
-				held, _ := f.view().Claim(testThread)
+				held, _ := f.view().FindClaim(testThread)
 				if held.Run != c.claimed {
 					f.Errorf("the claim is that of %q", held.Run)
 				}

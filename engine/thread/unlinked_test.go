@@ -14,7 +14,7 @@ import (
 func (f *fixture) protect() {
 	f.remote.before = func(op string, req wire.PushRequest) error {
 		if op == "push" && touches(req, "refs/heads/uwf-state") {
-			return &wire.Error{Op: op, URL: "memory:", Ref: "refs/heads/uwf-state", Kind: wire.ErrProtected, Detail: "protected branch hook declined"}
+			return &wire.RemoteError{Op: op, URL: "memory:", Ref: "refs/heads/uwf-state", Kind: wire.ErrProtected, Detail: "protected branch hook declined"}
 		}
 		return nil
 	}

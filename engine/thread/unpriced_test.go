@@ -83,7 +83,7 @@ func TestClaimsSayUnpriced(t *testing.T) {
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.AddUnpriced(100, 1)
 			time.Sleep(3 * lease.RenewEvery)
-			if c, ok := f.view().Claim(testThread); ok {
+			if c, ok := f.view().FindClaim(testThread); ok {
 				seen = c.Tokens == 101 && c.Unpriced
 			}
 			return answer(ctx, t, m)

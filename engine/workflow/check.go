@@ -295,7 +295,7 @@ func (c checker) checkStatuses() {
 		if f.list {
 			continue // conditions look at what they like
 		}
-		if c.def.generation().mustHaveStatus {
+		if c.def.findGeneration().mustHaveStatus {
 			c.rejectUnitEdges(r, f, key)
 		}
 		if !s.Declared {
@@ -310,7 +310,7 @@ func (c checker) checkStatuses() {
 // checkUndeclared: a role without a status can only go one way.
 func (c checker) checkUndeclared(r *roleAt, f *fromAt, key string) {
 	or := ", or use `_`"
-	if c.def.generation().mustHaveStatus {
+	if c.def.findGeneration().mustHaveStatus {
 		or = ""
 	}
 	for _, e := range f.edges {
@@ -364,7 +364,7 @@ func (c checker) checkExtraEdges(r *roleAt, f *fromAt, s shape.Statuses, key str
 		case e.When == When{OnStatus, Suspend} && c.def.AgentSuspends:
 			c.reportEdge(&e, "remove the edge: the role goes on once a person has answered",
 				"role %q: the edge for status $SUSPEND is never taken, since that status suspends the thread by itself", r.Name)
-		case e.When.Kind == Always && c.def.generation().mustHaveStatus:
+		case e.When.Kind == Always && c.def.findGeneration().mustHaveStatus:
 			// reported
 		case e.When.Kind == Always && s.Required && !slices.Contains(names, Unit):
 			fix := "write an edge for each of: " + strings.Join(names, ", ")

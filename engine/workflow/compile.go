@@ -147,7 +147,7 @@ func (c *compiler) buildDefinition() {
 		d.Dialect = d.findDialect()
 	}
 	d.StatusKey = d.findStatusKey()
-	d.AgentSuspends = d.AgentSuspends || d.generation().suspends
+	d.AgentSuspends = d.AgentSuspends || d.findGeneration().suspends
 }
 
 // setEdges gives a name its edges. A list without conditions whose role has no

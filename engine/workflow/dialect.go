@@ -66,7 +66,7 @@ func generationOf(d Dialect) (generation, bool) {
 	return g, ok
 }
 
-func (d *Definition) generation() generation {
+func (d *Definition) findGeneration() generation {
 	g, _ := generationOf(cmp.Or(d.Dialect, StatusMap))
 	return g
 }
@@ -76,7 +76,7 @@ func (d *Definition) Fill(text string, data map[string]any) (string, error) {
 	if !strings.Contains(text, "{") {
 		return text, nil
 	}
-	t, err := d.generation().templates.parse(text)
+	t, err := d.findGeneration().templates.parse(text)
 	if err != nil {
 		return "", err
 	}

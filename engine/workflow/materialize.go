@@ -61,7 +61,7 @@ func (d *Definition) nodeType() node.Hash {
 	if len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval() {
 		return record.OwnWorkflowSchema
 	}
-	return d.generation().stored
+	return d.findGeneration().stored
 }
 
 // ownPayload adds what only our schema has.

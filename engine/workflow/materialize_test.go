@@ -27,7 +27,7 @@ func storeOf(t *testing.T, nodes []node.Node) node.Map {
 		out[h] = n
 	}
 	for _, n := range nodes {
-		h, err := n.Hash()
+		h, err := n.ComputeHash()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestMaterializeVector(t *testing.T) {
 	if h != "C700MP4XFW7FA" || len(nodes) != 2 {
 		t.Fatalf("hash %s of %d nodes, want C700MP4XFW7FA of 2", h, len(nodes))
 	}
-	if s, err := nodes[0].Hash(); err != nil || s != "14M9Y84PJE0CQ" {
+	if s, err := nodes[0].ComputeHash(); err != nil || s != "14M9Y84PJE0CQ" {
 		t.Errorf("schema %s, %v; want 14M9Y84PJE0CQ", s, err)
 	}
 	if nodes[1].Timestamp != at.UnixMilli() || nodes[1].Type != "4EAEYQKFHTJ23" {

@@ -34,6 +34,6 @@ func (c checker) checkText(t variables.Template, what string, v *strictyaml.Node
 	}
 	if _, ok := v.Scalar.(string); ok { // else: reported
 		t.What, t.Text = what, v
-		c.def.generation().templates.check(t)
+		c.def.findGeneration().templates.check(t)
 	}
 }

@@ -56,7 +56,7 @@ func BenchmarkCheck(b *testing.B) {
 	var c Schemas
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := c.Check(g, n); err != nil {
+		if err := c.CheckNode(g, n); err != nil {
 			b.Fatal(err)
 		}
 	}

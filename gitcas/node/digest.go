@@ -88,9 +88,9 @@ type Closure struct {
 	busy    map[Hash]bool
 }
 
-// Digest returns the digest of a node, and takes all that it reaches into Nodes. Each
+// ComputeDigest returns the digest of a node, and takes all that it reaches into Nodes. Each
 // is checked: that it is what its hash says, and, without Trust, fits its schema.
-func (c *Closure) Digest(h Hash) (Digest, error) {
+func (c *Closure) ComputeDigest(h Hash) (Digest, error) {
 	if d, ok := c.digests[h]; ok {
 		return d, nil
 	}
@@ -114,7 +114,7 @@ func (c *Closure) Digest(h Hash) (Digest, error) {
 		err = fmt.Errorf("%w: it is stored as %s, and hashes to %s", ErrWrongHash, h, got)
 	}
 	if err == nil && !c.Trust {
-		err = c.Schemas.Check(c.Getter, n)
+		err = c.Schemas.CheckNode(c.Getter, n)
 	}
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", h, err)
@@ -154,7 +154,7 @@ func (c *Closure) digestWith(n Node, own Digest) (Digest, error) {
 	if err != nil {
 		return "", err
 	}
-	return n.Closed(own, refs, c.Digest)
+	return n.Closed(own, refs, c.ComputeDigest)
 }
 
 // Closed is the digest of a node together with what it refers to, see Closure, for who

@@ -30,7 +30,7 @@ func add(t *testing.T, m Map, typ Hash, payload any) Hash {
 func digestOf(t *testing.T, m Map, h Hash) Digest {
 	t.Helper()
 	c := Closure{Schemas: &Schemas{}, Getter: m}
-	d, err := c.Digest(h)
+	d, err := c.ComputeDigest(h)
 	if err != nil || !d.Valid() {
 		t.Fatalf("%q, %v", d, err)
 	}
@@ -86,7 +86,7 @@ func TestDigestSeesEverything(t *testing.T) {
 	// A node that counts alone is not followed.
 	c := Closure{Schemas: &Schemas{}, Getter: m, Alone: func(typ Hash) bool { return typ == schema }}
 	sum, err = m[root].Sum()
-	if d, derr := c.Digest(root); err != nil || derr != nil || d != sum || len(c.Nodes) != 1 {
+	if d, derr := c.ComputeDigest(root); err != nil || derr != nil || d != sum || len(c.Nodes) != 1 {
 		t.Errorf("%s, %v: %d nodes", d, derr, len(c.Nodes))
 	}
 }
@@ -123,7 +123,7 @@ func TestDigestRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, schema := linked(t)
 			c := Closure{Schemas: &Schemas{}, Getter: m}
-			_, err := c.Digest(tt.root(t, m, schema))
+			_, err := c.ComputeDigest(tt.root(t, m, schema))
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v", err)
 			}
@@ -133,7 +133,7 @@ func TestDigestRefuses(t *testing.T) {
 	m, schema := linked(t)
 	h := add(t, m, schema, map[string]any{})
 	c := Closure{Schemas: &Schemas{}, Getter: m, busy: map[Hash]bool{h: true}, digests: map[Hash]Digest{}}
-	if _, err := c.Digest(h); !errors.Is(err, ErrCircle) {
+	if _, err := c.ComputeDigest(h); !errors.Is(err, ErrCircle) {
 		t.Errorf("a circle: %v", err)
 	}
 	if _, err := (Node{Type: String}).Closed("", []Hash{"0000000000000"}, func(Hash) (Digest, error) { return "", broken }); !errors.Is(err, broken) {
@@ -152,7 +152,7 @@ func TestSchemasOfOneHash(t *testing.T) {
 	m, _ := linked(t)
 	typ := add(t, m, MetaSchema, map[string]any{"type": "string"})
 	n := Node{Type: typ, Payload: "x"}
-	if err := c.Check(m, n); err != nil {
+	if err := c.CheckNode(m, n); err != nil {
 		t.Fatal(err)
 	}
 	other := add(t, m, MetaSchema, map[string]any{"type": "string", "title": "x"})
@@ -161,11 +161,11 @@ func TestSchemasOfOneHash(t *testing.T) {
 	if s := c.findSchema(other, m[other].Payload); s != nil {
 		t.Error("the schema of another place was taken")
 	}
-	if err := c.Check(m, Node{Type: strict, Payload: "x"}); err == nil {
+	if err := c.CheckNode(m, Node{Type: strict, Payload: "x"}); err == nil {
 		t.Error("a text that is too long fits")
 	}
 	// Nothing stands for what is built in.
-	if err := c.Check(Map{String: {Type: MetaSchema, Payload: map[string]any{}}}, Node{Type: String, Payload: int64(1)}); err == nil {
+	if err := c.CheckNode(Map{String: {Type: MetaSchema, Payload: map[string]any{}}}, Node{Type: String, Payload: int64(1)}); err == nil {
 		t.Error("the schema of texts was replaced")
 	}
 }
@@ -221,7 +221,7 @@ func TestWrittenCanBeRead(t *testing.T) {
 	} {
 		for i := range 12 {
 			n := Node{Type: String, Payload: payloads(i)}
-			h, err := n.Hash()
+			h, err := n.ComputeHash()
 			if err != nil {
 				continue // too large by itself
 			}

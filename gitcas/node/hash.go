@@ -39,7 +39,9 @@ func (h Hash) String() string { return string(h) }
 // HashOf is the content address of a payload under a type: base32 of
 // XXH64(seed 0, ASCII(type) ++ CBOR(payload)). The meta-schema is hashed without a type
 // prefix, as it is its own type.
-func HashOf(typ Hash, payload any) (Hash, error) { return Node{Type: typ, Payload: payload}.Hash() }
+func HashOf(typ Hash, payload any) (Hash, error) {
+	return Node{Type: typ, Payload: payload}.ComputeHash()
+}
 
 // SelfHash is the content address of a payload that is its own type: base32 of
 // XXH64(seed 0, CBOR(payload)). Only the meta-schema is one.

@@ -60,7 +60,7 @@ func parseJSON(b []byte) (any, error) {
 	}
 	shape := MeasureJSON(b, 2*MaxValues, MaxDepth+1)
 	z := normalizer{values: shape.Values / 2}
-	if err := z.countValues(0, 0, shape.Depth-1); err != nil {
+	if err := z.addValues(0, 0, shape.Depth-1); err != nil {
 		return nil, err
 	}
 	if !utf8.Valid(b) {

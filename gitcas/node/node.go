@@ -57,15 +57,15 @@ func New(typ Hash, payload any, at time.Time) (Node, Hash, error) {
 		return Node{}, "", fmt.Errorf("make a node of type %s: %w", typ, err)
 	}
 	n := Node{Type: typ, Payload: p, Timestamp: at.UnixMilli()}
-	h, err := n.Hash()
+	h, err := n.ComputeHash()
 	if err != nil {
 		return Node{}, "", fmt.Errorf("make a node of type %s: %w", typ, err)
 	}
 	return n, h, nil
 }
 
-// Hash is the node's content address, see HashOf.
-func (n Node) Hash() (Hash, error) {
+// ComputeHash is the node's content address, see HashOf.
+func (n Node) ComputeHash() (Hash, error) {
 	h, _, err := n.Identify()
 	return h, err
 }

@@ -140,7 +140,7 @@ func TestEveryVectorFitsItsSchema(t *testing.T) {
 	}
 	var c Schemas
 	for h, n := range g {
-		if err := c.Check(g, n); err != nil {
+		if err := c.CheckNode(g, n); err != nil {
 			t.Errorf("%s: %v", h, err)
 		}
 		if err := Verify(h, n); err != nil {
@@ -292,31 +292,31 @@ func TestSchemasCacheIsShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := c.Check(g, Node{Type: s, Payload: int64(1)}); err != nil {
+			if err := c.CheckNode(g, Node{Type: s, Payload: int64(1)}); err != nil {
 				t.Error(err)
 			}
-			if err := c.Check(Map{}, Node{Type: s, Payload: "x"}); err == nil {
+			if err := c.CheckNode(Map{}, Node{Type: s, Payload: "x"}); err == nil {
 				t.Error("a string passed as an integer")
 			}
 		})
-		if _, err := c.Schema(g, s); err != nil {
+		if _, err := c.LoadSchema(g, s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wg.Wait()
 	// A getter that lies must not get its lie into the cache.
 	liar := Map{"AAAAAAAAAAAAA": g[s]}
-	if _, err := c.Schema(liar, "AAAAAAAAAAAAA"); !errors.Is(err, ErrWrongHash) {
+	if _, err := c.LoadSchema(liar, "AAAAAAAAAAAAA"); !errors.Is(err, ErrWrongHash) {
 		t.Errorf("a schema under another's hash: %v", err)
 	}
 	data := put(t, g, s, 1)
-	if _, err := c.Schema(g, data); !errors.Is(err, ErrNotSchema) {
+	if _, err := c.LoadSchema(g, data); !errors.Is(err, ErrNotSchema) {
 		t.Errorf("data as a schema: %v", err)
 	}
-	if _, err := c.Schema(g, "ZZZZZZZZZZZZZ"); !errors.Is(err, ErrNotFound) {
+	if _, err := c.LoadSchema(g, "ZZZZZZZZZZZZZ"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a missing schema: %v", err)
 	}
-	if err := c.Check(g, Node{Type: "ZZZZZZZZZZZZZ"}); !errors.Is(err, ErrNotFound) {
+	if err := c.CheckNode(g, Node{Type: "ZZZZZZZZZZZZZ"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a node whose schema is missing: %v", err)
 	}
 	if _, err := c.Refs(g, Node{Type: "ZZZZZZZZZZZZZ"}); !errors.Is(err, ErrNotFound) {
@@ -324,12 +324,12 @@ func TestSchemasCacheIsShared(t *testing.T) {
 	}
 	no := put(t, g, MetaSchema, map[string]any{"$ref": "#"})
 	var refused *SchemaError
-	if _, err := c.Schema(g, no); !errors.As(err, &refused) || !strings.Contains(err.Error(), string(no)) {
+	if _, err := c.LoadSchema(g, no); !errors.As(err, &refused) || !strings.Contains(err.Error(), string(no)) {
 		t.Errorf("a schema that is not allowed: %v", err)
 	}
 	for i := range 2 * maxCached {
 		h := put(t, g, MetaSchema, map[string]any{"minimum": i})
-		if _, err := c.Schema(g, h); err != nil {
+		if _, err := c.LoadSchema(g, h); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -42,9 +42,9 @@ func (c *Schemas) findSchema(typ Hash, payload any) *Schema {
 	return nil
 }
 
-// Schema is the compiled schema of that hash, as g has it. The node is checked against
+// LoadSchema is the compiled schema of that hash, as g has it. The node is checked against
 // the hash. It must be a schema other than the meta-schema, which is not compiled ever.
-func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
+func (c *Schemas) LoadSchema(g Getter, typ Hash) (*Schema, error) {
 	n, err := getNode(g, typ)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the schema %s: %w", typ, err)
@@ -72,13 +72,13 @@ func (c *Schemas) Schema(g Getter, typ Hash) (*Schema, error) {
 	return s, nil
 }
 
-// Check checks a node by its type: a schema by CheckSchema, any other node
+// CheckNode checks a node by its type: a schema by CheckSchema, any other node
 // against its schema.
-func (c *Schemas) Check(g Getter, n Node) error {
+func (c *Schemas) CheckNode(g Getter, n Node) error {
 	if n.Type == MetaSchema {
 		return CheckSchema(n.Payload)
 	}
-	s, err := c.Schema(g, n.Type)
+	s, err := c.LoadSchema(g, n.Type)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *Schemas) Refs(g Getter, n Node) ([]Hash, error) {
 	if n.Type == MetaSchema {
 		return nil, nil // a schema refers to nothing
 	}
-	s, err := c.Schema(g, n.Type)
+	s, err := c.LoadSchema(g, n.Type)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +103,11 @@ func (c *Schemas) Refs(g Getter, n Node) ([]Hash, error) {
 // ErrSkip, returned by a visit, keeps Walk from following that node's references.
 var ErrSkip = errors.New("skip this node's references")
 
-// Walk visits the node root and all that it reaches, by references and types,
+// WalkNodes visits the node root and all that it reaches, by references and types,
 // each once, parents before children. A node that is missing ends the walk with
 // an error that names who refers to it; so does an error of visit, but for
 // ErrSkip. The built-in schemas need not be in g.
-func (c *Schemas) Walk(g Getter, root Hash, visit func(Hash, Node) error) error {
+func (c *Schemas) WalkNodes(g Getter, root Hash, visit func(Hash, Node) error) error {
 	type item struct{ hash, from Hash }
 	stack := []item{{hash: root}}
 	seen := map[Hash]struct{}{}
@@ -147,13 +147,13 @@ func (c *Schemas) Walk(g Getter, root Hash, visit func(Hash, Node) error) error 
 // Check checks one node, see Schemas.Check. Who checks several keeps a Schemas.
 func Check(g Getter, n Node) error {
 	var c Schemas
-	return c.Check(g, n)
+	return c.CheckNode(g, n)
 }
 
 // Walk walks the graph below one node, see Schemas.Walk.
 func Walk(g Getter, root Hash, visit func(Hash, Node) error) error {
 	var c Schemas
-	return c.Walk(g, root, visit)
+	return c.WalkNodes(g, root, visit)
 }
 
 // ErrWrongHash is wrapped where a node's content is not what its hash says.
@@ -161,7 +161,7 @@ var ErrWrongHash = errors.New("content and hash differ")
 
 // Verify compares a node's content with the hash it was found under.
 func Verify(h Hash, n Node) error {
-	got, err := n.Hash()
+	got, err := n.ComputeHash()
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type normalizer struct {
 	members      int // of all objects
 }
 
-func (z *normalizer) countValues(values, size, depth int) error {
+func (z *normalizer) addValues(values, size, depth int) error {
 	z.values += values
 	z.size += size
 	switch {
@@ -65,7 +65,7 @@ func (z *normalizer) countValues(values, size, depth int) error {
 
 // normalizeValue returns the normal form of v and whether it differs from v.
 func (z *normalizer) normalizeValue(v any, depth int) (any, bool, error) {
-	if err := z.countValues(1, 0, depth); err != nil {
+	if err := z.addValues(1, 0, depth); err != nil {
 		return nil, false, err
 	}
 	switch x := v.(type) {
@@ -73,7 +73,7 @@ func (z *normalizer) normalizeValue(v any, depth int) (any, bool, error) {
 		return v, false, nil
 	case string:
 		s := validText(x)
-		return s, len(s) != len(x) || s != x, z.countValues(0, len(s), depth)
+		return s, len(s) != len(x) || s != x, z.addValues(0, len(s), depth)
 	case int64:
 		if x < -maxInt || x > maxInt {
 			return float64(x), true, nil

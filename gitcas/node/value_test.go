@@ -349,7 +349,7 @@ func TestNoPayload(t *testing.T) {
 		"sum":        func(v any) error { _, err := Node{Type: String, Payload: v}.Sum(); return err },
 		"new":        func(v any) error { _, _, err := New(String, v, time.UnixMilli(1)); return err },
 		"node":       func(v any) error { return Verify(String, Node{Type: String, Payload: v}) },
-		"new schema": func(v any) error { _, err := Node{Type: MetaSchema, Payload: v}.Hash(); return err },
+		"new schema": func(v any) error { _, err := Node{Type: MetaSchema, Payload: v}.ComputeHash(); return err },
 	} {
 		if err := do(math.NaN()); !errors.Is(err, ErrPayload) {
 			t.Errorf("%s: %v", name, err)

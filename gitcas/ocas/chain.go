@@ -35,9 +35,9 @@ const maxSteps = 100_000
 // ErrOtherSchema: the chain has records of a generation that this uwf does not know.
 var ErrOtherSchema = errors.New("a record of a generation that this uwf does not know (it knows those of 2026-06-04 and later)")
 
-// Chain reads a thread from its head. Every node is checked: its hash, its schema,
+// ReadChain reads a thread from its head. Every node is checked: its hash, its schema,
 // and that all that it refers to is there.
-func (s *Source) Chain(head node.Hash) (Chain, error) {
+func (s *Source) ReadChain(head node.Hash) (Chain, error) {
 	start, steps, err := s.readSteps(head)
 	if err != nil {
 		return Chain{}, err
@@ -135,7 +135,7 @@ func (s *Source) readChecked(h node.Hash) (node.Node, error) {
 	if err != nil {
 		return n, err
 	}
-	if err := s.schemas.Check(s, n); err != nil {
+	if err := s.schemas.CheckNode(s, n); err != nil {
 		return n, fmt.Errorf("node %s: %w", h, err)
 	}
 	return n, nil
@@ -163,7 +163,7 @@ func (c *collector) collectReachable(root node.Hash, to record.Target) {
 	if c.err != nil {
 		return
 	}
-	c.err = c.s.schemas.Walk(c.s, root, func(h node.Hash, n node.Node) error {
+	c.err = c.s.schemas.WalkNodes(c.s, root, func(h node.Hash, n node.Node) error {
 		if _, known := record.Schemas()[h]; known && to != record.ToShared {
 			c.shared.collectReachable(h, record.ToShared)
 			return node.ErrSkip
@@ -171,7 +171,7 @@ func (c *collector) collectReachable(root node.Hash, to record.Target) {
 		if c.seen[h] || c.shared != nil && c.shared.seen[h] {
 			return node.ErrSkip // the own ones are gathered before the details
 		}
-		if err := c.s.schemas.Check(c.s, n); err != nil {
+		if err := c.s.schemas.CheckNode(c.s, n); err != nil {
 			return fmt.Errorf("node %s: %w", h, err)
 		}
 		c.seen[h] = true

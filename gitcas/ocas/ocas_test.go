@@ -66,7 +66,7 @@ func TestSources(t *testing.T) {
 	steps := map[string]int{ocastest.Active: 2, ocastest.Suspended: 1, ocastest.Ended: 2, ocastest.Cancelled: 0}
 	for _, src := range []*ocas.Source{folders, bundle} {
 		for _, th := range src.Threads() {
-			c, err := src.Chain(th.Head)
+			c, err := src.ReadChain(th.Head)
 			if err != nil {
 				t.Fatalf("%s: %v", th.ID, err)
 			}
@@ -155,7 +155,7 @@ func TestBadNodes(t *testing.T) {
 		if err := src.AddFolder(fsys); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := src.Chain(head); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
+		if _, err := src.ReadChain(head); !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %s", name, err, tc.says)
 		}
 	}
@@ -164,7 +164,7 @@ func TestBadNodes(t *testing.T) {
 	if err := src.AddFolder(pipe); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := src.Chain(head); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := src.ReadChain(head); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestBadChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range heads {
-		if _, err := src.Chain(tc.head); err == nil || !strings.Contains(err.Error(), tc.says) {
+		if _, err := src.ReadChain(tc.head); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v, want %s", name, err, tc.says)
 		}
 	}
@@ -287,10 +287,10 @@ func TestOtherChains(t *testing.T) {
 	if err := src.AddBundle(bytes.NewReader(b)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := src.Chain(s.Workflow); !errors.Is(err, ocas.ErrOtherSchema) {
+	if _, err := src.ReadChain(s.Workflow); !errors.Is(err, ocas.ErrOtherSchema) {
 		t.Errorf("a workflow as head: %v", err)
 	}
-	if _, err := src.Chain("../../../etc/"); !errors.Is(err, node.ErrInvalidHash) {
+	if _, err := src.ReadChain("../../../etc/"); !errors.Is(err, node.ErrInvalidHash) {
 		t.Errorf("a path as head: %v", err)
 	}
 }
@@ -377,7 +377,7 @@ func FuzzBundle(f *testing.F) {
 			return
 		}
 		for _, th := range src.Threads() {
-			if c, err := src.Chain(th.Head); err == nil && (len(c.Parts) == 0 || !slices.ContainsFunc(c.Parts, func(p ocas.Part) bool { return p.Head == th.Head })) {
+			if c, err := src.ReadChain(th.Head); err == nil && (len(c.Parts) == 0 || !slices.ContainsFunc(c.Parts, func(p ocas.Part) bool { return p.Head == th.Head })) {
 				t.Errorf("%+v", c)
 			}
 		}

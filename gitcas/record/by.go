@@ -41,9 +41,9 @@ const (
 // errBy is wrapped by all that Check says.
 var errBy = errors.New("not somebody who can have done it")
 
-// Check refuses what no By is: other kinds, a forge's without a login, a name where
+// Validate refuses what no By is: other kinds, a forge's without a login, a name where
 // none belongs, texts that are too long or are no single line.
-func (b By) Check() error {
+func (b By) Validate() error {
 	switch {
 	case b.Kind != ByForge && b.Kind != ByBot && b.Kind != ByLocal:
 		return fmt.Errorf("%w: kind %.40q is none of %s, %s, %s", errBy, b.Kind, ByForge, ByBot, ByLocal)

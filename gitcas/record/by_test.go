@@ -87,8 +87,8 @@ func TestLine(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)
 		}
-		if b := (By{Kind: ByLocal, Name: got}); got != "" && b.Check() != nil {
-			t.Errorf("%q: %v", in, b.Check())
+		if b := (By{Kind: ByLocal, Name: got}); got != "" && b.Validate() != nil {
+			t.Errorf("%q: %v", in, b.Validate())
 		}
 	}
 }

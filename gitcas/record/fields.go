@@ -153,8 +153,8 @@ func (r reader) readObject(f field, m map[string]any, v reflect.Value) error {
 	if err := (reader{r.what + "'s " + f.name, r.own}).readStruct(m, v); err != nil {
 		return err
 	}
-	if by, isBy := v.Interface().(By); isBy && by.Check() != nil {
-		return fmt.Errorf("%w: %s of %s: %w", ErrNotRecord, f.name, withArticle(r.what), by.Check())
+	if by, isBy := v.Interface().(By); isBy && by.Validate() != nil {
+		return fmt.Errorf("%w: %s of %s: %w", ErrNotRecord, f.name, withArticle(r.what), by.Validate())
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func purgeOnce(b *testing.B, remote wire.Remote, memory bool) {
 		peak = watchHeap(b)
 	}
 	r := rewrite.New(remote, o)
-	plan, err := r.Plan(b.Context())
+	plan, err := r.MakePlan(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type spoilt struct {
 	then  bool                    // those after it are errors
 }
 
-var errDown = &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}
+var errDown = &wire.RemoteError{Op: "fetch", Kind: wire.ErrUnreachable, Detail: "the line is down"}
 
 func (f *spoilt) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	if f.n++; f.n == f.at && f.spoil == nil {
@@ -64,7 +64,7 @@ func reading(t *testing.T) (wire.Remote, map[string]func(wire.Remote) error) {
 	f.ok(err)
 	tip := l.Refs["refs/heads/main"]
 	return f.remote, map[string]func(wire.Remote) error{
-		"plan": func(r wire.Remote) error { _, err := rewrite.New(r, o).Plan(t.Context()); return err },
+		"plan": func(r wire.Remote) error { _, err := rewrite.New(r, o).MakePlan(t.Context()); return err },
 		"search": func(r wire.Remote) error {
 			_, err := rewrite.Search(t.Context(), r, wire.FetchRequest{Wants: []wire.ID{tip}, Haves: []wire.ID{base}}, o.Find)
 			return err
@@ -193,7 +193,7 @@ func TestExecuteFails(t *testing.T) {
 		f.attempt(id(1), "r1", secret, f.load().Tip())
 		remote := &spoilt{Remote: f.remote}
 		r := rewrite.New(remote, f.options(finder(t, secret)))
-		_, err := r.Plan(t.Context())
+		_, err := r.MakePlan(t.Context())
 		f.ok(err)
 		before := f.refs()
 		remote.n, remote.at = 0, n
@@ -246,7 +246,7 @@ func TestPlanRefused(t *testing.T) {
 		"node without texts": {nil, func(f *fixture, o *rewrite.Options, tip wire.ID) []wire.ID {
 			f.start(id(1), "p")
 			f.step(id(1), map[string]any{"$status": "finished"}, "b", "d")
-			c, err := f.load(id(1)).Chain(f.Context(), id(1))
+			c, err := f.load(id(1)).ReadChain(f.Context(), id(1))
 			f.ok(err)
 			o.Find, o.Nodes = nil, []node.Hash{c.Steps[0].Output}
 			return []wire.ID{f.load().Tip()}
@@ -268,7 +268,7 @@ func TestPlanRefused(t *testing.T) {
 				tc.files = map[string]string{"a.txt": "a"}
 			}
 			f.files(o.Branch, "m", tc.files, parents...)
-			if _, err := rewrite.New(f.remote, o).Plan(t.Context()); err == nil || !tc.want(err) {
+			if _, err := rewrite.New(f.remote, o).MakePlan(t.Context()); err == nil || !tc.want(err) {
 				t.Errorf("%v", err)
 			}
 		})

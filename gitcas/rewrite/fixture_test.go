@@ -144,7 +144,7 @@ func (f *fixture) start(t gitcas.ThreadID, prompt string) {
 func (f *fixture) step(t gitcas.ThreadID, output map[string]any, body, detail string) node.Hash {
 	f.Helper()
 	v := f.load(t)
-	c, err := v.Chain(f.Context(), t)
+	c, err := v.ReadChain(f.Context(), t)
 	f.ok(err)
 	e, _ := v.Entry(t)
 	s, own := f.work(t, output, body, detail)
@@ -268,7 +268,7 @@ func (f *fixture) options(find rewrite.Finder) rewrite.Options {
 func (f *fixture) purge(o rewrite.Options) *rewrite.Plan {
 	f.Helper()
 	r := rewrite.New(f.remote, o)
-	plan, err := r.Plan(f.Context())
+	plan, err := r.MakePlan(f.Context())
 	f.ok(err)
 	done, err := r.Execute(f.Context())
 	f.ok(err)

@@ -33,7 +33,7 @@ func TestHostile(t *testing.T) {
 			f.vandalise(rnd)
 		}
 		r := rewrite.New(f.remote, o)
-		_, err := r.Plan(t.Context())
+		_, err := r.MakePlan(t.Context())
 		if err == nil {
 			_, err = r.Execute(t.Context())
 		}

@@ -333,7 +333,7 @@ func (n *nodes) checkSchema(g types, x node.Node) error {
 			return nil // a node of another store: nothing to fit
 		}
 	}
-	return n.cache.Check(g, x)
+	return n.cache.CheckNode(g, x)
 }
 
 // renewTokens replaces, in a text of a thread, the hashes and commit ids that changed.

@@ -23,7 +23,7 @@ import (
 // add puts a step on a thread that was made with complete.
 func (f *fixture) add(v *gitcas.View, t gitcas.ThreadID, s record.Step, own []gitcas.PlacedNode, records ...gitcas.PlacedNode) node.Hash {
 	f.Helper()
-	c, err := v.Chain(f.Context(), t)
+	c, err := v.ReadChain(f.Context(), t)
 	f.ok(err)
 	s.Start = c.StartHash
 	if n := len(c.Steps); n > 0 {
@@ -39,7 +39,7 @@ func (f *fixture) add(v *gitcas.View, t gitcas.ThreadID, s record.Step, own []gi
 func (f *fixture) chain(t gitcas.ThreadID) (*gitcas.View, gitcas.Chain) {
 	f.Helper()
 	v := f.load(t)
-	c, err := v.Chain(f.Context(), t)
+	c, err := v.ReadChain(f.Context(), t)
 	f.ok(err)
 	return v, c
 }
@@ -161,7 +161,7 @@ func TestDigestsAreNoText(t *testing.T) {
 		t.Errorf("step %+v", s)
 	}
 	for _, text := range []string{string(now.Steps[1].Digests.Prev[:20]), string(now.Start.Digests.Workflow[10:40]), string(now.Steps[0].Output)[:9]} {
-		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
+		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).MakePlan(t.Context())
 		if err != nil || plan.Purged > 0 {
 			t.Errorf("%s: %+v, %v", text, plan, err)
 		}
@@ -427,7 +427,7 @@ func TestNamedEverywhere(t *testing.T) {
 	// Where there is no text anywhere, that is said.
 	var none *rewrite.NothingError
 	o.Nodes = []node.Hash{output}
-	if _, err := rewrite.New(f.remote, o).Plan(t.Context()); !errors.As(err, &none) || none.Node != output {
+	if _, err := rewrite.New(f.remote, o).MakePlan(t.Context()); !errors.As(err, &none) || none.Node != output {
 		t.Errorf("%v", err)
 	}
 }
@@ -602,7 +602,7 @@ func TestDecisions(t *testing.T) {
 	f.sound()
 	before, _ := f.log()
 	for _, text := range []string{"resume", "passed", "closedBy"} {
-		if plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context()); err != nil || !plan.Empty() {
+		if plan, err := rewrite.New(f.remote, f.options(finder(t, text))).MakePlan(t.Context()); err != nil || !plan.Empty() {
 			t.Errorf("%s: %+v, %v", text, plan, err)
 		}
 	}
@@ -615,7 +615,7 @@ func TestDecisions(t *testing.T) {
 	v = f.load(id(1))
 	e, _ = v.Entry(id(1))
 	clean := record.By{Kind: record.ByForge, Login: "l-[purged]", ID: 7, URL: "https://forge.example/[purged]"}
-	c, err := v.Chain(t.Context(), id(1))
+	c, err := v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	last := c.Steps[len(c.Steps)-1]
 	if e.Title != "t-[purged]" || *e.By != clean || *e.Suspended.By != clean || e.Next.By.Name != "n-[purged]" || e.Pause.By.Name != "n-[purged]" || *last.By != clean || last.Checks[0].Name != "test [purged]" {
@@ -697,7 +697,7 @@ func TestLongFork(t *testing.T) {
 	f.fork(id(2), id(1))
 	f.step(id(2), note("n"), "b", "d")
 	count := &spoilt{Remote: f.remote}
-	plan, err := rewrite.New(count, f.options(finder(t, secret))).Plan(t.Context())
+	plan, err := rewrite.New(count, f.options(finder(t, secret))).MakePlan(t.Context())
 	f.ok(err)
 	if threadsAre(t, plan, id(1), id(2)); count.n > 12 {
 		t.Errorf("%d requests", count.n)

@@ -63,7 +63,7 @@ func (f *fixture) failed(v *gitcas.View, t gitcas.ThreadID, text string) []gitca
 
 func (f *fixture) failedWith(v *gitcas.View, t gitcas.ThreadID, detail gitcas.PlacedNode) []gitcas.PlacedNode {
 	f.Helper()
-	c, err := v.Chain(f.Context(), t)
+	c, err := v.ReadChain(f.Context(), t)
 	f.ok(err)
 	detail.Place = gitcas.Place{Thread: t}
 	out := f.placed(detail.Place, record.ErrorOutputSchema, map[string]any{"$status": "error", "error": "it failed"})
@@ -162,7 +162,7 @@ func TestRace(t *testing.T) {
 		return nil, nil
 	}
 	r := rewrite.New(f.remote, o)
-	plan, err := r.Plan(t.Context())
+	plan, err := r.MakePlan(t.Context())
 	f.ok(err)
 	done, err := r.Execute(t.Context())
 	f.ok(err)
@@ -171,7 +171,7 @@ func TestRace(t *testing.T) {
 	}
 	f.sound()
 	f.nowhere(secret)
-	c, err := f.load(id(1)).Chain(t.Context(), id(1))
+	c, err := f.load(id(1)).ReadChain(t.Context(), id(1))
 	if err != nil || len(c.Steps) != 3 {
 		t.Errorf("%d steps, %v", len(c.Steps), err)
 	}
@@ -190,7 +190,7 @@ func TestAlwaysLate(t *testing.T) {
 		return nil, nil
 	}
 	r := rewrite.New(f.remote, o)
-	plan, err := r.Plan(t.Context())
+	plan, err := r.MakePlan(t.Context())
 	f.ok(err)
 	if _, err = r.Execute(t.Context()); !errors.Is(err, wire.ErrLostRace) || tries != 11 {
 		t.Errorf("%v after %d tries", err, tries)
@@ -216,7 +216,7 @@ func TestBeforeTogether(t *testing.T) {
 			return []wire.RefUpdate{{Name: u.Name, Old: held}}, nil
 		}
 		r := rewrite.New(f.remote, o)
-		_, err := r.Plan(t.Context())
+		_, err := r.MakePlan(t.Context())
 		f.ok(err)
 		_, err = r.Execute(t.Context())
 		switch now := f.refs(); {
@@ -238,7 +238,7 @@ type faulty struct {
 	times int
 }
 
-var errFault = &wire.Error{Op: "push", Kind: wire.ErrUnreachable, Detail: "injected"}
+var errFault = &wire.RemoteError{Op: "push", Kind: wire.ErrUnreachable, Detail: "injected"}
 
 func (r *faulty) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
 	if r.n--; r.n >= 0 || r.times == 0 {
@@ -277,7 +277,7 @@ func fault(t *testing.T, atomic bool, n int, mode string) {
 		remote.times = 1000 // as if the process had been killed
 	}
 	r := rewrite.New(remote, f.options(finder(t, secret)))
-	_, err := r.Plan(t.Context())
+	_, err := r.MakePlan(t.Context())
 	f.ok(err)
 	if now := f.refs(); !maps.Equal(before, now) {
 		t.Fatal("planning changed refs")
@@ -309,7 +309,7 @@ func (b *bounded) Push(ctx context.Context, req wire.PushRequest) (time.Time, er
 		return b.Remote.Push(ctx, req)
 	}
 	b.refused++
-	return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrTooManyRefs}
+	return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrTooManyRefs}
 }
 
 // TestFewRefs: where the remote takes fewer refs a push, they go as without atomic pushes.
@@ -319,7 +319,7 @@ func TestFewRefs(t *testing.T) {
 	f.attempt(id(1), "r", secret, f.load().Tip())
 	remote := &bounded{Remote: f.remote}
 	r := rewrite.New(remote, f.options(finder(t, secret)))
-	_, err := r.Plan(t.Context())
+	_, err := r.MakePlan(t.Context())
 	f.ok(err)
 	_, err = r.Execute(t.Context())
 	f.ok(err)
@@ -373,14 +373,14 @@ func TestSetBack(t *testing.T) {
 		return nil, nil
 	}
 	r := rewrite.New(f.remote, o)
-	_, err := r.Plan(t.Context())
+	_, err := r.MakePlan(t.Context())
 	f.ok(err)
 	if _, err := r.Execute(t.Context()); !errors.Is(err, rewrite.ErrMoved) {
 		t.Errorf("error %v", err)
 	}
 	o.Before = func(context.Context, *rewrite.Plan) ([]wire.RefUpdate, error) { return nil, context.Canceled }
 	r = rewrite.New(f.remote, o)
-	_, err = r.Plan(t.Context())
+	_, err = r.MakePlan(t.Context())
 	f.ok(err)
 }
 
@@ -415,7 +415,7 @@ func TestServers(t *testing.T) {
 		f := &fixture{TB: t, remote: remote, at: made.at, schema: made.schema, flow: made.flow}
 		f.store = gitcas.Open(remote, gitcas.Options{Now: f.now})
 		r := rewrite.New(remote, f.options(finder(t, secret)))
-		_, err = r.Plan(t.Context())
+		_, err = r.MakePlan(t.Context())
 		f.ok(err)
 		_, err = r.Execute(t.Context())
 		f.ok(err)

@@ -109,7 +109,7 @@ func goesOn(f *fixture) {
 	v := f.load()
 	for t := range v.Threads() {
 		v := f.load(t)
-		c, err := v.Chain(f.Context(), t)
+		c, err := v.ReadChain(f.Context(), t)
 		f.ok(err)
 		for _, s := range c.Steps {
 			for _, r := range s.Refs() {
@@ -125,7 +125,7 @@ func goesOn(f *fixture) {
 	f.ok(f.load().History(f.Context(), time.Time{}, func(e gitcas.Ended) error {
 		past, err := f.load().LoadEnded(f.Context(), e)
 		f.ok(err)
-		c, err := past.Chain(f.Context(), e.Thread)
+		c, err := past.ReadChain(f.Context(), e.Thread)
 		f.ok(err)
 		if len(c.Steps) != len(e.Steps) || c.Steps[len(c.Steps)-1].Hash != e.Head {
 			f.Errorf("thread %s: chain and line differ", e.Thread)
@@ -176,7 +176,7 @@ func TestNames(t *testing.T) {
 	before, _ := f.log()
 	for _, text := range []string{"developer", "finished", "solve-issue"} {
 		o := f.options(finder(t, text))
-		_, err := rewrite.New(f.remote, o).Plan(t.Context())
+		_, err := rewrite.New(f.remote, o).MakePlan(t.Context())
 		var fixed *rewrite.FixedError
 		if !errors.As(err, &fixed) || strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
@@ -193,7 +193,7 @@ func TestNames(t *testing.T) {
 	}
 	f.sound()
 	v := f.load(id(1))
-	c, err := v.Chain(t.Context(), id(1))
+	c, err := v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	n := f.below(v, id(1), c.Steps[0].Hash, c.Steps[0].Output)
 	out, _ := n.Payload.(map[string]any)
@@ -202,7 +202,7 @@ func TestNames(t *testing.T) {
 	}
 	// Words of the format are nobody's text.
 	for _, text := range []string{"properties", "additionalProperties", "completedAtMs", "frontmatter", "number", "object", "Uwf-Thread", "[skip ci]"} {
-		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
+		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).MakePlan(t.Context())
 		if err != nil || !plan.Empty() {
 			t.Errorf("%s: %+v, %v", text, plan, err)
 		}
@@ -225,7 +225,7 @@ func TestWordsOfApprovals(t *testing.T) {
 	f.start(id(1), "p")
 	f.step(id(1), note("n"), "b", "d")
 	for text, empty := range map[string]bool{"author": true, "approval": true, "starter": false} {
-		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).Plan(t.Context())
+		plan, err := rewrite.New(f.remote, f.options(finder(t, text))).MakePlan(t.Context())
 		if err != nil || plan.Empty() != empty {
 			t.Errorf("%s: %+v, %v", text, plan, err)
 		}
@@ -242,7 +242,7 @@ func TestFits(t *testing.T) {
 	f.purge(f.options(finder(t, "4711-4711", "47114711")))
 	f.sound()
 	v := f.load(id(1))
-	c, err := v.Chain(t.Context(), id(1))
+	c, err := v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	n := f.below(v, id(1), c.Steps[0].Hash, c.Steps[0].Output)
 	out, _ := n.Payload.(map[string]any)
@@ -260,7 +260,7 @@ func TestPurgeNode(t *testing.T) {
 	f.step(id(1), note("keep me too"), "third body", "d")
 	f.start(id(2), "other")
 	v := f.load(id(1))
-	c, err := v.Chain(t.Context(), id(1))
+	c, err := v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	o := f.options(nil)
 	o.Nodes = append(o.Nodes, c.Steps[1].Output, *c.Steps[1].Body)
@@ -269,7 +269,7 @@ func TestPurgeNode(t *testing.T) {
 	f.nowhere("a note to go\nwith another line of it", "a body to go as well")
 	threadsAre(t, plan, id(1))
 	v = f.load(id(1))
-	c, err = v.Chain(t.Context(), id(1))
+	c, err = v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	n := f.below(v, id(1), c.Steps[1].Hash, c.Steps[1].Output)
 	out, _ := n.Payload.(map[string]any)

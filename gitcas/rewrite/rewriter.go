@@ -53,8 +53,8 @@ func (w *Rewriter) listRefs(ctx context.Context) (refs, error) {
 	return out, nil
 }
 
-// Plan works out what would change, and writes nothing.
-func (w *Rewriter) Plan(ctx context.Context) (*Plan, error) {
+// MakePlan works out what would change, and writes nothing.
+func (w *Rewriter) MakePlan(ctx context.Context) (*Plan, error) {
 	now, err := w.listRefs(ctx)
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ func (a treeItem) joinPath() string {
 	return a.dir + "/" + a.name
 }
 
-func (r *run) childOf(a treeItem, path string, e gitobj.Entry) treeItem {
+func (r *run) newChild(a treeItem, path string, e gitobj.Entry) treeItem {
 	c := treeItem{kind: childOf(a.kind, e), id: e.ID, dir: path, name: e.Name, in: a.in}
 	scopes := &r.nodes.scopes
 	switch {
@@ -90,7 +90,7 @@ func (r *run) gatherNodes(a treeItem, depth int) error {
 	var folders []treeItem
 	var ids []wire.ID
 	for _, e := range entries {
-		c := r.childOf(a, path, e)
+		c := r.newChild(a, path, e)
 		if _, done := r.memo[c.memoKeyOf()]; done || c.kind == layout.Foreign {
 			continue
 		}
@@ -181,7 +181,7 @@ func (r *run) rewriteParts(a treeItem, depth int) ([]rewrittenItem, error) {
 	}
 	out, path := make([]rewrittenItem, len(entries)), a.joinPath()
 	for i, e := range entries {
-		c := r.childOf(a, path, e)
+		c := r.newChild(a, path, e)
 		out[i] = rewrittenItem{at: c, was: e}
 		if out[i].now, err = r.rewriteEntry(a, c, e, depth); err != nil {
 			return nil, err

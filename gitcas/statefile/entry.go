@@ -153,7 +153,7 @@ func byField[T any](name string, at func(*T) **By) field[T] {
 		if err := readKeys(t, v); err != nil {
 			return err
 		}
-		if err := (*at(t)).Check(); err != nil {
+		if err := (*at(t)).Validate(); err != nil {
 			return newMalformedError(v.line, "%s: %v", name, err)
 		}
 		return nil

@@ -86,7 +86,7 @@ func (e *Ended) checkEnded() error {
 		return fmt.Errorf("key or note: too long")
 	case !textOK(e.Title, maxTitleText) || !textOK(e.Result, maxKeyText):
 		return fmt.Errorf("title or result: too long")
-	case e.By != nil && e.By.Check() != nil, e.ClosedBy != nil && e.ClosedBy.Check() != nil:
+	case e.By != nil && e.By.Validate() != nil, e.ClosedBy != nil && e.ClosedBy.Validate() != nil:
 		return fmt.Errorf("by or closedBy: nobody who can have done it")
 	case e.Used != nil && (e.Used.Steps < 0 || e.Used.Tokens < 0 || e.Used.DurationMs < 0 || !amountOK(e.Used.CostUSD)):
 		return fmt.Errorf("used: out of range")

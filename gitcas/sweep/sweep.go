@@ -186,7 +186,7 @@ func (j *judge) judgeRef(name string) Ref {
 // judgeClaim: one that counts is nobody's but its job's. A dead one on the head of a
 // live thread is counted as a failed attempt by the next step.
 func (j *judge) judgeClaim(r Ref) (bool, string) {
-	held, ok := j.v.Claim(r.Thread)
+	held, ok := j.v.FindClaim(r.Thread)
 	if !ok || held.ID != r.ID {
 		return false, "it changed while it was looked at"
 	}
@@ -219,7 +219,7 @@ func (j *judge) judgeAttempt(r Ref) (bool, string) {
 	since := made
 	entry, alive := j.v.Entry(r.Thread)
 	if alive {
-		_, claimed := j.v.Claim(r.Thread)
+		_, claimed := j.v.FindClaim(r.Thread)
 		switch {
 		case slices.Contains(entry.Attempts, r.Name):
 			return false, "the thread's entry links it"
@@ -282,7 +282,7 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 // noteStayed notes which refs of a push stayed.
 func noteStayed(refs []Ref, chunk []int, err error) error {
 	var part *wire.PartialError
-	var one *wire.Error
+	var one *wire.RemoteError
 	partly := errors.As(err, &part)
 	if lost := errors.As(err, &one) && errors.Is(one, wire.ErrLostRace); err != nil && !partly && !lost {
 		return fmt.Errorf("delete refs: %w", err)
@@ -299,7 +299,7 @@ func noteStayed(refs []Ref, chunk []int, err error) error {
 	return nil
 }
 
-func describeKept(e *wire.Error) string {
+func describeKept(e *wire.RemoteError) string {
 	if errors.Is(e, wire.ErrLostRace) {
 		return "it changed meanwhile"
 	}

@@ -104,7 +104,7 @@ func (f *fixture) claim(t gitcas.ThreadID, head node.Hash, ago time.Duration) st
 	f.Helper()
 	at := now.Add(-ago)
 	var old *gitcas.Held
-	if h, ok := f.load(t).Claim(t); ok {
+	if h, ok := f.load(t).FindClaim(t); ok {
 		old = &h
 	}
 	u, objs := view.ClaimUpdate(t, old, &gitcas.Claim{Run: "r", Attempt: 1, Head: head, Renewed: at.UnixMilli()}, at)
@@ -270,7 +270,7 @@ func (b *bounded) Push(ctx context.Context, req wire.PushRequest) (time.Time, er
 		return b.Remote.Push(ctx, req)
 	}
 	b.refused++
-	e := &wire.Error{Op: "push", Kind: wire.ErrTooManyRefs}
+	e := &wire.RemoteError{Op: "push", Kind: wire.ErrTooManyRefs}
 	if b.says {
 		e.MostRefs = b.most
 	}

@@ -63,7 +63,7 @@ func DamagedBy(path string, err error) *DamagedError {
 // DamagedUnlessWire says of a check that failed on a file that the file is
 // damaged, unless the remote, or a file that it refers to, is to blame.
 func DamagedUnlessWire(path string, err error) error {
-	var we *wire.Error
+	var we *wire.RemoteError
 	switch {
 	case err == nil:
 		return nil

@@ -146,8 +146,8 @@ func (r *Reader) Read(ctx context.Context, path string, id wire.ID, typ plumbing
 	return o, nil
 }
 
-// Dir reads a folder by its tree's id.
-func (r *Reader) Dir(ctx context.Context, path string, kind layout.Kind, id wire.ID) (*Dir, error) {
+// ReadDir reads a folder by its tree's id.
+func (r *Reader) ReadDir(ctx context.Context, path string, kind layout.Kind, id wire.ID) (*Dir, error) {
 	if d, ok := r.dirs.Get(dirKey{path, id}); ok {
 		return d, nil
 	}
@@ -170,7 +170,7 @@ func (r *Reader) Below(ctx context.Context, d *Dir, names ...string) (*Dir, erro
 			return nil, nil
 		}
 		var err error
-		if d, err = r.Dir(ctx, d.PathOf(name), d.Kind.ChildOf(name), e.ID); err != nil {
+		if d, err = r.ReadDir(ctx, d.PathOf(name), d.Kind.ChildOf(name), e.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -205,7 +205,7 @@ func DecodeNode(path string, o wire.Object) (Stored, error) {
 	if err != nil {
 		return Stored{}, DamagedBy(path, err)
 	}
-	h, err := n.Hash()
+	h, err := n.ComputeHash()
 	if err != nil {
 		return Stored{}, DamagedBy(path, err)
 	}

@@ -62,7 +62,7 @@ func TestReader(t *testing.T) {
 	}
 	r := NewReader(s)
 	for range 2 {
-		d, err := r.Dir(t.Context(), "cas", layout.CasFolder, cas.Object.ID)
+		d, err := r.ReadDir(t.Context(), "cas", layout.CasFolder, cas.Object.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestReadHostile(t *testing.T) {
 		"a plain file":  {folder("threads", filemode.Regular), "not that of a folder"},
 		"a large one":   {s.put(t, plumbing.TreeObject, make([]byte, MaxTree+1)), "bytes, more than"},
 	} {
-		_, err := NewReader(s).Dir(t.Context(), "", layout.RootFolder, tc.id)
+		_, err := NewReader(s).ReadDir(t.Context(), "", layout.RootFolder, tc.id)
 		if !errors.Is(err, ErrDamaged) || !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}

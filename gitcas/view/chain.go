@@ -38,18 +38,18 @@ type Summary struct {
 	Used      statefile.Used // its head is empty before the first step
 }
 
-// Summary reads where a thread stands, at a cost that does not grow with it. Of a
+// ReadSummary reads where a thread stands, at a cost that does not grow with it. Of a
 // long thread it reads head and StartNode, both checked, and takes the entry's
 // word for what the steps used; of any other it reads the chain.
-func (v *View) Summary(ctx context.Context, id layout.ThreadID) (Summary, error) {
-	s, err := v.readSummary(ctx, id)
+func (v *View) ReadSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
+	s, err := v.collectSummary(ctx, id)
 	return s, v.Source.AdviseRestore(v.refs, err)
 }
 
-func (v *View) readSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
+func (v *View) collectSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
 	e, _ := v.Entry(id)
 	if !isLong(e) {
-		c, err := v.readChain(ctx, id)
+		c, err := v.collectChain(ctx, id)
 		return Summary{c.Start, c.StartHash, c.AddUpUsage()}, err
 	}
 	d, err := v.ThreadFolder(ctx, id)
@@ -75,16 +75,16 @@ func (v *View) readSummary(ctx context.Context, id layout.ThreadID) (Summary, er
 	return out, nil
 }
 
-// Chain reads a thread's chain from its head and checks it: every link is a step of the
+// ReadChain reads a thread's chain from its head and checks it: every link is a step of the
 // same start, in the thread's own folder, with the SHA-256 that the step after it has
 // for it; none stands twice, the first has no predecessor, and the workflow and each
 // step's output and body are there. What these hold is checked when it is read, see In.
-func (v *View) Chain(ctx context.Context, id layout.ThreadID) (Chain, error) {
-	c, err := v.readChain(ctx, id)
+func (v *View) ReadChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
+	c, err := v.collectChain(ctx, id)
 	return c, v.Source.AdviseRestore(v.refs, err)
 }
 
-func (v *View) readChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
+func (v *View) collectChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
 	e, ok := v.Entry(id)
 	if !ok {
 		return Chain{}, fmt.Errorf("%w: %s", ErrUnknownThread, id)

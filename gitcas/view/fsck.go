@@ -263,7 +263,7 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 			return err
 		}
 	}
-	c, err := v.Chain(f.ctx, id)
+	c, err := v.ReadChain(f.ctx, id)
 	if err == nil {
 		f.checkUsed(&v, id, c)
 	}
@@ -475,7 +475,7 @@ func (f *fsck) checkAppended(where string, before, after wire.ID) error {
 		v.Reader = f.v.Reader.Apart()
 		v.HistoryDir = nil
 		if !id.IsZero() {
-			d, err := v.Reader.Dir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
+			d, err := v.Reader.ReadDir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
 			if err != nil {
 				return f.NoteError(where, err)
 			}

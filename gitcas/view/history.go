@@ -27,7 +27,7 @@ func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, err
 	if !ok {
 		return nil, nil
 	}
-	return v.Reader.Dir(ctx, layout.HistoryDir+"/"+year, layout.YearFolder, e.ID)
+	return v.Reader.ReadDir(ctx, layout.HistoryDir+"/"+year, layout.YearFolder, e.ID)
 }
 
 // History gives every thread that has ended to fn, the one that ended last first,

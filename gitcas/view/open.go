@@ -165,7 +165,7 @@ func (v tipReader) readTip(ctx context.Context, tip wire.ID) error {
 		return tree.DamagedBy("commit "+tip.String(), err)
 	}
 	v.State = State{Commit: tip, Parents: c.Parents}
-	if v.Root, err = v.Reader.Dir(ctx, "", layout.RootFolder, c.Tree); err != nil {
+	if v.Root, err = v.Reader.ReadDir(ctx, "", layout.RootFolder, c.Tree); err != nil {
 		return err
 	}
 	if err := v.readVersion(ctx); err != nil {

@@ -91,7 +91,7 @@ func (v placeReader) readDefinition(ctx context.Context, h node.Hash) (definitio
 // closeDefinition collects a workflow and all that it refers to.
 func (s Source) closeDefinition(g node.Getter, h node.Hash) (definition, error) {
 	c := node.Closure{Schemas: s.Schemas, Getter: g}
-	digest, err := c.Digest(h)
+	digest, err := c.ComputeDigest(h)
 	return definition{c.Nodes, digest}, err
 }
 
@@ -189,9 +189,9 @@ func (v *View) Complete(ctx context.Context, id layout.ThreadID, step record.Ste
 	err = step.SetDigests(func(ref record.Ref) (node.Digest, error) {
 		switch ref.To {
 		case record.ToOwn:
-			return nodes.Digest(ref.Hash)
+			return nodes.ComputeDigest(ref.Hash)
 		case record.ToDetail:
-			return details.Digest(ref.Hash)
+			return details.ComputeDigest(ref.Hash)
 		}
 		n, err := r.readRecord(id, ref.Hash)
 		if err != nil {
@@ -355,7 +355,7 @@ func (r *FolderReader) readClosed(p layout.Place) (node.Map, error) {
 			continue
 		}
 		what := fmt.Sprintf("the %s of step %s", ref.Field, p.Of)
-		digest, err := c.Digest(ref.Hash)
+		digest, err := c.ComputeDigest(ref.Hash)
 		switch {
 		case errors.Is(err, node.ErrNotFound):
 			return nil, tree.DamagedBy(at.Path(ref.Hash), fmt.Errorf("it is %s, and not whole: %w", what, err))
@@ -382,7 +382,7 @@ func (r *FolderReader) CheckRecord(id layout.ThreadID, h node.Hash, n node.Node)
 // readAnswer reads what a person has said to a thread and no step has taken up yet.
 func (r *FolderReader) readAnswer(p layout.Place) (node.Map, error) {
 	c := r.newClosure(p, nil)
-	if _, err := c.Digest(p.Of); err != nil {
+	if _, err := c.ComputeDigest(p.Of); err != nil {
 		return nil, tree.DamagedUnlessWire(p.Path(p.Of), err)
 	}
 	return c.Nodes, nil

@@ -121,9 +121,9 @@ func (v *View) Threads() map[layout.ThreadID]statefile.Entry { return v.ThreadsF
 // Registry are all entries of registry.yaml.
 func (v *View) Registry() map[string]statefile.RegistryEntry { return v.RegistryFile.All() }
 
-// Claim is a thread's claim, if there is one and the view was loaded for that
+// FindClaim is a thread's claim, if there is one and the view was loaded for that
 // thread, or for none in particular.
-func (v *View) Claim(id layout.ThreadID) (Held, bool) {
+func (v *View) FindClaim(id layout.ThreadID) (Held, bool) {
 	h, ok := v.claims[id]
 	return h, ok
 }
@@ -199,7 +199,7 @@ func (v *View) readWith(ctx context.Context, path string, id wire.ID, h node.Has
 	if err != nil || n.Checked {
 		return n.Node, err
 	}
-	if err := v.Source.Schemas.Check(g, n.Node); err != nil {
+	if err := v.Source.Schemas.CheckNode(g, n.Node); err != nil {
 		return node.Node{}, tree.DamagedUnlessWire(path, err)
 	}
 	n.Checked = true

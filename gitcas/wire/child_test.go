@@ -43,7 +43,7 @@ func TestCheckedOutBranch(t *testing.T) {
 		Objects: plain(tr, c),
 	})
 	wantKind(t, err, wire.ErrProtected, "push to the checked-out branch")
-	var e *wire.Error
+	var e *wire.RemoteError
 	if errors.As(err, &e) && (e.Ref != ref || !strings.Contains(e.Detail, "checked out")) {
 		t.Errorf("ref %q, detail %q", e.Ref, e.Detail)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 )
 
-// Kinds of failure. An *Error matches exactly one of them with errors.Is, but for
+// Kinds of failure. A *RemoteError matches exactly one of them with errors.Is, but for
 // ErrTooManyRefs, which is a kind of ErrProtected.
 var (
 	// ErrLostRace: a ref no longer had the expected value.
@@ -57,7 +57,7 @@ func IsOutage(err error) (after time.Duration, ok bool) {
 	if !errors.Is(err, ErrUnreachable) || errors.Is(err, context.Canceled) || errors.Is(err, fault.ErrNoWay) {
 		return 0, false
 	}
-	var e *Error
+	var e *RemoteError
 	if !errors.As(err, &e) {
 		return 0, true
 	}
@@ -67,7 +67,7 @@ func IsOutage(err error) (after time.Duration, ok bool) {
 // RefLimitAfter reports whether a push of so many refs was refused because they are too many, and
 // with how many to push again: fewer than were tried, by what the server said or else half.
 func RefLimitAfter(err error, tried int) (most int, ok bool) {
-	var e *Error
+	var e *RemoteError
 	if tried < 2 || !errors.As(err, &e) || !errors.Is(e, ErrTooManyRefs) {
 		return 0, false
 	}
@@ -77,8 +77,8 @@ func RefLimitAfter(err error, tried int) (most int, ok bool) {
 	return tried / 2, true
 }
 
-// Error is a failed operation on a remote.
-type Error struct {
+// RemoteError is a failed operation on a remote.
+type RemoteError struct {
 	Op     string // "list refs", "fetch", "push"
 	URL    string // the remote, without credentials
 	Ref    string // the ref concerned, when it was one
@@ -95,7 +95,7 @@ type Error struct {
 	cause error // context.Canceled and its like, ErrTooLong or an address that leads nowhere, for errors.Is
 }
 
-func (e *Error) Error() string {
+func (e *RemoteError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", e.Op, e.URL)
 	if e.Ref != "" {
@@ -110,7 +110,7 @@ func (e *Error) Error() string {
 
 // Unwrap gives the kind, and what caused the failure on this side: a cancelled
 // context is both ErrUnreachable and context.Canceled.
-func (e *Error) Unwrap() []error {
+func (e *RemoteError) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.Kind}
 	}
@@ -121,8 +121,8 @@ func (e *Error) Unwrap() []error {
 // the kinds of all refused updates.
 type PartialError struct {
 	URL     string
-	Applied []string          // refs that were updated
-	Refused map[string]*Error // refs that were not, and why
+	Applied []string                // refs that were updated
+	Refused map[string]*RemoteError // refs that were not, and why
 }
 
 func (e *PartialError) Error() string {

@@ -58,7 +58,7 @@ func parseFetch(r io.Reader, lim pack.Limits) (Objects, error) {
 		case kind != pktline.Data:
 			return nil, fmt.Errorf("%w: an answer without a pack", ErrUnreadable)
 		case head && line == "packfile":
-			return pack.Read(pktline.NewBands(p), lim)
+			return pack.ReadObjects(pktline.NewBands(p), lim)
 		case head:
 			if line != "shallow-info" && line != "acknowledgments" && line != "wanted-refs" && line != "packfile-uris" {
 				return nil, fmt.Errorf("%w: a section %q before the pack", ErrUnreadable, fault.OneLine(line))
@@ -109,5 +109,5 @@ func parseFetchV0(r io.Reader, lim pack.Limits, shallow bool) (Objects, error) {
 		}
 		break
 	}
-	return pack.Read(pktline.NewBands(p), lim)
+	return pack.ReadObjects(pktline.NewBands(p), lim)
 }

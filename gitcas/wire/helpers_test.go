@@ -240,7 +240,7 @@ func cancelled(t *testing.T) context.Context {
 // wantKind checks that an error matches that kind and no other.
 func wantKind(t *testing.T, err, kind error, what string) {
 	t.Helper()
-	var e *wire.Error
+	var e *wire.RemoteError
 	if !errors.As(err, &e) {
 		t.Errorf("%s: the error is %v, want %v", what, err, kind)
 		return

@@ -19,7 +19,7 @@ func TestMemoryOptions(t *testing.T) {
 		case "refs/heads/protected":
 			return errors.New("closed")
 		case "refs/heads/denied":
-			return &wire.Error{Kind: wire.ErrDenied, Detail: "not yours"}
+			return &wire.RemoteError{Kind: wire.ErrDenied, Detail: "not yours"}
 		}
 		return nil
 	}})

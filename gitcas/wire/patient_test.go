@@ -134,7 +134,7 @@ func (a *absent) away() error {
 		return nil
 	}
 	a.left--
-	return &wire.Error{Op: "request", Kind: wire.ErrUnreachable, RetryAfter: 3 * time.Second}
+	return &wire.RemoteError{Op: "request", Kind: wire.ErrUnreachable, RetryAfter: 3 * time.Second}
 }
 
 func (a *absent) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {

@@ -61,10 +61,10 @@ func parseReport(r io.Reader, req PushRequest, url string) (*PartialError, error
 	if !ok {
 		return nil, fmt.Errorf("%w: a report that begins with %q", ErrUnreadable, fault.OneLine(lines[0]))
 	}
-	res := &PartialError{URL: url, Refused: make(map[string]*Error)}
+	res := &PartialError{URL: url, Refused: make(map[string]*RemoteError)}
 	fail := func(ref, reason string) {
 		detail, kind := fault.TranslateRefusal(ref, reason, text)
-		e := &Error{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
+		e := &RemoteError{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
 		_, e.MostRefs, _ = fault.TooManyRefs(detail)
 		res.Refused[ref] = e
 	}

@@ -78,7 +78,7 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 		if f.v2 {
 			c = transport.Call{Service: transport.UploadPack, V2: true, Body: lsRefsRequest(prefixes)}
 		}
-		a, err := r.t.Call(ctx, c)
+		a, err := r.t.Exchange(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objec
 		if f.v2 {
 			c = transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, f.filter)}
 		}
-		a, err := r.t.Call(ctx, c)
+		a, err := r.t.Exchange(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 // not have the object of that value deletes the ref whatever it holds ("allowing
 // deletion of corrupt ref"). That happens when a push that made the ref got
 // lost and another job's took its place. So it is compared here first.
-func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]*Error, error) {
+func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]*RemoteError, error) {
 	var names []string
 	for _, u := range req.Updates {
 		if u.New.IsZero() {
@@ -232,10 +232,10 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	stale := make(map[string]*Error)
+	stale := make(map[string]*RemoteError)
 	for _, u := range req.Updates {
 		if is := l.Refs[u.Name]; u.New.IsZero() && is != u.Old {
-			stale[u.Name] = &Error{Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrLostRace, Detail: fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(is))}
+			stale[u.Name] = &RemoteError{Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrLostRace, Detail: fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(is))}
 		}
 	}
 	return stale, nil
@@ -272,7 +272,7 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 	if req.Atomic {
 		c.Needs = "atomic"
 	}
-	a, err := r.t.Call(ctx, c)
+	a, err := r.t.Exchange(ctx, c)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -305,7 +305,7 @@ func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
 	if known := r.canAtomic.Load(); known != nil {
 		return *known, nil
 	}
-	a, err := r.t.Call(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
+	a, err := r.t.Exchange(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
 	if err != nil {
 		return false, err
 	}
@@ -318,7 +318,7 @@ func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
 	return ok, nil
 }
 
-// newError makes the *Error of an operation. When the caller's context ended, that
+// newError makes the *RemoteError of an operation. When the caller's context ended, that
 // is what happened, whatever the connection said of it.
 func (r *remote) newError(ctx context.Context, op string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {

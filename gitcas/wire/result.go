@@ -25,7 +25,7 @@ func (e *PartialError) asError(updates []RefUpdate) error {
 	if len(e.Applied) > 0 {
 		return e
 	}
-	var worst *Error
+	var worst *RemoteError
 	for _, u := range updates {
 		if r := e.Refused[u.Name]; r != nil && (worst == nil || weighRefusal(r) > weighRefusal(worst)) {
 			worst = r
@@ -35,7 +35,7 @@ func (e *PartialError) asError(updates []RefUpdate) error {
 }
 
 // weighRefusal orders refusals by how much they say.
-func weighRefusal(e *Error) int {
+func weighRefusal(e *RemoteError) int {
 	switch {
 	case !errors.Is(e.Kind, ErrLostRace):
 		return 2
@@ -45,16 +45,16 @@ func weighRefusal(e *Error) int {
 	return 1
 }
 
-// NewError turns any error into an *Error of its kind.
-func NewError(op, url string, err error) *Error {
-	var e *Error
+// NewError turns any error into a *RemoteError of its kind.
+func NewError(op, url string, err error) *RemoteError {
+	var e *RemoteError
 	if errors.As(err, &e) {
 		return e
 	}
 	kind := fault.KindOf(err)
 	detail := fault.OneLine(err.Error())
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, kind.Error()), ": ")
-	e = &Error{Op: op, URL: url, Kind: kind, Detail: detail}
+	e = &RemoteError{Op: op, URL: url, Kind: kind, Detail: detail}
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, ErrTooLong, fault.ErrNoWay} {
 		if errors.Is(err, cause) {
 			e.cause = cause

@@ -228,7 +228,7 @@ func TestServerRefusals(t *testing.T) {
 				Objects: plain(tr, c),
 			})
 			wantKind(t, err, tc.kind, "push")
-			var e *wire.Error
+			var e *wire.RemoteError
 			if errors.As(err, &e) && (e.Ref != tc.ref || !strings.Contains(e.Detail, tc.detail)) {
 				t.Errorf("ref %q, detail %q", e.Ref, e.Detail)
 			}

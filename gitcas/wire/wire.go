@@ -95,7 +95,7 @@ type PushRequest struct {
 }
 
 // Remote is one git repository reached over the git protocol. All methods are
-// safe for concurrent use. Errors are *Error values; match their kind with
+// safe for concurrent use. Errors are *RemoteError values; match their kind with
 // errors.Is and the Err… sentinels.
 type Remote interface {
 	// URL names the remote for messages, without credentials.

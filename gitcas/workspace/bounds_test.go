@@ -40,7 +40,7 @@ func TestHugeIgnoreFile(t *testing.T) {
 			all[fmt.Sprintf("d%d/file%d", i/500, i)] = "x"
 		}
 		put(t, dir, all)
-		s, err := open(t, dir, m, few).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{before.Commit}, When: when})
+		s, err := open(t, dir, m, few).TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{before.Commit}, When: when})
 		restored := open(t, dir, m, few).Restore(ctx, before.Commit) // the commit's own counts
 		if c.refused {
 			overIgnoreFile(t, err)
@@ -59,7 +59,7 @@ func TestHugeIgnoreFile(t *testing.T) {
 
 func overIgnoreFile(t *testing.T, err error) {
 	t.Helper()
-	var over *Error
+	var over *FolderError
 	if !errors.As(err, &over) || !errors.Is(err, ErrLimit) || over.Path != ".gitignore" || !strings.Contains(err.Error(), "take out what isn't needed") {
 		t.Error(err)
 	}
@@ -126,7 +126,7 @@ func TestWalksEnd(t *testing.T) {
 			c.fill(t, dir)
 			// The restore comes last: it takes away what it is about.
 			endsSoon(t, "snapshot", c.snapshot, func(ctx context.Context) error {
-				_, err := open(t, dir, m).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{s.Commit}, When: when})
+				_, err := open(t, dir, m).TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{s.Commit}, When: when})
 				return err
 			})
 			endsSoon(t, "restore", c.restore, func(ctx context.Context) error { return open(t, dir, m).Restore(ctx, s.Commit) })
@@ -182,7 +182,7 @@ func TestTooManyThings(t *testing.T) {
 			s := snapshot(t, w)
 			push(t, m, s, "a", wire.ZeroID)
 			fill(600)
-			_, err := w.Snapshot(ctx, SnapshotRequest{When: when})
+			_, err := w.TakeSnapshot(ctx, SnapshotRequest{When: when})
 			for _, err := range []error{err, w.Restore(ctx, s.Commit)} {
 				if !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "things to look at") {
 					t.Error(err)

@@ -91,7 +91,7 @@ func (c *cursor) stepInto(at *os.Root, path, name string, create bool) (*os.Root
 	if !info.IsDir() {
 		return nil, newError(ErrUnstable, c.op, path, "%w: stop what works in the folder and try again", syscall.ENOTDIR)
 	}
-	sub, err := openDir(at, c.op, path, name, info)
+	sub, err := openSubdir(at, c.op, path, name, info)
 	if err == nil && made && c.owner != nil {
 		if err := sub.Lchown(".", c.owner.uid, c.owner.gid); err != nil {
 			return nil, ioError(c.op, path, errors.Join(err, sub.Close()))

@@ -58,7 +58,7 @@ func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(
 	if p.depth >= rd.maxDepth {
 		return newError(ErrLimit, rd.op, path, "more than %d levels of folders: remove them", rd.maxDepth)
 	}
-	sub, err := openDir(p.r, rd.op, path, x.name, x.disk.info)
+	sub, err := openSubdir(p.r, rd.op, path, x.name, x.disk.info)
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error
 	return found, nil
 }
 
-// openDir opens the folder of that name in r and makes sure that it is the one
+// openSubdir opens the folder of that name in r and makes sure that it is the one
 // that info describes: not a link, and not another folder put in its place.
-func openDir(r *os.Root, op, path, name string, info fs.FileInfo) (*os.Root, error) {
+func openSubdir(r *os.Root, op, path, name string, info fs.FileInfo) (*os.Root, error) {
 	// The slash makes the system refuse everything but a folder, so that a
 	// FIFO in its place is not waited for.
 	sub, err := r.OpenRoot(name + "/")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Kinds of failure. An *Error matches exactly one of them with errors.Is; what
-// the remote says is a *wire.Error instead.
+// Kinds of failure. A *FolderError matches exactly one of them with errors.Is; what
+// the remote says is a *wire.RemoteError instead.
 var (
 	// ErrLimit: a file, path or commit is larger than the limits allow.
 	ErrLimit = errors.New("over a limit")
@@ -25,24 +25,26 @@ var (
 	ErrDamaged = errors.New("damaged or hostile git object")
 )
 
-// Error is a failed operation on one file or object.
-type Error struct {
+// FolderError is a failed operation on one file or object.
+type FolderError struct {
 	Op   string // "restore", "snapshot", "merge"
 	Path string // relative to the workspace, or an object id
 	Kind error  // one of the Err… sentinels
 	Err  error  // what was found and what to do
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%s %q: %v: %v", e.Op, e.Path, e.Kind, e.Err) }
+func (e *FolderError) Error() string {
+	return fmt.Sprintf("%s %q: %v: %v", e.Op, e.Path, e.Kind, e.Err)
+}
 
-func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
+func (e *FolderError) Unwrap() []error { return []error{e.Kind, e.Err} }
 
 func newError(kind error, op, path, format string, args ...any) error {
-	return &Error{Op: op, Path: path, Kind: kind, Err: fmt.Errorf(format, args...)}
+	return &FolderError{Op: op, Path: path, Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 func ioError(op, path string, err error) error {
-	return &Error{Op: op, Path: path, Kind: ErrUnreadable, Err: err}
+	return &FolderError{Op: op, Path: path, Kind: ErrUnreadable, Err: err}
 }
 
 // unstableError is about something that another program exchanged.

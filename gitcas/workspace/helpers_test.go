@@ -167,7 +167,7 @@ func open(t testing.TB, dir string, r wire.Remote, lower ...limits) *Workspace {
 
 func snapshot(t testing.TB, w *Workspace, parents ...wire.ID) Snapshot {
 	t.Helper()
-	s, err := w.Snapshot(context.Background(), SnapshotRequest{Parents: parents, Message: "m\n", When: when})
+	s, err := w.TakeSnapshot(context.Background(), SnapshotRequest{Parents: parents, Message: "m\n", When: when})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func checkRestores(t *testing.T, seed uint64, dir string, m *wiretest.Memory, al
 	w := open(t, dir, m)
 	for i, c := range append(all, all...) {
 		restore(t, w, c)
-		d := w.knownTree(c)
+		d := w.findKnownTree(c)
 		if d == nil {
 			t.Fatal("the tree was forgotten")
 		}

@@ -13,7 +13,7 @@ import (
 
 // RebuildSnapshot makes a snapshot again of which only the tree and the new objects are
 // left, and which anybody may have written; but for its commit, see AddCommit. The tree is
-// compared with the first parent's, and may hold no more than Workspace.Snapshot would
+// compared with the first parent's, and may hold no more than Workspace.TakeSnapshot would
 // have taken: nothing but new objects and what that parent has, at paths and with links
 // that it allows. Objects that the tree doesn't need are left out. What else is wrong with
 // it is ErrDamaged, ErrLimit, or ErrLink.
@@ -88,7 +88,7 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, made *dir) error 
 	for id := range texts {
 		texts[id] = string(l.objects[id].Data)
 	}
-	return checkTexts("rebuild", made, texts)
+	return checkTreeTexts("rebuild", made, texts)
 }
 
 // compareEntries notes how an entry differs, if it may.

@@ -62,7 +62,7 @@ func TestRebuildSnapshot(t *testing.T) {
 			restore(t, w, b)
 			put(t, dir, edit)
 			req := SnapshotRequest{Parents: []wire.ID{b}, Message: "m\n", When: when}
-			s, err := w.Snapshot(ctx, req)
+			s, err := w.TakeSnapshot(ctx, req)
 			must(t, err)
 			objs := objectsOf(s)
 			objs.Add(wire.NewObject(plumbing.BlobObject, []byte("needed by nothing")))
@@ -83,7 +83,7 @@ func TestRebuildSnapshot(t *testing.T) {
 		dir := t.TempDir()
 		put(t, dir, base)
 		req := SnapshotRequest{Message: "m\n", When: when}
-		s, err := open(t, dir, nil).Snapshot(ctx, req)
+		s, err := open(t, dir, nil).TakeSnapshot(ctx, req)
 		must(t, err)
 		got, err := RebuildSnapshot(ctx, nil, nil, s.Tree, objectsOf(s))
 		must(t, err)
@@ -244,7 +244,7 @@ type noBlobs struct{ wire.Remote }
 
 func (r noBlobs) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	if req.Depth == 0 {
-		return nil, &wire.Error{Op: "fetch", Kind: wire.ErrUnreachable}
+		return nil, &wire.RemoteError{Op: "fetch", Kind: wire.ErrUnreachable}
 	}
 	objs, err := r.Remote.Fetch(ctx, req)
 	maps.DeleteFunc(objs, func(_ wire.ID, o wire.Object) bool { return o.Type == plumbing.BlobObject })

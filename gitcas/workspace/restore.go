@@ -39,7 +39,7 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	r := &restorer{
-		w: w, root: root, commit: commit, load: w.newLoader(), texts: make(map[wire.ID]string),
+		w: w, root: root, commit: commit, load: w.openLoader(), texts: make(map[wire.ID]string),
 		rd: reader{ctx: ctx, op: "restore", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
 	}
 	return r.restoreCommit()
@@ -92,7 +92,7 @@ func (r *restorer) restoreCommit() error {
 	if err := r.readTexts(target); err != nil {
 		return err
 	}
-	if err := checkTexts(r.rd.op, target, r.texts); err != nil {
+	if err := checkTreeTexts(r.rd.op, target, r.texts); err != nil {
 		return err
 	}
 	done, err := r.compareFolder(place{r: r.root, tree: target, seen: r.w.seen, rules: ignore.New(r.w.most.ignoreSteps), stays: new(bool)})
@@ -110,7 +110,7 @@ func (r *restorer) restoreCommit() error {
 // readTarget returns the commit's tree. Into an empty folder everything is fetched at
 // once; else the blobs are left out, as most are there already.
 func (r *restorer) readTarget() (*dir, error) {
-	if t := r.w.knownTree(r.commit); t != nil {
+	if t := r.w.findKnownTree(r.commit); t != nil {
 		return t, nil
 	}
 	found, err := r.rd.listFolder(r.root, "")
@@ -168,9 +168,9 @@ func (r *restorer) textAtHand(cur *cursor, path string, e *entry) bool {
 	return true
 }
 
-// checkTexts refuses a tree with a .gitignore file or a link that is too large, or with a
+// checkTreeTexts refuses a tree with a .gitignore file or a link that is too large, or with a
 // link that leads out, be it through another one.
-func checkTexts(op string, top *dir, texts map[wire.ID]string) error {
+func checkTreeTexts(op string, top *dir, texts map[wire.ID]string) error {
 	for path, e := range top.allFiles() {
 		if !isText(e) {
 			continue

@@ -229,12 +229,12 @@ func (n *narrow) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 	n.fetches++
 	for _, id := range req.Wants {
 		if o, _ := n.Get(id); n.commitsOnly && o.Type != plumbing.CommitObject {
-			return nil, &wire.Error{Op: "fetch", Kind: wire.ErrNotFound, Detail: "not our ref"}
+			return nil, &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotFound, Detail: "not our ref"}
 		}
 	}
 	objs, err := n.Memory.Fetch(ctx, req)
 	if err == nil && len(objs) > n.most {
-		return nil, &wire.Error{Op: "fetch", Kind: wire.ErrUnreadable, Detail: "too large"}
+		return nil, &wire.RemoteError{Op: "fetch", Kind: wire.ErrUnreadable, Detail: "too large"}
 	}
 	return objs, err
 }

@@ -102,7 +102,7 @@ func (s *Snapshot) sortChanges() {
 	slices.SortFunc(s.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// Snapshot makes a commit of what is in the folder: regular files with their
+// TakeSnapshot makes a commit of what is in the folder: regular files with their
 // executable bit and symlinks that stay inside, but for what .gitignore files
 // ignore. Folders named .git are never looked into; files of a repository inside
 // the workspace are taken like others. Special files, links that lead out, names
@@ -111,7 +111,7 @@ func (s *Snapshot) sortChanges() {
 //
 // A file, or all new content together, over the limits is ErrLimit and names the
 // file; a commit with too many files is, too, and names their folder.
-func (w *Workspace) Snapshot(ctx context.Context, req SnapshotRequest) (Snapshot, error) {
+func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	base := emptyDir()

@@ -93,16 +93,16 @@ func TestSnapshotWithoutParent(t *testing.T) {
 		t.Errorf("empty folder: %+v", s)
 	}
 	put(t, dir, files{"a": "1", "e/": ""})
-	s, err := w.Snapshot(ctx, SnapshotRequest{Message: "m", When: when})
+	s, err := w.TakeSnapshot(ctx, SnapshotRequest{Message: "m", When: when})
 	must(t, err)
 	c, err := gitobj.DecodeCommit(s.Objects[len(s.Objects)-1].Data)
 	if err != nil || len(c.Parents) != 0 || c.Author.Name != "uwf" || !c.Author.When.Equal(when) || s.Unchanged {
 		t.Errorf("%+v %v", c, err)
 	}
-	if _, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{wire.EmptyTree}}); err == nil {
+	if _, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{wire.EmptyTree}}); err == nil {
 		t.Error("a parent, and no remote to read it from")
 	}
-	if _, err := w.Snapshot(ctx, SnapshotRequest{Message: "a\x00"}); !errors.Is(err, gitobj.ErrMalformed) {
+	if _, err := w.TakeSnapshot(ctx, SnapshotRequest{Message: "a\x00"}); !errors.Is(err, gitobj.ErrMalformed) {
 		t.Error(err)
 	}
 	// A merge is a commit even where nothing changed.
@@ -195,12 +195,12 @@ func TestSnapshotLimits(t *testing.T) {
 			dir := t.TempDir()
 			restore(t, open(t, dir, m), parent)
 			put(t, dir, c.now)
-			_, err := open(t, dir, m, c.o).Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when})
+			_, err := open(t, dir, m, c.o).TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when})
 			if c.path == "" {
 				must(t, err)
 				return
 			}
-			var e *Error
+			var e *FolderError
 			if !errors.As(err, &e) || e.Path != c.path || !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), ".gitignore") {
 				t.Error(err)
 			}
@@ -209,7 +209,7 @@ func TestSnapshotLimits(t *testing.T) {
 	t.Run("depth", func(t *testing.T) {
 		dir := t.TempDir()
 		must(t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", maxDepth+2)), 0o755))
-		if _, err := open(t, dir, m).Snapshot(ctx, SnapshotRequest{}); !errors.Is(err, ErrLimit) {
+		if _, err := open(t, dir, m).TakeSnapshot(ctx, SnapshotRequest{}); !errors.Is(err, ErrLimit) {
 			t.Error(err)
 		}
 	})
@@ -218,7 +218,7 @@ func TestSnapshotLimits(t *testing.T) {
 		put(t, dir, files{"a": "1"})
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := open(t, dir, m).Snapshot(gone, SnapshotRequest{}); !errors.Is(err, context.Canceled) {
+		if _, err := open(t, dir, m).TakeSnapshot(gone, SnapshotRequest{}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -236,8 +236,8 @@ func TestSnapshotLinkThroughLink(t *testing.T) {
 			w := open(t, dir, m)
 			restore(t, w, parent)
 			put(t, dir, c.now)
-			var e *Error
-			if _, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}}); !errors.As(err, &e) || e.Path != "l" || !errors.Is(err, ErrLink) {
+			var e *FolderError
+			if _, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}}); !errors.As(err, &e) || e.Path != "l" || !errors.Is(err, ErrLink) {
 				t.Error(err)
 			}
 		})
@@ -257,8 +257,8 @@ func TestSnapshotLinkWithoutItsWay(t *testing.T) {
 		t.Error(changes(s))
 	}
 	put(t, dir, files{"s": "\x00", "s/h": "1"})
-	var e *Error
-	if _, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when}); !errors.As(err, &e) || e.Path != "l" || !errors.Is(err, ErrLink) {
+	var e *FolderError
+	if _, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, When: when}); !errors.As(err, &e) || e.Path != "l" || !errors.Is(err, ErrLink) {
 		t.Error(err)
 	}
 }
@@ -316,7 +316,7 @@ func TestSnapshotWithout(t *testing.T) {
 	restore(t, w, first)
 	put(t, dir, files{"a": "changed", "d/b": "changed", "d/new*": "n", "d/gone": "\x00", "only/in": "n", "f": "\x00"})
 	put(t, dir, files{"f": "a file now"})
-	s, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Message: "m\n", When: when, Without: []string{"a", "d/new", "d/gone", "only/in", "f", "nowhere"}})
+	s, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Message: "m\n", When: when, Without: []string{"a", "d/new", "d/gone", "only/in", "f", "nowhere"}})
 	must(t, err)
 	if changes(s) != "modified d/b;" {
 		t.Error(changes(s))
@@ -330,7 +330,7 @@ func TestSnapshotWithout(t *testing.T) {
 		t.Error(changes(s))
 	}
 	// All that was changed is left out.
-	s, err = w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Without: []string{"a", "d/b", "d/new", "d/gone", "only/in", "f"}})
+	s, err = w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, Without: []string{"a", "d/b", "d/new", "d/gone", "only/in", "f"}})
 	if err != nil || !s.Unchanged || s.Commit != first {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -172,7 +172,7 @@ func TestSwaps(t *testing.T) {
 	})
 	for i := range 300 {
 		w := open(t, dir, m)
-		s, err := w.Snapshot(ctx, SnapshotRequest{Parents: []wire.ID{one}, When: when})
+		s, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{one}, When: when})
 		for _, o := range s.Objects {
 			if err == nil && string(o.Data) == secret {
 				t.Fatal("a file outside was read")

@@ -66,8 +66,8 @@ func TestSnapshotUnreadable(t *testing.T) {
 		dir := t.TempDir()
 		put(t, dir, files{"d/a": "1"})
 		must(t, os.Chmod(filepath.Join(dir, name), 0))
-		_, err := open(t, dir, nil).Snapshot(ctx, SnapshotRequest{})
-		var e *Error
+		_, err := open(t, dir, nil).TakeSnapshot(ctx, SnapshotRequest{})
+		var e *FolderError
 		if !errors.As(err, &e) || e.Path != name || !errors.Is(err, ErrUnreadable) || !errors.Is(err, os.ErrPermission) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -105,8 +105,8 @@ func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
 	w.trees = w.trees[:min(len(w.trees), maxKnownTrees)]
 }
 
-// knownTree is the tree of a commit, if it is remembered.
-func (w *Workspace) knownTree(commit wire.ID) *dir {
+// findKnownTree is the tree of a commit, if it is remembered.
+func (w *Workspace) findKnownTree(commit wire.ID) *dir {
 	for _, k := range w.trees {
 		if k.commit == commit {
 			return k.tree
@@ -115,14 +115,14 @@ func (w *Workspace) knownTree(commit wire.ID) *dir {
 	return nil
 }
 
-func (w *Workspace) newLoader() *loader { return newLoader(w.remote, wire.Objects{}, w.most.files) }
+func (w *Workspace) openLoader() *loader { return newLoader(w.remote, wire.Objects{}, w.most.files) }
 
 // treeOf returns the tree of a commit, from memory or from the remote.
 func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
-	if t := w.knownTree(commit); t != nil {
+	if t := w.findKnownTree(commit); t != nil {
 		return t, nil
 	}
-	t, err := w.newLoader().fetchTree(ctx, commit, blobNone)
+	t, err := w.openLoader().fetchTree(ctx, commit, blobNone)
 	if err == nil {
 		w.rememberTree(commit, t)
 	}

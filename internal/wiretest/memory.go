@@ -30,7 +30,7 @@ type MemoryOptions struct {
 	URL string
 	// Refuse, when set, is asked about every update whose expected value
 	// holds, as a server's branch rules are; an error refuses the update with
-	// ErrProtected, or with the kind of the error when it is an *Error. It is
+	// ErrProtected, or with the kind of the error when it is a *wire.RemoteError. It is
 	// called with the remote locked: it must not call the remote.
 	Refuse func(wire.RefUpdate) error
 	// MostRefs is how many refs a push may update, as GitHub's push policy bounds them; 0:
@@ -129,12 +129,14 @@ func (m *Memory) setRef(name string, id wire.ID) {
 	m.refs[name] = id
 }
 
-func (m *Memory) newError(op, ref string, kind error, detail string) *wire.Error {
-	return &wire.Error{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
+func (m *Memory) newError(op, ref string, kind error, detail string) *wire.RemoteError {
+	return &wire.RemoteError{Op: op, URL: m.URL(), Ref: ref, Kind: kind, Detail: detail}
 }
 
-// failWith makes an *Error of an error that wraps a kind.
-func (m *Memory) failWith(op string, err error) *wire.Error { return wire.NewError(op, m.URL(), err) }
+// failWith makes a *wire.RemoteError of an error that wraps a kind.
+func (m *Memory) failWith(op string, err error) *wire.RemoteError {
+	return wire.NewError(op, m.URL(), err)
+}
 
 // List returns the refs whose full name begins with one of the prefixes.
 func (m *Memory) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
@@ -230,8 +232,8 @@ func (m *Memory) storeObjects(objs []wire.PackObject) (added []wire.ID, err erro
 }
 
 // applyUpdates applies a push's updates and says what became of each.
-func (m *Memory) applyUpdates(req wire.PushRequest) (applied []string, refused map[string]*wire.Error) {
-	refused = make(map[string]*wire.Error)
+func (m *Memory) applyUpdates(req wire.PushRequest) (applied []string, refused map[string]*wire.RemoteError) {
+	refused = make(map[string]*wire.RemoteError)
 	tooMany := m.o.MostRefs > 0 && len(req.Updates) > m.o.MostRefs
 	for _, u := range req.Updates {
 		if tooMany {
@@ -258,7 +260,7 @@ func (m *Memory) applyUpdates(req wire.PushRequest) (applied []string, refused m
 
 // resultError is the error of a push: of several refusals one that no other push helps
 // with, if there is one.
-func (m *Memory) resultError(req wire.PushRequest, applied []string, refused map[string]*wire.Error) error {
+func (m *Memory) resultError(req wire.PushRequest, applied []string, refused map[string]*wire.RemoteError) error {
 	if len(applied) > 0 && len(refused) > 0 {
 		return &wire.PartialError{URL: m.URL(), Applied: applied, Refused: refused}
 	}
@@ -272,7 +274,7 @@ func (m *Memory) resultError(req wire.PushRequest, applied []string, refused map
 }
 
 // judgeUpdate says why one update is refused, or nil.
-func (m *Memory) judgeUpdate(u wire.RefUpdate, req wire.PushRequest) *wire.Error {
+func (m *Memory) judgeUpdate(u wire.RefUpdate, req wire.PushRequest) *wire.RemoteError {
 	if !u.New.IsZero() {
 		if err := m.checkConnected(u.New); err != nil {
 			return m.newError(opPush, u.Name, wire.ErrNotFound, "missing necessary objects: "+err.Error())
@@ -298,11 +300,11 @@ func (m *Memory) judgeUpdate(u wire.RefUpdate, req wire.PushRequest) *wire.Error
 	return m.refuseUpdate(u, m.o.Refuse(u))
 }
 
-func (m *Memory) refuseUpdate(u wire.RefUpdate, err error) *wire.Error {
+func (m *Memory) refuseUpdate(u wire.RefUpdate, err error) *wire.RemoteError {
 	if err == nil {
 		return nil
 	}
-	var e *wire.Error
+	var e *wire.RemoteError
 	if errors.As(err, &e) {
 		return m.newError(opPush, u.Name, e.Kind, e.Detail)
 	}

@@ -32,20 +32,21 @@ type house struct {
 // pkg is one package, without its tests.
 type pkg struct {
 	main           bool
-	imports        map[string]bool // folders of the module
-	code, comments int             // lines
-	receivers      map[string]int  // methods, by type
-	names          []string        // of unexported functions and methods
+	imports        map[string]bool            // folders of the module
+	code, comments int                        // lines
+	receivers      map[string]int             // methods, by type
+	names          []string                   // of unexported functions and methods
+	kinds          map[string]map[string]bool // by name: type, function, method
 	shipped        bool
 }
 
 func valueNames() []string {
-	return []string{"code", "comments", "one-word", "receiver", "package", "tests", "surface", "promises"}
+	return []string{"code", "comments", "one-word", "shared", "receiver", "package", "tests", "surface", "promises"}
 }
 
 // values are what bars are about: code lines of what is shipped; comment lines per code line;
-// the share of one-word names among unexported functions and methods, in percent; the largest
-// receiver, in methods; the largest package, in code lines; tests, scripts among them;
+// the share of one-word names among unexported functions and methods, in percent; names that
+// a type, a function and a method of a package share; the largest receiver, in methods; the largest package, in code lines; tests, scripts among them;
 // commands and flags; what the README promises.
 func (h *house) values() map[string]float64 {
 	v := map[string]float64{"tests": float64(h.tests), "surface": float64(h.surface), "promises": float64(h.promises)}
@@ -57,6 +58,7 @@ func (h *house) values() map[string]float64 {
 		n, one := h.countNames(p)
 		names += float64(n)
 		short += float64(one)
+		v["shared"] += float64(len(p.sharedNames()))
 		for _, n := range p.receivers {
 			v["receiver"] = max(v["receiver"], float64(n))
 		}
@@ -93,6 +95,16 @@ func (h *house) countNames(p *pkg) (all, oneWord int) {
 		}
 	}
 	return all, oneWord
+}
+
+// sharedNames are those that two of a type, a function and a method of the package have.
+func (p *pkg) sharedNames() (names []string) {
+	for name, kinds := range p.kinds {
+		if len(kinds) > 1 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // measure looks at all packages of the module in a folder.
@@ -190,7 +202,7 @@ func (h *house) readFile(root, name, module string) error {
 	dir := filepath.ToSlash(rel)
 	p := h.packages[dir]
 	if p == nil {
-		p = &pkg{imports: map[string]bool{}, receivers: map[string]int{}}
+		p = &pkg{imports: map[string]bool{}, receivers: map[string]int{}, kinds: map[string]map[string]bool{}}
 		h.packages[dir] = p
 	}
 	p.main = p.main || f.Name.Name == "main"
@@ -248,16 +260,28 @@ func (h *house) readNames(p *pkg, f *ast.File) {
 					h.methods[name.Name] = true
 				}
 			}
+		case *ast.TypeSpec:
+			p.noteKind(n.Name.Name, "type")
 		case *ast.FuncDecl:
+			kind := "function"
 			if n.Recv != nil {
 				p.receivers[receiverName(n.Recv.List[0].Type)]++
+				kind = "method"
 			}
+			p.noteKind(n.Name.Name, kind)
 			if !n.Name.IsExported() && n.Name.Name != "main" && n.Name.Name != "_" {
 				p.names = append(p.names, n.Name.Name)
 			}
 		}
 		return true
 	})
+}
+
+func (p *pkg) noteKind(name, kind string) {
+	if p.kinds[name] == nil {
+		p.kinds[name] = map[string]bool{}
+	}
+	p.kinds[name][kind] = true
 }
 
 func receiverName(t ast.Expr) string {
@@ -332,7 +356,7 @@ type ranked struct {
 
 // writeWorst lists what is farthest from the bars.
 func (h *house) writeWorst(out io.Writer, most int) {
-	var packages, receivers, names []ranked
+	var packages, receivers, names, shared []ranked
 	for dir, p := range h.shipped() {
 		packages = append(packages, ranked{dir, p.code, ""})
 		for recv, n := range p.receivers {
@@ -340,11 +364,14 @@ func (h *house) writeWorst(out io.Writer, most int) {
 		}
 		all, oneWord := h.countNames(p)
 		names = append(names, ranked{dir, oneWord, fmt.Sprintf(" of %d", all)})
+		for _, name := range p.sharedNames() {
+			shared = append(shared, ranked{path.Join(dir, name), len(p.kinds[name]), ""})
+		}
 	}
 	for _, list := range []struct {
 		title string
 		all   []ranked
-	}{{"code lines of packages", packages}, {"methods of receivers", receivers}, {"one-word names", names}} {
+	}{{"code lines of packages", packages}, {"methods of receivers", receivers}, {"one-word names", names}, {"names that a type, a function and a method share", shared}} {
 		fmt.Fprintln(out, list.title)
 		slices.SortFunc(list.all, func(a, b ranked) int {
 			return cmp.Or(cmp.Compare(b.value, a.value), strings.Compare(a.name, b.name))

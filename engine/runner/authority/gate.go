@@ -170,10 +170,10 @@ func (j *Gate) FindPerson() *story.Person {
 	if who.Bot || forge.IsBot(who.Login) {
 		by.Kind = record.ByBot
 	}
-	if by.Check() != nil {
+	if by.Validate() != nil {
 		by.URL = ""
 	}
-	if by.Check() != nil {
+	if by.Validate() != nil {
 		return nil
 	}
 	return &story.Person{By: by, Email: forge.NoReplyAddress(j.Forge.ForgeFlavour(), j.Job.ServerURL, by.Login, by.ID)}

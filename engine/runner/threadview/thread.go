@@ -34,7 +34,7 @@ type Thread struct {
 
 // Load is a thread of a view, alive or past.
 func Load(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*Thread, error) {
-	chain, err := v.Chain(ctx, id)
+	chain, err := v.ReadChain(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}

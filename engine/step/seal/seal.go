@@ -144,7 +144,7 @@ func (s *Sealer) takeFromThread(h node.Hash, detail bool) error {
 		return fmt.Errorf("node %s is neither staged nor part of the thread: %w", h, node.ErrNotFound)
 	}
 	c := node.Closure{Schemas: &node.Schemas{}, Getter: s.visible.In(at), Alone: record.IsRecord}
-	if _, err := c.Digest(h); err != nil {
+	if _, err := c.ComputeDigest(h); err != nil {
 		return fmt.Errorf("node %s of the thread is not whole here: %w", h, err)
 	}
 	for _, h := range slices.Sorted(maps.Keys(c.Nodes)) {
@@ -326,7 +326,7 @@ func (s *Sealer) stagedSchema(typ node.Hash) (node.Node, error) {
 	if err := checkSize(MaxNode, n.Payload); err != nil {
 		return n, err
 	}
-	switch h, err := n.Hash(); {
+	switch h, err := n.ComputeHash(); {
 	case err != nil:
 		return n, err
 	case h != typ:

@@ -211,8 +211,8 @@ func forbidsField(m map[string]any, name string, depth int) bool {
 	})
 }
 
-// Names lists the properties of a schema and of all its branches, sorted.
-func Names(schema map[string]any) []string {
+// PropertyNames lists the properties of a schema and of all its branches, sorted.
+func PropertyNames(schema map[string]any) []string {
 	seen := map[string]bool{}
 	namesIn(schema, seen, 0)
 	return slices.Sorted(maps.Keys(seen))

@@ -28,7 +28,7 @@ func TestNode(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if h, err := n.Hash(); err != nil || h != target {
+				if h, err := n.ComputeHash(); err != nil || h != target {
 					t.Errorf("%s, %v; want %s", h, err, target)
 				}
 			}

@@ -363,7 +363,7 @@ func (g *grower) words(size int) string {
 
 func (g *grower) grow(b *testing.B, steps int) error {
 	g.seen = map[string]bool{}
-	chain, err := g.v.Chain(b.Context(), g.id)
+	chain, err := g.v.ReadChain(b.Context(), g.id)
 	if err != nil {
 		return err
 	}
@@ -422,7 +422,7 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 		if r.To == record.ToRecord {
 			return g.before, nil
 		}
-		return c.Digest(r.Hash)
+		return c.ComputeDigest(r.Hash)
 	})
 	n, h, nerr := s.Node(at)
 	g.node(gitcas.Place{Thread: g.id}, n, h, errors.Join(err, nerr))

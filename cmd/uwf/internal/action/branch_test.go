@@ -218,7 +218,7 @@ func TestCopyHostileNames(t *testing.T) {
 
 func TestNoDefaultBranch(t *testing.T) {
 	_, err := openBranch(t.Context(), wiretest.NewMemory(wiretest.MemoryOptions{}), "main")
-	if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), "push a first commit") {
+	if app.ExitCodeOf(err) != 2 || !strings.Contains(err.Error(), "push a first commit") {
 		t.Errorf("an empty repository: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -308,7 +308,7 @@ func TestDefinitions(t *testing.T) {
 		t.Errorf("the only one: %+v, %v", got, err)
 	}
 	for _, name := range []string{"../outside.yaml", "../../outside", filepath.Join(top, "outside.yaml"), "outside", string(got.Hash), ".uwf/workflows/fix.yaml", "fixx"} {
-		if _, err := d.Resolve(t.Context(), name); app.ExitCode(err) != 2 || !strings.Contains(err.Error(), "default branch") {
+		if _, err := d.Resolve(t.Context(), name); app.ExitCodeOf(err) != 2 || !strings.Contains(err.Error(), "default branch") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -46,7 +46,7 @@ func (j *job) explainFailure(ctx context.Context, err error) {
 // explainUnready says on the issue, too, why a job can't even begin, where somebody is waiting
 // for it: as without the model's key, or with settings that are wrong.
 func (j *job) explainUnready(ctx context.Context, err error) error {
-	if j.forge == nil || app.ExitCode(err) != app.CodeUsage {
+	if j.forge == nil || app.ExitCodeOf(err) != app.CodeUsage {
 		return err
 	}
 	red := firstRedactor(j.f.Environ, []string{j.in.Token, j.in.APIKey})

@@ -55,7 +55,7 @@ func TestWrongInputs(t *testing.T) {
 				}
 				return ""
 			})
-			if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), name+" is ") {
+			if app.ExitCodeOf(err) != 2 || !strings.Contains(err.Error(), name+" is ") {
 				t.Errorf("%s %q: %v", name, value, err)
 			}
 		}
@@ -117,7 +117,7 @@ func TestEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"GITHUB_REPOSITORY": "demo", "GITHUB_SERVER_URL": "ftp://x", "GITHUB_RUN_ATTEMPT": "0",
 	} {
-		if _, err := read(name, value); app.ExitCode(err) != 2 || !strings.Contains(err.Error(), name) {
+		if _, err := read(name, value); app.ExitCodeOf(err) != 2 || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 	}

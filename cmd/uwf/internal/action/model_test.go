@@ -67,7 +67,7 @@ func TestModel(t *testing.T) {
 			before := append([]string{"INPUT_API-KEY=" + key, "INPUT_TOKEN=x", "GITHUB_TOKEN=another", "PATH=/bin"}, tt.environ...)
 			env, err := tt.in.settingsEnviron(before, load)
 			if tt.wrong != "" {
-				if app.ExitCode(err) != 2 || !strings.Contains(err.Error(), tt.wrong) || strings.Contains(err.Error(), key) {
+				if app.ExitCodeOf(err) != 2 || !strings.Contains(err.Error(), tt.wrong) || strings.Contains(err.Error(), key) {
 					t.Errorf("%v", err)
 				}
 				return
@@ -92,7 +92,7 @@ func TestModel(t *testing.T) {
 		})
 	}
 	_, err := (inputs{APIKey: key}).settingsEnviron(nil, func([]string) (*config.Config, error) { return nil, errors.New("no disk") })
-	if err == nil || app.ExitCode(err) != 1 {
+	if err == nil || app.ExitCodeOf(err) != 1 {
 		t.Errorf("%v", err)
 	}
 }

@@ -54,7 +54,7 @@ func actionRun(ctx context.Context, o *Options) error {
 		return nil
 	}
 	j.explainFailure(ctx, err)
-	return &app.Exit{Code: app.ExitCode(err)}
+	return &app.Exit{Code: app.ExitCodeOf(err)}
 }
 
 // toldError is an error of the runner, which has said what there is to say.

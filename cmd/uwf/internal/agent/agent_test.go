@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		if err := cmd.Execute(); err != nil {
 			_, _ = io.WriteString(os.Stderr, app.Message(err)+"\n")
-			os.Exit(app.ExitCode(err))
+			os.Exit(app.ExitCodeOf(err))
 		}
 		os.Exit(0)
 	}
@@ -202,8 +202,8 @@ func TestCommitRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error()+p.Err.String(), tt.want) || p.Out.Len() > 0 {
 			t.Errorf("commit %v of %.20q: %v, printed %q and %q", tt.args, tt.stdin, err, p.Out, p.Err)
 		}
-		if want := tt.code; app.ExitCode(err) != want {
-			t.Errorf("commit %v of %.20q: exit code %d, want %d", tt.args, tt.stdin, app.ExitCode(err), want)
+		if want := tt.code; app.ExitCodeOf(err) != want {
+			t.Errorf("commit %v of %.20q: exit code %d, want %d", tt.args, tt.stdin, app.ExitCodeOf(err), want)
 		}
 	}
 }

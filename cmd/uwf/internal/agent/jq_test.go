@@ -76,8 +76,8 @@ func TestJQMistakes(t *testing.T) {
 	for _, tt := range tests {
 		p := agenttest.NewProcess(t, agenttest.Task(t))
 		err := uwf(t, p, tt.in, append([]string{"jq"}, tt.args...)...)
-		if app.ExitCode(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("jq %q: %v (exit code %d)", tt.args, err, app.ExitCode(err))
+		if app.ExitCodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("jq %q: %v (exit code %d)", tt.args, err, app.ExitCodeOf(err))
 		}
 	}
 	p := agenttest.NewProcess(t, agenttest.Task(t))

@@ -51,11 +51,11 @@ func TestExitCode(t *testing.T) {
 		{&life.DeedError{Kind: life.KindSuspended}, 3},
 		{&life.DeedError{Kind: life.KindNotYours}, 4},
 		{&gitcas.DamagedError{Kind: gitcas.ErrRewritten}, 5},
-		{fmt.Errorf("x: %w", &wire.Error{Kind: wire.ErrUnreachable}), 5},
+		{fmt.Errorf("x: %w", &wire.RemoteError{Kind: wire.ErrUnreachable}), 5},
 		{life.NewLimitError("", errors.New("x")), 6},
 		{&Exit{Code: 5}, 5},
 	} {
-		if got := ExitCode(tt.err); got != tt.want {
+		if got := ExitCodeOf(tt.err); got != tt.want {
 			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestExitCode(t *testing.T) {
 	}
 	// What the error itself says is not said again in other words.
 	for kind, advised := range map[error]bool{wire.ErrUnreachable: true, wire.ErrTooLong: false} {
-		if got := Message(&wire.Error{Op: "fetch", Kind: kind}); strings.Contains(got, "check the network") != advised {
+		if got := Message(&wire.RemoteError{Op: "fetch", Kind: kind}); strings.Contains(got, "check the network") != advised {
 			t.Errorf("%v: %s", kind, got)
 		}
 	}
@@ -86,7 +86,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("CI: %+v, %v", ci, err)
 	}
 	for _, v := range []string{"0", "-1", "x"} {
-		if _, err := newFactory(t, "GITHUB_RUN_ID=42", "GITHUB_RUN_ATTEMPT="+v).Identity(); ExitCode(err) != 2 {
+		if _, err := newFactory(t, "GITHUB_RUN_ID=42", "GITHUB_RUN_ATTEMPT="+v).Identity(); ExitCodeOf(err) != 2 {
 			t.Errorf("attempt %s: %v", v, err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("stdin: %q, %v", b, err)
 	}
 	f.IO.In = strings.NewReader("input")
-	if _, err := f.ReadInput("", 4); ExitCode(err) != 2 {
+	if _, err := f.ReadInput("", 4); ExitCodeOf(err) != 2 {
 		t.Errorf("stdin beyond the limit: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(f.Dir, "x"), []byte("text"), 0o600); err != nil {
@@ -263,7 +263,7 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("file: %q, %v", b, err)
 	}
 	for _, name := range []string{"missing", ".", "/dev/null"} {
-		if _, err := f.ReadInput(name, 4); ExitCode(err) != 2 {
+		if _, err := f.ReadInput(name, 4); ExitCodeOf(err) != 2 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

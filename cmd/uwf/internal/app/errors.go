@@ -79,9 +79,9 @@ func ExitAfter(err error, ok bool, code int) error {
 	return err
 }
 
-// ExitCode is the exit code that an error stands for (docs/machine.md). An error that
+// ExitCodeOf is the exit code that an error stands for (docs/machine.md). An error that
 // knows its own has a method ExitCode.
-func ExitCode(err error) int {
+func ExitCodeOf(err error) int {
 	var own interface{ ExitCode() int }
 	var invalid *workflow.InvalidError
 	switch {
@@ -141,7 +141,7 @@ var exitCodes = map[life.Kind]int{
 // remoteAdvice is what to do about a remote that refuses, is silent or is none;
 // empty for other errors, and where the error itself says it.
 func remoteAdvice(err error) string {
-	var remote *wire.Error
+	var remote *wire.RemoteError
 	errors.As(err, &remote)
 	switch {
 	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
@@ -179,7 +179,7 @@ func remoteAdvice(err error) string {
 const installGit = "install git (https://git-scm.com/downloads), or put the folder that it lies in on PATH"
 
 // programAdvice says how to get the program that reaches a remote.
-func programAdvice(e *wire.Error) string {
+func programAdvice(e *wire.RemoteError) string {
 	if e != nil && strings.HasPrefix(e.URL, "ssh:") {
 		return "install an ssh client (such as OpenSSH), or put the folder that it lies in on PATH; or use the remote's https:// address"
 	}
@@ -187,7 +187,7 @@ func programAdvice(e *wire.Error) string {
 }
 
 // localDir is the folder of a remote on this machine.
-func localDir(e *wire.Error) (string, bool) {
+func localDir(e *wire.RemoteError) (string, bool) {
 	if e == nil {
 		return "", false
 	}

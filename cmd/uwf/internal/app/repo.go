@@ -23,10 +23,10 @@ type Repo struct {
 	Dir  string // the git directory that holds the refs (the main one of linked worktrees)
 }
 
-// Repo finds the repository around the working directory, without running git. What an
+// FindRepo finds the repository around the working directory, without running git. What an
 // agent changed in a .git, and its process was killed before it was put back, is put back
 // first.
-func (f *Factory) Repo() Repo {
+func (f *Factory) FindRepo() Repo {
 	r, _ := f.repo.take(func() (Repo, error) {
 		if f.Job != nil {
 			return Repo{Root: f.Job.Root}, nil
@@ -62,7 +62,7 @@ func putLeftoversBack(f *Factory) {
 
 // RepoRoot is the top folder of the repository around the working directory;
 // empty outside of one.
-func (f *Factory) RepoRoot() string { return f.Repo().Root }
+func (f *Factory) RepoRoot() string { return f.FindRepo().Root }
 
 func findRepo(dir string) Repo {
 	for {

@@ -57,7 +57,7 @@ func locateStore(ctx context.Context, f *Factory) (Location, error) {
 		loc.Kind, loc.URL = RemoteStore, f.Job.Remote
 		return loc, nil
 	}
-	r := f.Repo()
+	r := f.FindRepo()
 	switch {
 	case c.State.Remote != "":
 		loc.Kind = RemoteStore

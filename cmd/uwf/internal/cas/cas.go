@@ -151,7 +151,7 @@ func (l *nodes) enterThread(arg string) error {
 		if err != nil {
 			return err
 		}
-		s, err := ref.Find(l.ctx, l.store)
+		s, err := ref.LocateStep(l.ctx, l.store)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (l *nodes) enterThread(arg string) error {
 	if err != nil {
 		return err
 	}
-	t, err := ref.Find(l.ctx, l.store)
+	t, err := ref.FindThread(l.ctx, l.store)
 	if err != nil {
 		return err
 	}

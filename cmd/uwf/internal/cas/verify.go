@@ -43,7 +43,7 @@ func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 	var schemas node.Schemas
 	check := func(at gitcas.Place, h node.Hash, n node.Node) error {
 		v.Checked++
-		if err := errors.Join(node.Verify(h, n), schemas.Check(f.getterIn(ctx, at), n)); err != nil {
+		if err := errors.Join(node.Verify(h, n), schemas.CheckNode(f.getterIn(ctx, at), n)); err != nil {
 			return err
 		}
 		if !deep {

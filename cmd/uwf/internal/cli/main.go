@@ -90,7 +90,7 @@ func Execute(ctx context.Context, f *app.Factory, args []string) int {
 		// Cobra's own errors, about arguments and flags, come before any command runs.
 		err = explainMistake(cmd, err)
 	}
-	msg, code := app.Message(err), app.ExitCode(err)
+	msg, code := app.Message(err), app.ExitCodeOf(err)
 	if advice := f.Advice(err); advice != "" && msg != "" {
 		msg += "\n" + advice
 	}

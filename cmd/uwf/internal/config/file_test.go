@@ -75,7 +75,7 @@ func TestModes(t *testing.T) {
 // What is refused leaves the file, and nothing beside it.
 func TestRefusedChange(t *testing.T) {
 	x := userFile(t)
-	if _, err := x.Apply(t.Context(), setTo("limits/tokens", "lots")); app.ExitCode(err) != 2 {
+	if _, err := x.Apply(t.Context(), setTo("limits/tokens", "lots")); app.ExitCodeOf(err) != 2 {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -183,7 +183,7 @@ func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *
 	}
 	res = &Resolved{Definition: d, Hash: hash, From: name, Nodes: map[node.Hash]node.Node{}}
 	for _, n := range nodes {
-		h, err := n.Hash()
+		h, err := n.ComputeHash()
 		if err != nil {
 			return nil, fmt.Errorf("workflow %s: %w", name, err)
 		}

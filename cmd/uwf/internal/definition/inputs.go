@@ -26,9 +26,9 @@ type Inputs struct {
 	Failed []workflow.Problem // arguments and files that can't be checked at all
 }
 
-// Inputs expands arguments: files, folders, patterns, names, and - for stdin. None:
+// FindInputs expands arguments: files, folders, patterns, names, and - for stdin. None:
 // all definitions in the repository's folders.
-func (r *Resolver) Inputs(args []string) (*Inputs, error) {
+func (r *Resolver) FindInputs(args []string) (*Inputs, error) {
 	in := &Inputs{}
 	if len(args) == 0 {
 		list, err := r.Places()

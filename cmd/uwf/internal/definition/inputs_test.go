@@ -37,7 +37,7 @@ func TestInputsRefuse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := resolver(root, tt.dir)
 			r.Root = r.Dir
-			in, err := r.Inputs(tt.args)
+			in, err := r.FindInputs(tt.args)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("error %v, want %q", err, tt.err)

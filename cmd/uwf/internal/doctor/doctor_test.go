@@ -564,8 +564,8 @@ func TestCommand(t *testing.T) {
 		})
 		cmd.SetArgs(nil)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		if err := cmd.ExecuteContext(t.Context()); app.ExitCode(err) != want {
-			t.Errorf("exit code %d, want %d: %v\n%s", app.ExitCode(err), want, err, out.String())
+		if err := cmd.ExecuteContext(t.Context()); app.ExitCodeOf(err) != want {
+			t.Errorf("exit code %d, want %d: %v\n%s", app.ExitCodeOf(err), want, err, out.String())
 		}
 		for _, e := range more {
 			if _, v, _ := strings.Cut(e, "GITHUB_TOKEN="); v != "" && strings.Contains(out.String()+errs.String(), v) {

@@ -71,7 +71,7 @@ func (w *world) run(dry bool, paths ...string) (int, string) {
 	if err == nil {
 		return 0, ""
 	}
-	return app.ExitCode(err), err.Error()
+	return app.ExitCodeOf(err), err.Error()
 }
 
 // outcomes are what became of threads and workflows.

@@ -78,7 +78,7 @@ func (m *mover) moveAll(ctx context.Context, res *result) error {
 
 // moveThread moves one thread.
 func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error {
-	chain, err := m.src.Chain(t.Head)
+	chain, err := m.src.ReadChain(t.Head)
 	if err != nil {
 		return refusal{err}
 	}
@@ -129,7 +129,7 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		if at >= 0 && e.Suspended != nil && e.Suspended.Reason == underWay {
 			return v, at + 1, nil
 		}
-		c, err := v.Chain(ctx, t.ID)
+		c, err := v.ReadChain(ctx, t.ID)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -68,7 +68,7 @@ func (w *world) runIn(dir string, flags ...string) {
 	cmd.SetArgs(flags)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(w.t.Context())
-	if w.code = app.ExitCode(err); err != nil {
+	if w.code = app.ExitCodeOf(err); err != nil {
 		w.errs.WriteString(app.Message(err))
 	}
 }

@@ -64,7 +64,7 @@ func completeThreads(cmd *cobra.Command, f *app.Factory, typed string) []string 
 		var out []string
 		for id, e := range v.Threads() {
 			if s := string(id); strings.HasPrefix(s, strings.ToUpper(typed)) {
-				out = append(out, s+"\t"+Status(v, id, e))
+				out = append(out, s+"\t"+StatusOf(v, id, e))
 			}
 		}
 		slices.Sort(out)

@@ -49,7 +49,7 @@ func (t *Thread) Status() string {
 	if t.Ended != nil {
 		return t.Ended.Reason
 	}
-	return Status(t.View, t.ID, t.Entry)
+	return StatusOf(t.View, t.ID, t.Entry)
 }
 
 // The statuses that no entry says: a claim that counts makes a thread running, a
@@ -59,8 +59,8 @@ const (
 	Failed  = string(life.Failed)
 )
 
-// Status is a live thread's status as people see it.
-func Status(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
+// StatusOf is a live thread's status as people see it.
+func StatusOf(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) string {
 	s := life.Standing{Thread: id, Alive: true, Entry: e}
 	if c, works := life.WorkingClaim(v, id, e); works {
 		s.Claim = &c.Claim
@@ -176,8 +176,8 @@ func (r Ref) Resolve(ctx context.Context, v *gitcas.View) (gitcas.ThreadID, erro
 	return c.id, err
 }
 
-// Find reads a thread, alive or ended.
-func (r Ref) Find(ctx context.Context, store *gitcas.Store) (*Thread, error) {
+// FindThread reads a thread, alive or ended.
+func (r Ref) FindThread(ctx context.Context, store *gitcas.Store) (*Thread, error) {
 	if id := gitcas.ThreadID(r.text); r.isWhole() {
 		v, err := store.Load(ctx, id)
 		if err != nil {
@@ -252,7 +252,7 @@ func Find(ctx context.Context, open Open, arg string) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Find(ctx, store)
+	return r.FindThread(ctx, store)
 }
 
 // WorkflowName is the name that a workflow's node gives.
@@ -337,7 +337,7 @@ func historyStart(v *gitcas.View, started time.Time) time.Time {
 func (r Ref) byStep(ctx context.Context, v *gitcas.View) (candidate, error) {
 	if h := node.Hash(r.text); h.Valid() {
 		c, err := findStep(ctx, v, h)
-		if err == nil || app.ExitCode(err) != app.CodeUsage {
+		if err == nil || app.ExitCodeOf(err) != app.CodeUsage {
 			return c, err
 		}
 	}
@@ -472,22 +472,22 @@ func FindStep(ctx context.Context, open Open, arg string) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.Find(ctx, store)
+	return r.LocateStep(ctx, store)
 }
 
-// Find reads the step, and its thread.
-func (r StepRef) Find(ctx context.Context, store *gitcas.Store) (*Step, error) {
+// LocateStep reads the step, and its thread.
+func (r StepRef) LocateStep(ctx context.Context, store *gitcas.Store) (*Step, error) {
 	s := &Step{N: r.n}
 	var err error
 	if r.hash == "" {
-		s.Thread, err = r.thread.Find(ctx, store)
+		s.Thread, err = r.thread.FindThread(ctx, store)
 	} else {
 		s.Thread, err = readThreadOf(ctx, store, r.hash)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.Chain, err = s.View.Chain(ctx, s.ID); err != nil {
+	if s.Chain, err = s.View.ReadChain(ctx, s.ID); err != nil {
 		return nil, err
 	}
 	if r.hash != "" {

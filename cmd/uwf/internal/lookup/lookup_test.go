@@ -86,7 +86,7 @@ func TestStatus(t *testing.T) {
 			if c.entry != nil {
 				c.entry(&entry)
 			}
-			if got := lookup.Status(v, id, entry); got != c.want {
+			if got := lookup.StatusOf(v, id, entry); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 			if _, works := life.WorkingClaim(v, id, entry); entry.Status == gitcas.StatusActive && works != (c.want == lookup.Running) {

@@ -94,5 +94,5 @@ func ReadTokenOwner(ctx context.Context, c forge.Forge, at hosted.Place) (*story
 		return nil, fmt.Errorf("%s doesn't say that %s may write to %s", at.Server, me.Login, at.Repository)
 	}
 	by := record.By{Kind: record.ByForge, Login: me.Login, ID: me.ID}
-	return &story.Person{By: by, Email: forge.NoReplyAddress(c.ForgeFlavour(), at.Server.String(), me.Login, me.ID)}, by.Check()
+	return &story.Person{By: by, Email: forge.NoReplyAddress(c.ForgeFlavour(), at.Server.String(), me.Login, me.ID)}, by.Validate()
 }

@@ -76,7 +76,7 @@ func TestLocal(t *testing.T) {
 			}
 			f := app.NewAt(dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "UWF_HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "UWF_LOG=off"}, tt.env...), app.IO{})
 			p, err := IdentifyByGit(t.Context(), f)
-			if err != nil || p.Kind != record.ByLocal || p.Name != tt.name || p.Email != tt.email || p.Check() != nil {
+			if err != nil || p.Kind != record.ByLocal || p.Name != tt.name || p.Email != tt.email || p.Validate() != nil {
 				t.Errorf("%+v, %v, want %q <%s>", p, err, tt.name, tt.email)
 			}
 		})

@@ -35,7 +35,7 @@ func (p *purge) fillResult(ctx context.Context) error {
 		}
 	}
 	for _, t := range p.plan.Threads {
-		if _, claimed := p.view.Claim(t.ID); claimed {
+		if _, claimed := p.view.FindClaim(t.ID); claimed {
 			r.Claims = append(r.Claims, string(t.ID))
 		}
 	}
@@ -160,7 +160,7 @@ func (p *purge) checkBeforePush(ctx context.Context, plan *rewrite.Plan) ([]wire
 	p.result.Claims = []string{}
 	var out []wire.RefUpdate
 	for _, t := range plan.Threads {
-		if held, claimed := v.Claim(t.ID); claimed {
+		if held, claimed := v.FindClaim(t.ID); claimed {
 			u, _ := view.ClaimUpdate(t.ID, &held, nil, v.Time())
 			out = append(out, u)
 			p.result.Claims = append(p.result.Claims, string(t.ID))

@@ -97,7 +97,7 @@ func purgeRun(ctx context.Context, o *Options) error {
 	if err == nil || errors.As(err, &exit) {
 		return err
 	}
-	return &cleanError{text: t.cleanText(app.Message(err)), code: app.ExitCode(err)}
+	return &cleanError{text: t.cleanText(app.Message(err)), code: app.ExitCodeOf(err)}
 }
 
 // cleanError is an error without what was looked for. It doesn't wrap what it was
@@ -128,7 +128,7 @@ func (p *purge) runPurge(ctx context.Context) error {
 		return err
 	}
 	rewriter := p.newRewriter()
-	if p.plan, err = rewriter.Plan(ctx); err != nil {
+	if p.plan, err = rewriter.MakePlan(ctx); err != nil {
 		return p.explainError(err)
 	}
 	if err := p.fillResult(ctx); err != nil {

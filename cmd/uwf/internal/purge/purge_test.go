@@ -154,7 +154,7 @@ type unreadable struct{ wire.Remote }
 
 func (u unreadable) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	if req.Depth == 0 {
-		return nil, &wire.Error{Op: "fetch", Kind: wire.ErrUnreadable, Detail: "the history says " + secret}
+		return nil, &wire.RemoteError{Op: "fetch", Kind: wire.ErrUnreadable, Detail: "the history says " + secret}
 	}
 	return u.Remote.Fetch(ctx, req)
 }
@@ -163,7 +163,7 @@ func (u unreadable) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Obje
 type refusing struct{ wire.Remote }
 
 func (refusing) Push(context.Context, wire.PushRequest) (time.Time, error) {
-	return time.Time{}, &wire.Error{Op: "push", Kind: wire.ErrProtected, Detail: "rule against " + secret}
+	return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrProtected, Detail: "rule against " + secret}
 }
 
 // TestClaims: the job on a thread that changes keeps purge away, also when it
@@ -176,7 +176,7 @@ func TestClaims(t *testing.T) {
 		f.ok(err)
 		e, _ := v.Entry(id)
 		var old *gitcas.Held
-		if h, ok := v.Claim(id); ok {
+		if h, ok := v.FindClaim(id); ok {
 			old = &h
 		}
 		u, objs := view.ClaimUpdate(id, old, &gitcas.Claim{Run: "r-" + secret, Attempt: 1, Host: "h", Head: e.Head, Since: renewed.UnixMilli(), Renewed: renewed.UnixMilli()}, renewed)
@@ -188,14 +188,14 @@ func TestClaims(t *testing.T) {
 	o.Yes = true
 	claim(time.Now())
 	err := f.run(o)
-	if app.ExitCode(err) != 4 || f.tip() != before || !strings.Contains(err.Error(), "jobs are at work") {
+	if app.ExitCodeOf(err) != 4 || f.tip() != before || !strings.Contains(err.Error(), "jobs are at work") {
 		t.Fatalf("error %v", err)
 	}
 	// Dead ones go with the head that they were on.
 	claim(time.Now().Add(-time.Hour))
 	o = f.options("", false, secret)
 	o.Confirm = func(string, bool) error { claim(time.Now()); return nil } // it is renewed while the person thinks
-	if err = f.run(o); app.ExitCode(err) != 4 || f.tip() != before {
+	if err = f.run(o); app.ExitCodeOf(err) != 4 || f.tip() != before {
 		t.Fatalf("error %v", err)
 	}
 	claim(time.Now().Add(-time.Hour))

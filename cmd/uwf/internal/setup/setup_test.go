@@ -57,7 +57,7 @@ func (w *world) run(ask func(context.Context, []Question) error, flags ...string
 	cmd.SetArgs(flags)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(w.t.Context())
-	if w.code = app.ExitCode(err); err != nil {
+	if w.code = app.ExitCodeOf(err); err != nil {
 		w.errs.WriteString(app.Message(err))
 	}
 	if all := w.out.String() + w.errs.String(); strings.Contains(all, key) || strings.Contains(all, key[len(key)-6:]) {

@@ -139,7 +139,7 @@ func costCells(u *record.Usage) []string {
 
 // readAll reads a thread's start and all of its steps.
 func readAll(ctx context.Context, t *lookup.Thread) (listing, []shown, error) {
-	chain, err := t.View.Chain(ctx, t.ID)
+	chain, err := t.View.ReadChain(ctx, t.ID)
 	if err != nil {
 		return listing{}, nil, err
 	}

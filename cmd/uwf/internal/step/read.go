@@ -74,7 +74,7 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 	if err != nil {
 		return err
 	}
-	chain, err := t.View.Chain(ctx, t.ID)
+	chain, err := t.View.ReadChain(ctx, t.ID)
 	if err != nil {
 		return err
 	}

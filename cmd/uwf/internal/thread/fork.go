@@ -79,7 +79,7 @@ func forkPoint(ctx context.Context, f *app.Factory, arg, role string) (gitcas.Th
 	if role == "" {
 		return t.ID, steps, nil
 	}
-	chain, err := t.View.Chain(ctx, t.ID)
+	chain, err := t.View.ReadChain(ctx, t.ID)
 	if err != nil {
 		return "", 0, err
 	}

@@ -178,7 +178,7 @@ func (l *lister) addAlive(ctx context.Context) error {
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(entries))) {
 		e := entries[id]
 		t := listed{
-			Thread: id, Workflow: e.Workflow, Head: e.Head, Status: lookup.Status(l.view, id, e),
+			Thread: id, Workflow: e.Workflow, Head: e.Head, Status: lookup.StatusOf(l.view, id, e),
 			CurrentRole: turnIn(e).CurrentRole, Key: e.Key, Started: id.Time(),
 		}
 		if e.Next != nil {

@@ -125,7 +125,7 @@ func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, err
 
 // readShown collects what is to be said of a thread.
 func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, error) {
-	sum, err := t.View.Summary(ctx, t.ID)
+	sum, err := t.View.ReadSummary(ctx, t.ID)
 	if err != nil {
 		return shown{}, err
 	}

@@ -84,7 +84,7 @@ func turnIn(e gitcas.Entry) turn {
 
 // readStanding reads how a thread stands after what was done to it.
 func readStanding(ctx context.Context, f *app.Factory, w *worker.Worker, id gitcas.ThreadID) (shown, error) {
-	t, err := lookup.RefTo(id).Find(ctx, w.Store)
+	t, err := lookup.RefTo(id).FindThread(ctx, w.Store)
 	var s shown
 	if err == nil {
 		s, err = readShown(ctx, f, t)

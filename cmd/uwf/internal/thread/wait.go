@@ -153,7 +153,7 @@ func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Threa
 		return t, nil
 	}
 	w.refs, w.pause = l.Refs, firstPause
-	return lookup.RefTo(t.ID).Find(ctx, t.Store)
+	return lookup.RefTo(t.ID).FindThread(ctx, t.Store)
 }
 
 func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {

@@ -65,7 +65,7 @@ func (w *Worker) tellGaps() func([]string) {
 // was called from, unless somebody insists: git obeys what agents write there, when uwf or
 // the person or the prompt of a shell runs it next, or while they work.
 func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
-	own := f.Repo()
+	own := f.FindRepo()
 	if f.Job != nil { // what a job knows of the repository it reads from the default branch
 		return nil
 	}
@@ -111,7 +111,7 @@ func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {
 // ownEntries are the entries named .git of that checkout in a folder, but for the folder's
 // own.
 func ownEntries(f *app.Factory, dir string) (entries []string) {
-	own := f.Repo()
+	own := f.FindRepo()
 	top, err := filepath.EvalSymlinks(dir)
 	if f.Job != nil || own.Root == "" || err != nil {
 		return nil

@@ -221,7 +221,7 @@ func (l leftState) takePicture(ctx context.Context, ws *workspace.Workspace, now
 	if len(l) > 1 {
 		req.Parents = []wire.ID{plumbing.NewHash(l[1])}
 	}
-	snap, err := ws.Snapshot(ctx, req)
+	snap, err := ws.TakeSnapshot(ctx, req)
 	return snap.Tree.String(), err
 }
 
@@ -379,8 +379,8 @@ func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
 }
 
 // Snapshot makes a commit of the folder.
-func (f *folder) Snapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
-	snap, err := f.ws.Snapshot(ctx, req)
+func (f *folder) TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
+	snap, err := f.ws.TakeSnapshot(ctx, req)
 	if err == nil && len(req.Without) == 0 { // else it doesn't show the folder
 		f.left = leftState{snap.Tree.String()}
 		if len(req.Parents) > 0 {

@@ -100,7 +100,7 @@ func listAll(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 		switch {
 		case errors.As(err, &invalid):
 			l.Problems = len(invalid.Problems)
-		case err != nil && app.ExitCode(err) == app.CodeUsage:
+		case err != nil && app.ExitCodeOf(err) == app.CodeUsage:
 			l.Error = definition.Reason(err).Error()
 		case err != nil:
 			return nil, err

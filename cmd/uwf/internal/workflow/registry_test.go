@@ -138,7 +138,7 @@ func TestRollbackInARace(t *testing.T) {
 		r := newRegistry(t, 3)
 		r.remote.before = func() { r.hashes = append(r.hashes, r.put("version 3", "flow")) }
 		_, err := r.rollback("")
-		if app.ExitCode(err) != 2 || !strings.Contains(fmt.Sprint(err), "nothing was changed") || r.now() != "3 2 1 0" {
+		if app.ExitCodeOf(err) != 2 || !strings.Contains(fmt.Sprint(err), "nothing was changed") || r.now() != "3 2 1 0" {
 			t.Errorf("%v; registry %s", err, r.now())
 		}
 	})
@@ -149,14 +149,14 @@ func TestRollbackInARace(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := r.rollback(""); app.ExitCode(err) != 2 || r.now() != "none" {
+		if _, err := r.rollback(""); app.ExitCodeOf(err) != 2 || r.now() != "none" {
 			t.Errorf("%v; registry %s", err, r.now())
 		}
 	})
 	t.Run("the reply is lost", func(t *testing.T) {
 		r := newRegistry(t, 3)
 		r.remote.after = func() error {
-			return &wire.Error{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "the line went dead"}
+			return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrUnreachable, Detail: "the line went dead"}
 		}
 		out, err := r.rollback("")
 		if err != nil || r.now() != "1 2 1 0" || !strings.Contains(out, `"changed": true`) {
@@ -168,7 +168,7 @@ func TestRollbackInARace(t *testing.T) {
 func TestRemoveInARace(t *testing.T) {
 	r := newRegistry(t, 2)
 	r.remote.before = func() { r.hashes = append(r.hashes, r.put("version 2", "flow")) }
-	if _, err := r.remove(true, nil); app.ExitCode(err) != 2 || r.now() != "2 1 0" {
+	if _, err := r.remove(true, nil); app.ExitCodeOf(err) != 2 || r.now() != "2 1 0" {
 		t.Errorf("a version that nobody looked at: %v; registry %s", err, r.now())
 	}
 	r.remote.before = func() {
@@ -190,7 +190,7 @@ func TestRemoveAsks(t *testing.T) {
 		}
 	}
 	r := newRegistry(t, 1)
-	if _, err := r.remove(false, nil); app.ExitCode(err) != 2 || r.now() == "none" {
+	if _, err := r.remove(false, nil); app.ExitCodeOf(err) != 2 || r.now() == "none" {
 		t.Errorf("without a terminal: %v", err)
 	}
 }

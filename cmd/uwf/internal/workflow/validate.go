@@ -107,7 +107,7 @@ func validateRun(ctx context.Context, o *ValidateOptions) error {
 	v := &verdict{Valid: true, Errors: []string{}, Problems: []problem{}}
 	r := definition.New(o.Factory)
 	r.Invalid, r.Warn = nil, v.addWarning // each problem is reported here
-	in, err := r.Inputs(o.Refs)
+	in, err := r.FindInputs(o.Refs)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (v *verdict) checkFile(ctx context.Context, o *ValidateOptions, r *definiti
 	switch {
 	case errors.As(err, &invalid):
 		v.addBroken(invalid.Problems...)
-	case err != nil && app.ExitCode(err) == app.CodeUsage:
+	case err != nil && app.ExitCodeOf(err) == app.CodeUsage:
 		v.addUnreadable(file, r.Full(file), err)
 	case err != nil:
 		return err

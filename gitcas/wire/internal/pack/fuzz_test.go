@@ -21,7 +21,7 @@ func FuzzPack(f *testing.F) {
 	f.Add(makePack(1, packEntry{typ: plumbing.TreeObject, size: -1, data: []byte("100644 a\x00aaaaaaaaaaaaaaaaaaaa")}))
 	lim := Limits{Object: 1 << 20, Total: 4 << 20, Count: 1000}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		objs, err := Read(bytes.NewReader(b), lim)
+		objs, err := ReadObjects(bytes.NewReader(b), lim)
 		if err != nil && !errors.Is(err, fault.ErrUnreadable) && !errors.Is(err, fault.ErrUnreachable) {
 			t.Errorf("an error without kind: %v", err)
 		}

@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 		"twice the same":           makePack(4, blobEntry(a), blobEntry(a), refDelta(a, b), refDelta(b, c)),
 	} {
 		for _, r := range []io.Reader{bytes.NewReader(pack), iotest.OneByteReader(bytes.NewReader(pack)), iotest.DataErrReader(bytes.NewReader(pack))} {
-			objs, err := Read(r, wide)
+			objs, err := ReadObjects(r, wide)
 			if err != nil || len(objs) != 3 {
 				t.Errorf("%s: %d objects, %v", name, len(objs), err)
 				continue
@@ -131,7 +131,7 @@ func TestReadRefuses(t *testing.T) {
 		"fewer than it says":  makePack(2, blobEntry("x")),
 		"not zlib":            append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x31xxxxxxxxxxxxxxxx"), make([]byte, 20)...),
 	} {
-		objs, err := Read(bytes.NewReader(pack), lim)
+		objs, err := ReadObjects(bytes.NewReader(pack), lim)
 		if objs != nil || err == nil {
 			t.Errorf("%s: %d objects, %v", name, len(objs), err)
 		} else if !errors.Is(err, fault.ErrUnreadable) && !errors.Is(err, fault.ErrUnreachable) {
@@ -139,12 +139,12 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 	for n := range good {
-		if _, err := Read(bytes.NewReader(good[:n]), lim); !errors.Is(err, fault.ErrUnreachable) {
+		if _, err := ReadObjects(bytes.NewReader(good[:n]), lim); !errors.Is(err, fault.ErrUnreachable) {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
 	broken := io.MultiReader(bytes.NewReader(good[:15]), iotest.ErrReader(errors.New("connection reset")))
-	if _, err := Read(broken, lim); !errors.Is(err, fault.ErrUnreachable) || !strings.Contains(err.Error(), "connection reset") {
+	if _, err := ReadObjects(broken, lim); !errors.Is(err, fault.ErrUnreachable) || !strings.Contains(err.Error(), "connection reset") {
 		t.Errorf("broken connection: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("the thin pack has %d bytes, the full one %d", thin.Len(), full.Len())
 	}
 	for _, p := range [][]byte{full.Bytes(), thin.Bytes()} {
-		objs, err := Read(bytes.NewReader(p), wide)
+		objs, err := ReadObjects(bytes.NewReader(p), wide)
 		if err != nil || len(objs) != 2 || !bytes.Equal(objs[next.ID].Data, next.Data) {
 			t.Errorf("%d objects, %v", len(objs), err)
 		}
@@ -181,7 +181,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := Append(&thin, []Entry{{Object: other, Base: &base}, {Object: next, Base: &tr}}); err != nil {
 		t.Fatal(err)
 	}
-	if objs, err := Read(&thin, wide); err != nil || len(objs) != 2 {
+	if objs, err := ReadObjects(&thin, wide); err != nil || len(objs) != 2 {
 		t.Errorf("%d objects, %v", len(objs), err)
 	}
 	if err := Append(&thin, []Entry{{Object: Object{Type: plumbing.OFSDeltaObject}}}); !errors.Is(err, fault.ErrInvalid) {

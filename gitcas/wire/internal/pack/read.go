@@ -25,10 +25,10 @@ type Limits struct {
 	Count         int
 }
 
-// Read reads a whole pack (gitformat-pack(5), version 2). Deltas are
+// ReadObjects reads a whole pack (gitformat-pack(5), version 2). Deltas are
 // resolved against objects of the same pack only. Ids are computed, never
 // taken on trust, so what is returned under an id is that object.
-func Read(r io.Reader, lim Limits) (map[plumbing.Hash]Object, error) {
+func ReadObjects(r io.Reader, lim Limits) (map[plumbing.Hash]Object, error) {
 	p := &packParser{src: newPackSource(r), lim: lim, left: lim.Total}
 	err := p.parsePack()
 	if err == nil {

@@ -29,7 +29,7 @@ func (t *fileTransport) URL() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(t.path)}).String()
 }
 
-func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+func (t *fileTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 	args := []string{c.Service[len("git-"):], "--stateless-rpc"}
 	if c.Advert {
 		args = append(args, "--advertise-refs")
@@ -38,7 +38,7 @@ func (t *fileTransport) Call(ctx context.Context, c Call) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := t.cleanEnv(hooks...)
+	env := t.gitEnv(hooks...)
 	if c.V2 {
 		env = append(env, "GIT_PROTOCOL=version=2")
 	}
@@ -60,7 +60,7 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 	if t.asked {
 		return t.hooks, nil
 	}
-	ch, err := startChild(ctx, t.o, t.cleanEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+	ch, err := startChild(ctx, t.o, t.gitEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 // maxHooks bounds what is read of the names of hooks, in bytes.
 const maxHooks = 64 << 10
 
-// cleanEnv is a clean environment for git: nothing of the user's or the system's
+// gitEnv is a clean environment for git: nothing of the user's or the system's
 // configuration, no prompts, no hooks, no maintenance. What the repository
 // itself configures about hooks and checked-out branches is overruled.
-func (t *fileTransport) cleanEnv(hooks ...string) []string {
+func (t *fileTransport) gitEnv(hooks ...string) []string {
 	config := []gitenv.Setting{
 		{Key: "core.hooksPath", Value: os.DevNull},
 		{Key: "core.fsmonitor", Value: "false"},

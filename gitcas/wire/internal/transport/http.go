@@ -52,7 +52,7 @@ func (t *httpTransport) URL() string { return t.shown }
 // maxRedirects bounds how often one call is sent elsewhere.
 const maxRedirects = 3
 
-func (t *httpTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+func (t *httpTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 	// A person may have to type them: a server's silence is counted from then on.
 	if _, _, err := t.askCredentials(ctx); err != nil {
 		return nil, t.hidePassword(err)

@@ -100,7 +100,7 @@ func (t *sshTransport) URL() string {
 	return u.String()
 }
 
-func (t *sshTransport) Call(ctx context.Context, c Call) (*Answer, error) {
+func (t *sshTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 	go t.ahead() // while ssh connects
 	ch, err := t.startProgram(ctx, c)
 	if err != nil {

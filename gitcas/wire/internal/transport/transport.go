@@ -56,7 +56,7 @@ type Answer struct {
 type Transport interface {
 	// URL names the repository, without credentials.
 	URL() string
-	Call(ctx context.Context, c Call) (*Answer, error)
+	Exchange(ctx context.Context, c Call) (*Answer, error)
 }
 
 // Options say how to reach a repository. The zero value works.
