@@ -38,6 +38,22 @@ func (r textRewriter) rewritePage(data []byte, thread string) []byte {
 	return []byte(out)
 }
 
+// versionFile rewrites VERSION as text, unless it would say another thing then: a store keeps
+// its id.
+func (r textRewriter) versionFile(data []byte) []byte {
+	out, n := r.cleanText(string(data), "")
+	if n == 0 {
+		return data
+	}
+	was, err := statefile.ParseVersion(data)
+	if is, _ := statefile.ParseVersion([]byte(out)); err == nil && is != was {
+		r.report.noteName(r.path, "")
+		return data
+	}
+	r.report.noteFound(r.path, "")
+	return []byte(out)
+}
+
 // fileMentions reports whether a file has to be looked at closely.
 func (r textRewriter) fileMentions(text string) bool {
 	out, n := r.cleanText(text, "")

@@ -285,9 +285,8 @@ func (r textRewriter) rewriteContent(c treeItem, data []byte) ([]byte, error) {
 		return r.dayFile(data), nil
 	case layout.DayPage:
 		return r.dayPage(data), nil
-	case layout.VersionFile: // it holds no text of anybody's
-		r.noteName("", string(data))
-		return data, nil
+	case layout.VersionFile:
+		return r.versionFile(data), nil
 	case layout.NodeFile, layout.OwnFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.

@@ -87,7 +87,7 @@ func TestAgentsInTheCheckout(t *testing.T) {
 		{"uploadpack.packObjectsHook", program + " && git config uploadpack.packObjectsHook \"$PWD/evil\"", "uploadpack.packobjectshook"},
 		{"safe.directory", "git config safe.directory '*' && git config core.worktree /", "core.worktree"},
 		{"commondir", "git init -q --bare other && git -C other config credential.helper '!touch MARKER;' && echo ../other > .git/commondir", ".git/commondir was added"},
-		{".git as a link", "mv .git gitstore && git -C gitstore config credential.helper '!touch MARKER;' && ln -s gitstore .git && mv .git/config x && rm .git && mv gitstore .git && ln -s ../x .git/config", ".git/config was made a link"},
+		{".git as a link", "mv .git gitstore && git -C gitstore config credential.helper '!touch MARKER;' && ln -s gitstore .git && mv .git/config x && rm .git && mv gitstore .git && ln -s ../x .git/config", ".git/config was made a symlink"},
 		{"a program on PATH", "git config x.y z && " + program + " && mkdir -p node_modules/.bin && cp evil node_modules/.bin/git && cp evil node_modules/.bin/ssh", "sets x.y"},
 	}
 	before := m.obeyed()
