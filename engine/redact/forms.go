@@ -137,7 +137,7 @@ func plainForms(v string) []string {
 		out = append(out, quiet)
 	}
 	query := url.QueryEscape(v)
-	out = append(out, query, strings.ReplaceAll(v, " ", "+"))
+	out = append(out, query, url.PathEscape(v), strings.ReplaceAll(v, " ", "+"))
 	for _, keep := range []string{"\n\r", "\n\r\t"} {
 		if quoted := quotedPrintable(v, keep); quoted != v {
 			out = append(out, quoted)
@@ -145,6 +145,13 @@ func plainForms(v string) []string {
 	}
 	if strings.Contains(v, "'") { // inside single quotes of a shell
 		out = append(out, strings.ReplaceAll(v, "'", `'\''`), strings.ReplaceAll(v, "'", `'"'"'`))
+	}
+	// Views undo these wherever they stand by themselves, and not inside of base64 or of
+	// each other.
+	if strings.ContainsAny(v, `&<>"'`) {
+		for _, quotes := range [][]string{{}, {`"`, "&quot;", "'", "&#39;"}, {`"`, "&#34;", "'", "&#39;"}, {`"`, "&quot;", "'", "&apos;"}} {
+			out = append(out, strings.NewReplacer(append(quotes, "&", "&amp;", "<", "&lt;", ">", "&gt;")...).Replace(v))
+		}
 	}
 	return out
 }

@@ -329,8 +329,13 @@ func base64Forms() map[string]func(string) string {
 		"base64 wrapped CRLF": func(s string) string { return wrap(std([]byte(s)), 19, "\r\n  ") },
 		"base64 of JSON":      func(s string) string { return std([]byte(`{"a":"` + jsonText(s) + `"}`)) },
 		"base64 of a query":   func(s string) string { return std([]byte("?k=" + url.QueryEscape(s) + "&z=1")) },
-		"base64 of base64":    func(s string) string { return std([]byte(`{"auth":"` + std([]byte("u:"+s)) + `"}`)) },
-		"base64 of UTF-16":    func(s string) string { return std(utf16Of("$k='"+s+"'", binary.LittleEndian)) },
+		"base64 of HTML":      func(s string) string { return std([]byte("<p>" + html.EscapeString(s) + "</p>")) },
+		"base64 of XML": func(s string) string {
+			return std([]byte("<p>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&apos;", `"`, "&quot;").Replace(s) + "</p>"))
+		},
+		"base64 of a path": func(s string) string { return std([]byte("https://u:" + url.PathEscape(s) + "@host")) },
+		"base64 of base64": func(s string) string { return std([]byte(`{"auth":"` + std([]byte("u:"+s)) + `"}`)) },
+		"base64 of UTF-16": func(s string) string { return std(utf16Of("$k='"+s+"'", binary.LittleEndian)) },
 	}
 	for k := range 3 {
 		before := "123"[:k]

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"math/rand/v2"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -660,6 +662,27 @@ func TestHarmlessByChance(t *testing.T) {
 		}
 		if found, err := r.Find([]byte(text.String())); err != nil || len(found) > 0 {
 			t.Errorf("%s: %+v, %v", name, found[:min(3, len(found))], err)
+		}
+	}
+}
+
+// Escapes that stand inside of base64, or inside of each other, are not undone by a view.
+func TestStackedEscapes(t *testing.T) {
+	const secret = `Tr0ub4dor&3+/=<x>"y'`
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"T", secret}}})
+	xml := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&apos;", `"`, "&quot;").Replace(secret)
+	std := base64.StdEncoding.EncodeToString
+	for name, text := range map[string]string{
+		"XML in base64":           std([]byte("<password>" + xml + "</password>")),
+		"HTML in base64":          std([]byte("<p>" + html.EscapeString(secret) + "</p>")),
+		"a path in base64":        std([]byte("https://u:" + url.PathEscape(secret) + "@host")),
+		"a path in HTML":          html.EscapeString("https://host/" + url.PathEscape(secret) + "/x"),
+		"HTML in a query":         "k=" + url.QueryEscape(html.EscapeString(secret)),
+		"XML in a query":          "k=" + url.QueryEscape(xml),
+		"light escapes in base64": std([]byte(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(secret))),
+	} {
+		if got, _ := r.String("before " + text + " after"); !strings.Contains(got, "[redacted:T]") {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

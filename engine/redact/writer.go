@@ -10,8 +10,10 @@ import (
 
 const (
 	// context is how much of what was written is remembered, so that a secret whose
-	// first characters are out is recognised and the rest kept back.
-	context = 64
+	// first characters are out is recognised and the rest kept back; maxContext is
+	// the same for a beginning that had to be let out.
+	context    = 64
+	maxContext = 8 << 10
 	// lazy is how much is held before every write is no longer searched at once.
 	lazy = 4 << 10
 	// maxHeld is the most that is kept back while a secret may still be going on;
@@ -132,7 +134,7 @@ func (s *stream) emitSafe() error {
 	if err := s.emit(s.buf[s.out:cut], s.spansWithin(spans, cut)); err != nil {
 		return err
 	}
-	keep := max(0, cut-context)
+	keep := max(0, min(cut-context, begun), cut-maxContext)
 	s.buf = append(s.buf[:0], s.buf[keep:]...)
 	s.out, s.seen = cut-keep, len(s.buf)
 	return nil

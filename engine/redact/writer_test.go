@@ -3,6 +3,7 @@ package redact_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -136,6 +137,29 @@ func TestWriterBoundsWhatItHolds(t *testing.T) {
 	key := "-----BEGIN " + "PRIVATE KEY-----\n" + strings.Repeat("abcdEFGH1234abcdEFGH1234abcdEFGH\n", 3_000)
 	if got := stream(t, r, key, rand.New(rand.NewPCG(1, 1))); strings.Contains(got, "abcdEFGH") {
 		t.Errorf("a key without an end: %.200q", got)
+	}
+}
+
+// What follows a beginning that had to be let out is still known as the rest of another secret.
+func TestWriterRemembersWhatIsOut(t *testing.T) {
+	random := func(seed uint64) string {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		return strings.Join(strings.Split(fmt.Sprintf("%x", [8]uint64{rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64(), rnd.Uint64()}), " "), "")
+	}
+	long, other := strings.Repeat(random(1), 16), strings.Repeat(random(2), 16)
+	r := newRedactor(t, redact.Options{Secrets: []redact.Secret{{"LONG", long}, {"OTHER", other}}})
+	var out bytes.Buffer
+	w := r.NewWriter(&out)
+	for _, part := range []string{long[:1000] + strings.Repeat("\\\n", 1<<17), strings.Repeat("\\\n", 20000) + other[:500], other[500:] + " end"} {
+		if _, err := w.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), other[600:]) {
+		t.Error("the rest came through")
 	}
 }
 

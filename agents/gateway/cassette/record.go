@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -118,7 +119,7 @@ func (r *Recorder) newAnswer(x Exchange) (Answer, error) {
 		a.Body = raw
 		return a, nil
 	}
-	whole, err := r.holdsWholeSecrets(x.Raw)
+	whole, err := r.holdsWholeSecrets(x)
 	if whole {
 		a.Events = raw
 	}
@@ -133,9 +134,14 @@ func (r *Recorder) newAnswer(x Exchange) (Answer, error) {
 }
 
 // holdsWholeSecrets says that no secret stands in a stream in pieces, as its events may
-// have it. Else only text and calls can be recorded.
-func (r *Recorder) holdsWholeSecrets(stream []byte) (bool, error) {
-	for _, joined := range joinEvents(stream) {
+// have it. Else only text and calls can be recorded. Events of several calls may take
+// turns: what each says is in the answer.
+func (r *Recorder) holdsWholeSecrets(x Exchange) (bool, error) {
+	texts := append(slices.Collect(maps.Values(joinEvents(x.Raw))), x.Answer.Text)
+	for _, c := range x.Answer.Calls {
+		texts = append(texts, string(c.Args))
+	}
+	for _, joined := range texts {
 		if clean, err := r.o.Redact(joined); err != nil || clean != joined {
 			return false, err
 		}
@@ -201,12 +207,49 @@ func (r *Recorder) Close() error {
 		err = os.MkdirAll(filepath.Dir(r.file), 0o755)
 	}
 	if err == nil {
-		err = lockedfile.Transform(r.file, func(old []byte) ([]byte, error) { return r.replaceStep(old, lines) })
+		err = changeFile(r.file, func(old []byte) ([]byte, error) { return r.replaceStep(old, lines) })
 	}
 	if err != nil {
 		r.err = fmt.Errorf("record step %d (%s) into %s: %w", r.o.Step, r.o.Role, r.file, err)
 	}
 	return r.err
+}
+
+// changeFile has another file take the place of one, and keeps other processes from doing the
+// same meanwhile. Whoever is killed in it leaves the old one.
+func changeFile(file string, change func(old []byte) ([]byte, error)) error {
+	f, err := lockedfile.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // it was read, and holds the lock
+	locked, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(file); err != nil || !os.SameFile(locked, now) {
+		return changeFile(file, change) // another process was faster
+	}
+	old, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return err
+	}
+	fresh, err := change(old)
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(file), ".cassette-*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(fresh)
+	if err = errors.Join(err, temp.Chmod(locked.Mode().Perm()), temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(temp.Name()))
+	}
+	return err
 }
 
 // encodeTurns writes the turns without those messages that the turn before begins with,

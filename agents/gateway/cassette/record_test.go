@@ -235,6 +235,29 @@ func TestNothingSecretIsRecorded(t *testing.T) {
 	}
 }
 
+// Events of two calls take turns, so that no place of their JSON has the secret whole.
+func TestNothingSecretIsRecordedOfCallsThatTakeTurns(t *testing.T) {
+	const secret = "SECRETVALUE12345"
+	file := filepath.Join(t.TempDir(), "c.jsonl")
+	r := open(t, file, 1, "r", hide(secret))
+	x := Exchange{Status: 200, Request: chat(msg("user", "hi"))}
+	x.Request.Stream = true
+	x.Answer = reply("", dialect.Call{Name: "a", Args: `{"x":"` + secret + `"}`}, dialect.Call{Name: "b", Args: `{"y":"z"}`})
+	for _, part := range []struct {
+		index int
+		args  string
+	}{{0, `{"x":"SECRET`}, {1, `{"y":"z`}, {0, `VALUE12345"}`}, {1, `"}`}} {
+		x.Raw = fmt.Appendf(x.Raw, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":%d,\"function\":{\"arguments\":%q}}]}}]}\n\n", part.index, part.args)
+	}
+	if err := r.Finish(r.Begin(), x); err != nil {
+		t.Fatal(err)
+	}
+	closeRecorder(t, r)
+	if text := read(t, file); strings.Contains(text, "VALUE12345") || !strings.Contains(text, "[redacted]") {
+		t.Errorf("the cassette is\n%s", text)
+	}
+}
+
 func TestRecordingFailsClosed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.jsonl")
 	if _, err := NewRecorder(file, RecorderOptions{Step: 1, Role: "r"}); err == nil {
