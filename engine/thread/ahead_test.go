@@ -47,12 +47,12 @@ func TestClaimAhead(t *testing.T) {
 
 		// The job that is started knows it, and commits in one push.
 		pushes := 0
-		f.remote.before = func(op string, _ wire.PushRequest) error {
+		f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 			if op == "push" {
 				pushes++
 			}
 			return nil
-		}
+		})
 		answer := f.agent
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(900, 1, 4) // of any other claim it would be said
@@ -176,12 +176,12 @@ func TestNextOfOtherJobs(t *testing.T) {
 		f.agent = f.answer("done", "rejected")
 		for n, run := range []string{"r1", "r2", "r3"} {
 			var pushes int
-			f.remote.before = func(op string, _ wire.PushRequest) error {
+			f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 				if op == "push" {
 					pushes++
 				}
 				return nil
-			}
+			})
 			e := f.engine(run, 1)
 			res, err := e.Step(f.Context(), step.Request{Thread: testThread, Nonce: h.Nonce(), Ahead: true, Next: func() (lease.Identity, bool) { return e.Who, true }})
 			f.ok(err)
@@ -202,12 +202,12 @@ func TestNextOfOtherJobs(t *testing.T) {
 func TestClaimAheadUnsure(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.remote.before = func(op string, _ wire.PushRequest) error {
+		f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 			if op == "push" {
 				return &wire.RemoteError{Op: "push", Kind: wire.ErrDenied, Detail: "no"}
 			}
 			return nil
-		}
+		})
 		_, err := f.engine("starter", 1).ClaimAhead(context.Background(), f.view(), testThread)
 		if !errors.Is(err, wire.ErrDenied) {
 			f.Errorf("the error is %v", err)

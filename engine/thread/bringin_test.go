@@ -114,7 +114,7 @@ func (f *fixture) kept(want ...string) {
 
 // down makes the server answer nothing.
 func (f *fixture) down() {
-	f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
+	f.remote.setBefore(func(string, wire.PushRequest) error { return unreachable() })
 }
 
 // killed is a job that dies when its step is on disk.
@@ -128,7 +128,8 @@ func (f *fixture) killed(run string) {
 		}
 	}
 	defer func() {
-		f.hook, f.remote.before = nil, nil
+		f.hook = nil
+		f.remote.setBefore(nil)
 		if _, ok := recover().(died); !ok {
 			f.Fatal("the job was not killed")
 		}
@@ -147,7 +148,8 @@ func (f *fixture) cutOff(run string) {
 		}
 	}
 	_, err := f.step(run)
-	f.hook, f.remote.before = nil, nil
+	f.hook = nil
+	f.remote.setBefore(nil)
 	f.says(f.code(err, life.KindFailed), "it is in "+f.view().StoreID(), "brings it in")
 	time.Sleep(life.MaxClaim)
 }
@@ -240,7 +242,7 @@ func TestBringInAgain(t *testing.T) {
 			}
 			f.hook("")
 			_, err := f.step("r2")
-			f.remote.before = nil
+			f.remote.setBefore(nil)
 			if err == nil {
 				f.Fatalf("brought in at %q", point)
 			}
@@ -273,7 +275,7 @@ func TestBringInWaits(t *testing.T) {
 				return
 			}
 			back, listed := time.Now().Add(5*time.Minute), false
-			f.remote.before = func(op string, _ wire.PushRequest) error {
+			f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 				switch {
 				case op == "list" && !listed: // that the claim was won
 					listed = true
@@ -281,7 +283,7 @@ func TestBringInWaits(t *testing.T) {
 					return unreachable()
 				}
 				return nil
-			}
+			})
 		}
 		_, err = f.step("r2")
 		f.hook = nil
@@ -297,16 +299,16 @@ func TestBringInRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onDisk(t, true, func(f *fixture) {
 				f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait"))
-				f.remote.before = func(op string, _ wire.PushRequest) error {
+				f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 					if op == "push" {
 						return &wire.RemoteError{Op: op, URL: "memory:", Kind: kind}
 					}
 					return nil
-				}
+				})
 				_, err := f.step("r2")
 				f.says(f.code(err, life.KindDamaged), kind.Error())
 				f.kept("")
-				f.remote.before = nil
+				f.remote.setBefore(nil)
 				_, err = f.step("r3")
 				f.code(err, life.KindSuspended)
 				f.kept()
@@ -436,7 +438,8 @@ func TestBringInPushed(t *testing.T) {
 					f.agent = f.answer("done", "approved")
 				}
 				_, err := f.step("r0")
-				f.remote.after, f.remote.before = nil, nil
+				f.remote.after = nil
+				f.remote.setBefore(nil)
 				f.says(f.code(err, life.KindFailed), "not known")
 				f.kept("")
 				time.Sleep(life.MaxClaim)
@@ -489,20 +492,21 @@ func TestBroughtInByOthers(t *testing.T) {
 					f.slowly()
 					f.start()
 					others := func() {
-						f.hook, f.remote.before = nil, nil
+						f.hook = nil
+						f.remote.setBefore(nil)
 						time.Sleep(life.MaxClaim)
 						c.happen(f)
 					}
 					f.hook = func(point string) {
 						switch {
 						case point == "on-disk" && c.refused:
-							f.remote.before = func(op string, _ wire.PushRequest) error {
+							f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 								if op != "push" {
 									return nil
 								}
 								others()
 								return &wire.RemoteError{Op: op, URL: "memory:", Kind: wire.ErrDenied}
-							}
+							})
 						case point == "on-disk":
 							others()
 						}

@@ -193,12 +193,12 @@ func TestTornListing(t *testing.T) {
 					f.claimBy(f.other(0))
 				}
 			}
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "claims") {
 					claims++
 				}
 				return nil
-			}
+			})
 			f.runs = nil
 			_, err := f.step("r2")
 			f.says(f.code(err, life.KindNotYours), "it moved on")
@@ -359,7 +359,7 @@ func TestClaimDropped(t *testing.T) {
 				req.ExpectHead.Hash = "0000000000001"
 				_, err := e.Step(f.Context(), req)
 				f.code(err, life.KindNotYours)
-				f.remote.before = nil
+				f.remote.setBefore(nil)
 				if _, ok := f.view().FindClaim(testThread); ok != c.left {
 					f.Errorf("the claim is there: %v", ok)
 				}
@@ -452,13 +452,13 @@ func TestClaimIsLetGo(t *testing.T) {
 		"reply lost, and then no answer": {life.KindDone, func(f *fixture, _ context.CancelCauseFunc) {
 			lost(f, func() {
 				silent := 1
-				f.remote.before = func(op string, _ wire.PushRequest) error {
+				f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 					if op == "list" && silent > 0 {
 						silent--
 						return unreachable()
 					}
 					return nil
-				}
+				})
 			})
 		}},
 		"changed between claim and re-check": {life.KindNotYours, func(f *fixture, _ context.CancelCauseFunc) {
@@ -470,12 +470,12 @@ func TestClaimIsLetGo(t *testing.T) {
 		}},
 		"no answer to the re-check": {life.KindDamaged, func(f *fixture, _ context.CancelCauseFunc) {
 			f.hook = func(point string) {
-				f.remote.before = func(op string, _ wire.PushRequest) error {
+				f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 					if op == "list" {
 						return unreachable()
 					}
 					return nil
-				}
+				})
 			}
 		}},
 	} {
@@ -512,12 +512,12 @@ func (f *fixture) moves() {
 func TestClaimRaces(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		f.remote.before = func(op string, req wire.PushRequest) error {
+		f.remote.setBefore(func(op string, req wire.PushRequest) error {
 			if op == "push" && touches(req, "claims") {
 				return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrLostRace}
 			}
 			return nil
-		}
+		})
 		_, err := f.step("r1")
 		f.says(f.code(err, life.KindNotYours), "again and again")
 		f.paid(0)
@@ -625,7 +625,7 @@ func TestRenewalByUsage(t *testing.T) {
 		f.agent = func(_ context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 			m.Add(250, 0, 0)
 			synctest.Wait()
-			f.remote.before = func(string, wire.PushRequest) error { return unreachable() }
+			f.remote.setBefore(func(string, wire.PushRequest) error { return unreachable() })
 			runtime.Goexit()
 			return task.Draft{}, nil
 		}
@@ -694,12 +694,12 @@ func TestRenewalGoesOn(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		var away atomic.Bool
-		f.remote.before = func(string, wire.PushRequest) error {
+		f.remote.setBefore(func(string, wire.PushRequest) error {
 			if away.Load() {
 				return unreachable()
 			}
 			return nil
-		}
+		})
 		f.waits(200*time.Second, func(after time.Duration) {
 			if after == 10*time.Second {
 				f.edit(func(e *gitcas.Entry) { e.Comment, e.PR = 5, 6 })
@@ -748,12 +748,12 @@ func TestInterrupt(t *testing.T) {
 				f.agent = func(ctx context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
 					m.Add(10, 1, 0)
 					f.files["half"] = "done\n"
-					f.remote.before = func(op string, req wire.PushRequest) error {
+					f.remote.setBefore(func(op string, req wire.PushRequest) error {
 						if op == "push" && c.fault != nil {
 							return c.fault(time.Since(signal), req)
 						}
 						return nil
-					}
+					})
 					signal = time.Now()
 					cancel(errors.New("SIGTERM"))
 					time.Sleep(c.dies)
@@ -764,7 +764,7 @@ func TestInterrupt(t *testing.T) {
 				if d := time.Since(signal); d > 7*time.Second {
 					f.Errorf("it took %s", d)
 				}
-				f.remote.before = nil
+				f.remote.setBefore(nil)
 				ref := layout.AttemptRef(testThread, "r1", 1)
 				if _, ok := f.mem.Refs()[ref]; ok != c.kept {
 					f.Fatalf("kept: %v", ok)
@@ -961,9 +961,9 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 	for _, both := range []bool{false, true} {
 		lag := func(f *fixture, last string) {
 			branch, tip := f.worksAndLags(last)
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, branch) {
-					f.remote.before = nil
+					f.remote.setBefore(nil)
 					f.claimBy(f.other(0))
 					if both {
 						_, err := f.mem.Push(f.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: branch, Old: f.mem.Refs()[branch], New: tip}}})
@@ -971,7 +971,7 @@ func TestClaimGoneWhileBranchIsBroughtUp(t *testing.T) {
 					}
 				}
 				return nil
-			}
+			})
 		}
 		t.Run(fmt.Sprint("step, both ", both), func(t *testing.T) {
 			bubble(t, false, func(f *fixture) {

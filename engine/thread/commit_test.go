@@ -32,17 +32,17 @@ func TestCommitReplyLost(t *testing.T) {
 						if !touches(req, "refs/heads/uwf-state") {
 							return nil
 						}
-						f.remote.before = func(string, wire.PushRequest) error {
+						f.remote.setBefore(func(string, wire.PushRequest) error {
 							if silent--; silent > 0 {
 								return unreachable()
 							}
 							return nil
-						}
+						})
 						f.remote.after = nil
 						return unreachable()
 					}
 					res, err := f.step("r1")
-					f.remote.before = nil
+					f.remote.setBefore(nil)
 					if len(f.chain().Steps) != 1 {
 						f.Fatalf("the step is not there: %v", err)
 					}
@@ -86,12 +86,12 @@ func TestFinishedWorkIsKept(t *testing.T) {
 			f.pushes("refs/heads/uwf-state", map[string]string{"virus.exe": "x"}, f.mem.Refs()["refs/heads/uwf-state"])
 		}},
 		"branch protected": {life.KindFailed, func(f *fixture) {
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
 					return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
 				}
 				return nil
-			}
+			})
 		}},
 		"work branch rewritten": {life.KindSuspended, func(f *fixture) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
@@ -109,12 +109,12 @@ func TestFinishedWorkIsKept(t *testing.T) {
 		}},
 		"work branch rewritten, state branch protected": {life.KindFailed, func(f *fixture) {
 			f.pushes("refs/heads/uwf/"+string(testThread), map[string]string{"else": "x"})
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
 					return &wire.RemoteError{Op: "push", URL: "memory:", Kind: wire.ErrProtected}
 				}
 				return nil
-			}
+			})
 		}},
 	} {
 		for how, o := range map[string]wiretest.MemoryOptions{"": {Atomic: true}, ", not atomic": {}, ", 2 refs a push": {Atomic: true, MostRefs: 2}} {
@@ -136,7 +136,7 @@ func TestFinishedWorkIsKept(t *testing.T) {
 						return d, nil
 					}
 					_, err := f.step("r1")
-					f.remote.before = nil
+					f.remote.setBefore(nil)
 					want := c.code
 					if !atomic && (want == life.KindSuspended || name == "taken over") {
 						// Nothing but the state branch can be looked at in the push that
@@ -224,14 +224,14 @@ func TestFinish(t *testing.T) {
 			}
 		}},
 		"cancelled meanwhile": {life.KindNotYours, func(f *fixture) {
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op == "push" && touches(req, "refs/heads/uwf-state") {
-					f.remote.before = nil
+					f.remote.setBefore(nil)
 					_, err := f.engine("p", 1).Cancel(f.Context(), testThread, "no")
 					return err
 				}
 				return nil
-			}
+			})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

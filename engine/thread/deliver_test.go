@@ -214,7 +214,7 @@ var errKilled = &wire.RemoteError{Op: "request", Kind: wire.ErrDenied, Detail: "
 func (f *fixture) killedAt(point string, job func()) {
 	f.hook = func(p string) {
 		if p == point {
-			f.remote.before = func(string, wire.PushRequest) error { return errKilled }
+			f.remote.setBefore(func(string, wire.PushRequest) error { return errKilled })
 			runtime.Goexit()
 		}
 	}
@@ -224,7 +224,8 @@ func (f *fixture) killedAt(point string, job func()) {
 		job()
 	}()
 	<-done
-	f.hook, f.remote.before = nil, nil
+	f.hook = nil
+	f.remote.setBefore(nil)
 }
 
 // all is the store with all claims.
@@ -728,18 +729,18 @@ func TestKeyOfAnyStatus(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			_, err := f.engine("s0", 1).Start(f.Context(), startRequest("01JD0000000000000000000003"))
 			f.ok(err)
-			f.remote.before = func(op string, req wire.PushRequest) error {
+			f.remote.setBefore(func(op string, req wire.PushRequest) error {
 				if op != "push" {
 					return nil
 				}
-				f.remote.before = nil
+				f.remote.setBefore(nil)
 				_, err := f.engine("s2", 1).Start(f.Context(), with(second)) // the faster one
 				f.ok(err)
 				if lost {
 					return unreachable()
 				}
 				return nil
-			}
+			})
 			slow, err := f.engine("s1", 1).Start(f.Context(), with(testThread))
 			f.ok(err)
 			if !slow.Existed || slow.Thread != second || len(f.all().Threads()) != 2 {

@@ -535,19 +535,35 @@ func (t *testFolder) TakeSnapshot(ctx context.Context, req workspace.SnapshotReq
 // before keeps the request from arriving, one of after is its lost reply.
 type remote struct {
 	wire.Remote
-	before, after func(op string, req wire.PushRequest) error
-	torn          func(*wire.Listing) // changes what a listing shows
-	pushes        atomic.Int64
-	lists         atomic.Int64
-	fetches       atomic.Int64
-	gone          []wire.ID // objects that it lost
+	before  atomic.Pointer[beforeRequest]
+	after   func(op string, req wire.PushRequest) error
+	torn    func(*wire.Listing) // changes what a listing shows
+	pushes  atomic.Int64
+	lists   atomic.Int64
+	fetches atomic.Int64
+	gone    []wire.ID // objects that it lost
+}
+
+type beforeRequest func(op string, req wire.PushRequest) error
+
+// setBefore sets the hook, and returns the one that was set. A job at work may be asking.
+func (r *remote) setBefore(hook beforeRequest) beforeRequest {
+	if old := r.before.Swap(&hook); old != nil {
+		return *old
+	}
+	return nil
+}
+
+func (r *remote) callBefore(op string, req wire.PushRequest) error {
+	if hook := r.before.Load(); hook != nil && *hook != nil {
+		return (*hook)(op, req)
+	}
+	return nil
 }
 
 func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
-	if r.before != nil {
-		if err := r.before("fetch", wire.PushRequest{}); err != nil {
-			return nil, err
-		}
+	if err := r.callBefore("fetch", wire.PushRequest{}); err != nil {
+		return nil, err
 	}
 	r.fetches.Add(1)
 	for _, id := range r.gone {
@@ -560,10 +576,8 @@ func (r *remote) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 
 func (r *remote) List(ctx context.Context, prefixes ...string) (wire.Listing, error) {
 	r.lists.Add(1)
-	if r.before != nil {
-		if err := r.before("list", wire.PushRequest{}); err != nil {
-			return wire.Listing{}, err
-		}
+	if err := r.callBefore("list", wire.PushRequest{}); err != nil {
+		return wire.Listing{}, err
 	}
 	l, err := r.Remote.List(ctx, prefixes...)
 	if err == nil && r.torn != nil {
@@ -574,10 +588,8 @@ func (r *remote) List(ctx context.Context, prefixes ...string) (wire.Listing, er
 
 func (r *remote) Push(ctx context.Context, req wire.PushRequest) (time.Time, error) {
 	r.pushes.Add(1)
-	if r.before != nil {
-		if err := r.before("push", req); err != nil {
-			return time.Time{}, err
-		}
+	if err := r.callBefore("push", req); err != nil {
+		return time.Time{}, err
 	}
 	at, err := r.Remote.Push(ctx, req)
 	if err == nil && r.after != nil {

@@ -21,14 +21,14 @@ func (f *fixture) first(nonce string) (thread.Result, error) {
 	if f.disk == nil {
 		f.disk = &memoryDisk{}
 	}
-	f.remote.before = func(op string, _ wire.PushRequest) error {
+	f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 		if op == "push" {
 			return &wire.RemoteError{Op: op, Kind: wire.ErrDenied, Detail: "read only"}
 		}
 		return nil
-	}
+	})
 	res, err := f.stepWith("first", 1, step.Request{Thread: testThread, Nonce: nonce, HandsOver: true})
-	f.remote.before = nil
+	f.remote.setBefore(nil)
 	for name, id := range refs {
 		if f.mem.Refs()[name].IsZero() {
 			f.Errorf("the first job deleted %s, which was at %s", name, id)
@@ -142,10 +142,9 @@ func TestFirstJobUnclaimed(t *testing.T) {
 				f.start()
 				answer := f.agent
 				f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-					before := f.remote.before
-					f.remote.before = nil
+					before := f.remote.setBefore(nil)
 					c.meanwhile(f)
-					f.remote.before = before
+					f.remote.setBefore(before)
 					select {
 					case <-time.After(5 * time.Minute):
 						return answer(ctx, t, m)
@@ -253,7 +252,7 @@ func (f *fixture) unlinked() {
 	f.Helper()
 	f.protect()
 	f.failed("unlinked")
-	f.remote.before = nil
+	f.remote.setBefore(nil)
 }
 
 // resetBranch makes the work branch one that the thread's work is not on.

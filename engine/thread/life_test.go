@@ -952,7 +952,7 @@ func TestDeedsCutShort(t *testing.T) {
 								}
 								return nil
 							}
-							f.remote.before = dead
+							f.remote.setBefore(dead)
 							f.remote.after = func(string, wire.PushRequest) error {
 								if n == cut+1 {
 									n++
@@ -961,7 +961,8 @@ func TestDeedsCutShort(t *testing.T) {
 								return nil
 							}
 							_ = f.deed(deed)
-							f.remote.before, f.remote.after = nil, nil
+							f.remote.after = nil
+							f.remote.setBefore(nil)
 							time.Sleep(life.MaxClaim)
 							f.sound()
 							if err := f.again(deed); err != nil {

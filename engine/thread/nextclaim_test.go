@@ -44,12 +44,12 @@ func TestStepsOfOneJob(t *testing.T) {
 			f.start()
 			f.agent = f.answer("done", "rejected")
 			var pushes int
-			f.remote.before = func(op string, _ wire.PushRequest) error {
+			f.remote.setBefore(func(op string, _ wire.PushRequest) error {
 				if op == "push" {
 					pushes++
 				}
 				return nil
-			}
+			})
 			var claims []string
 			_, err := f.goesOn("r1", n, func(thread.Result) {
 				c, ok := f.view().FindClaim(testThread)
@@ -109,12 +109,12 @@ func TestBetweenTwoSteps(t *testing.T) {
 		"limited":    {func(f *fixture) { f.limits.MaxSteps = 1 }, life.KindLimit, 1},
 		"the server is away for a while": {func(f *fixture) {
 			back := time.Now().Add(5 * time.Minute)
-			f.remote.before = func(string, wire.PushRequest) error {
+			f.remote.setBefore(func(string, wire.PushRequest) error {
 				if time.Now().Before(back) {
 					return unreachable()
 				}
 				return nil
-			}
+			})
 		}, life.KindDone, 2},
 		"its agent takes long": {func(f *fixture) { f.waits(10*time.Minute, func(time.Duration) {}) }, life.KindDone, 2},
 	} {

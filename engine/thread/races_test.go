@@ -103,18 +103,19 @@ func TestResumeAnswersWhatWasAsked(t *testing.T) {
 				f.steps("r1")
 				c.before(f)
 				once := func(string, wire.PushRequest) error {
-					f.remote.before, f.remote.after = nil, nil
+					f.remote.after = nil
+					f.remote.setBefore(nil)
 					c.meanwhile(f)
 					return unreachable()
 				}
 				if f.remote.after = once; !c.lost {
 					f.remote.after = nil
-					f.remote.before = func(op string, req wire.PushRequest) error {
+					f.remote.setBefore(func(op string, req wire.PushRequest) error {
 						if op != "push" {
 							return nil
 						}
 						return once(op, req)
-					}
+					})
 				}
 				err := f.engine("late", 1).Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "only to the first question"})
 				if c.lost {

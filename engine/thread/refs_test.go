@@ -26,12 +26,12 @@ func TestFewRefs(t *testing.T) {
 					return answer(ctx, t, m)
 				}
 				refused := 0
-				f.remote.before = func(_ string, req wire.PushRequest) error {
+				f.remote.setBefore(func(_ string, req wire.PushRequest) error {
 					if len(req.Updates) > most {
 						refused++
 					}
 					return nil
-				}
+				})
 				f.start()
 				refused = 0
 				// The first job that pushes more learns it; the others know.

@@ -280,12 +280,12 @@ func TestTokenStopsStep(t *testing.T) {
 		move := f.changes(map[string]string{"notes": "", "moved": "\ty\ntoken: \"" + tokenShape() + "\"\n"})
 		f.agent = func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
 			back := time.Now().Add(5 * time.Minute)
-			f.remote.before = func(string, wire.PushRequest) error {
+			f.remote.setBefore(func(string, wire.PushRequest) error {
 				if time.Now().Before(back) {
 					return unreachable()
 				}
 				return nil
-			}
+			})
 			return move(ctx, t, m)
 		}
 		f.steps("r3")

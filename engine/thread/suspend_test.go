@@ -206,13 +206,13 @@ func TestSuspendsWithItsClaimOnly(t *testing.T) {
 				f.start()
 				f.steps("r1")
 				f.limits = moderator.Limits{MaxSteps: 1}
-				f.remote.before = func(_ string, req wire.PushRequest) error {
+				f.remote.setBefore(func(_ string, req wire.PushRequest) error {
 					if touches(req, "refs/heads/uwf-state") && touches(req, "claims") {
-						f.remote.before = nil
+						f.remote.setBefore(nil)
 						c.meanwhile(f)
 					}
 					return nil
-				}
+				})
 				_, err := f.step("r2")
 				f.says(f.code(err, life.KindNotYours), c.says)
 				if got := f.status(); got == "suspended" {

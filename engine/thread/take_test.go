@@ -95,14 +95,14 @@ func TestTakeRaces(t *testing.T) {
 		f.start()
 		f.claimBy(f.other(0))
 		n := 0
-		f.remote.before = func(op string, req wire.PushRequest) error {
+		f.remote.setBefore(func(op string, req wire.PushRequest) error {
 			if op == "push" && touches(req, "claims") && n < 2 {
 				n++
 				time.Sleep(time.Second)
 				f.claimBy(f.other(0))
 			}
 			return nil
-		}
+		})
 		f.ok(f.as(bob).Take(f.Context(), testThread))
 		f.unclaimed()
 	})

@@ -12,12 +12,12 @@ import (
 
 // protect lets nobody push the state branch.
 func (f *fixture) protect() {
-	f.remote.before = func(op string, req wire.PushRequest) error {
+	f.remote.setBefore(func(op string, req wire.PushRequest) error {
 		if op == "push" && touches(req, "refs/heads/uwf-state") {
 			return &wire.RemoteError{Op: op, URL: "memory:", Ref: "refs/heads/uwf-state", Kind: wire.ErrProtected, Detail: "protected branch hook declined"}
 		}
 		return nil
-	}
+	})
 }
 
 // TestProtectedMidway: a thread that nobody can change any more costs one try, and not one at
@@ -60,7 +60,7 @@ func TestProtectedMidway(t *testing.T) {
 					if len(f.entry().Attempts) > 0 {
 						t.Fatalf("%+v", f.entry())
 					}
-					f.remote.before = nil
+					f.remote.setBefore(nil)
 					if c.before != nil {
 						c.before(f)
 					}
