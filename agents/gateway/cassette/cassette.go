@@ -58,6 +58,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -201,17 +202,15 @@ func Parse(name string, b []byte) (*Cassette, error) {
 }
 
 func parseEntry(text []byte) (e Entry, err error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
 	var wrong *json.UnmarshalTypeError
-	switch err := dec.Decode(&e); {
+	var syntax *node.SyntaxError
+	switch err := node.DecodeJSON(bytes.TrimSpace(text), &e); {
+	case errors.As(err, &syntax):
+		return e, fmt.Errorf("not an exchange as JSON on one line: column %d: %s", syntax.Column, syntax.Msg)
 	case errors.As(err, &wrong):
 		return e, fmt.Errorf("%s can't be %s", cmp.Or(wrong.Field, "an exchange"), wrong.Value)
 	case err != nil:
 		return e, fmt.Errorf("not an exchange as JSON on one line: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return e, errors.New("a line has one exchange, and nothing behind it")
 	}
 	if r := e.Request; r != nil {
 		d, known := dialect.ForPath(r.Path)

@@ -54,11 +54,12 @@ func TestParse(t *testing.T) {
 func TestParseErrorsNameTheirLine(t *testing.T) {
 	const good = `{"role":"r","answer":{"text":"a"}}`
 	for _, c := range []struct{ name, text, says string }{
-		{"no JSON", `role: r`, "not an exchange as JSON on one line: invalid character 'r'"},
-		{"cut off", `{"role":"r",`, "not an exchange as JSON on one line: unexpected EOF"},
+		{"no JSON", `role: r`, "not an exchange as JSON on one line: column 1: invalid character 'r'"},
+		{"cut off", `{"role":"r",`, "not an exchange as JSON on one line: column 13: the text ends inside of the value, or before it"},
 		{"a list", `[1]`, "an exchange can't be array"},
-		{"two on a line", good + " " + good, "nothing behind it"},
-		{"no JSON behind it", good + "}", "nothing behind it"},
+		{"two on a line", good + " " + good, "text after the value"},
+		{"no JSON behind it", good + "}", "text after the value"},
+		{"a key twice", `{"role":"r","role":"s","answer":{"text":"a"}}`, `the key "role" stands twice`},
 		{"unknown field", `{"role":"r","answer":{"text":"a"},"extra":1}`, `unknown field "extra"`},
 		{"unknown field of an answer", `{"role":"r","answer":{"txt":"a"}}`, `unknown field "txt"`},
 		{"unknown field of a call", `{"role":"r","answer":{"calls":[{"name":"a","arguments":{}}]}}`, `unknown field "arguments"`},
