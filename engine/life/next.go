@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
 
@@ -66,13 +67,15 @@ func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	return []Verb{v}
 }
 
-// parseReachedLimit is the limit that a reason names; empty for other reasons.
+// parseReachedLimit is the limit that a reason names, see moderator.LimitError; empty for other
+// reasons. An agent's question can be one.
 func parseReachedLimit(reason string) string {
-	limit, _, reached := strings.Cut(strings.TrimPrefix(reason, "limit "), " reached: ")
-	if !reached || strings.Contains(limit, " ") {
+	rest, _ := strings.CutPrefix(reason, "limit ")
+	limit, _, reached := strings.Cut(rest, " reached: ")
+	if rest == reason || !reached {
 		return ""
 	}
-	return limit
+	return workflow.FindLimit(limit).Name
 }
 
 // Next is what else a person can do with a thread that a deed does not fit.

@@ -168,6 +168,10 @@ func (s Standing) Judge(d Deed) error {
 		return NewWaitingError(s.Thread, s.Entry)
 	case !s.Alive:
 		return s.RefuseDeed(d, DescribeEnd(s.Ended))
+	case state == ToDeliver && tries && s.Claim != nil:
+		err := RefuseClaimed(d, s.Thread, *s.Claim)
+		err.Next = []Verb{{For: "if whoever it is is dead", Do: Take, Thread: s.Thread}}
+		return err
 	case state == ToDeliver && tries:
 		return s.RefuseDeed(d, "it has ended, and no delivery of it failed")
 	case state == ToDeliver:

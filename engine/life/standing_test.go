@@ -47,6 +47,30 @@ var deeds = func() (out []Deed) {
 	return out
 }()
 
+// TestAgentsWordsAreNoLimit: what an agent asks is answered, whatever it looks like.
+func TestAgentsWordsAreNoLimit(t *testing.T) {
+	for reason, want := range map[string]string{
+		"Deadlock reached: which branch?": "answer", "tokens reached: 5": "answer", "limit speed reached: x": "answer", "limit tokens reached: x": "raise it",
+	} {
+		e := gitcas.Entry{Status: gitcas.StatusSuspended, Suspended: &gitcas.Suspended{Role: "developer", Reason: reason}}
+		if got := WaysOn("T", e)[0].For; got != want {
+			t.Errorf("%s: %s, want %s", reason, got, want)
+		}
+	}
+}
+
+// TestRetryOfADeliveryThatRuns: a person is led to taking it from a job that is dead.
+func TestRetryOfADeliveryThatRuns(t *testing.T) {
+	s := alive(gitcas.Entry{Status: gitcas.StatusEnded, Deliver: true})
+	s.Claim = &gitcas.Claim{Run: "r", For: ForDelivery}
+	if next := NextOf(s.Judge(Retry)); len(next) != 1 || next[0].Do != Take {
+		t.Errorf("%+v", next)
+	}
+	if err := s.Judge(Take); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStates: every deed at every state does or says what docs/states.md has.
 func TestStates(t *testing.T) {
 	var b strings.Builder

@@ -305,10 +305,17 @@ func (r *resumption) nextRole(v *gitcas.View, entry gitcas.Entry, role string) (
 
 // appendWord adds a word to what people have said to a thread. A thread may be made to wait
 // again before the role that asked could work (attempts, limits, the work branch): what it
-// was told then still holds. No word is ever dropped: who approves does so with all that
-// was said.
+// was told then still holds. No word with a text is ever dropped: who approves does so
+// with all that was said.
 func appendWord(id gitcas.ThreadID, d life.Deed, before []record.Word, w record.Word) ([]record.Word, error) {
 	words := slices.Concat(before, []record.Word{w})
+	for len(words) > record.MaxWords {
+		i := slices.IndexFunc(words, func(w record.Word) bool { return strings.TrimSpace(w.Text) == "" && w.Do != record.DoPoke })
+		if i < 0 {
+			break
+		}
+		words = slices.Delete(words, i, i+1)
+	}
 	if size := reading.TextSize(words); len(words) > record.MaxWords || size > reading.MaxPrompt {
 		return nil, life.Refuse(d, id, fmt.Sprintf("people have said %d things with %d bytes to it since its last step, and that is as much as one step is told", len(words)-1, size-len(w.Text)),
 			life.Verb{For: "let it work", Do: life.Step, Thread: id}, life.Verb{For: "or begin another thread from its steps", Do: life.Fork, Thread: id, Steps: -1})

@@ -210,6 +210,19 @@ func TestLongTexts(t *testing.T) {
 	})
 }
 
+// TestManyPauses: a thread that is paused and let go on again and again does not lock itself up.
+func TestManyPauses(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		e := f.engine("p", 1)
+		for range record.MaxWords + 2 {
+			f.ok(e.Pause(f.Context(), testThread, ""))
+			f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread}))
+		}
+		f.steps("r1")
+	})
+}
+
 func TestThreeAttempts(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()

@@ -184,7 +184,10 @@ func parseLine(line, below string) (*Command, error) {
 				return nil, err
 			}
 		case verbs[i].words:
-			word = unquote(word)
+			var err error
+			if word, err = unquote(word); err != nil {
+				return nil, err
+			}
 		default: // what follows the options is the text, as it stands there
 			c.Text = line + "\n"
 			word, rest = "", ""
@@ -222,6 +225,9 @@ func PlainWord(s string) string {
 // nextWord cuts the first word off.
 func nextWord(s string) (word, rest string) {
 	s = trimLine(s)
+	if word = quotedWord.FindString(s); word != "" {
+		return trimLine(word), trimLine(s[len(word):])
+	}
 	i := strings.IndexFunc(s, unicode.IsSpace)
 	if i < 0 {
 		return s, ""
@@ -229,10 +235,19 @@ func nextWord(s string) (word, rest string) {
 	return s[:i], trimLine(s[i:])
 }
 
-// quoted is a word between quotes, also of the kinds that phones write.
-var quoted = lazyregexp.New(`^["'“„](.*)["'”“]$`)
+// Words may stand between quotes, also of the kinds that phones write.
+var (
+	quoted     = lazyregexp.New(`^["'“„](.*)["'”“]$`)
+	quotedWord = lazyregexp.New(`^(?:--[^\s=]+=)?(?:"[^"]*"|'[^']*'|[“„][^”“]*[”“])(?:\s|$)`)
+)
 
-func unquote(word string) string { return quoted.ReplaceAllString(word, "$1") }
+func unquote(word string) (string, error) {
+	bare := quoted.ReplaceAllString(word, "$1")
+	if bare == word && strings.IndexAny(word, `"'“„`) == 0 {
+		return "", complainAbout("The quote of `%s` is never closed.", PlainWord(word))
+	}
+	return bare, nil
+}
 
 // readOption makes --name=value of "--name value", and refuses options that there are not.
 func readOption(word, line, flag string) (option, rest string, err error) {
@@ -250,5 +265,6 @@ func readOption(word, line, flag string) (option, rest string, err error) {
 			return "", "", complainAbout("The option `--%s` needs a value, as in `--%s=VALUE`.", name, name)
 		}
 	}
-	return "--" + name + "=" + unquote(value), line, nil
+	value, err = unquote(value)
+	return "--" + name + "=" + value, line, err
 }

@@ -263,8 +263,8 @@ func TestGitea(t *testing.T) {
 }
 
 func TestInputs(t *testing.T) {
-	e, err := Parse("workflow_dispatch", []byte(`{"inputs":{"thread":"01J","draft":true,"n":7,"none":null}}`))
-	if err != nil || e.Inputs["thread"] != "01J" || e.Inputs["draft"] != "true" || e.Inputs["n"] != "7" || len(e.Inputs) != 4 {
+	e, err := Parse("workflow_dispatch", []byte(`{"inputs":{"thread":"01J","draft":true,"n":7,"none":null,"cost":1.5,"much":123456789.5}}`))
+	if err != nil || e.Inputs["thread"] != "01J" || e.Inputs["draft"] != "true" || e.Inputs["n"] != "7" || e.Inputs["cost"] != "1.5" || e.Inputs["much"] != "123456789.5" || len(e.Inputs) != 6 {
 		t.Errorf("%v %v", e.Inputs, err)
 	}
 	e, err = Parse("repository_dispatch", []byte(`{"action":"uwf","client_payload":{"thread":"01J","more":{"a":1},"list":[1]}}`))

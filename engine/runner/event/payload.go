@@ -163,8 +163,10 @@ func (o object) readTexts(strict bool) map[string]string {
 	out := map[string]string{}
 	size := 0
 	for key, v := range o.m {
-		switch v.(type) {
-		case string, int64, float64, bool:
+		switch v := v.(type) {
+		case float64:
+			out[key] = strconv.FormatFloat(v, 'f', -1, 64)
+		case string, int64, bool:
 			out[key] = fmt.Sprint(v)
 		case nil:
 			out[key] = ""
