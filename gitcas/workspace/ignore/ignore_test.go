@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/internal/testmode"
 )
@@ -112,6 +113,7 @@ func TestHostilePatterns(t *testing.T) {
 		{strings.Repeat("*[a]?", 40) + "c", strings.Repeat("a", 200), false},
 		{"x/" + strings.Repeat("*[!b]", 300), "x/" + strings.Repeat("a", 255), false},
 		{strings.Repeat("**/*a", 500) + "/", deep + strings.Repeat("a", 255), false},
+		{"*[" + strings.Repeat("[:", 1<<16) + "a]", strings.Repeat("x", 100), false},
 	} {
 		r := folder(t, New(DefaultSteps), "", c.pattern)
 		before := r.spent
@@ -120,6 +122,35 @@ func TestHostilePatterns(t *testing.T) {
 		}
 		if most := int64(len(c.pattern)*len(c.path) + 1000); r.spent-before > most {
 			t.Errorf("%.40q… on a path of %d bytes: %d steps, at most %d were expected", c.pattern, len(c.path), r.spent-before, most)
+		}
+	}
+}
+
+// TestStepsCountBytes: each byte of a pattern that is looked at again is a step, so that what
+// a walk may cost is a time, whatever the patterns are.
+func TestStepsCountBytes(t *testing.T) {
+	const n = 1 << 16
+	for _, c := range []struct{ pattern, path string }{
+		{"*[" + strings.Repeat("a", n) + "]", strings.Repeat("x", 100)},
+		{"*[" + strings.Repeat("a", n) + "?", strings.Repeat("x", 100)},
+		{"*[" + strings.Repeat("[:", n/2) + "a]", strings.Repeat("x", 100)},
+		{"*[" + strings.Repeat("[:alpha:]", n/9) + "]", strings.Repeat("1", 100)},
+		{"x/**/" + strings.Repeat("*", n) + "?b", "x/" + strings.Repeat("a/", 100) + "b"},
+	} {
+		r := folder(t, New(DefaultSteps), "", c.pattern)
+		before, began := r.spent, time.Now()
+		if ignored(t, r, c.path, false) {
+			t.Errorf("%.20q… matches", c.pattern)
+		}
+		if steps := r.spent - before; steps < 99*n {
+			t.Errorf("%.20q… on %d bytes: %d steps", c.pattern, len(c.path), steps)
+		}
+		if took := time.Since(began); took > 2*time.Second { // some hundredths are usual
+			t.Errorf("%.20q… on %d bytes: %v", c.pattern, len(c.path), took)
+		}
+		r = folder(t, New(10*n), "", c.pattern)
+		if _, err := r.Ignored(c.path, false); !errors.As(err, new(*CostError)) {
+			t.Errorf("%.20q… with few steps: %v", c.pattern, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ type retry struct {
 }
 
 // matchWild is git's wildmatch(3) with WM_PATHNAME: a star and a question mark
-// stop at slashes, ** between slashes does not. It says how many steps it took, and
-// gives up, without a match, after one more than left.
+// stop at slashes, ** between slashes does not. It says how many steps it took, one for each
+// byte of the pattern that it looked at, and gives up soon after so many as are left.
 //
 // Only the last star is tried with more text, and the last **: whatever an earlier one
 // could take instead, the later one can as well. So it takes no more steps than the
@@ -18,13 +18,14 @@ type retry struct {
 func matchWild(pattern, text string, left int64) (ok bool, steps int64) {
 	var star, deep retry
 	p, t := 0, 0
-	for {
-		if steps++; steps > left {
-			return false, steps
+	for steps = 1; steps <= left; {
+		n := 0
+		for byteAt(pattern, p+n) == '*' {
+			n++
 		}
-		if n := len(pattern[p:]) - len(strings.TrimLeft(pattern[p:], "*")); n > 0 {
+		if n > 0 {
 			whole := n > 1 && (p == 0 || pattern[p-1] == '/') // as far as what is before it goes
-			p += n
+			p, steps = p+n, steps+int64(n)
 			switch {
 			case whole && p == len(pattern):
 				return true, steps
@@ -40,7 +41,7 @@ func matchWild(pattern, text string, left int64) (ok bool, steps int64) {
 			return p == len(pattern), steps
 		}
 		n, ok := matchOne(pattern[p:], text[t])
-		steps += int64(n / 8) // a set is read whole
+		steps += int64(n)
 		switch {
 		case ok:
 			p, t = p+n, t+1
@@ -58,6 +59,7 @@ func matchWild(pattern, text string, left int64) (ok bool, steps int64) {
 			return false, steps
 		}
 	}
+	return false, steps
 }
 
 // matchOne matches one byte with what stands first in a pattern, which is no star. It
@@ -65,7 +67,7 @@ func matchWild(pattern, text string, left int64) (ok bool, steps int64) {
 func matchOne(pattern string, c byte) (n int, ok bool) {
 	switch byteAt(pattern, 0) {
 	case 0:
-		return 0, false
+		return 1, false
 	case '?':
 		return 1, c != '/'
 	case '[':
@@ -97,24 +99,27 @@ func readByte(pattern string, i int) (c byte, next int) {
 // matchSet matches c against the bracket expression that a pattern begins with. It returns
 // where that ends; one that doesn't end matches nothing.
 func matchSet(pattern string, c byte) (end int, matched bool) {
-	p := 1
+	p, closing := 1, 0 // closing: the bracket that may end a class, searched for once
 	negated := byteAt(pattern, p) == '!' || byteAt(pattern, p) == '^'
 	if negated {
 		p++
 	}
 	for first := true; first || byteAt(pattern, p) != ']'; first = false {
-		if strings.HasPrefix(pattern[min(p, len(pattern)):], "[:") {
-			n := strings.IndexByte(pattern[p+2:], ']')
-			if n < 0 {
-				return len(pattern), false
+		if byteAt(pattern, p) == '[' && byteAt(pattern, p+1) == ':' {
+			if closing < p+2 {
+				n := strings.IndexByte(pattern[p+2:], ']')
+				if n < 0 {
+					return len(pattern), false
+				}
+				closing = p + 2 + n
 			}
-			if name, ok := strings.CutSuffix(pattern[p+2:p+2+n], ":"); ok {
-				ranges, known := classRanges()[name]
-				if !known {
+			if name, ok := strings.CutSuffix(pattern[p+2:closing], ":"); ok {
+				ranges := classRanges(name)
+				if ranges == "" {
 					return len(pattern), false
 				}
 				matched = matched || inRanges(ranges, c)
-				p += n + 3
+				p = closing + 1
 				continue
 			} // else it is a set that holds a bracket
 		}
@@ -132,22 +137,28 @@ func matchSet(pattern string, c byte) (end int, matched bool) {
 	return p + 1, matched != negated
 }
 
-// classRanges are the classes of POSIX: first and last byte of each range.
-func classRanges() map[string]string {
-	return map[string]string{
-		"alnum":  "09AZaz",
-		"alpha":  "AZaz",
-		"blank":  "\t\t  ",
-		"cntrl":  "\x00\x1f\x7f\x7f",
-		"digit":  "09",
-		"graph":  "!~",
-		"lower":  "az",
-		"print":  " ~",
-		"punct":  "!/:@[`{~",
-		"space":  "\t\r  ",
-		"upper":  "AZ",
-		"xdigit": "09AFaf",
+// classRanges are first and last byte of each range of a class of POSIX; empty: there is
+// no such class.
+func classRanges(name string) string {
+	for _, class := range [...]struct{ name, ranges string }{
+		{"alnum", "09AZaz"},
+		{"alpha", "AZaz"},
+		{"blank", "\t\t  "},
+		{"cntrl", "\x00\x1f\x7f\x7f"},
+		{"digit", "09"},
+		{"graph", "!~"},
+		{"lower", "az"},
+		{"print", " ~"},
+		{"punct", "!/:@[`{~"},
+		{"space", "\t\r  "},
+		{"upper", "AZ"},
+		{"xdigit", "09AFaf"},
+	} {
+		if class.name == name {
+			return class.ranges
+		}
 	}
+	return ""
 }
 
 func inRanges(ranges string, c byte) bool {
