@@ -130,21 +130,34 @@ func openSubdir(r *os.Root, op, path, name string, info fs.FileInfo) (*os.Root, 
 	return sub, nil
 }
 
+// readAgain is how often a file that was exchanged between looking at it and opening it is
+// tried: editors and build tools put new files in the place of old ones all the time.
+const readAgain = 3
+
 // openFile opens the regular file of that name in r, and makes sure that it is the one
-// that info describes. The result says as what it was opened.
+// that info describes, or that it is when it is looked at again. The result says as what it
+// was opened.
 func openFile(r *os.Root, op, path, name string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
-	f, err := r.OpenFile(name, os.O_RDONLY|openFlags, 0)
-	if err != nil {
-		return nil, nil, ioError(op, path, err)
+	for tries := 0; tries < readAgain && info.Mode().IsRegular(); tries++ {
+		if tries > 0 && statOf(info).links > 1 {
+			break // whose else it is was asked only of the one before
+		}
+		f, err := r.OpenFile(name, os.O_RDONLY|openFlags, 0)
+		if err != nil {
+			return nil, nil, ioError(op, path, err)
+		}
+		got, err := f.Stat()
+		if err == nil && got.Mode().IsRegular() && os.SameFile(got, info) {
+			return f, got, nil
+		}
+		if err = errors.Join(err, f.Close()); err == nil {
+			info, err = r.Lstat(name)
+		}
+		if err != nil {
+			return nil, nil, ioError(op, path, err)
+		}
 	}
-	got, err := f.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(ioError(op, path, err), f.Close())
-	}
-	if !got.Mode().IsRegular() || !os.SameFile(got, info) {
-		return nil, nil, errors.Join(unstableError(op, path), f.Close())
-	}
-	return f, got, nil
+	return nil, nil, unstableError(op, path)
 }
 
 // content is what was read of a file or a link.

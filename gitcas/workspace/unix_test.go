@@ -31,6 +31,36 @@ func TestSnapshotSpecialFiles(t *testing.T) {
 	equal(t, "after", contents(t, dir), files{"fifo": "1", "k": "1"})
 }
 
+// TestFileExchanged: a file that another one took the place of after it was listed is looked at
+// again; what is no file of its own is not opened.
+func TestFileExchanged(t *testing.T) {
+	for name, c := range map[string]struct {
+		exchange func(path string) error
+		want     error
+	}{
+		"a new file":  {func(path string) error { return os.Rename(path+"2", path) }, nil},
+		"a hard link": {func(path string) error { return errors.Join(os.Remove(path), os.Link(path+"2", path)) }, ErrUnstable},
+		"a FIFO":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, ErrUnstable},
+		"nothing":     {os.Remove, os.ErrNotExist},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, files{"f": "old", "f2": "new one"})
+			root, err := os.OpenRoot(dir)
+			must(t, err)
+			defer func() { must(t, root.Close()) }()
+			rd := reader{ctx: ctx, op: "snapshot", maxFiles: 10}
+			found, err := rd.listFolder(root, "")
+			must(t, err)
+			must(t, c.exchange(filepath.Join(dir, "f")))
+			got, err := rd.readFile(root, "f", "f", found[0].info, 100)
+			if !errors.Is(err, c.want) || c.want == nil && string(got.data) != "new one" {
+				t.Errorf("%q, %v", got.data, err)
+			}
+		})
+	}
+}
+
 // TestRestoreGivesFilesAway: root in the folder of another user.
 func TestRestoreGivesFilesAway(t *testing.T) {
 	if os.Geteuid() != 0 {
