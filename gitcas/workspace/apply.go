@@ -2,12 +2,8 @@ package workspace
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/removal"
@@ -16,34 +12,6 @@ import (
 // batch is how many blobs are asked for at once: as many as fit a request that
 // every server takes, as few as memory should hold.
 const batch = 4000
-
-// fetchBlobs gets blobs: those at hand, and the others from the remote.
-func (r *restorer) fetchBlobs(ids map[wire.ID]bool) (wire.Objects, error) {
-	out := make(wire.Objects, len(ids))
-	wants := slices.DeleteFunc(slices.Collect(maps.Keys(ids)), func(id wire.ID) bool {
-		_, there := r.load.objects[id]
-		return there
-	})
-	if len(wants) > 0 {
-		err := newLoader(r.w.remote, out, 0).fetchObjects(r.rd.ctx, 0, blobNone, wants...)
-		if errors.Is(err, wire.ErrNotFound) {
-			// A server that gives commits only. It all stays at hand: such a server is asked once.
-			err = r.load.fetchObjects(r.rd.ctx, 1, "", r.commit)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("restore into %q: fetch %d blobs: %w", r.w.path, len(wants), err)
-		}
-	}
-	for id := range ids {
-		if _, ok := out[id]; !ok {
-			out[id] = r.load.objects[id]
-		}
-		if out[id].Type != plumbing.BlobObject {
-			return nil, newError(ErrDamaged, r.rd.op, id.String(), "the remote sent no such blob")
-		}
-	}
-	return out, nil
-}
 
 // applyChanges changes the folder as was noted.
 func (r *restorer) applyChanges() error {
@@ -120,7 +88,7 @@ func (r *restorer) applyWrites(cur *cursor) error {
 		for _, x := range now {
 			ids[x.e.id] = true
 		}
-		blobs, err := r.fetchBlobs(ids)
+		blobs, err := r.load.fetchBlobs(r.rd.ctx, r.rd.op, r.commit, ids)
 		if errors.Is(err, wire.ErrUnreadable) && len(now) > 1 {
 			// They may be too large together.
 			size = len(now) / 2

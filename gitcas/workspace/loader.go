@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,6 +63,34 @@ func (l *loader) fetchTree(ctx context.Context, commit wire.ID, filter string) (
 		t, err = l.readCommit(ctx, commit)
 	}
 	return t, err
+}
+
+// fetchBlobs gets blobs of a commit: those at hand, and the others from the remote.
+func (l *loader) fetchBlobs(ctx context.Context, op string, commit wire.ID, ids map[wire.ID]bool) (wire.Objects, error) {
+	out := make(wire.Objects, len(ids))
+	wants := slices.DeleteFunc(slices.Collect(maps.Keys(ids)), func(id wire.ID) bool {
+		_, there := l.objects[id]
+		return there
+	})
+	if len(wants) > 0 {
+		err := newLoader(l.remote, out, 0).fetchObjects(ctx, 0, blobNone, wants...)
+		if errors.Is(err, wire.ErrNotFound) {
+			// A server that gives commits only. It all stays at hand: such a server is asked once.
+			err = l.fetchObjects(ctx, 1, "", commit)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: fetch %d blobs of %s: %w", op, len(wants), commit, err)
+		}
+	}
+	for id := range ids {
+		if _, ok := out[id]; !ok {
+			out[id] = l.objects[id]
+		}
+		if out[id].Type != plumbing.BlobObject {
+			return nil, newError(ErrDamaged, op, id.String(), "the remote sent no such blob")
+		}
+	}
+	return out, nil
 }
 
 // readCommit reads the tree of a commit at hand.

@@ -139,7 +139,7 @@ func (r *restorer) readTexts(target *dir) error {
 	if err := cur.closeAll(); err != nil {
 		return err
 	}
-	blobs, err := r.fetchBlobs(missing)
+	blobs, err := r.load.fetchBlobs(r.rd.ctx, r.rd.op, r.commit, missing)
 	for id, o := range blobs {
 		r.texts[id] = string(o.Data)
 	}

@@ -23,6 +23,8 @@ type scanner struct {
 	// without are the paths that stay as base has them.
 	without map[string]bool
 	rd      reader
+	// fetch gets blobs of the first parent.
+	fetch func(ids map[wire.ID]bool) (wire.Objects, error)
 
 	clock int64  // the file system's clock before anything was looked at
 	owner uint32 // of the workspace's folder
@@ -231,15 +233,29 @@ func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, e
 // checkLinks refuses links that lead out through other links. Only an agent that tries to
 // get out makes such ones: a commit that has one isn't restored.
 func (s *scanner) checkLinks(tree *dir) error {
+	unread := make(map[wire.ID]bool) // what stays as base has it
+	for _, e := range tree.allFiles() {
+		if _, read := s.targets[e.id]; !read && e.mode == filemode.Symlink {
+			unread[e.id] = true
+		}
+	}
+	if len(unread) > 0 {
+		blobs, err := s.fetch(unread)
+		if err != nil {
+			return err
+		}
+		for id, o := range blobs {
+			s.targets[id] = string(o.Data)
+		}
+	}
 	for path, e := range tree.allFiles() {
-		target, read := s.targets[e.id]
-		if e.mode != filemode.Symlink || !read {
+		if e.mode != filemode.Symlink {
 			continue
 		}
 		if err := s.rd.ctx.Err(); err != nil {
 			return err
 		}
-		if !linkInside(tree, path, target, s.targets) {
+		if target := s.targets[e.id]; !linkInside(tree, path, target, s.targets) {
 			return newError(ErrLink, s.rd.op, path, "its target %q leads out through another link: remove one of them", clipText(target))
 		}
 	}

@@ -122,7 +122,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 		}
 		base = t
 	}
-	s, tree, err := w.scanAgainst(ctx, base, req.Without)
+	s, tree, err := w.scanAgainst(ctx, base, req)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -167,17 +167,20 @@ func (s *Snapshot) AddCommit(req SnapshotRequest) error {
 }
 
 // scanAgainst compares the folder with a tree.
-func (w *Workspace) scanAgainst(ctx context.Context, base *dir, without []string) (*scanner, *dir, error) {
+func (w *Workspace) scanAgainst(ctx context.Context, base *dir, req SnapshotRequest) (*scanner, *dir, error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
 	s := &scanner{
-		most: w.most, base: base, without: make(map[string]bool, len(without)),
+		most: w.most, base: base, without: make(map[string]bool, len(req.Without)),
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: maxDepth},
 		made: newObjects{had: make(map[wire.ID]bool)}, targets: make(map[wire.ID]string),
 	}
-	for _, path := range without {
+	s.fetch = func(ids map[wire.ID]bool) (wire.Objects, error) {
+		return w.openLoader().fetchBlobs(ctx, s.rd.op, req.Parents[0], ids)
+	}
+	for _, path := range req.Without {
 		s.without[path] = true
 	}
 	tree, err := s.scanTop(root, w.seen)

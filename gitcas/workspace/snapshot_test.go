@@ -263,6 +263,35 @@ func TestSnapshotLinkWithoutItsWay(t *testing.T) {
 	}
 }
 
+// TestSnapshotLinkThroughKept: a link that stays as the first parent has it is followed there,
+// whatever took its place in the folder.
+func TestSnapshotLinkThroughKept(t *testing.T) {
+	base := files{"docs": "-> wf/real.yml", "wf": "-> e/f", "e/f/real.yml": "1", "k/wf": "-> ../e", "docs2": "-> k/wf/x"}
+	for _, over := range []string{"http", "file", "old"} {
+		t.Run(over, func(t *testing.T) {
+			r := newRepo(t, over)
+			src, dir := t.TempDir(), t.TempDir()
+			put(t, src, base)
+			parent := r.commit(src)
+			w := open(t, dir, r)
+			restore(t, w, parent)
+			take := func() (Snapshot, error) {
+				return w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{parent}, Message: "m", When: when, Without: []string{"wf", "k"}})
+			}
+			put(t, dir, files{"wf": "a secret", "k": "\x00", "new": "-> wf/.."})
+			s, err := take()
+			if err != nil || changes(s) != "added new;" {
+				t.Errorf("%s, %v", changes(s), err)
+			}
+			put(t, dir, files{"new": "-> k/wf/../../x"})
+			var e *FolderError
+			if _, err := take(); !errors.As(err, &e) || e.Path != "new" || !errors.Is(err, ErrLink) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestSnapshotKeepsWhatItCantShow: submodules, modes of old programs, links that
 // were there before.
 func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
