@@ -56,7 +56,13 @@ func (j *Gate) listActors() []event.User {
 	if again := j.StartedAgainBy(); again != "" {
 		who = append(who, event.User{Login: again, Bot: forge.IsBot(again)})
 	}
-	return slices.CompactFunc(who, func(a, b event.User) bool { return a.Login == b.Login })
+	var out []event.User
+	for _, u := range who {
+		if !slices.ContainsFunc(out, func(o event.User) bool { return o.Login == u.Login }) {
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 // mayAccount says whether one account may start and steer threads.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/united-workforce/uwf/internal/testmode"
 )
@@ -138,15 +137,12 @@ func TestStepsCountBytes(t *testing.T) {
 		{"x/**/" + strings.Repeat("*", n) + "?b", "x/" + strings.Repeat("a/", 100) + "b"},
 	} {
 		r := folder(t, New(DefaultSteps), "", c.pattern)
-		before, began := r.spent, time.Now()
+		before := r.spent
 		if ignored(t, r, c.path, false) {
 			t.Errorf("%.20q… matches", c.pattern)
 		}
 		if steps := r.spent - before; steps < 99*n {
 			t.Errorf("%.20q… on %d bytes: %d steps", c.pattern, len(c.path), steps)
-		}
-		if took := time.Since(began); took > 2*time.Second { // some hundredths are usual
-			t.Errorf("%.20q… on %d bytes: %v", c.pattern, len(c.path), took)
 		}
 		r = folder(t, New(10*n), "", c.pattern)
 		if _, err := r.Ignored(c.path, false); !errors.As(err, new(*CostError)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -166,6 +167,10 @@ func remoteAdvice(err error) string {
 	missing := errors.Is(err, wire.ErrUnreadable) || errors.Is(err, wire.ErrNotFound) && remote != nil
 	dir, local := localDir(remote)
 	switch {
+	case local && missing && unreadableIn(dir) != nil:
+		return fmt.Sprintf("%v: let this user read there", unreadableIn(dir))
+	case local && errors.Is(err, wire.ErrNotFound):
+		return fmt.Sprintf("check that %s is a git repository (state.remote in .uwf/config.yaml)", dir)
 	case local && (missing || errors.Is(err, wire.ErrUnreachable)):
 		return fmt.Sprintf("check that %s is a git repository which this user may read (state.remote in .uwf/config.yaml), and see what git says of it: git -C %s fsck", dir, text.ShellWord(dir))
 	case errors.Is(err, wire.ErrUnreachable):
@@ -196,6 +201,16 @@ func localDir(e *wire.RemoteError) (string, bool) {
 		return "", false
 	}
 	return filepath.FromSlash(u.Path), true
+}
+
+// unreadableIn is what keeps this user from reading a repository; nil: no rights do.
+func unreadableIn(dir string) error {
+	for _, part := range []string{".", "objects", ".git", ".git/objects"} {
+		if _, err := os.ReadDir(filepath.Join(dir, part)); rightsOf(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // rightsOf reports whether the system refused something for the rights of a file, or of

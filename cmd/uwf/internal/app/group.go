@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -119,7 +119,7 @@ func AllowValues(cmd *cobra.Command, flag string, values ...string) {
 // RefuseNegative lets flags with a number refuse what is below 0, or no number.
 func RefuseNegative(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
-		checkFlag(cmd, flag, errors.New("give a number from 0"), isAmount)
+		checkFlag(cmd, flag, fmt.Errorf("give a %s from 0", amountOf(cmd, flag)), isAmount)
 	}
 }
 
@@ -127,8 +127,16 @@ func RefuseNegative(cmd *cobra.Command, flags ...string) {
 // given: who types it wants none at all, and would get no limit.
 func RefuseZero(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
-		checkFlag(cmd, flag, errors.New("give a number above 0, or leave the flag out"), func(s string) bool { return isAmount(s) && s != "0" && s != "0s" })
+		checkFlag(cmd, flag, fmt.Errorf("give a %s above 0, or leave the flag out", amountOf(cmd, flag)), func(s string) bool { return isAmount(s) && s != "0" && s != "0s" })
 	}
+}
+
+// amountOf is what a flag counts, in words.
+func amountOf(cmd *cobra.Command, flag string) string {
+	if cmd.Flags().Lookup(flag).Value.Type() == "duration" {
+		return "time"
+	}
+	return "number"
 }
 
 // isAmount reports whether a number that was read is one that things can be counted with.
@@ -137,6 +145,9 @@ func isAmount(s string) bool { return s[0] != '-' && s != "NaN" && s != "+Inf" }
 // checkFlag lets a flag refuse the values that do not fit.
 func checkFlag(cmd *cobra.Command, name string, refused error, fits func(value string) bool) {
 	flag := cmd.Flags().Lookup(name)
+	if flag.DefValue == "0s" {
+		flag.DefValue = "0" // the help leaves that out
+	}
 	flag.Value = checkedValue{flag.Value, refused, fits}
 }
 
