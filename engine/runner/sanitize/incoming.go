@@ -32,7 +32,7 @@ func Incoming(s string) string {
 
 // revealOnce goes over a text once.
 func revealOnce(s string) string {
-	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, info: map[int]int{}, open: map[string]bool{}}
+	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, doubtful: map[int]bool{}, info: map[int]int{}, open: map[string]bool{}}
 	if len(r.lower) != len(s) {
 		r.lower = s // characters whose cases differ in length: tags in capitals stay
 	}
@@ -40,6 +40,9 @@ func revealOnce(s string) string {
 	for r.i < len(s) {
 		for len(r.lines) > 1 && r.lines[1].from <= r.i {
 			r.lines = r.lines[1:]
+		}
+		if r.doubtful[r.i] {
+			r.doubt = r.lines[0].paragraph
 		}
 		switch {
 		case r.info[r.i] > r.i:
@@ -59,9 +62,11 @@ type reveal struct {
 	s, lower string
 	i        int
 	out      strings.Builder
-	lines    []line      // the present one and those below it
-	code     map[int]int // where what is certainly code begins, and where it ends
-	info     map[int]int // the same of what nobody sees of a code block's first line
+	lines    []line       // the present one and those below it
+	code     map[int]int  // where what is certainly code begins, and where it ends
+	doubtful map[int]bool // where backticks begin what is code or is not
+	doubt    int          // where the paragraph of such backticks ends, the last ones
+	info     map[int]int  // the same of what nobody sees of a code block's first line
 	used     map[string]int
 	open     map[string]bool // the ends of comments and the like that don't come any more
 }
@@ -75,15 +80,10 @@ type line struct {
 
 // layOut finds the lines, and the code in them.
 func (r *reveal) layOut() {
-	var l layout
 	at := 0
 	for text := range strings.Lines(r.s) {
 		bare := strings.TrimSuffix(text, "\n")
-		for _, c := range l.readLine(bare) {
-			r.code[at+c.from] = at + c.to
-		}
-		r.info[at+l.info.from] = at + l.info.to
-		r.lines = append(r.lines, line{from: at, text: at + len(bare) - len(trimContainers(bare)), to: at + len(text), html: l.html || l.raw != ""})
+		r.lines = append(r.lines, line{from: at, text: at + len(bare) - len(trimContainers(bare)), to: at + len(text)})
 		at += len(text)
 	}
 	end := len(r.s)
@@ -92,6 +92,17 @@ func (r *reveal) layOut() {
 			end = ln.from
 		}
 		r.lines[i].paragraph = end
+	}
+	var l layout
+	for i, ln := range r.lines {
+		for _, c := range l.readLine(strings.TrimSuffix(r.s[ln.from:ln.to], "\n"), r.s[ln.to:max(ln.to, ln.paragraph)]) {
+			r.code[ln.from+c.from] = ln.from + c.to
+			if c.doubtful {
+				r.code[ln.from+c.from], r.doubtful[ln.from+c.from] = 0, true
+			}
+		}
+		r.info[ln.from+l.info.from] = ln.from + l.info.to
+		r.lines[i].html = l.html || l.raw != ""
 	}
 }
 
@@ -103,10 +114,12 @@ type layout struct {
 	raw    string // the end of the HTML that is open, in lower case
 	html   bool   // a line since the last blank one begins with a tag
 	unsure bool   // a backtick may belong to something else than code, up to the next blank line
+	table  bool   // a line may be one of a table, up to there
 	info   span   // of the present line: what follows the language of a code block
 }
 
-func (l *layout) readLine(text string) []span {
+// readLine reads a line, of whose paragraph the rest follows, and returns its code.
+func (l *layout) readLine(text, rest string) []span {
 	low := strings.ToLower(trimContainers(text))
 	l.info = span{}
 	switch {
@@ -118,7 +131,7 @@ func (l *layout) readLine(text string) []span {
 	case l.open != nil:
 		return l.inFence(text)
 	case isBlank(text):
-		l.html, l.unsure = false, false
+		l.html, l.unsure, l.table = false, false, false
 		return nil
 	}
 	if f, ok := openFence(text); ok {
@@ -136,7 +149,7 @@ func (l *layout) readLine(text string) []span {
 	if l.html || l.doubt {
 		return nil
 	}
-	return l.findCode(text)
+	return l.findCode(text, rest)
 }
 
 // inFence is a line of a code block. One with less before it than the first line has
@@ -158,26 +171,38 @@ func (l *layout) inFence(text string) []span {
 }
 
 var (
-	// whole are links, tags and addresses that have ended, and own no later backtick.
-	whole = lazyregexp.New(`\]\([^\s()<>"'\\]*\)|\]\[[^\[\]\\]*\]|<[A-Za-z/][^<>"']*>|(?i:(?:https?|ftp)://|www\.)[^\s<]*\s`)
+	// whole are links and tags that have ended, and own no later backtick.
+	whole = lazyregexp.New(`\]\((?:<[^<>\[\]"'\\]*>|(?:[^\s()<>"'\\]|\([^\s()<>"'\\]*\))*)(?:\s+(?:"[^<>"\\]*"|'[^<>'\\]*'))?\s*\)|\]\[[^\[\]<>"'\\]*\]|<[A-Za-z/][^<>\[\]"']*>`)
 	// owner may begin such a thing, up to a later line.
-	owner = lazyregexp.New(`\]\(|\]\[|<[A-Za-z/!?]|(?i:://|www\.)`)
+	owner = lazyregexp.New(`\]\(|\]\[|<[A-Za-z/!?]`)
+	// bareAddress is a link by itself, up to white space.
+	bareAddress = lazyregexp.New(`(?i:://|www\.)[^\s<]*$`)
+	// delimiter is the line below the head of a table.
+	delimiter = lazyregexp.New(`^[ \t|:-]*$`)
+	// cellEnd is a | that no backslash takes its meaning.
+	cellEnd = lazyregexp.New(`(?:[^\\]|\\\\)\|`)
 )
 
+// mayOwn reports whether a backtick, or the end of a line, that follows what is before it may
+// belong to a link, a tag or an address.
+func mayOwn(before string) bool {
+	return bareAddress.MatchString(before) || owner.MatchString(whole.ReplaceAllString(before, ""))
+}
+
 // findCode are the code within a line of text.
-func (l *layout) findCode(text string) (certain []span) {
+func (l *layout) findCode(text, rest string) []span {
+	next, _, _ := strings.Cut(rest, "\n")
+	l.table = l.table || strings.Contains(next, "-") && strings.ContainsAny(next, "|:") && delimiter.MatchString(trimContainers(next))
 	at := 0
-	mayOwn := func(before string) bool { return owner.MatchString(whole.ReplaceAllString(before, "")) }
-	for _, s := range findSpans(text) {
-		// A | ends the code where the line is one of a table.
-		l.unsure = l.unsure || s.isAlone() || mayOwn(text[at:s.from]) || strings.Contains(text[s.from:s.to], "|")
-		if !l.unsure {
-			certain = append(certain, s)
-		}
+	spans := findSpans(text)
+	for i, s := range spans {
+		code := text[s.from:s.to]
+		l.unsure = l.unsure || s.isAlone() && strings.Contains(rest, code) || mayOwn(text[at:s.from]) || l.table && cellEnd.MatchString(code)
+		spans[i].doubtful = l.unsure
 		at = s.to
 	}
-	l.unsure = l.unsure || mayOwn(text[at:])
-	return certain
+	l.unsure = l.unsure || mayOwn(text[at:]+"\n")
+	return spans
 }
 
 // beginsHTML reports whether a line, in lower case, makes all text up to the next
@@ -229,14 +254,15 @@ var unseen = []struct {
 	begin string
 	form  *lazyregexp.Regexp
 	with  string
+	long  bool // it may be longer than markup
 }{
-	{"&", lazyregexp.New(`^&(?:amp;|#38;|#[xX]26;)+`), "&"},
-	{"](", lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`), "]($1)"},
+	{"&", lazyregexp.New(`^&(?:amp;|#38;|#[xX]26;)+`), "&", true},
+	{"](", lazyregexp.New(`^\]\(\s*(<[^<>\n]*>|[^\s<>"']*)\s+(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)`), "]($1)", false},
 	// A description is only seen where the image can't be shown.
-	{"![", lazyregexp.New(`^!\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])+\]([(\[])`), "![image]$1"},
-	{"![", lazyregexp.New(`^!\[\]\(`), "![]("},
-	{"[", lazyregexp.New(`^\[\s*\]\([^()\n]*\)`), ""}, // a link with no text
-	{"data:", lazyregexp.New(`^` + dataAddress), "data:"},
+	{"![", lazyregexp.New(`^!\[(?:[^\[\]\\]|\\.|\[[^\[\]]*\])+\]([(\[])`), "![image]$1", false},
+	{"![", lazyregexp.New(`^!\[\]\(`), "![](", false},
+	{"[", lazyregexp.New(`^\[\s*\]\([^()\n]*\)`), "", false}, // a link with no text
+	{"data:", lazyregexp.New(`^` + dataAddress), "data:", true},
 }
 
 // takeNext takes away or exchanges what begins here; false: nothing does.
@@ -249,8 +275,11 @@ func (r *reveal) takeNext() bool {
 	case c == '[' && r.i == r.lines[0].text && r.dropDefinition():
 		return true
 	}
-	rest := r.restOfParagraph()
 	for _, x := range unseen {
+		rest := r.s[r.i:]
+		if !x.long {
+			rest = r.restOfParagraph()
+		}
 		switch {
 		case !strings.HasPrefix(r.lower[r.i:], x.begin), x.begin == "data:" && word.MatchString(r.s[max(r.i-1, 0):r.i]):
 			continue
@@ -356,11 +385,14 @@ func (r *reveal) dropUntil(begin, end string) bool {
 }
 
 // dropElement takes a hidden element away, with what is in it; all the rest, where it is
-// open to the end.
+// open to the end. What may be code hides no more than its paragraph.
 func (r *reveal) dropElement(t tag) bool {
 	rest := r.lower[r.i:]
 	if t.isVoid() {
 		return r.replaceNext(t.size, "")
+	}
+	if r.i < r.doubt {
+		rest = rest[:max(t.size, len(strings.TrimRight(rest[:r.doubt-r.i], "\n")))]
 	}
 	at := t.size
 	for depth := 1; depth > 0; {
