@@ -32,7 +32,7 @@ func Incoming(s string) string {
 
 // revealOnce goes over a text once.
 func revealOnce(s string) string {
-	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, doubtful: map[int]bool{}, info: map[int]int{}, open: map[string]bool{}}
+	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, info: map[int]int{}, open: map[string]bool{}}
 	if len(r.lower) != len(s) {
 		r.lower = s // characters whose cases differ in length: tags in capitals stay
 	}
@@ -40,9 +40,6 @@ func revealOnce(s string) string {
 	for r.i < len(s) {
 		for len(r.lines) > 1 && r.lines[1].from <= r.i {
 			r.lines = r.lines[1:]
-		}
-		if r.doubtful[r.i] {
-			r.doubt = r.lines[0].paragraph
 		}
 		switch {
 		case r.info[r.i] > r.i:
@@ -62,11 +59,9 @@ type reveal struct {
 	s, lower string
 	i        int
 	out      strings.Builder
-	lines    []line       // the present one and those below it
-	code     map[int]int  // where what is certainly code begins, and where it ends
-	doubtful map[int]bool // where backticks begin what is code or is not
-	doubt    int          // where the paragraph of such backticks ends, the last ones
-	info     map[int]int  // the same of what nobody sees of a code block's first line
+	lines    []line      // the present one and those below it
+	code     map[int]int // where what is certainly code begins, and where it ends
+	info     map[int]int // the same of what nobody sees of a code block's first line
 	used     map[string]int
 	open     map[string]bool // the ends of comments and the like that don't come any more
 }
@@ -97,9 +92,6 @@ func (r *reveal) layOut() {
 	for i, ln := range r.lines {
 		for _, c := range l.readLine(strings.TrimSuffix(r.s[ln.from:ln.to], "\n"), r.s[ln.to:max(ln.to, ln.paragraph)]) {
 			r.code[ln.from+c.from] = ln.from + c.to
-			if c.doubtful {
-				r.code[ln.from+c.from], r.doubtful[ln.from+c.from] = 0, true
-			}
 		}
 		r.info[ln.from+l.info.from] = ln.from + l.info.to
 		r.lines[i].html = l.html || l.raw != ""
@@ -171,10 +163,14 @@ func (l *layout) inFence(text string) []span {
 }
 
 var (
-	// whole are links and tags that have ended, and own no later backtick.
-	whole = lazyregexp.New(`\]\((?:<[^<>\[\]"'\\]*>|(?:[^\s()<>"'\\]|\([^\s()<>"'\\]*\))*)(?:\s+(?:"[^<>"\\]*"|'[^<>'\\]*'))?\s*\)|\]\[[^\[\]<>"'\\]*\]|<[A-Za-z/][^<>\[\]"']*>`)
-	// owner may begin such a thing, up to a later line.
-	owner = lazyregexp.New(`\]\(|\]\[|<[A-Za-z/!?]`)
+	// inert are escaped marks, tags, addresses in < and >, and comments: what is in them
+	// begins nothing.
+	inert = lazyregexp.New(`\\[[:punct:]]|<[A-Za-z][A-Za-z0-9-]*(?:\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'=<>]+))?)*\s*/?>|` +
+		`</[A-Za-z][A-Za-z0-9-]*\s*>|<[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<!--(?:-?[^<>-])*-->`)
+	// whole are links that have ended, and what looks like a tag: they own no later backtick.
+	whole = lazyregexp.New(`\]\((?:[^\s()<>]|\([^\s()<>]*\))*(?:\s+(?:"[^<"]*"|'[^<']*'|\([^<()]*\)))?\s*\)|\]\[[^\[\]<>]*\]|<[A-Za-z/][^<>\[\]"']*>`)
+	// owner may begin such a thing, up to a later line. In a tag, a backtick is quoted.
+	owner = lazyregexp.New(`\]\(|\]\[|<[!?]|<[A-Za-z/][^<>]*["'\n]|<[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*$`)
 	// bareAddress is a link by itself, up to white space.
 	bareAddress = lazyregexp.New(`(?i:://|www\.)[^\s<]*$`)
 	// delimiter is the line below the head of a table.
@@ -186,23 +182,25 @@ var (
 // mayOwn reports whether a backtick, or the end of a line, that follows what is before it may
 // belong to a link, a tag or an address.
 func mayOwn(before string) bool {
+	before = inert.ReplaceAllString(before, "-")
 	return bareAddress.MatchString(before) || owner.MatchString(whole.ReplaceAllString(before, ""))
 }
 
 // findCode are the code within a line of text.
-func (l *layout) findCode(text, rest string) []span {
+func (l *layout) findCode(text, rest string) (certain []span) {
 	next, _, _ := strings.Cut(rest, "\n")
 	l.table = l.table || strings.Contains(next, "-") && strings.ContainsAny(next, "|:") && delimiter.MatchString(trimContainers(next))
 	at := 0
-	spans := findSpans(text)
-	for i, s := range spans {
+	for _, s := range findSpans(text) {
 		code := text[s.from:s.to]
 		l.unsure = l.unsure || s.isAlone() && strings.Contains(rest, code) || mayOwn(text[at:s.from]) || l.table && cellEnd.MatchString(code)
-		spans[i].doubtful = l.unsure
+		if !l.unsure {
+			certain = append(certain, s)
+		}
 		at = s.to
 	}
 	l.unsure = l.unsure || mayOwn(text[at:]+"\n")
-	return spans
+	return certain
 }
 
 // beginsHTML reports whether a line, in lower case, makes all text up to the next
@@ -385,14 +383,11 @@ func (r *reveal) dropUntil(begin, end string) bool {
 }
 
 // dropElement takes a hidden element away, with what is in it; all the rest, where it is
-// open to the end. What may be code hides no more than its paragraph.
+// open to the end.
 func (r *reveal) dropElement(t tag) bool {
 	rest := r.lower[r.i:]
 	if t.isVoid() {
 		return r.replaceNext(t.size, "")
-	}
-	if r.i < r.doubt {
-		rest = rest[:max(t.size, len(strings.TrimRight(rest[:r.doubt-r.i], "\n")))]
 	}
 	at := t.size
 	for depth := 1; depth > 0; {

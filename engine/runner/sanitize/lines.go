@@ -50,11 +50,8 @@ func (f fence) closedBy(line string) bool {
 func (f fence) isQuoted() bool { return strings.Contains(f.before, ">") }
 
 // span is a part of a text, from one place to before another. It begins with a row of
-// backticks: marks of them. It is doubtful where it is code or is not.
-type span struct {
-	from, to, marks int
-	doubtful        bool
-}
+// backticks: marks of them.
+type span struct{ from, to, marks int }
 
 // isAlone: no other row of the line closes what the row opens.
 func (s span) isAlone() bool { return s.to-s.from == s.marks }
