@@ -170,9 +170,9 @@ var (
 	// whole are links that have ended, and what looks like a tag: they own no later backtick.
 	whole = lazyregexp.New(`\]\((?:[^\s()<>]|\([^\s()<>]*\))*(?:\s+(?:"[^<"]*"|'[^<']*'|\([^<()]*\)))?\s*\)|\]\[[^\[\]<>]*\]|<[A-Za-z/][^<>\[\]"']*>`)
 	// owner may begin such a thing, up to a later line. In a tag, a backtick is quoted.
-	owner = lazyregexp.New(`\]\(|\]\[|<[!?]|<[A-Za-z/][^<>]*["'\n]|<[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*$`)
+	owner = lazyregexp.New(`\]\(|\]\[|<[!?]|<[A-Za-z/][^<>\x00]*(?:=\s*["']|\n)|<[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*$`)
 	// bareAddress is a link by itself, up to white space.
-	bareAddress = lazyregexp.New(`(?i:://|www\.)[^\s<]*$`)
+	bareAddress = lazyregexp.New(`(?i:://|www\.)[^\s<\x00]*$`)
 	// delimiter is the line below the head of a table.
 	delimiter = lazyregexp.New(`^[ \t|:-]*$`)
 	// cellEnd is a | that no backslash takes its meaning.
@@ -182,7 +182,12 @@ var (
 // mayOwn reports whether a backtick, or the end of a line, that follows what is before it may
 // belong to a link, a tag or an address.
 func mayOwn(before string) bool {
-	before = inert.ReplaceAllString(before, "-")
+	before = inert.ReplaceAllStringFunc(before, func(m string) string {
+		if m[0] == '<' {
+			return "\x00" // no text has one, and it ends an address
+		}
+		return "-"
+	})
 	return bareAddress.MatchString(before) || owner.MatchString(whole.ReplaceAllString(before, ""))
 }
 
@@ -193,7 +198,7 @@ func (l *layout) findCode(text, rest string) (certain []span) {
 	at := 0
 	for _, s := range findSpans(text) {
 		code := text[s.from:s.to]
-		l.unsure = l.unsure || s.isAlone() && strings.Contains(rest, code) || mayOwn(text[at:s.from]) || l.table && cellEnd.MatchString(code)
+		l.unsure = l.unsure || s.isAlone() && findPartner(rest, span{marks: s.marks}) > 0 || mayOwn(text[at:s.from]) || l.table && cellEnd.MatchString(code)
 		if !l.unsure {
 			certain = append(certain, s)
 		}
