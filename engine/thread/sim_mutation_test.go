@@ -79,7 +79,7 @@ var mutations = []mutation{
 	{
 		"a claim is told by its run, not its nonce", "../lease/lease.go",
 		"return l.nonce != \"\" && c.Nonce == l.nonce",
-		"return l.nonce != \"\" && c.Run == l.e.Who.Run && c.Attempt == l.e.Who.Attempt",
+		"return l.nonce != \"\" && c.Run == l.who.Run && c.Attempt == l.who.Attempt",
 	},
 	{
 		"a claim from the future counts", "../life/claim.go",
@@ -169,7 +169,7 @@ var mutations = []mutation{
 	{
 		"what is on disk is not brought in", "../step/step.go",
 		"if res, in, err := r.bringIn(ctx); in",
-		"if res, in, err := r.result(), false, error(nil); in",
+		"if res, in, err := r.describeThread(), false, error(nil); in",
 	},
 	{
 		"it is brought in without a claim", "../step/bringin.go",
@@ -199,7 +199,7 @@ var mutations = []mutation{
 	{
 		"a claim is renewed once", "../lease/lease.go",
 		"renewed, unrenewed, begun = now, 0, n",
-		"renewed, unrenewed, begun = now.Add(MaxClaim), -MaxClaim, n",
+		"renewed, unrenewed, begun = now.Add(life.MaxClaim), -life.MaxClaim, n",
 	},
 	{
 		"nobody looks after a claim while an agent works", "../lease/lease.go",
@@ -239,7 +239,7 @@ var mutations = []mutation{
 	{
 		"a person's suspension leaves the claim", "suspend.go",
 		"held, claimed := dropClaim(c, v, id); claimed &&",
-		"held, claimed := v.Claim(id); claimed &&",
+		"held, claimed := v.FindClaim(id); claimed &&",
 	},
 	{
 		"a job's suspension or delivery leaves the claim", "session.go",
