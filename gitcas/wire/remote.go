@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,10 @@ type remote struct {
 	advert   atomic.Bool // it takes pushes only after its advertisement
 	// canAtomic: whether there are atomic pushes; nil: not known.
 	canAtomic atomic.Pointer[bool]
+	// seen holds ids that the server is known to have had as values of refs: a step's claim,
+	// which its last push deletes, needs no listing of its own.
+	seenMu sync.Mutex
+	seen   map[ID]bool
 }
 
 var _ Remote = (*remote)(nil)
@@ -93,7 +98,34 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 		l.Time, l.TimeGuessed = a.At, a.Guessed
 		return a.Finish(err)
 	})
+	if err == nil {
+		r.noteListing(l)
+	}
 	return l, err
+}
+
+// maxSeen bounds how many ids are remembered; the rest is asked for again.
+const maxSeen = 50_000
+
+func (r *remote) noteListing(l Listing) {
+	r.seenMu.Lock()
+	defer r.seenMu.Unlock()
+	if r.seen == nil {
+		r.seen = make(map[ID]bool)
+	}
+	for _, id := range l.Refs {
+		if len(r.seen) >= maxSeen {
+			return
+		}
+		r.seen[id] = true
+	}
+}
+
+// wasSeen reports whether the server is known to have had an object as the value of a ref.
+func (r *remote) wasSeen(id ID) bool {
+	r.seenMu.Lock()
+	defer r.seenMu.Unlock()
+	return r.seen[id]
 }
 
 // treatSilenceAsRefusal makes a refusal of silence, and of words that nobody knows: a server
@@ -217,11 +249,12 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 // staleDeletes makes a deletion's expected value count. A git server that does
 // not have the object of that value deletes the ref whatever it holds ("allowing
 // deletion of corrupt ref"). That happens when a push that made the ref got
-// lost and another job's took its place. So it is compared here first.
+// lost and another job's took its place. So a value that the server is not
+// known to have had is compared here first.
 func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]*RemoteError, error) {
 	var names []string
 	for _, u := range req.Updates {
-		if u.New.IsZero() {
+		if u.New.IsZero() && !r.wasSeen(u.Old) {
 			names = append(names, u.Name)
 		}
 	}
@@ -234,7 +267,7 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 	}
 	stale := make(map[string]*RemoteError)
 	for _, u := range req.Updates {
-		if is := l.Refs[u.Name]; u.New.IsZero() && is != u.Old {
+		if is := l.Refs[u.Name]; slices.Contains(names, u.Name) && is != u.Old {
 			stale[u.Name] = &RemoteError{Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrLostRace, Detail: fmt.Sprintf("expected %s, is %s", idText(u.Old), idText(is))}
 		}
 	}

@@ -69,6 +69,15 @@ func TestRoundTrips(t *testing.T) {
 	if got := rs.take(); got != "GET /info/refs" {
 		t.Errorf("Atomic asked: %s", got)
 	}
+	claim, _, _ := history(t, b.remote, "refs/uwf/claim", 1)
+	list(t, b.remote, "refs/uwf/")
+	rs.take()
+	if _, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/uwf/claim", Old: claim[0].ID}}}); err != nil {
+		t.Error(err)
+	}
+	if got := rs.take(); got != "POST /git-receive-pack" {
+		t.Errorf("the deletion of a ref that was listed asked: %s", got)
+	}
 }
 
 // TestOldServer: a server that only knows version 0 costs one refused request,
