@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -571,6 +572,18 @@ func TestFsckHistory(t *testing.T) {
 		"store id changed": {func(x *vandal) {
 			x.replace(layout.VersionName, func(b []byte) []byte { return append(b, "more: yes\n"...) })
 		}, "changes VERSION"},
+		"VERSION removed": {func(x *vandal) {
+			x.edit(layout.VersionName, gone)
+			x.restore(x.v.Tip())
+		}, "it changes VERSION} {commit"},
+		"VERSION too large": {func(x *vandal) {
+			x.replace(layout.VersionName, func(b []byte) []byte { return append(b, bytes.Repeat([]byte("#"), statefile.MaxVersionFile)...) })
+			x.restore(x.v.Tip())
+		}, "{VERSION 4159 bytes"},
+		"VERSION is no VERSION": {func(x *vandal) {
+			x.replace(layout.VersionName, func([]byte) []byte { return []byte("hello") })
+			x.restore(x.v.Tip())
+		}, "VERSION: malformed: line 1"},
 		"thread removed": {func(x *vandal) {
 			x.edit(folder, gone)
 			x.v = mustRawView(x)
@@ -609,6 +622,25 @@ func TestFsckHistory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPushOfNoClaim: a claim that is none is told to who pushes it.
+func TestPushOfNoClaim(t *testing.T) {
+	x := newVandal(t)
+	commit := wire.NewObject(plumbing.CommitObject, x.get(x.v.Tip()))
+	c := &Change{Refs: []wire.RefUpdate{{Name: layout.ClaimRef(threadID(1)), New: commit.ID}}, Objects: []wire.PackObject{{Object: commit}}}
+	if _, err := x.s.Push(t.Context(), x.v, c); !errors.Is(err, ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}
+
+// restore commits the tree of an earlier commit on top of the tip.
+func (x *vandal) restore(earlier wire.ID) {
+	c, err := gitobj.DecodeCommit(x.get(earlier))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.commit(c.Tree, mustRawView(x).Tip())
 }
 
 // mustRawView is the tip without any check.

@@ -1,9 +1,13 @@
 package gitcas
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -49,15 +53,48 @@ func TestUsed(t *testing.T) {
 
 // TestFsckUsed: an entry that lies about its chain.
 func TestFsckUsed(t *testing.T) {
-	s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
-	id := threadID(1)
-	threadWithSteps(t, s, id, 2)
-	v := mustLoad(t, s, id)
-	e := mustEntry(t, v, id)
-	e.Used.Steps = 3
-	mustPush(t, s, v, &Change{Subject: "lie", Threads: map[ThreadID]*Entry{id: &e}})
-	r, err := s.Fsck(t.Context(), false)
-	if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Why, "says 3 steps") {
-		t.Errorf("%+v, %v", r.Problems, err)
+	for says, lie := range map[string]func(u *Used){
+		"says 3 steps":                  func(u *Used) { u.Steps = 3 },
+		"steps, 1 tokens, ":             func(u *Used) { u.Tokens++ },
+		" and 1 ms; its":                func(u *Used) { u.DurationMs++ },
+		"tokens, cost unknown and 0":    func(u *Used) { u.Unpriced = true },
+		"tokens, $0.5000 and 0 ms; its": func(u *Used) { u.CostUSD += 0.5 },
+	} {
+		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
+		id := threadID(1)
+		threadWithSteps(t, s, id, 2)
+		v := mustLoad(t, s, id)
+		e := mustEntry(t, v, id)
+		lie(&e.Used)
+		mustPush(t, s, v, &Change{Subject: "lie", Threads: map[ThreadID]*Entry{id: &e}})
+		r, err := s.Fsck(t.Context(), false)
+		if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Why, says) {
+			t.Errorf("%s: %+v, %v", says, r.Problems, err)
+		}
+	}
+}
+
+// TestTotalCostRefuses: what can't be read of a failed attempt can't be added up.
+func TestTotalCostRefuses(t *testing.T) {
+	const failed, before node.Hash = "0000000000001", "0000000000002"
+	step, _, err := record.Step{Role: "r", PreviousAttempts: []node.Hash{before}}.Node(time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, _, err := record.Step{Role: "r"}.Node(time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Chain{Steps: []ChainStep{{Step: record.Step{PreviousAttempts: []node.Hash{failed}}}}}
+	away := errors.New("away")
+	for name, get := range map[string]func(node.Hash) (node.Node, error){
+		"missing":               node.Map{}.Get,
+		"away":                  func(node.Hash) (node.Node, error) { return last, away },
+		"no step":               node.Map{failed: {Type: node.String, Payload: "x"}}.Get,
+		"one before it is gone": node.Map{failed: step}.Get,
+	} {
+		if cost, err := c.TotalCost(get); err == nil {
+			t.Errorf("%s: %+v", name, cost)
+		}
 	}
 }

@@ -156,6 +156,18 @@ func TestParseJSONRefuses(t *testing.T) {
 	}
 }
 
+// TestDecodeJSONRefuses: what ParseJSON refuses, and fields that are not known.
+func TestDecodeJSONRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"a":2}`: `"a" stands twice`, `{"a":1} x`: "text after the value", `{"b":1}`: "unknown field", `{"a":"x"}`: "cannot unmarshal",
+	} {
+		var into struct{ A int }
+		if err := DecodeJSON([]byte(text), &into); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestNormalizeGoValues(t *testing.T) {
 	h := String
 	for _, tt := range []struct {
@@ -346,6 +358,7 @@ func TestNoPayload(t *testing.T) {
 		"CBOR":       func(v any) error { _, err := EncodeCBOR(v); return err },
 		"JSON":       func(v any) error { _, err := FormatJSON(v); return err },
 		"hash":       func(v any) error { _, err := HashOf(String, v); return err },
+		"own type":   func(v any) error { _, err := SelfHash(v); return err },
 		"sum":        func(v any) error { _, err := Node{Type: String, Payload: v}.Sum(); return err },
 		"new":        func(v any) error { _, _, err := New(String, v, time.UnixMilli(1)); return err },
 		"node":       func(v any) error { return Verify(String, Node{Type: String, Payload: v}) },

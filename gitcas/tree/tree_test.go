@@ -35,7 +35,7 @@ func (s *shelf) Fetch(_ context.Context, req wire.FetchRequest) (wire.Objects, e
 	return out, nil
 }
 
-func (s *shelf) put(t *testing.T, typ plumbing.ObjectType, data []byte) wire.ID {
+func (s *shelf) putObject(t *testing.T, typ plumbing.ObjectType, data []byte) wire.ID {
 	t.Helper()
 	o := wire.NewObject(typ, data)
 	s.objs[o.ID] = o
@@ -53,7 +53,7 @@ func TestReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blob := s.put(t, plumbing.BlobObject, data)
+	blob := s.putObject(t, plumbing.BlobObject, data)
 	edit := &Edit{}
 	edit.SetFile(layout.FileOf(h), blob)
 	cas, err := edit.Write(t.Context(), nil, "cas", layout.CasFolder, nil, nil, func(d, _, _ *Dir) { s.objs.Add(d.Object) })
@@ -88,13 +88,13 @@ func TestReader(t *testing.T) {
 // TestReadHostile: what the remote sends is named where it is not what it has to be.
 func TestReadHostile(t *testing.T) {
 	s := &shelf{objs: wire.Objects{}}
-	blob := s.put(t, plumbing.BlobObject, []byte("x"))
+	blob := s.putObject(t, plumbing.BlobObject, []byte("x"))
 	folder := func(name string, mode filemode.FileMode) wire.ID {
 		data, err := gitobj.EncodeTree([]gitobj.Entry{{Name: name, Mode: mode, ID: blob}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.put(t, plumbing.TreeObject, data)
+		return s.putObject(t, plumbing.TreeObject, data)
 	}
 	for name, tc := range map[string]struct {
 		id   wire.ID
@@ -102,13 +102,13 @@ func TestReadHostile(t *testing.T) {
 	}{
 		"a file":        {blob, "the root of the state branch: unexpected content on the state branch: object "},
 		"nothing":       {wire.EmptyTree, "the remote doesn't send this object"},
-		"garbage":       {s.put(t, plumbing.TreeObject, []byte("x")), "malformed git object"},
+		"garbage":       {s.putObject(t, plumbing.TreeObject, []byte("x")), "malformed git object"},
 		"foreign":       {folder("x", filemode.Regular), "x: unexpected content on the state branch: a foreign file"},
 		"an executable": {folder("VERSION", filemode.Executable), "not that of a plain file"},
 		"a symlink":     {folder("README.md", filemode.Symlink), "not that of a plain file"},
 		"a submodule":   {folder("cas", filemode.Submodule), "not that of a folder"},
 		"a plain file":  {folder("threads", filemode.Regular), "not that of a folder"},
-		"a large one":   {s.put(t, plumbing.TreeObject, make([]byte, MaxTree+1)), "bytes, more than"},
+		"a large one":   {s.putObject(t, plumbing.TreeObject, make([]byte, MaxTree+1)), "bytes, more than"},
 	} {
 		_, err := NewReader(s).ReadDir(t.Context(), "", layout.RootFolder, tc.id)
 		if !errors.Is(err, ErrDamaged) || !errors.Is(err, ErrContent) || !strings.Contains(err.Error(), tc.want) {
@@ -129,7 +129,7 @@ func TestEdit(t *testing.T) {
 		}
 		r.Keep(d.Object)
 	}
-	blob := s.put(t, plumbing.BlobObject, []byte("x"))
+	blob := s.putObject(t, plumbing.BlobObject, []byte("x"))
 	write := func(from *Dir, edit *Edit, want string) *Dir {
 		t.Helper()
 		made = nil
@@ -169,8 +169,19 @@ func TestEdit(t *testing.T) {
 	if _, err := slash.Write(t.Context(), nil, "x", layout.CasFolder, nil, nil, put); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a file with a slash in its name: %v", err)
 	}
-	if _, err := second.Write(t.Context(), NewReader(s), "", layout.RootFolder, one, one, put); !errors.Is(err, ErrContent) {
-		t.Errorf("a folder that is not there: %v", err)
+	ignore := func(_, _, _ *Dir) {}
+	for name, from := range map[string][2]*Dir{"a folder that is not there": {one, nil}, "the like of a folder that is not there": {nil, one}} {
+		if _, err := second.Write(t.Context(), NewReader(s), "", layout.RootFolder, from[0], from[1], ignore); !errors.Is(err, ErrContent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	below := &Edit{}
+	below.At(layout.CasDir).Set(gitobj.Entry{Name: "a/b", Mode: filemode.Regular, ID: blob})
+	if _, err := below.Write(t.Context(), r, "", layout.RootFolder, nil, nil, ignore); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a file with a slash in its name, in a folder: %v", err)
+	}
+	if _, err := Parse("cas", layout.CasFolder, wire.NewObject(plumbing.BlobObject, nil)); !errors.Is(err, ErrContent) {
+		t.Errorf("a file in the place of a folder: %v", err)
 	}
 }
 
