@@ -11,11 +11,11 @@ import (
 // Verb is something that a person can do next. Who shows it knows how it is said there: the
 // command line by a command, a forge by a comment.
 type Verb struct {
-	For    string // what it is for: "try again"
-	Do     Deed
-	Thread gitcas.ThreadID
-	Needs  string // what it takes besides: NeedsText, or the name of a limit to raise; empty: nothing
-	Steps  int    // of a fork: how many steps it shares
+	For    string          `json:"for"` // what it is for: "try again"
+	Do     Deed            `json:"do"`
+	Thread gitcas.ThreadID `json:"thread"`
+	Needs  string          `json:"needs,omitempty"` // what it takes besides: NeedsText, or the name of a limit to raise; empty: nothing
+	Steps  int             `json:"steps,omitempty"` // of a fork: how many steps it shares
 }
 
 // NeedsText is the need of a text: an answer, an instruction.

@@ -879,6 +879,11 @@ func TestRaisedLimits(t *testing.T) {
 		if e := f.entry(); e.Limits["maxSteps"] != 2 || e.Status != gitcas.StatusActive {
 			f.Errorf("%+v", e)
 		}
+		f.limits = moderator.Limits{Tokens: 500}
+		e, notice := f.engine("p", 1), ""
+		e.Observe = func(ev thread.Event) { notice += ev.Text }
+		f.ok(e.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Limits: map[string]float64{"tokens": 1e6}}))
+		f.says(notice, "limit tokens stays 500")
 		f.steps("r2")
 	})
 }

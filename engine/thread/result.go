@@ -60,6 +60,8 @@ type StepError struct {
 	Message string `json:"message"`
 	// StepHash is the StepNode that tells of the attempt; empty: nothing of it was kept.
 	StepHash node.Hash `json:"stepHash,omitempty"`
+	// Next is what can be done about it.
+	Next []life.Verb `json:"next,omitempty"`
 }
 
 // Conclude takes secrets out of the error that a job's work on the thread ended with, if any,
@@ -69,7 +71,7 @@ func (res *Result) Conclude(r Redactor, err error) error {
 		return nil
 	}
 	err = CleanError(r, err)
-	res.Error = &StepError{Message: err.Error()}
+	res.Error = &StepError{Message: err.Error(), Next: life.NextOf(err)}
 	var failed *life.FailedError
 	if errors.As(err, &failed) {
 		res.Error.StepHash = failed.Step
@@ -86,7 +88,7 @@ type SuspendedInfo struct {
 	Role   string `json:"role"`
 	Reason string `json:"reason"`
 	// Next is what the person does.
-	Next []life.Verb `json:"-"`
+	Next []life.Verb `json:"next,omitempty"`
 }
 
 // newSuspendedInfo is what an entry says of why its thread waits; nil: it doesn't.

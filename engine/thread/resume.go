@@ -58,10 +58,11 @@ func (e *Engine) Resume(ctx context.Context, req ResumeRequest) error {
 		return e.raiseLimits(ctx, v, req)
 	}
 	r := &resumption{e: e, req: req, by: e.identifySpeaker(ctx, v, req.Thread)}
-	if _, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
+	if v, err = e.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) { return r.buildChange(ctx, v) }, req.Thread); err != nil {
 		return err
 	}
 	e.Reached("resume")
+	e.tellLowerLimits(ctx, v, req)
 	return nil
 }
 
@@ -70,10 +71,42 @@ func (e *Engine) raiseLimits(ctx context.Context, v *gitcas.View, req ResumeRequ
 	if _, err := e.Judge(ctx, v, req.Thread, life.Raise); err != nil {
 		return err
 	}
-	return e.withClaim(ctx, v, req.Thread, forDeed(life.Raise), func(_ *gitcas.View, entry *gitcas.Entry) (c *gitcas.Change, err error) {
+	err := e.withClaim(ctx, v, req.Thread, forDeed(life.Raise), func(_ *gitcas.View, entry *gitcas.Entry) (c *gitcas.Change, err error) {
 		entry.Limits, err = life.RaiseLimits(entry.Limits, req.Limits)
 		return story.SetEntry(&gitcas.Change{}, req.Thread, *entry, "limits raised", "", e.By), err
 	})
+	if err == nil {
+		e.tellLowerLimits(ctx, v, req)
+	}
+	return err
+}
+
+// tellLowerLimits says where a raised limit has no effect, because the configuration or
+// the workflow sets a lower one.
+func (e *Engine) tellLowerLimits(ctx context.Context, v *gitcas.View, req ResumeRequest) {
+	if len(req.Limits) == 0 {
+		return
+	}
+	t, err := reading.Read(ctx, v, req.Thread)
+	if err != nil {
+		return // the next step will say
+	}
+	own, now := life.OwnLimits(req.Limits), LimitsOf(e.Settings, t)
+	for _, l := range []struct {
+		name  string
+		lower bool
+		value any
+	}{
+		{"maxSteps", now.MaxSteps < own.MaxSteps, now.MaxSteps},
+		{"maxStepsPerRole", now.MaxStepsPerRole < own.MaxStepsPerRole, now.MaxStepsPerRole},
+		{"tokens", now.Tokens < own.Tokens, now.Tokens},
+		{"costUsd", now.CostUSD < own.CostUSD, now.CostUSD},
+		{"wall", now.Wall < own.Wall, now.Wall},
+	} {
+		if l.lower {
+			e.Emit(Event{Kind: "notice", Thread: req.Thread, Text: fmt.Sprintf("limit %s stays %v: the configuration or the workflow sets it, and the lowest counts", l.name, l.value)})
+		}
+	}
 }
 
 // checkRaisedCost refuses a limit on cost that can't be kept.
