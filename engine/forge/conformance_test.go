@@ -74,7 +74,7 @@ func no(t *testing.T, err error) {
 	}
 }
 
-func is(t *testing.T, err, kind error) *forge.CallError {
+func wantKind(t *testing.T, err, kind error) *forge.CallError {
 	t.Helper()
 	var e *forge.CallError
 	if !errors.Is(err, kind) || !errors.As(err, &e) {
@@ -105,7 +105,7 @@ func TestIssuesAndComments(t *testing.T) {
 			t.Errorf("%+v", is1)
 		}
 		_, err := f.ReadIssue(ctx, 999)
-		is(t, err, forge.ErrNotFound)
+		wantKind(t, err, forge.ErrNotFound)
 
 		// More than a page on either forge.
 		for i := range 120 {
@@ -126,12 +126,12 @@ func TestIssuesAndComments(t *testing.T) {
 		no(t, f.DeleteComment(ctx, made.ID))
 		no(t, f.DeleteComment(ctx, made.ID))
 		_, err = f.ReadComment(ctx, made.ID)
-		is(t, err, forge.ErrNotFound)
-		is(t, f.UpdateComment(ctx, made.ID, "again"), forge.ErrNotFound)
+		wantKind(t, err, forge.ErrNotFound)
+		wantKind(t, f.UpdateComment(ctx, made.ID, "again"), forge.ErrNotFound)
 		before := len(s.Calls())
 		_, err = f.CreateComment(ctx, n, strings.Repeat("ä", forge.MaxBody+1))
-		is(t, err, forge.ErrInvalid)
-		is(t, f.UpdateComment(ctx, 1, strings.Repeat("ä", forge.MaxBody+1)), forge.ErrInvalid)
+		wantKind(t, err, forge.ErrInvalid)
+		wantKind(t, f.UpdateComment(ctx, 1, strings.Repeat("ä", forge.MaxBody+1)), forge.ErrInvalid)
 		if len(s.Calls()) != before {
 			t.Error("a text that is too long was sent")
 		}
@@ -148,7 +148,7 @@ func TestReviewComment(t *testing.T) {
 		if f.ForgeFlavour() == forge.Gitea {
 			before := len(s.Calls())
 			_, err := f.ReadLineComment(ctx, 5)
-			if e := is(t, err, forge.ErrNotFound); e.Message == "" || len(s.Calls()) != before {
+			if e := wantKind(t, err, forge.ErrNotFound); e.Message == "" || len(s.Calls()) != before {
 				t.Errorf("%v, %d calls", e, len(s.Calls())-before)
 			}
 			return
@@ -160,16 +160,16 @@ func TestReviewComment(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		_, err := f.ReadComment(ctx, got.ID)
-		is(t, err, forge.ErrNotFound)
+		wantKind(t, err, forge.ErrNotFound)
 		list := must[[]forge.Comment](t)(f.ListComments(ctx, n))
 		if len(list) != 1 || list[0].Body != "on the whole" {
 			t.Errorf("%+v", list)
 		}
 		_, err = f.ReadLineComment(ctx, list[0].ID)
-		is(t, err, forge.ErrNotFound)
+		wantKind(t, err, forge.ErrNotFound)
 		s.DeleteComment(got.ID)
 		_, err = f.ReadLineComment(ctx, got.ID)
-		is(t, err, forge.ErrNotFound)
+		wantKind(t, err, forge.ErrNotFound)
 	})
 }
 
@@ -245,15 +245,15 @@ func TestMe(t *testing.T) {
 			if want := (forge.User{Login: "gitea-actions", Bot: true}); err != nil || me != want {
 				t.Errorf("a job's: %+v %v, want %+v", me, err, want)
 			}
-		} else if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Message, "not accessible by integration") {
+		} else if e := wantKind(t, err, forge.ErrForbidden); !strings.Contains(e.Message, "not accessible by integration") {
 			t.Errorf("a job's: %v", e)
 		}
 		_, err = dial(t, s, "").ReadTokenOwner(ctx)
-		is(t, err, forge.ErrAuth)
+		wantKind(t, err, forge.ErrAuth)
 		ended := s.UserToken("alice")
 		s.Revoke(ended)
 		_, err = dial(t, s, ended).ReadTokenOwner(ctx)
-		is(t, err, forge.ErrAuth)
+		wantKind(t, err, forge.ErrAuth)
 		for _, c := range s.Calls() {
 			if c.Path != "user" {
 				t.Errorf("%s %s", c.Method, c.Path)
@@ -319,7 +319,7 @@ func TestPulls(t *testing.T) {
 			t.Errorf("%+v", made)
 		}
 		_, err := f.CreatePull(ctx, forge.NewPull{Title: "Again", Head: branch, Base: "main"})
-		is(t, err, forge.ErrExists)
+		wantKind(t, err, forge.ErrExists)
 		no(t, f.UpdatePull(ctx, made.Number, "Fix it well", "Fixes #1 and more"))
 		theirs, ok, err := f.FindPull(ctx, "other/59")
 		if err != nil || !ok || theirs.Author != "alice" || theirs.AuthorID <= 0 {
@@ -349,14 +349,14 @@ func TestPulls(t *testing.T) {
 		s.SetPullsAllowed(false)
 		if f.ForgeFlavour() == forge.GitHub {
 			_, err = f.CreatePull(ctx, forge.NewPull{Title: "No", Head: "other/0", Base: "main"})
-			if e := is(t, err, forge.ErrForbidden); !strings.Contains(e.Error(), "not permitted to create") {
+			if e := wantKind(t, err, forge.ErrForbidden); !strings.Contains(e.Error(), "not permitted to create") {
 				t.Error(e)
 			}
 			s.SetPullsAllowed(true)
 			_, err := s.Git("branch", "same", "main")
 			no(t, err)
 			_, err = f.CreatePull(ctx, forge.NewPull{Title: "Nothing", Head: "same", Base: "main"})
-			is(t, err, forge.ErrNoChanges)
+			wantKind(t, err, forge.ErrNoChanges)
 		}
 	})
 }
@@ -387,24 +387,24 @@ func TestDispatch(t *testing.T) {
 		if len(sent) != 1 || fmt.Sprint(sent[0].Inputs) != "map[head:H thread:T]" {
 			t.Errorf("%+v", sent)
 		}
-		is(t, f.DispatchWorkflow(ctx, "other.yml", "main", nil), forge.ErrNotFound)
+		wantKind(t, f.DispatchWorkflow(ctx, "other.yml", "main", nil), forge.ErrNotFound)
 		many := map[string]string{}
 		for i := range forge.MaxInputs + 1 {
 			many[fmt.Sprint(i)] = "x"
 		}
 		before := len(s.Calls())
-		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", many), forge.ErrInvalid)
-		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"thread": strings.Repeat("x", 65536)}), forge.ErrInvalid)
+		wantKind(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", many), forge.ErrInvalid)
+		wantKind(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"thread": strings.Repeat("x", 65536)}), forge.ErrInvalid)
 		if len(s.Calls()) != before {
 			t.Error("what no forge takes was sent")
 		}
 		err := f.DispatchRepository(ctx, "uwf-step", map[string]string{"thread": "T"})
 		if f.ForgeFlavour() == forge.Gitea {
-			is(t, err, forge.ErrNotFound)
+			wantKind(t, err, forge.ErrNotFound)
 			return
 		}
 		no(t, err)
-		is(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"unknown": "x"}), forge.ErrInvalid)
+		wantKind(t, f.DispatchWorkflow(ctx, "uwf.yml", "main", map[string]string{"unknown": "x"}), forge.ErrInvalid)
 	})
 }
 
@@ -492,14 +492,14 @@ func TestTokens(t *testing.T) {
 		n := s.OpenIssue("alice", "It breaks", "")
 		reader := dial(t, s, s.JobToken(forgetest.ReadPermissions()))
 		err := reader.AddLabel(ctx, n, forge.Label{Name: "x", Color: "ffffff"})
-		e := is(t, err, forge.ErrForbidden)
+		e := wantKind(t, err, forge.ErrForbidden)
 		if f.ForgeFlavour() == forge.GitHub && !strings.Contains(e.Need, "issues=write") {
 			t.Errorf("what the token needs: %q", e.Need)
 		}
 		token := s.JobToken(forgetest.JobPermissions())
 		s.Revoke(token)
 		_, err = dial(t, s, token).ReadRepository(ctx)
-		is(t, err, forge.ErrAuth)
+		wantKind(t, err, forge.ErrAuth)
 		if strings.Contains(err.Error(), token) {
 			t.Error("the token shows")
 		}
@@ -521,7 +521,7 @@ func TestFaults(t *testing.T) {
 			before := len(s.Calls())
 			s.Inject(fault)
 			_, err := f.CreateComment(ctx, n, name)
-			if e := is(t, err, forge.ErrUnreachable); !e.Unsure || len(s.Calls()) != before+1 {
+			if e := wantKind(t, err, forge.ErrUnreachable); !e.Unsure || len(s.Calls()) != before+1 {
 				t.Errorf("%s: unsure %v, %d calls", name, e.Unsure, len(s.Calls())-before)
 			}
 		}
@@ -531,7 +531,7 @@ func TestFaults(t *testing.T) {
 		no(t, f.DeleteComment(ctx, made.ID))
 		s.Inject(forgetest.Fault{Cut: true, Times: -1})
 		_, err := f.ReadIssue(ctx, n)
-		is(t, err, forge.ErrUnreachable)
+		wantKind(t, err, forge.ErrUnreachable)
 		s.ClearFaults()
 		if list := must[[]forge.Comment](t)(f.ListComments(ctx, n)); len(list) != 1 || list[0].Body != "lost reply" {
 			t.Errorf("%+v", list)

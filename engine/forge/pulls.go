@@ -119,15 +119,15 @@ func classifyPullError(err error) error {
 	case e.Status == http.StatusConflict:
 		e.Kind = ErrExists // Gitea
 	case e.Status != http.StatusUnprocessableEntity:
-	case mentions(e, "already exists"):
+	case mentionsWords(e, "already exists"):
 		e.Kind = ErrExists
-	case mentions(e, "no commits between"), mentions(e, "no changes between"):
+	case mentionsWords(e, "no commits between"), mentionsWords(e, "no changes between"):
 		e.Kind = ErrNoChanges
 	}
 	return e
 }
 
-func mentions(e *CallError, words string) bool {
+func mentionsWords(e *CallError, words string) bool {
 	return strings.Contains(strings.ToLower(e.Message), words)
 }
 

@@ -94,7 +94,7 @@ func (k *Keeper) Win(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, t 
 	case life.KindOf(err) == life.KindNotYours:
 		return nil, nil, err
 	case errors.Is(err, wire.ErrLostRace):
-		return nil, nil, life.Refuse(t.deed(), id, othersClaim)
+		return nil, nil, life.Refuse(t.claimedDeed(), id, othersClaim)
 	}
 	return nil, nil, fmt.Errorf("claim thread %s: %w", id, err)
 }
@@ -124,7 +124,7 @@ func (k *Keeper) Continue(v *gitcas.View, id gitcas.ThreadID, nonce string, budg
 func (k *Keeper) Pretend(v *gitcas.View, id gitcas.ThreadID, t Terms) (*Lease, error) {
 	entry, _ := v.Entry(id)
 	if held, claimed := v.FindClaim(id); claimed && k.Counts(v, held.Claim, entry) {
-		return nil, life.RefuseClaimed(t.deed(), id, held.Claim)
+		return nil, life.RefuseClaimed(t.claimedDeed(), id, held.Claim)
 	}
 	t.Ahead = true
 	l := &Lease{k: k, id: id, who: k.Who, terms: t, Entry: entry, Budget: t.Budget, Latest: v, HandsOver: true}

@@ -94,7 +94,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 	for range listings {
 		entry, ok := v.Entry(l.id)
 		if !ok || entry.Head != l.Entry.Head {
-			return nil, life.Refuse(l.terms.deed(), l.id, "it moved on while we were claiming it")
+			return nil, life.Refuse(l.terms.claimedDeed(), l.id, "it moved on while we were claiming it")
 		}
 		old, claimed := v.FindClaim(l.id)
 		switch {
@@ -111,7 +111,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 		case old.ID == seen && old.Head != entry.Head:
 			return v, nil
 		case old.Head == entry.Head:
-			return nil, life.RefuseClaimed(l.terms.deed(), l.id, old.Claim)
+			return nil, life.RefuseClaimed(l.terms.claimedDeed(), l.id, old.Claim)
 		}
 		seen = old.ID
 		var err error
@@ -119,7 +119,7 @@ func (l *Lease) awaitClaimable(ctx context.Context, v *gitcas.View) (*gitcas.Vie
 			return nil, err
 		}
 	}
-	return nil, life.Refuse(l.terms.deed(), l.id, othersClaim)
+	return nil, life.Refuse(l.terms.claimedDeed(), l.id, othersClaim)
 }
 
 // awaitStandstill waits for as long as a claim must stand unchanged that is dead by a clock which
@@ -242,12 +242,12 @@ func (l *Lease) Recheck(ctx context.Context, v *gitcas.View) (*gitcas.View, erro
 	}
 	l.Adopt(fresh)
 	if _, ok := l.Current(); !ok {
-		return nil, life.Refuse(l.terms.deed(), l.id, "another run took it over")
+		return nil, life.Refuse(l.terms.claimedDeed(), l.id, "another run took it over")
 	}
 	entry, ok := fresh.Entry(l.id)
 	if !ok || !reflect.DeepEqual(life.WithoutEffects(entry), life.WithoutEffects(l.Entry)) {
 		l.Release(ctx)
-		return nil, life.Refuse(l.terms.deed(), l.id, "it changed while we were claiming it")
+		return nil, life.Refuse(l.terms.claimedDeed(), l.id, "it changed while we were claiming it")
 	}
 	l.Latest = fresh
 	return fresh, nil
@@ -498,5 +498,5 @@ func (t Terms) endsAt(since time.Time) time.Time {
 // TookOver reports whether a claim was taken from somebody else.
 func (t Terms) TookOver() bool { return t.Take != nil && !t.Take.ID.IsZero() }
 
-// deed is what the claim is for.
-func (t Terms) deed() life.Deed { return cmp.Or(t.Purpose, life.Step) }
+// claimedDeed is what the claim is for.
+func (t Terms) claimedDeed() life.Deed { return cmp.Or(t.Purpose, life.Step) }

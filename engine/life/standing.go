@@ -91,8 +91,8 @@ var refusals = map[Deed]string{
 
 const nothingFailed = "no failed attempt of its next step counts"
 
-// effect is what a deed does at a state; empty: it is refused.
-func effect(d Deed, s State) string {
+// effectOf is what a deed does at a state; empty: it is refused.
+func effectOf(d Deed, s State) string {
 	for _, r := range rules {
 		if r.deed == d && slices.Contains(r.at, s) {
 			return r.does
@@ -162,7 +162,7 @@ func (s Standing) Judge(d Deed) error {
 	waits := state == Suspended || state == Undelivered
 	tries := d == Retry || d == Take && (s.Claim == nil || waits)
 	switch {
-	case effect(d, state) != "" && (!tries || s.hasFailed()):
+	case effectOf(d, state) != "" && (!tries || s.hasFailed()):
 		return nil
 	case waits && (d == Step || d == Deliver):
 		return NewWaitingError(s.Thread, s.Entry)

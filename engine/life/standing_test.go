@@ -127,10 +127,10 @@ does *suspend* where a run was cancelled; the rest are people's.
 func outcome(t *testing.T, s Standing, d Deed) string {
 	err := s.Judge(d)
 	if err == nil {
-		return effect(d, s.FindState())
+		return effectOf(d, s.FindState())
 	}
 	var refused *DeedError
-	if !errors.As(err, &refused) || refused.Reason == "" || effect(d, s.FindState()) != "" && s.hasFailed() {
+	if !errors.As(err, &refused) || refused.Reason == "" || effectOf(d, s.FindState()) != "" && s.hasFailed() {
 		t.Fatalf("%s at %s: %v", d, s.FindState(), err)
 	}
 	said := "refused: " + refused.Reason

@@ -42,8 +42,8 @@ func (j *steps) announceStep(ctx context.Context, t task.Task) {
 	}
 }
 
-// artifact is the folder in which the job that runs agents leaves a step.
-func (j *steps) artifact() *unpushed.Folder {
+// artifactFolder is the folder in which the job that runs agents leaves a step.
+func (j *steps) artifactFolder() *unpushed.Folder {
 	return &unpushed.Folder{Dir: j.Inputs.Artifact}
 }
 
@@ -53,7 +53,7 @@ func (j *steps) agentDied() bool {
 	if j.Inputs.Thread == "" || !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Result == "failure" && !n.Ran }) {
 		return false
 	}
-	return !j.artifact().Holds(j.Inputs.Thread)
+	return !j.artifactFolder().Holds(j.Inputs.Thread)
 }
 
 // WithoutPushes is a remote as the job that runs agents has it, whatever its token could do.
@@ -76,7 +76,7 @@ func (j *steps) agentOnly(ctx context.Context) error {
 		return err
 	}
 	stepper := *j.Engine
-	stepper.Agent, stepper.Unpushed = guardedAgent{j.Engine.Agent, j}, j.artifact()
+	stepper.Agent, stepper.Unpushed = guardedAgent{j.Engine.Agent, j}, j.artifactFolder()
 	res, err := stepper.Step(ctx, step.Request{Thread: j.Inputs.Thread, ExpectHead: j.Inputs.Head, Agent: j.Inputs.Agent, Deliver: true, Nonce: j.Inputs.Claim, HandsOver: true})
 	j.NoteResult(res)
 	switch kind := life.KindOf(err); {

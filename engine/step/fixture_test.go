@@ -303,8 +303,8 @@ func (f *forge) firstJobIn(ctx context.Context, head node.Hash, agent task.Agent
 	return dir, err
 }
 
-// left is what lies in the folder.
-func (f *forge) left(dir string) unpushed.Step {
+// readLeft is what lies in the folder.
+func (f *forge) readLeft(dir string) unpushed.Step {
 	f.Helper()
 	_, v, _ := f.view()
 	u, err := (&unpushed.Folder{Dir: dir}).Read(v.StoreID(), testThread)
@@ -318,8 +318,8 @@ func (f *forge) secondJob(dir string, secrets ...redact.Secret) (thread.Result, 
 	return f.takeOver((&unpushed.Folder{Dir: dir}).Read, secrets...)
 }
 
-// commit commits a step that was left.
-func (f *forge) commit(u unpushed.Step, secrets ...redact.Secret) (thread.Result, error) {
+// commitLeft commits a step that was left.
+func (f *forge) commitLeft(u unpushed.Step, secrets ...redact.Secret) (thread.Result, error) {
 	f.Helper()
 	return f.takeOver(func(string, gitcas.ThreadID) (unpushed.Step, error) { return u, nil }, secrets...)
 }
@@ -332,8 +332,8 @@ func (f *forge) takeOver(read func(string, gitcas.ThreadID) (unpushed.Step, erro
 	return j.Step(f.ctx(), step.Request{Thread: testThread, Deliver: true, TakesOver: read})
 }
 
-// changed is a step whose StepNode was changed.
-func changed(t testing.TB, u unpushed.Step, change func(s *record.Step)) unpushed.Step {
+// withChangedRecord is a step whose StepNode was changed.
+func withChangedRecord(t testing.TB, u unpushed.Step, change func(s *record.Step)) unpushed.Step {
 	t.Helper()
 	s, err := u.Record()
 	must(t, err)

@@ -60,8 +60,8 @@ func TestTwoJobs(t *testing.T) {
 
 	dir, err = f.firstJob(res.Head, works(t, "second", map[string]string{"a": "newer"}))
 	must(t, err)
-	long := changed(t, f.left(dir), func(s *record.Step) { s.Usage.DurationMs = 3_600_000 })
-	if res, err = f.commit(long); err != nil || !res.Done || res.Usage.DurationMs < 3_600_000 {
+	long := withChangedRecord(t, f.readLeft(dir), func(s *record.Step) { s.Usage.DurationMs = 3_600_000 })
+	if res, err = f.commitLeft(long); err != nil || !res.Done || res.Usage.DurationMs < 3_600_000 {
 		t.Fatalf("%+v %v", res, err)
 	}
 	_, v, e := f.view()
@@ -113,16 +113,24 @@ func TestOfAnotherStep(t *testing.T) {
 			u.Entry.Next = &gitcas.Next{Role: "a", Answer: u.Handle}
 			return u
 		}, "agent", "people have said something else to the thread since the agent began, or changed it", all},
-		"agent":   {func(u unpushed.Step) unpushed.Step { return changed(t, u, func(s *record.Step) { s.Agent = "other" }) }, "agent", "give the inputs agent and config alike", all},
-		"role":    {func(u unpushed.Step) unpushed.Step { return changed(t, u, func(s *record.Step) { s.Role = "b" }) }, "seal", `role "b"`, all},
-		"start":   {func(u unpushed.Step) unpushed.Step { return changed(t, u, func(s *record.Step) { s.Start = s.Output }) }, "seal", "another thread", all},
-		"former":  {func(u unpushed.Step) unpushed.Step { return changed(t, u, func(s *record.Step) { s.Prev = &s.Output }) }, "seal", "does not follow", all},
+		"agent": {func(u unpushed.Step) unpushed.Step {
+			return withChangedRecord(t, u, func(s *record.Step) { s.Agent = "other" })
+		}, "agent", "give the inputs agent and config alike", all},
+		"role": {func(u unpushed.Step) unpushed.Step {
+			return withChangedRecord(t, u, func(s *record.Step) { s.Role = "b" })
+		}, "seal", `role "b"`, all},
+		"start": {func(u unpushed.Step) unpushed.Step {
+			return withChangedRecord(t, u, func(s *record.Step) { s.Start = s.Output })
+		}, "seal", "another thread", all},
+		"former": {func(u unpushed.Step) unpushed.Step {
+			return withChangedRecord(t, u, func(s *record.Step) { s.Prev = &s.Output })
+		}, "seal", "does not follow", all},
 		"no step": {func(u unpushed.Step) unpushed.Step { u.Handle = "0000000000000"; return u }, "agent", "left no step", none},
 		"output of another role": {func(u unpushed.Step) unpushed.Step {
-			return changed(t, u, func(s *record.Step) { s.Output = s.Detail })
+			return withChangedRecord(t, u, func(s *record.Step) { s.Output = s.Detail })
 		}, "seal", "output is of type", all},
 		"an output that isn't there": {func(u unpushed.Step) unpushed.Step {
-			return changed(t, u, func(s *record.Step) { s.Output = "0000000000000" })
+			return withChangedRecord(t, u, func(s *record.Step) { s.Output = "0000000000000" })
 		}, "seal", "output", all},
 		"a commit that isn't there": {func(u unpushed.Step) unpushed.Step { u.Work.From = u.Work.Commit; return u }, "workspace", u404, nodes},
 		"no base":                   {func(u unpushed.Step) unpushed.Step { u.Work.From = wire.ZeroID; return u }, "workspace", "not among the objects at hand", nodes},
@@ -133,7 +141,7 @@ func TestOfAnotherStep(t *testing.T) {
 			head := f.start()
 			dir, err := f.firstJob(head, works(t, "x", map[string]string{"new": "2"}))
 			must(t, err)
-			_, err = f.commit(c.change(f.left(dir)))
+			_, err = f.commitLeft(c.change(f.readLeft(dir)))
 			var failed *life.FailedError
 			if !errors.As(err, &failed) || failed.Phase != c.phase || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
@@ -171,9 +179,9 @@ func TestForeignBase(t *testing.T) {
 	f := newForge(t, someFiles)
 	dir, err := f.firstJob(f.start(), works(t, "x", nil))
 	must(t, err)
-	u := f.left(dir)
+	u := f.readLeft(dir)
 	u.Work.From = f.push(map[string]string{"evil": "x"}, "refs/heads/elsewhere", wire.ZeroID)
-	_, err = f.commit(u)
+	_, err = f.commitLeft(u)
 	var failed *life.FailedError
 	if !errors.As(err, &failed) || failed.Phase != "workspace" || !strings.Contains(err.Error(), "not the thread's") {
 		t.Errorf("%v", err)
@@ -187,11 +195,11 @@ func TestPhases(t *testing.T) {
 		f := newForge(t, someFiles)
 		dir, err := f.firstJob(f.start(), works(t, "x", nil))
 		must(t, err)
-		u := f.left(dir)
+		u := f.readLeft(dir)
 		out, h, err := node.New(record.ErrorOutputSchema, map[string]any{"$status": "error", "error": "it says so", "phase": phase}, time.UnixMilli(1))
 		must(t, err)
 		u.Nodes[h] = out
-		_, err = f.commit(changed(t, u, func(s *record.Step) { s.Output = h }))
+		_, err = f.commitLeft(withChangedRecord(t, u, func(s *record.Step) { s.Output = h }))
 		var failed *life.FailedError
 		if !errors.As(err, &failed) || failed.Phase != want || !strings.Contains(err.Error(), "it says so") {
 			t.Errorf("%s: %v", phase, err)
@@ -261,7 +269,7 @@ func TestLeftOver(t *testing.T) {
 	f := newForge(t, someFiles)
 	dir, err := f.firstJob(f.start(), works(t, "first", nil))
 	must(t, err)
-	old := f.left(dir)
+	old := f.readLeft(dir)
 	res, err := f.secondJob(dir)
 	must(t, err)
 	j := f.job("killed", blind{f.dial()}, agentFunc(func(context.Context, task.Task, *task.Meter) (task.Draft, error) {
@@ -280,7 +288,7 @@ func TestLeftOver(t *testing.T) {
 	j.Unpushed = &unpushed.Folder{Dir: dir}
 	_, err = j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: res.Head}, Deliver: true, HandsOver: true})
 	must(t, err)
-	if u := f.left(dir); u.Entry.Head != res.Head || u.Handle == old.Handle {
+	if u := f.readLeft(dir); u.Entry.Head != res.Head || u.Handle == old.Handle {
 		t.Errorf("the folder holds a step on %s", u.Entry.Head)
 	}
 	res, err = f.secondJob(dir)
@@ -321,7 +329,7 @@ func TestManyNodes(t *testing.T) {
 		return fullDraft(t, asked), nil
 	}))
 	must(t, err)
-	if n := len(f.left(dir).Nodes); n <= seal.MaxDrafts {
+	if n := len(f.readLeft(dir).Nodes); n <= seal.MaxDrafts {
 		t.Fatalf("%d nodes were left: the test is of no use", n)
 	}
 	_, err = f.secondJob(dir)
@@ -497,7 +505,7 @@ func TestSecrets(t *testing.T) {
 			if err == nil || strings.Contains(everything(t, dir), key) {
 				t.Error("the key is in the artifact", err)
 			}
-			if u := f.left(dir); len(u.Work.Objects) > 0 {
+			if u := f.readLeft(dir); len(u.Work.Objects) > 0 {
 				t.Errorf("%d objects were left", len(u.Work.Objects))
 			}
 			if _, err := f.secondJob(dir); err == nil || !strings.Contains(err.Error(), "wrote a secret (MODEL_KEY)") {

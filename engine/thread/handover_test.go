@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// first is the job of two that runs the agent: whatever it pushes is refused.
-func (f *fixture) first(nonce string) (thread.Result, error) {
+// runFirstJob is the job of two that runs the agent: whatever it pushes is refused.
+func (f *fixture) runFirstJob(nonce string) (thread.Result, error) {
 	f.Helper()
 	refs := f.mem.Refs()
 	if f.disk == nil {
@@ -37,8 +37,8 @@ func (f *fixture) first(nonce string) (thread.Result, error) {
 	return res, err
 }
 
-// second is the one that commits.
-func (f *fixture) second(nonce string) (thread.Result, error) {
+// runSecondJob is the one that commits.
+func (f *fixture) runSecondJob(nonce string) (thread.Result, error) {
 	f.Helper()
 	return f.secondAs(1, nonce)
 }
@@ -60,12 +60,12 @@ func TestHandedOver(t *testing.T) {
 			f.timeout = 45 * time.Minute
 			f.start()
 			h := f.claimAhead("starter")
-			res, err := f.first(h.Nonce())
+			res, err := f.runFirstJob(h.Nonce())
 			f.ok(err)
 			if c, ok := f.view().FindClaim(testThread); res.Result != "done" || res.Head != f.entry().Head || !ok || c.Nonce != h.Nonce() {
 				f.Errorf("%+v, the claim is %+v", res, c)
 			}
-			res, err = f.second(h.Nonce())
+			res, err = f.runSecondJob(h.Nonce())
 			f.ok(err)
 			f.unclaimed()
 			s := f.chain().Steps[0]
@@ -86,7 +86,7 @@ func TestFailedHandedOver(t *testing.T) {
 		f.limits.Tokens, f.limits.CostUSD = 200, 10
 		f.agent = f.fails
 		for n := 1; n <= 2; n++ {
-			_, err := f.first("")
+			_, err := f.runFirstJob("")
 			f.code(err, life.KindFailed)
 			f.kept("")
 			_, err = f.secondAs(n, "")
@@ -96,7 +96,7 @@ func TestFailedHandedOver(t *testing.T) {
 			}
 		}
 		paid := len(f.runs)
-		_, err := f.first("")
+		_, err := f.runFirstJob("")
 		f.ok(err)
 		_, err = f.secondAs(3, "")
 		f.code(err, life.KindLimit)
@@ -110,12 +110,12 @@ func TestFailedHandedOver(t *testing.T) {
 func TestSaidBetweenTwoJobs(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
-		_, err := f.first("")
+		_, err := f.runFirstJob("")
 		f.ok(err)
 		people := f.engine("p", 1)
 		f.ok(people.Suspend(f.Context(), testThread, "wait"))
 		f.ok(people.Resume(f.Context(), thread.ResumeRequest{Thread: testThread, Text: "not so"}))
-		_, err = f.second("")
+		_, err = f.runSecondJob("")
 		f.says(f.code(err, life.KindFailed), "people have said something else to the thread since the agent began")
 		if u := f.totals(); u.Tokens != 11 || len(f.chain().Steps) != 0 || len(f.entry().Attempts) != 1 {
 			t.Errorf("%+v, %+v", u, f.entry())
@@ -152,11 +152,11 @@ func TestFirstJobUnclaimed(t *testing.T) {
 						return task.Draft{}, context.Cause(ctx)
 					}
 				}
-				_, err := f.first("")
+				_, err := f.runFirstJob("")
 				f.code(err, c.code)
 				f.kept("") // what there is of it
 				if name == "left alone" {
-					_, err := f.second("")
+					_, err := f.runSecondJob("")
 					f.ok(err)
 					f.unclaimed()
 				}
@@ -166,7 +166,7 @@ func TestFirstJobUnclaimed(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.start()
 		f.claimBy(f.other(0))
-		_, err := f.first("")
+		_, err := f.runFirstJob("")
 		f.says(f.code(err, life.KindNotYours), "run other (attempt 1) on there is working on it")
 		f.paid(0)
 	})
@@ -183,12 +183,12 @@ func TestFirstJobOfLaggingBranch(t *testing.T) {
 			f.files["of-two"] = "x"
 			return answer(ctx, t, m)
 		}
-		_, err := f.first("")
+		_, err := f.runFirstJob("")
 		f.ok(err)
 		if f.mem.Refs()[branch] == tip {
 			t.Fatal("the branch doesn't lag")
 		}
-		_, err = f.second("")
+		_, err = f.runSecondJob("")
 		f.ok(err)
 		if s := f.chain().Steps[2]; s.Work == nil || s.Work.Commit != f.mem.Refs()[branch].String() || s.Work.Commit == recorded {
 			t.Errorf("%+v, the branch is at %s", s.Work, f.mem.Refs()[branch])
@@ -206,8 +206,8 @@ func TestNothingForTheFirstJob(t *testing.T) {
 	}{
 		"a limit":       {func(f *fixture) { f.steps("r1"); f.limits.Tokens = 5 }, life.KindLimit},
 		"to pause":      {func(f *fixture) { f.edit(func(e *gitcas.Entry) { e.Pause = &gitcas.Pause{Reason: "wait"} }) }, life.KindSuspended},
-		"tried enough":  {func(f *fixture) { f.failed("r1", "r2", "r3") }, life.KindSuspended},
-		"not linked":    {func(f *fixture) { f.failed("r1", "r2"); f.unlinked() }, life.KindSuspended},
+		"tried enough":  {func(f *fixture) { f.failSteps("r1", "r2", "r3") }, life.KindSuspended},
+		"not linked":    {func(f *fixture) { f.failSteps("r1", "r2"); f.failUnlinked() }, life.KindSuspended},
 		"branch reset":  {func(f *fixture) { f.resetBranch() }, life.KindSuspended},
 		"somebody else": {func(f *fixture) { f.ok(f.engine("p", 1).Suspend(f.Context(), testThread, "wait")) }, life.KindSuspended},
 	} {
@@ -218,12 +218,12 @@ func TestNothingForTheFirstJob(t *testing.T) {
 				c.prepare(f)
 				paid, head := len(f.runs), f.entry().Head
 				f.disk = &memoryDisk{}
-				res, err := f.first("")
+				res, err := f.runFirstJob("")
 				if err != nil && (name != "somebody else" || life.KindOf(err) != c.code) || res.Result != "" {
 					t.Errorf("%+v: %v", res, err)
 				}
 				f.kept()
-				_, err = f.second("")
+				_, err = f.runSecondJob("")
 				f.code(err, c.code)
 				f.paid(paid)
 				if e := f.entry(); e.Head != head || e.Status != gitcas.StatusSuspended {
@@ -235,8 +235,8 @@ func TestNothingForTheFirstJob(t *testing.T) {
 	}
 }
 
-// failed are attempts at the step that failed.
-func (f *fixture) failed(runs ...string) {
+// failSteps are attempts at the step that failed.
+func (f *fixture) failSteps(runs ...string) {
 	f.Helper()
 	answer := f.agent
 	f.agent = f.fails
@@ -247,11 +247,11 @@ func (f *fixture) failed(runs ...string) {
 	f.agent = answer
 }
 
-// unlinked is one more, which could not be linked.
-func (f *fixture) unlinked() {
+// failUnlinked is one more, which could not be linked.
+func (f *fixture) failUnlinked() {
 	f.Helper()
 	f.protect()
-	f.failed("unlinked")
+	f.failSteps("unlinked")
 	f.remote.setBefore(nil)
 }
 

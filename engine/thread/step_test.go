@@ -30,7 +30,7 @@ func TestStepToTheEnd(t *testing.T) {
 		f.unclaimed()
 		res, err := f.step("r3")
 		f.says(f.code(err, life.KindNotYours), "it has ended")
-		if res.Status != "ended" || res.Step != 2 || res.Error == nil || *res.Error != (thread.StepError{Message: err.Error()}) {
+		if res.Status != "ended" || res.Step != 2 || res.Error == nil || res.Error.Message != err.Error() || res.Error.StepHash != "" {
 			f.Errorf("%+v", res)
 		}
 	})
@@ -125,7 +125,7 @@ func TestStepWhereThereIsNothingToDo(t *testing.T) {
 				}
 				res, err := f.stepWith("r9", 1, req)
 				f.says(f.code(err, c.code), c.says)
-				if len(f.runs) != runs || res.Error == nil || *res.Error != (thread.StepError{Message: err.Error()}) {
+				if len(f.runs) != runs || res.Error == nil || res.Error.Message != err.Error() || res.Error.StepHash != "" {
 					f.Errorf("%d agents ran; %+v", len(f.runs)-runs, res)
 				}
 				for name := range f.mem.Refs() {

@@ -78,7 +78,7 @@ func (r *Reader) Keep(objs ...wire.Object) {
 }
 
 // Drop forgets an object.
-func (r *Reader) Drop(id wire.ID) { r.objs.drop(id) }
+func (r *Reader) Drop(id wire.ID) { r.objs.dropKey(id) }
 
 // Object is an object that is here.
 func (r *Reader) Object(id wire.ID) (wire.Object, bool) { return r.objs.Get(id) }
@@ -215,7 +215,7 @@ func DecodeNode(path string, o wire.Object) (Stored, error) {
 // Decoded keeps a decoded node; its blob is not needed again.
 func (r *Reader) Decoded(id wire.ID, n Stored) {
 	r.nodes.Put(id, n)
-	r.objs.drop(id)
+	r.objs.dropKey(id)
 }
 
 // Memo remembers what was worked out. It is safe for concurrent use.
@@ -242,7 +242,7 @@ func (m *Memo[K, V]) Put(k K, v V) {
 	m.m[k] = v
 }
 
-func (m *Memo[K, V]) drop(k K) {
+func (m *Memo[K, V]) dropKey(k K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.m, k)

@@ -185,7 +185,7 @@ func parseLine(line, below string) (*Command, error) {
 			}
 		case verbs[i].words:
 			var err error
-			if word, err = unquote(word); err != nil {
+			if word, err = unquoteWord(word); err != nil {
 				return nil, err
 			}
 		default: // what follows the options is the text, as it stands there
@@ -241,7 +241,7 @@ var (
 	quotedWord = lazyregexp.New(`^(?:--[^\s=]+=)?(?:"[^"]*"|'[^']*'|[“„][^”“]*[”“])(?:\s|$)`)
 )
 
-func unquote(word string) (string, error) {
+func unquoteWord(word string) (string, error) {
 	bare := quoted.ReplaceAllString(word, "$1")
 	if bare == word && strings.IndexAny(word, `"'“„`) == 0 {
 		return "", complainAbout("The quote of `%s` is never closed.", PlainWord(word))
@@ -265,6 +265,6 @@ func readOption(word, line, flag string) (option, rest string, err error) {
 			return "", "", complainAbout("The option `--%s` needs a value, as in `--%s=VALUE`.", name, name)
 		}
 	}
-	value, err = unquote(value)
+	value, err = unquoteWord(value)
 	return "--" + name + "=" + value, line, err
 }

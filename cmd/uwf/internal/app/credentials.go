@@ -178,7 +178,7 @@ func (f *Factory) Password(ctx context.Context, remote string) (string, error) {
 // Redactor knows the secrets of the configuration, of the environment and of the
 // store's remote. It is made once.
 func (f *Factory) Redactor(ctx context.Context) (*redact.Redactor, error) {
-	return f.redactor.take(func() (*redact.Redactor, error) { return makeRedactor(ctx, f) })
+	return f.redactor.findOnce(func() (*redact.Redactor, error) { return makeRedactor(ctx, f) })
 }
 
 func makeRedactor(ctx context.Context, f *Factory) (*redact.Redactor, error) {

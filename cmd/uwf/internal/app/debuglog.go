@@ -26,7 +26,7 @@ func (f *Factory) LogDir() (string, error) {
 // Without a storage root there is none, and agents, which run as processes of their
 // own, write none.
 func (f *Factory) Log() *debuglog.Logger {
-	log, _ := f.debug.take(func() (*debuglog.Logger, error) { return openLog(f), nil })
+	log, _ := f.debug.findOnce(func() (*debuglog.Logger, error) { return openLog(f), nil })
 	return log
 }
 

@@ -230,8 +230,8 @@ func (f *Factory) Advice(err error) string {
 	return fmt.Sprintf("uwf keeps what is yours in %s: let this user read and write there, or set UWF_HOME to a folder where it may", home)
 }
 
-// needed is what a verb takes besides a thread, as it is typed.
-func needed(v life.Verb) string {
+// describeNeed is what a verb takes besides a thread, as it is typed.
+func describeNeed(v life.Verb) string {
 	if v.Needs == life.NeedsText {
 		return `-p "…"`
 	}
@@ -253,7 +253,7 @@ func Command(v life.Verb) string {
 	case v.Do == life.Fork && v.Steps >= 0:
 		thread = fmt.Sprintf("%s:%d", v.Thread, v.Steps)
 	}
-	return strings.TrimSpace("uwf thread " + verb + " " + thread + " " + needed(v))
+	return strings.TrimSpace("uwf thread " + verb + " " + thread + " " + describeNeed(v))
 }
 
 // NextLines are what can be done about an error, a line each.

@@ -111,8 +111,8 @@ type once[T any] struct {
 	err   error
 }
 
-// take gives what find found the first time.
-func (o *once[T]) take(find func() (T, error)) (T, error) {
+// findOnce gives what find found the first time.
+func (o *once[T]) findOnce(find func() (T, error)) (T, error) {
 	o.Do(func() { o.value, o.err = find() })
 	return o.value, o.err
 }

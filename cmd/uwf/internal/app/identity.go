@@ -14,7 +14,7 @@ import (
 // environment says so (GITHUB_RUN_ID, GITHUB_RUN_ATTEMPT), else a random id of
 // its own. It is the same whenever one process asks.
 func (f *Factory) Identity() (lease.Identity, error) {
-	return f.who.take(func() (lease.Identity, error) { return findIdentity(f) })
+	return f.who.findOnce(func() (lease.Identity, error) { return findIdentity(f) })
 }
 
 func findIdentity(f *Factory) (lease.Identity, error) {

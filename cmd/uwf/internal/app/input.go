@@ -53,7 +53,7 @@ const maxConfig = 1 << 20
 
 // Config is the settings of this repository and user, read once.
 func (f *Factory) Config() (*config.Config, error) {
-	return f.config.take(func() (*config.Config, error) { return loadConfig(f) })
+	return f.config.findOnce(func() (*config.Config, error) { return loadConfig(f) })
 }
 
 // ConfigSources are where this repository's and this user's settings come from.

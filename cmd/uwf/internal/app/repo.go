@@ -27,7 +27,7 @@ type Repo struct {
 // agent changed in a .git, and its process was killed before it was put back, is put back
 // first.
 func (f *Factory) FindRepo() Repo {
-	r, _ := f.repo.take(func() (Repo, error) {
+	r, _ := f.repo.findOnce(func() (Repo, error) {
 		if f.Job != nil {
 			return Repo{Root: f.Job.Root}, nil
 		}

@@ -38,7 +38,7 @@ const (
 // repository itself; outside of one the user's own store below the storage root.
 // It is found once.
 func (f *Factory) Locate(ctx context.Context) (Location, error) {
-	return f.location.take(func() (Location, error) { return locateStore(ctx, f) })
+	return f.location.findOnce(func() (Location, error) { return locateStore(ctx, f) })
 }
 
 func locateStore(ctx context.Context, f *Factory) (Location, error) {

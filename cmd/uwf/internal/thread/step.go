@@ -284,7 +284,7 @@ func (o *StepOptions) dryRun(ctx context.Context, w *worker.Worker, req step.Req
 	n := utf8.RuneCountInString(plan.Prompt)
 	p := planned{DryRunPlan: plan, DryRun: true, Characters: n, Tokens: (n + perToken - 1) / perToken, Limits: limitsOf(plan.Limits), Used: usedOf(plan.Used, plan.Role)}
 	if planErr != nil {
-		p.Error = &thread.StepError{Message: planErr.Error()}
+		p.Error = &thread.StepError{Message: planErr.Error(), Next: life.NextOf(planErr)}
 	}
 	if err := o.Factory.Printer().Print(p, p.writeText); err != nil {
 		return err

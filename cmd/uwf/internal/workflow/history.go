@@ -67,7 +67,7 @@ func historyRun(ctx context.Context, o *HistoryOptions) error {
 
 func versionsOf(known node.Getter, r registered) []version {
 	var list []version
-	for i, v := range r.versions() {
+	for i, v := range r.listVersions() {
 		list = append(list, version{Hash: v.Hash, Timestamp: v.Timestamp, Current: i == 0, Changes: []string{}})
 	}
 	var before *workflow.Definition

@@ -38,15 +38,15 @@ func findRegistered(ctx context.Context, f *app.Factory, name string) (registere
 	return r, nil
 }
 
-// versions are the workflows that the name has meant, the present one first.
-func (r registered) versions() []gitcas.RegistryVersion {
+// listVersions are the workflows that the name has meant, the present one first.
+func (r registered) listVersions() []gitcas.RegistryVersion {
 	return append([]gitcas.RegistryVersion{{Hash: r.Hash, Timestamp: r.Timestamp}}, r.History...)
 }
 
-// change lets the name mean another workflow, or with an empty target nothing, and reports
+// changeTarget lets the name mean another workflow, or with an empty target nothing, and reports
 // whether it did: perhaps the name means that already. What somebody else made of it
 // meanwhile was never looked at, and stays.
-func (r registered) change(ctx context.Context, subject string, target node.Hash) (changed bool, err error) {
+func (r registered) changeTarget(ctx context.Context, subject string, target node.Hash) (changed bool, err error) {
 	_, err = r.store.Update(ctx, r.view, func(v *gitcas.View) (*gitcas.Change, error) {
 		switch now := v.Registry()[r.name].Hash; now {
 		case target:
@@ -73,7 +73,7 @@ func registerChange(v *gitcas.View, subject, body, name string, h node.Hash) *gi
 	if h != "" {
 		e := &gitcas.RegistryEntry{Hash: h, Timestamp: v.Time().Truncate(time.Millisecond).UnixMilli()}
 		if there {
-			e.History = registered{RegistryEntry: old}.versions()
+			e.History = registered{RegistryEntry: old}.listVersions()
 		}
 		c.Registry[name] = e
 	}

@@ -63,9 +63,9 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	res := removed{Name: o.Name, Hash: r.Hash, Versions: len(r.versions()), Removed: true}
+	res := removed{Name: o.Name, Hash: r.Hash, Versions: len(r.listVersions()), Removed: true}
 	for _, t := range r.view.Threads() {
-		if slices.ContainsFunc(r.versions(), func(v gitcas.RegistryVersion) bool { return v.Hash == t.Workflow }) {
+		if slices.ContainsFunc(r.listVersions(), func(v gitcas.RegistryVersion) bool { return v.Hash == t.Workflow }) {
 			res.Threads++
 		}
 	}
@@ -76,7 +76,7 @@ func removeRun(ctx context.Context, o *RemoveOptions) error {
 	} else if err != nil {
 		return err
 	}
-	if _, err := r.change(ctx, "remove workflow "+o.Name, ""); err != nil {
+	if _, err := r.changeTarget(ctx, "remove workflow "+o.Name, ""); err != nil {
 		return fmt.Errorf("remove the workflow: %w", err)
 	}
 	return o.Factory.Printer().Print(res, res.writeText)

@@ -73,7 +73,7 @@ func rollbackRun(ctx context.Context, o *RollbackOptions) error {
 	if old, err := workflow.FromNode(r.view.Getter(ctx), r.Hash); err == nil {
 		res.Changes = append(res.Changes, describeChanges(old, d)...)
 	}
-	if res.Changed, err = r.change(ctx, "roll "+o.Name+" back", target); err != nil {
+	if res.Changed, err = r.changeTarget(ctx, "roll "+o.Name+" back", target); err != nil {
 		return fmt.Errorf("roll the workflow back: %w", err)
 	}
 	if err := o.Factory.Printer().Print(res, res.writeText); err != nil {
