@@ -43,8 +43,9 @@ type Options struct {
 	// gateway knows of that, such as a budget that was reached. An error of done
 	// fails the run. Nil: the agent gets no model.
 	Gateway func(ctx context.Context, t task.Task, m *task.Meter) (environ []string, done func(run error) error, err error)
-	// AllowShell opens the shell gate of the builtin agent.
-	AllowShell bool
+	// AllowShell says, before each run, whether the shell gate of the builtin agent is
+	// open. Nil: it is closed.
+	AllowShell func() bool
 	// Sandbox confines agents. Nil: they are not confined.
 	Sandbox *sandbox.Sandbox
 	// Folder is the whole folder that tasks work in, where Task.Workspace may be a
@@ -196,7 +197,7 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 	if len(s.o.Self) == 1 {
 		env = append(env, EnvBin+"="+self)
 	}
-	if s.o.AllowShell || sandbox.Getenv(s.o.Environ, EnvAllowShell) == "1" {
+	if s.o.AllowShell != nil && s.o.AllowShell() || sandbox.Getenv(s.o.Environ, EnvAllowShell) == "1" {
 		env = append(env, EnvAllowShell+"=1")
 	}
 	return env

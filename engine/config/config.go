@@ -13,10 +13,11 @@
 //
 // Some settings protect the user and are never loosened by the nearer file: of two
 // limits the lower one counts, of two sandbox settings the stricter one, and
-// allowShell needs every file that mentions it. Places that confined agents may
-// use besides their own come from the user's file, and from the repository's only
-// where it is trusted; that a repository's own credential helper is run comes from the
-// user's file alone. Redaction settings add up.
+// allowShell needs every file that mentions it. What a repository's file wants of the
+// machine (programs that run as agents, the shell, the open network, places that confined
+// agents may use besides their own) counts once the user consents to it, see package
+// consent; until then it is as if it were not said. That a repository's own credential
+// helper is run comes from the user's file alone. Redaction settings add up.
 //
 // # Keys
 //
@@ -33,6 +34,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 )
@@ -71,10 +73,14 @@ type Config struct {
 	lost    map[string]Problem // models whose provider is defined nowhere, by alias
 	// withheld are the providers of an untrusted repository's file that get no key, by name.
 	withheld map[string]Withheld
-	shared   string            // the repository's file: its settings are for everybody
-	inCI     bool              // there is no file of the user's own
-	files    []*Config         // what each file says by itself
-	sources  map[string]string // of variables that matter: where they are set
+	// demands are what the repository's file wants of this machine; unconsented are those
+	// that count for nothing.
+	demands, unconsented []consent.Demand
+
+	shared  string            // the repository's file: its settings are for everybody
+	inCI    bool              // there is no file of the user's own
+	files   []*Config         // what each file says by itself
+	sources map[string]string // of variables that matter: where they are set
 }
 
 // Kind is the protocol that a provider speaks.

@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 )
@@ -30,12 +31,17 @@ type sources struct {
 	repo, home, dotenv string
 	env                []string
 	trusted            bool
+	refused            bool // nobody consented to what the repository wants
 }
 
 func (s sources) load() (*config.Config, error) {
 	files := map[string]string{repoFile: s.repo, homeFile: s.home, envFile: s.dotenv}
 	return config.Load(config.Sources{
 		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted,
+		Consented: func(d []consent.Demand) bool {
+			return !s.refused && (d[0] != config.ShellDemand() || strings.Contains(s.repo, "allowShell"))
+		},
+		Fingerprint: func(word string) string { return map[string]string{"./agent.sh": "f00d"}[word] },
 		ReadFile: func(path string) ([]byte, error) {
 			if files[path] == "" {
 				return nil, fs.ErrNotExist
@@ -324,7 +330,6 @@ func TestMistakes(t *testing.T) {
 		{"anchor", sources{home: "state: &a {branch: x}\n"}, []string{"the anchor &a is not read"}},
 		{"not YAML", sources{home: "a: [\n"}, []string{homeFile, "not valid YAML"}},
 		{"relative place", sources{home: "confine: {read: [opt]}\n"}, []string{"confine.read", "absolute"}},
-		{"places of an untrusted repository", sources{repo: "confine:\n  write: [/etc]\n"}, []string{":2:", "confine.write", "UWF_TRUST_REPO"}},
 		{"helper of a repository", sources{repo: "state:\n  credentialHelper: repository\n"}, []string{":2:", "state.credentialHelper", "put this into ~/.uwf/config.yaml"}},
 		{"helper of a trusted repository", sources{repo: "state: {credentialHelper: user}\n", trusted: true}, []string{":1:27: state.credentialHelper", "put this into"}},
 		{"two documents", sources{home: "sandbox: auto\n---\nsandbox: off\n"}, []string{"more than one YAML document"}},
@@ -685,4 +690,69 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestDemands: what a repository wants of the machine is found, each thing by itself, and is
+// as if it were not said where nobody consented.
+func TestDemands(t *testing.T) {
+	for _, c := range []struct{ name, repo, path, says string }{
+		{"a program", "agents: {a: {command: x, args: [y]}}", "agents.a", `{"command":"x","args":["y"]}`},
+		{"a program in a command line", "agents: {a: {command: './agent.sh -v'}}", "agents.a", `{"command":"./agent.sh","args":["-v"],"files":{"./agent.sh":"sha256:f00d"}}`},
+		{"a file among arguments", "agents: {a: {command: sh, args: [./agent.sh]}}", "agents.a", `{"command":"sh","args":["./agent.sh"],"files":{"./agent.sh":"sha256:f00d"}}`},
+		{"arguments of a program of uwf", "agents: {mock: {args: [y]}}", "agents.mock", `{"args":["y"]}`},
+		{"variables", "agents: {mock: {env: {LD_PRELOAD: /x.so}}}", "agents.mock", `{"env":{"LD_PRELOAD":"/x.so"}}`},
+		{"a secret variable", "agents: {mock: {env: {API_TOKEN: x}}}", "agents.mock", `{"env":{"API_TOKEN":"sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"}}`},
+		{"the agent of all", "defaultAgent: a", "defaultAgent", `"a"`},
+		{"the agent of a workflow", "agentOverrides: {w: a}", "agentOverrides.w.*", `"a"`},
+		{"the agent of a role", "agentOverrides: {w: {r: ../../a}}", "agentOverrides.w.r", `"../../a"`},
+		{"a shell", "allowShell: true", "allowShell", "true"},
+		{"the network", "confine: {network: open}", "confine.network", `"open"`},
+		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
+		{"places to write", "confine: {write: [/opt]}", "confine.write", `["/opt"]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := sources{repo: c.repo, refused: true}
+			got, want := mustLoad(t, s), mustLoad(t, sources{})
+			if d := got.Unconsented(); len(d) != 1 || d[0].Path != c.path || d[0].Says != c.says || d[0].Means == "" || !reflect.DeepEqual(d, got.Demands()) {
+				t.Errorf("%+v", d)
+			}
+			if got.AllowShell || len(got.Agents) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
+				t.Errorf("it counts: %+v", got)
+			}
+			if v := got.Values(); len(v) != len(want.Values()) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], c.path+" counts once you consent") {
+				t.Errorf("%v %v", v, got.Warnings)
+			}
+			s.refused = false
+			if got := mustLoad(t, s); len(got.Unconsented()) > 0 || len(got.Demands()) != 1 || len(got.Warnings) > 0 {
+				t.Errorf("with a consent: %v", got.Warnings)
+			}
+			if got := mustLoad(t, sources{repo: c.repo, refused: true, trusted: true}); len(got.Unconsented()) > 0 {
+				t.Error("in a job")
+			}
+			if got := mustLoad(t, sources{home: c.repo, refused: true}); len(got.Demands()) > 0 {
+				t.Error("in the user's own file")
+			}
+		})
+	}
+	for _, repo := range []string{"defaultAgent: builtin", "agentOverrides: {w: {r: mock}}", "allowShell: false", "confine: {network: gateway}", "agents: {a: {}}"} {
+		if d := mustLoad(t, sources{repo: repo, refused: true}).Demands(); len(d) > 0 {
+			t.Errorf("%s: %+v", repo, d)
+		}
+	}
+	// What UWF_TRUST_REPO says is about keys.
+	if c := mustLoad(t, sources{repo: "allowShell: true", refused: true, env: []string{"UWF_TRUST_REPO=1"}}); c.AllowShell {
+		t.Error("UWF_TRUST_REPO opens the shell")
+	}
+}
+
+// TestDemandsLeaveOwn: the user's own setting of the same name counts in the place of one
+// that nobody consented to.
+func TestDemandsLeaveOwn(t *testing.T) {
+	c := mustLoad(t, sources{
+		repo: "agents: {a: {command: theirs}}\ndefaultAgent: b\n", refused: true,
+		home: "agents: {a: {command: mine}}\ndefaultAgent: a\n",
+	})
+	if a := c.ResolveAgent("w", "r"); a.Name != "a" || a.Command != "mine" {
+		t.Errorf("%+v", a)
+	}
 }

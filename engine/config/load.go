@@ -13,6 +13,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/strictyaml"
@@ -31,6 +32,13 @@ type Sources struct {
 	// RepoTrusted: the repository's file is as trustworthy as the user's own, as in
 	// CI, where it is read from the default branch.
 	RepoTrusted bool
+	// Consented says whether the user allowed the repository exactly these demands; nil:
+	// nothing was allowed. ConsentDir is where that is kept.
+	Consented  func([]consent.Demand) bool
+	ConsentDir string
+	// Fingerprint is the SHA-256, in hexadecimal digits, of the repository's file that a
+	// word of a command line names; empty: it names none. Nil: as empty.
+	Fingerprint func(word string) string
 }
 
 // Load reads all sources and puts them together as the package comment says.
@@ -42,14 +50,13 @@ func Load(s Sources) (*Config, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	if !l.isTrusted() {
-		l.refuseInRepo(repo, "open places of this machine to agents", "put this into ~/.uwf/config.yaml, or set UWF_TRUST_REPO=1 if you trust this repository",
-			"confine.read", "confine.write")
-	}
+	demands, unconsented := l.settleDemands(repo)
 	// The repository's own programs: even where it is trusted, that is up to each user.
 	l.refuseInRepo(repo, "say whose credential helpers are run", "put this into ~/.uwf/config.yaml", "state.credentialHelper")
 	l.warnKeys(repo, s.RepoFile)
 	c := mergeConfigs(repo, home)
+	c.demands, c.unconsented = demands, unconsented
+	l.applyShellConsent(c, repo, home)
 	l.fromEnvironment(c)
 	if !l.isTrusted() {
 		l.withholdKeys(c, repo, home)

@@ -331,12 +331,14 @@ func (noSecrets) AllowsFile(string) bool                { return false }
 
 type settings struct{ w *world }
 
-func (settings) Agent(string, string, string) (string, string, error) { return "scripted", "x", nil }
-func (settings) Model(string, string) *task.Model                     { return nil }
-func (settings) ExtractModel(string, string) *task.Model              { return nil }
-func (s settings) CheckPrices(_, _, _ string) error                   { return s.w.prices }
-func (s settings) Limits(string) moderator.Limits                     { return s.w.limits }
-func (settings) Timeout() time.Duration                               { return 0 }
+func (settings) Agent(*workflow.Definition, string, string) (string, string, error) {
+	return "scripted", "x", nil
+}
+func (settings) Model(string, string) *task.Model        { return nil }
+func (settings) ExtractModel(string, string) *task.Model { return nil }
+func (s settings) CheckPrices(_, _, _ string) error      { return s.w.prices }
+func (s settings) Limits(string) moderator.Limits        { return s.w.limits }
+func (settings) Timeout() time.Duration                  { return 0 }
 
 type clock struct{ w *world }
 

@@ -50,7 +50,7 @@ func (r *turn) decideRole(ctx context.Context) error {
 	if err := r.noteApproval(); err != nil {
 		return err
 	}
-	r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def.Name, r.plan.role, r.req.Agent)
+	r.plan.agent, r.plan.command, err = r.e.Settings.Agent(r.Def, r.plan.role, r.req.Agent)
 	if err != nil {
 		return life.Usagef("thread %s, role %s: %v", r.ID, r.plan.role, err)
 	}

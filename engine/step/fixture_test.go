@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -205,7 +206,7 @@ func (f *folder) Sub(location string) (string, error) { return filepath.Join(f.d
 
 type settings struct{}
 
-func (settings) Agent(_, _, override string) (string, string, error) {
+func (settings) Agent(_ *workflow.Definition, _, override string) (string, string, error) {
 	if override != "" {
 		return override, override, nil
 	}

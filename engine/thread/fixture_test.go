@@ -27,6 +27,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -202,7 +203,7 @@ func (f *fixture) paid(want int) {
 }
 
 // Agent, Model, Limits and Timeout implement Settings.
-func (f *fixture) Agent(_, _, override string) (string, string, error) {
+func (f *fixture) Agent(_ *workflow.Definition, _, override string) (string, string, error) {
 	if override == "none" {
 		return "", "", errors.New("no such agent")
 	}

@@ -102,10 +102,12 @@ func (zeros) Read(p []byte) (int, error) {
 }
 
 // Agent, Model, ExtractModel, Limits and Timeout implement thread.Settings.
-func (g *golden) Agent(_, _, _ string) (string, string, error) { return "mock", "mock", nil }
-func (g *golden) Model(_, _ string) *task.Model                { return nil }
-func (g *golden) ExtractModel(_, _ string) *task.Model         { return nil }
-func (g *golden) CheckPrices(_, _, _ string) error             { return nil }
+func (g *golden) Agent(*workflow.Definition, string, string) (string, string, error) {
+	return "mock", "mock", nil
+}
+func (g *golden) Model(_, _ string) *task.Model        { return nil }
+func (g *golden) ExtractModel(_, _ string) *task.Model { return nil }
+func (g *golden) CheckPrices(_, _, _ string) error     { return nil }
 func (g *golden) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
 }

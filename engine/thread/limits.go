@@ -13,8 +13,9 @@ import (
 // Settings says which agent works a role, with which model, and how far a thread
 // may go.
 type Settings interface {
-	// Agent returns the name that is recorded, and the command to run.
-	Agent(workflow, role, override string) (name, command string, err error)
+	// Agent returns the name that is recorded, and the command to run, for a role of a
+	// definition.
+	Agent(def *workflow.Definition, role, override string) (name, command string, err error)
 	// Model returns nil where the agent needs none or none is configured.
 	Model(workflow, role string) *task.Model
 	// ExtractModel reads the fields of an answer that the agent could not put into

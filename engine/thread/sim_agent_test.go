@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -101,10 +102,12 @@ func (noSecrets) AllowsFile(string) bool                { return false }
 
 type simSettings struct{ timeout time.Duration }
 
-func (simSettings) Agent(string, string, string) (string, string, error) { return "sim", "sim", nil }
-func (simSettings) Model(string, string) *task.Model                     { return nil }
-func (simSettings) ExtractModel(string, string) *task.Model              { return nil }
-func (simSettings) CheckPrices(_, _, _ string) error                     { return nil }
+func (simSettings) Agent(*workflow.Definition, string, string) (string, string, error) {
+	return "sim", "sim", nil
+}
+func (simSettings) Model(string, string) *task.Model        { return nil }
+func (simSettings) ExtractModel(string, string) *task.Model { return nil }
+func (simSettings) CheckPrices(_, _, _ string) error        { return nil }
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
 }

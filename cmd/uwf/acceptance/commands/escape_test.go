@@ -35,7 +35,7 @@ func poison(file, text string) string {
 	switch {
 	case file == "" || strings.HasSuffix(file, ".md"):
 		return text + hostile
-	case file == ".uwf/config.yaml":
+	case file == "../home/.uwf/config.yaml":
 		return text + "  evil: {command: uwf, args: [\"" + inYAML + "\"]}\n"
 	case !strings.HasSuffix(file, ".yaml"):
 		return text

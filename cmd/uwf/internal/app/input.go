@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -72,6 +71,7 @@ func (f *Factory) ConfigSources() config.Sources {
 	if s.RepoFile == s.HomeFile {
 		s.RepoFile = "" // the home folder is a repository itself
 	}
+	addConsent(f, &s)
 	return s
 }
 
@@ -123,19 +123,39 @@ func (f *Factory) Confirm(question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !f.IO.InTTY || !f.IO.ErrTTY {
+	if !f.IO.CanAsk() {
 		return Usagef("nobody is there to ask: %s Say so with --yes", question)
 	}
-	f.Notes().Printf("%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(f.IO.In, 1<<10)).ReadString('\n')
-	if err != nil && line == "" {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
+	switch answer, err := f.Ask(question + " [y/N] "); {
+	case err != nil:
+		return err
+	case answer == "y" || answer == "yes":
 		return nil
 	}
 	return &UsageError{Err: ErrDeclined}
+}
+
+// CanAsk says whether a person is there to be asked: on a terminal.
+func (s IO) CanAsk() bool { return s.InTTY && s.ErrTTY }
+
+// Ask asks the person on the terminal, and returns the answer in small letters.
+func (f *Factory) Ask(question string) (string, error) {
+	f.Notes().Printf("%s", question)
+	// Byte by byte: what comes after the line is for the next question.
+	var line []byte
+	for b := make([]byte, 1); len(line) < 1<<10; {
+		n, err := f.IO.In.Read(b)
+		if n == 1 && b[0] == '\n' {
+			break
+		}
+		if line = append(line, b[:n]...); errors.Is(err, io.EOF) && len(line) > 0 {
+			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the answer: %w", err)
+		}
+	}
+	return strings.ToLower(strings.TrimSpace(string(line))), nil
 }
 
 // ErrDeclined is a person's no.

@@ -23,6 +23,7 @@ import (
 	setupcmd "github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/step"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/trust"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/version"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/workflow"
 )
@@ -78,6 +79,7 @@ func nounCommands(f *app.Factory) []*cobra.Command {
 		doctor.NewCmdDoctor(f, action.InputNames(), action.CheckInputs, nil),
 		setupcmd.NewCmdSetup(f, nil),
 		config.NewCmdConfig(f),
+		trust.NewCmdTrust(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),
 		importer.NewCmdImport(f, nil),

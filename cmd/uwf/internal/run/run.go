@@ -65,6 +65,9 @@ func runRun(ctx context.Context, o *Options) error {
 	if err := o.Start.Prepare(ctx); err != nil {
 		return err
 	}
+	if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
+		return err
+	}
 	show := newProgress(o.Factory)
 	defer show.endLine()
 	o.Worker.Observe, o.Factory.Waiting = show.showEvent, show.showWaiting
@@ -99,7 +102,7 @@ func runRun(ctx context.Context, o *Options) error {
 // work on helps nobody.
 func checkReady(w *worker.Worker, def *workflow.Definition, agent string) error {
 	for _, role := range def.RoleNames() {
-		if _, _, err := w.Settings.Agent(def.Name, role, agent); err != nil {
+		if _, _, err := w.Settings.Agent(def, role, agent); err != nil {
 			return &app.UsageError{Err: fmt.Errorf("role %s: %w", role, err)}
 		}
 	}

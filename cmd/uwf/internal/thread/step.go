@@ -75,6 +75,7 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
 	fl.StringVar(&o.Replay, "replay", "", "replay the model from the cassette `FILE`; no model is asked")
 	fl.BoolVar(&o.AllowShell, "allow-shell", false, "let the builtin agent run commands")
+	fl.StringVar(&o.Trust, "trust", "", "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
 	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
 	app.AllowValues(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "timeout", 0, "stop an agent after this `TIME`, such as 20m")
@@ -97,6 +98,11 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	}
 	if o.Factory.IO.ErrTTY {
 		o.Worker.Stderr = o.Factory.IO.Err
+	}
+	if !o.DryRun {
+		if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
+			return err
+		}
 	}
 	w, err := worker.New(ctx, o.Factory, o.Worker)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -30,23 +31,26 @@ type settings struct{ w *Worker }
 // Agent returns the name of a role's agent and the command that runs it. An
 // agent that can't work without a model is refused here, before anything is
 // claimed.
-func (s settings) Agent(workflow, role, override string) (name, command string, err error) {
+func (s settings) Agent(def *workflow.Definition, role, override string) (name, command string, err error) {
 	if err := s.w.refuseExposure(); err != nil {
 		return "", "", err
 	}
 	c := s.w.config
-	if name, command, err = s.resolveAgent(workflow, role, override); err != nil {
+	if name, command, err = s.resolveAgent(def.Name, role, override); err != nil {
 		return "", "", err
 	}
 	if name == builtin.Name && s.w.player == nil && !s.w.o.Elsewhere {
-		if _, err := c.ResolveModel(workflow, role); err != nil {
+		if _, err := c.ResolveModel(def.Name, role); err != nil {
 			return "", "", err
 		}
 	}
 	if err := s.w.checkAgent(command); err != nil {
 		return "", "", err
 	}
-	return name, command, nil
+	if name == builtin.Name {
+		err = s.w.offerShell(def.Roles[role])
+	}
+	return name, command, err
 }
 
 // resolveAgent finds a role's agent, without asking whether it can work.

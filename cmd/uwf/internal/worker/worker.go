@@ -49,6 +49,9 @@ type Options struct {
 	Record, Replay string
 	// AllowShell opens the shell gate of the builtin agent.
 	AllowShell bool
+	// Trust is what the person says of what the repository wants of this machine: see
+	// app.SettleTrust.
+	Trust string
 	// Sandbox confines agents: off, auto or require; empty: as configured. Of this
 	// and the configuration the stricter one counts.
 	Sandbox string
@@ -77,6 +80,8 @@ type Worker struct {
 	// checkAgent refuses a command that can't be run.
 	checkAgent func(command string) error
 	folder     *folder
+	// shellOffered: the person knows that a role has no shell, or has given one.
+	shellOffered bool
 	// looked is a folder that was found empty or clean just now.
 	looked string
 }
@@ -176,7 +181,7 @@ func (w *Worker) newSpawner() (*agents.Spawner, error) {
 	}
 	o := agents.Options{
 		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
-		Inside: w.f.Inside, Gateway: w.openGateway, AllowShell: w.o.AllowShell || w.config.AllowShell, Now: w.f.Now,
+		Inside: w.f.Inside, Gateway: w.openGateway, AllowShell: w.allowsShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/consent"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// TrustNone, as the value of --trust, has a run go without what the repository wants.
+const TrustNone = "none"
+
+// Consents are where this user's consents are kept.
+func Consents(f *Factory) (consent.Store, error) {
+	root, err := f.StorageRoot()
+	if err != nil {
+		return consent.Store{}, err
+	}
+	return consent.Store{Dir: filepath.Join(root, "trust")}, nil
+}
+
+// consentsApart are the consents, unless they would lie in the repository itself: what is
+// there may be the repository's own.
+func consentsApart(f *Factory) (consent.Store, error) {
+	store, err := Consents(f)
+	if own := f.RepoRoot(); err == nil && own != "" && Within(store.Dir, own) {
+		return store, Usagef("consents are kept in %s, which lies in the repository %s: let UWF_HOME name a folder elsewhere", store.Dir, own)
+	}
+	return store, err
+}
+
+// addConsent lets the settings know what the user has consented to.
+func addConsent(f *Factory, s *config.Sources) {
+	if f.Job != nil { // its repository is trusted as it is
+		return
+	}
+	root := realPath(f.RepoRoot())
+	s.Fingerprint = func(word string) string { return fingerprint(f.Path(word), root) }
+	if store, err := consentsApart(f); err == nil {
+		s.ConsentDir = store.Dir
+		s.Consented = func(demands []consent.Demand) bool { return store.Has(root, demands) }
+	}
+}
+
+// fingerprint is the SHA-256 of a regular file of the repository.
+func fingerprint(path, root string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || !Within(path, root) {
+		return ""
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "unreadable" // which differs from whatever was consented to
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "unreadable"
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// SettleTrust asks the person whether the repository may have what it wants, where nobody
+// has consented to that yet; said is the value of --trust: a digest, TrustNone or empty.
+// Without a consent, what the repository wants counts as unsaid.
+func SettleTrust(f *Factory, said string) error {
+	c, err := f.Config()
+	if err != nil || f.Job != nil {
+		return err
+	}
+	demands := c.Unconsented()
+	digest := consent.Digest(demands)
+	switch {
+	case said != "" && said != TrustNone && !consent.IsDigest(said):
+		return Usagef("--trust %s: it is neither %s nor a SHA-256 of 64 digits, as uwf trust show prints it", text.ShellWord(said), TrustNone)
+	case len(demands) == 0:
+		if said != "" && said != TrustNone && said != consent.Digest(c.Demands()) {
+			return Usagef("--trust %s: this repository wants nothing that needs your consent; leave it out", said)
+		}
+		return nil
+	case said == digest:
+		return KeepConsent(f, demands)
+	case said == TrustNone:
+		f.Notes().Printf("note: goes without what this repository wants of this machine: %s\n", text.Cut(pathsOf(demands), 300))
+		return nil
+	case said != "":
+		return Usagef("--trust %s: what this repository wants of this machine has another digest now:\n%s\nread it, and say --trust %s", said, describeDemands(f, demands), digest)
+	case !f.IO.CanAsk():
+		return Usagef("this repository wants more of this machine than you have consented to, and nobody is there to ask:\n%s\nread it, and say --trust %s to consent (kept for this repository until it changes), or --trust %s to go without",
+			describeDemands(f, demands), digest, TrustNone)
+	}
+	f.Notes().Printf("This repository wants of this machine:\n%s\n", describeDemands(f, demands))
+	answer, err := f.Ask("Do you consent? It is kept for this repository until one of these changes. [y/N, n: go without] ")
+	if err != nil {
+		return err
+	}
+	if answer == "y" || answer == "yes" {
+		return KeepConsent(f, demands)
+	}
+	f.Notes().Println("It goes without them.")
+	return nil
+}
+
+func pathsOf(demands []consent.Demand) string {
+	paths := make([]string, len(demands))
+	for i, d := range demands {
+		paths[i] = d.Path
+	}
+	return strings.Join(paths, ", ")
+}
+
+// describeDemands shows demands, as what changed where others were consented to before.
+func describeDemands(f *Factory, demands []consent.Demand) string {
+	lines := DemandChanges(f, demands)
+	if len(lines) == 0 {
+		lines = consent.Diff(demands, demands)
+	}
+	return f.CleanMessage(strings.Join(lines, "\n"))
+}
+
+// DemandChanges are what changed in a repository's demands since the person last consented
+// to some, as consent.Diff has it; empty: they never did.
+func DemandChanges(f *Factory, demands []consent.Demand) []string {
+	store, err := consentsApart(f)
+	if err != nil {
+		return nil
+	}
+	last, ok := store.LastOf(realPath(f.RepoRoot()))
+	if !ok {
+		return nil
+	}
+	lines := consent.Diff(last.Demands, demands)
+	for i, line := range lines {
+		lines[i] = f.CleanMessage(line)
+	}
+	return lines
+}
+
+// KeepConsent keeps the person's consent, and reads the settings anew.
+func KeepConsent(f *Factory, demands []consent.Demand) error {
+	store, err := consentsApart(f)
+	if err != nil {
+		return err
+	}
+	if err := store.Keep(realPath(f.RepoRoot()), demands, f.Now()); err != nil {
+		return err
+	}
+	f.config = once[*config.Config]{}
+	_, err = f.Config()
+	return err
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/shlex"
+
+	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/engine/consent"
+	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// ownAgents are the agents of this binary: who names one brings no program.
+var ownAgents = [...]string{DefaultAgent, "mock"}
+
+// ShellDemand is the demand for a shell. A person may consent to it for a repository that
+// does not ask for it itself.
+func ShellDemand() consent.Demand {
+	return consent.Demand{Path: "allowShell", Says: "true", Means: "the builtin agent may run commands"}
+}
+
+// Unconsented are the demands of the repository's file that count for nothing, since nobody
+// on this machine has consented to them as they are now.
+func (c *Config) Unconsented() []consent.Demand { return slices.Clone(c.unconsented) }
+
+// Demands are all that the repository's file wants of this machine.
+func (c *Config) Demands() []consent.Demand { return slices.Clone(c.demands) }
+
+// demand is one of a file, and how to take it out of the settings that were read.
+type demand struct {
+	consent.Demand
+	drop func()
+}
+
+// settleDemands takes what nobody consented to out of a repository's settings: it counts as
+// unsaid.
+func (l *loader) settleDemands(repo *Config) (all, left []consent.Demand) {
+	found := l.findDemands(repo)
+	for _, d := range found {
+		all = append(all, d.Demand)
+	}
+	if len(all) == 0 || l.s.RepoTrusted || l.s.Consented != nil && l.s.Consented(all) {
+		return all, nil
+	}
+	var names []string
+	for _, d := range found {
+		d.drop()
+		maps.DeleteFunc(repo.Origins, func(path, _ string) bool { return path == d.Path || strings.HasPrefix(path, d.Path+".") })
+		names = append(names, d.Path)
+	}
+	l.addWarning("%s: what it says of %s counts once you consent to it: see uwf trust show", l.s.RepoFile, text.Cut(strings.Join(names, ", "), 200))
+	return all, all
+}
+
+// findDemands are a file's, in the order of their paths.
+func (l *loader) findDemands(repo *Config) (out []demand) {
+	for _, name := range sortedKeys(repo.Agents) {
+		if a := repo.Agents[name]; a.Command != "" || len(a.Args)+len(a.Env) > 0 {
+			out = append(out, l.newDemand(table.Join("agents", name), l.describeAgent(a), "a program that runs as an agent", func() { delete(repo.Agents, name) }))
+		}
+	}
+	for _, workflow := range sortedKeys(repo.AgentOverrides) {
+		for _, role := range sortedKeys(repo.AgentOverrides[workflow]) {
+			if name := repo.AgentOverrides[workflow][role]; !slices.Contains(ownAgents[:], name) {
+				path := table.Join(table.Join("agentOverrides", workflow), role)
+				out = append(out, l.newDemand(path, name, "chooses the agent of a role", func() { delete(repo.AgentOverrides[workflow], role) }))
+			}
+		}
+	}
+	if repo.AllowShell {
+		d := demand{ShellDemand(), func() { repo.AllowShell = false }}
+		out = append(out, d)
+	}
+	if repo.Confine.Network == NetworkOpen {
+		out = append(out, l.newDemand("confine.network", repo.Confine.Network, "agents reach every host", func() { repo.Confine.Network = "" }))
+	}
+	if len(repo.Confine.Read) > 0 {
+		out = append(out, l.newDemand("confine.read", repo.Confine.Read, "agents may read these places", func() { repo.Confine.Read = nil }))
+	}
+	if len(repo.Confine.Write) > 0 {
+		out = append(out, l.newDemand("confine.write", repo.Confine.Write, "agents may change these places", func() { repo.Confine.Write = nil }))
+	}
+	if name := repo.DefaultAgent; name != "" && !slices.Contains(ownAgents[:], name) {
+		out = append(out, l.newDemand("defaultAgent", name, "chooses the agent", func() { repo.DefaultAgent = "" }))
+	}
+	return out
+}
+
+func (l *loader) newDemand(path string, says any, means string, drop func()) demand {
+	b, err := text.EncodeJSON(says)
+	if err != nil { // what was read from YAML can be written
+		b = []byte(fmt.Sprint(says))
+	}
+	return demand{consent.Demand{Path: path, Says: string(b), Means: means}, drop}
+}
+
+// describeAgent is what consent is given to: the command line, its variables (of those whose
+// name says that they are secret the SHA-256 alone), and the content of the repository's
+// files that it names.
+func (l *loader) describeAgent(a Agent) any {
+	type agent struct {
+		Command string            `json:"command,omitempty"`
+		Args    []string          `json:"args,omitempty"`
+		Env     map[string]string `json:"env,omitempty"`
+		Files   map[string]string `json:"files,omitempty"`
+	}
+	out := agent{Command: a.Command, Args: a.Args, Env: maps.Clone(a.Env), Files: map[string]string{}}
+	for name, value := range out.Env {
+		if redact.SecretName(name) {
+			out.Env[name] = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(value)))
+		}
+	}
+	words, err := shlex.Split(a.Command)
+	if err != nil {
+		words = []string{a.Command}
+	}
+	for _, word := range append(words, a.Args...) {
+		if l.s.Fingerprint == nil {
+			break
+		}
+		if sum := l.s.Fingerprint(word); sum != "" {
+			out.Files[word] = "sha256:" + sum
+		}
+	}
+	return out
+}
+
+// applyShellConsent opens the shell where the person allowed it for this repository, and no
+// file says no.
+func (l *loader) applyShellConsent(c, repo, home *Config) {
+	_, r := repo.Origins["allowShell"]
+	_, h := home.Origins["allowShell"]
+	if r || h || l.s.RepoTrusted || l.s.Consented == nil || !l.s.Consented([]consent.Demand{ShellDemand()}) {
+		return
+	}
+	c.AllowShell = true
+	c.Origins["allowShell"] = l.s.ConsentDir
+}
