@@ -1,0 +1,90 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// CopyTo puts the files of a commit into another folder, which is empty: what is in the
+// workspace as the commit has it is taken from there, and the rest from the remote. Ignored
+// files are none of the commit, and are not copied; a submodule is an empty folder. The
+// workspace stays as it is.
+func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", commit, err)
+	}
+	from, err := os.OpenRoot(w.path)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	c := copier{
+		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
+		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, missing: map[wire.ID]bool{},
+	}
+	err = c.copyTree(commit, tree)
+	return errors.Join(err, c.from.closeAll(), c.to.closeAll())
+}
+
+// copier copies a tree from one folder to another, and notes what is not there as it is to be.
+type copier struct {
+	w        *Workspace
+	rd       reader
+	from, to cursor
+	missing  map[wire.ID]bool
+	later    []write
+}
+
+func (c *copier) copyTree(commit wire.ID, tree *dir) error {
+	for path, e := range tree.allFiles() {
+		if err := c.copyFile(path, e); err != nil {
+			return err
+		}
+	}
+	if len(c.missing) == 0 {
+		return nil
+	}
+	blobs, err := c.w.openLoader().fetchBlobs(c.rd.ctx, "copy", commit, c.missing)
+	if err != nil {
+		return err
+	}
+	for _, x := range c.later {
+		if _, err := c.to.putFile(x.path, x.e.mode, blobs[x.e.id].Data, c.w.step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) copyFile(path string, e *entry) error {
+	if e.mode == filemode.Submodule {
+		_, err := c.to.openDir(path, true)
+		return err
+	}
+	// Whatever is wrong with the file here, the remote has it.
+	found, err := c.from.readPath(&c.rd, path, c.w.most.file)
+	if err != nil || found.id != e.id || found.size > c.w.most.file {
+		if c.rd.ctx.Err() != nil {
+			return c.rd.ctx.Err()
+		}
+		c.missing[e.id] = true
+		c.later = append(c.later, write{path: path, e: e})
+		return nil
+	}
+	_, err = c.to.putFile(path, e.mode, found.data, c.w.step)
+	return err
+}

@@ -1,0 +1,90 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// TestCopyTo: a copy has what the commit has, wherever that is found, and nothing else.
+func TestCopyTo(t *testing.T) {
+	for _, over := range []string{"http", "file", "old"} {
+		t.Run(over, func(t *testing.T) {
+			r := newRepo(t, over)
+			src := t.TempDir()
+			put(t, src, someFiles)
+			first := r.commit(src)
+			dir := t.TempDir()
+			w := open(t, dir, r)
+			restore(t, w, first)
+			put(t, dir, files{"a": "edited", "d/b": "\x00", "d/e/c*": "\x00", "d/e/c": "no program", "new/n": "n", "x.log": "ignored", "out/o": "ignored", ".git/HEAD": "h"})
+			snap, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, When: when})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := files{"a": "edited", "d/e/c": "no program", "new/n": "n"}
+			for name, data := range someFiles {
+				if _, there := want[name]; !there && name != "d/b" && name != "d/e/c*" {
+					want[name] = data
+				}
+			}
+			for name, c := range map[string]struct {
+				commit wire.ID
+				want   files
+			}{"snapshot": {snap.Commit, want}, "what it was made of": {first, someFiles}} {
+				to := t.TempDir()
+				if err := w.CopyTo(ctx, c.commit, to); err != nil {
+					t.Fatal(err)
+				}
+				equal(t, name, contents(t, to), c.want)
+			}
+			// What the snapshot saw is not there any more, and nowhere else.
+			put(t, dir, files{"new/n": "another"})
+			if err := w.CopyTo(ctx, snap.Commit, t.TempDir()); err == nil {
+				t.Error("a copy of what nobody has")
+			}
+		})
+	}
+}
+
+// TestCopyToRefuses: links on the way lead nowhere, and a copy ends with its context.
+func TestCopyToRefuses(t *testing.T) {
+	r := newRepo(t, "file")
+	src := t.TempDir()
+	put(t, src, files{"d/f": "1", "g": "2"})
+	first := r.commit(src)
+	dir := t.TempDir()
+	w := open(t, dir, r)
+	restore(t, w, first)
+	outside := t.TempDir()
+	to := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(to, "d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.CopyTo(ctx, first, to); !errors.Is(err, ErrUnstable) {
+		t.Errorf("through a link: %v", err)
+	}
+	equal(t, "outside", contents(t, outside), files{})
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := w.CopyTo(over, first, t.TempDir()); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := w.CopyTo(ctx, first, filepath.Join(to, "none")); err == nil {
+		t.Error("into a folder that isn't there")
+	}
+	// A link in the place of a folder of the workspace: the remote has the file.
+	put(t, outside, files{"f": "1"})
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "d")), os.Symlink(outside, filepath.Join(dir, "d"))); err != nil {
+		t.Fatal(err)
+	}
+	whole := t.TempDir()
+	if err := w.CopyTo(ctx, first, whole); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "whole", contents(t, whole), files{"d/f": "1", "g": "2"})
+}
