@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/united-workforce/uwf/agents/internal/rundir"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/regular"
@@ -27,25 +28,20 @@ const (
 type folders struct {
 	base    string
 	root    *os.Root // of the stage
-	lock    *os.File // of the base; locked as long as the run is not over
+	run     *rundir.Folder
 	context string
 	stage   string
 }
 
 // makeFolders writes a task's context folder and makes its empty stage.
 func makeFolders(tempDir string, t task.Task) (*folders, error) {
-	base, lock, err := makeBase(tempDir)
+	run, err := rundir.MakeFolder(tempDir)
 	if err != nil {
 		return nil, err
 	}
-	// An agent may see the path through a symlink of the system (/tmp on macOS):
-	// one name for one folder.
-	if real, rerr := filepath.EvalSymlinks(base); rerr == nil {
-		base = real
-	}
-	f := &folders{base: base, lock: lock, context: filepath.Join(base, "context"), stage: filepath.Join(base, "stage")}
+	f := &folders{base: run.Path, run: run, context: filepath.Join(run.Path, "context"), stage: filepath.Join(run.Path, "stage")}
 	if err := f.fillFolders(t); err != nil {
-		return nil, errors.Join(err, f.closeFiles(), os.RemoveAll(base)) // nobody else has been in there
+		return nil, errors.Join(err, f.closeFiles(), os.RemoveAll(f.base)) // nobody else has been in there
 	}
 	return f, nil
 }
@@ -62,7 +58,7 @@ func (f *folders) fillFolders(t task.Task) (err error) {
 
 // closeFiles lets go of what is open. The run counts as over then.
 func (f *folders) closeFiles() error {
-	err := f.lock.Close()
+	err := f.run.EndRun()
 	if f.root != nil {
 		err = errors.Join(err, f.root.Close())
 	}

@@ -1,4 +1,5 @@
-// Package sandbox confines an agent's process and everything that it starts.
+// Package sandbox confines an agent's process and everything that it starts, and in the same
+// way a command that a repository brings. What each may reach besides is its own ([Run]).
 //
 // A confined agent is started through this binary itself ([Helper]): the new
 // process takes away its own rights and then becomes the agent by exec, so that no

@@ -247,6 +247,49 @@ func TestReadableLeavesOutWhatIsProtected(t *testing.T) {
 	}
 }
 
+// Places and network of one run are looked at as those of the settings are.
+func TestPlacesOfARunAreChecked(t *testing.T) {
+	p := newPlace(t)
+	missing := p.path("missing")
+	r := Run{Workspace: p.workspace, Argv: []string{"/bin/true"}}
+	tests := map[string]struct {
+		edit func(*Run, *Options)
+		want string
+	}{
+		"reading the home":       {func(r *Run, _ *Options) { r.Read = []string{p.outside} }, "must not read"},
+		"reading above the home": {func(r *Run, _ *Options) { r.Read = []string{p.dir} }, "must not read"},
+		"reading from here":      {func(r *Run, _ *Options) { r.Read = []string{"cache"} }, "no absolute path"},
+		"writing the home":       {func(r *Run, _ *Options) { r.Write = []string{p.outside} }, "must not read"},
+		"writing from here":      {func(r *Run, _ *Options) { r.Write = []string{"cache"} }, "no absolute path"},
+		"writing what is uwf's":  {func(r *Run, _ *Options) { r.Write = []string{filepath.Dir(p.self)} }, "uwf itself"},
+		"what is protected":      {func(r *Run, o *Options) { r.Read, o.Protect = []string{p.path("kept")}, []string{p.path("kept/key")} }, "must not read"},
+		"a network of its own":   {func(r *Run, o *Options) { r.Network, o.Report.Landlock = GatewayOnly, 3 }, "not limited to the gateway's port"},
+	}
+	for name, tt := range tests {
+		run, o, report := r, p.options, p.report
+		run.Base, _, _ = p.base()
+		report.Landlock, report.Seccomp = 6, true
+		o.Report = &report
+		tt.edit(&run, &o)
+		if _, err := New(o).Enter(run); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+	if !p.report.Root {
+		return
+	}
+	// What can't be lent is no reason to keep what was.
+	run := r
+	run.Base, _, _ = p.base()
+	run.Write = []string{missing}
+	if _, err := New(Options{Mode: Auto, Self: p.options.Self, Report: &p.report}).Enter(run); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("a missing place: %v", err)
+	}
+	if got := p.ownership(p.workspace)["."]; got != owner {
+		t.Errorf("the workspace was left to %d", got)
+	}
+}
+
 // The helper is no command of people's, and refuses before the agent runs.
 func TestHelperRefuses(t *testing.T) {
 	self, err := os.Executable()

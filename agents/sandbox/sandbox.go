@@ -102,7 +102,13 @@ func (s *Sandbox) Check() error {
 	if s == nil {
 		return nil
 	}
-	r, gaps := s.report(), s.Gaps()
+	return s.checkNetwork(s.o.Network)
+}
+
+// checkNetwork is Check for what has a network of its own.
+func (s *Sandbox) checkNetwork(n Network) error {
+	r := s.report()
+	gaps := r.Gaps(n)
 	if !r.Usable() || s.o.Mode == Require && len(gaps) > 0 {
 		return &RefusedError{Mode: s.o.Mode, Why: gaps}
 	}
@@ -117,14 +123,15 @@ func (s *Sandbox) Gaps() []string {
 	return s.report().Gaps(s.o.Network)
 }
 
-// Run is one run of an agent.
+// Run is one run of an agent, or of a command that a repository brings.
 type Run struct {
 	// Workspace is the folder that the agent may change. Absolute.
 	Workspace string
 	// Base is a folder that belongs to this run alone and is removed after it. Enter
 	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it.
 	Base string
-	// Context and Stage are folders below Base: one to read, one to write.
+	// Context and Stage are folders below Base: one to read, one to write. Empty: there
+	// are none.
 	Context, Stage string
 	// Argv is the agent's command line; the first word is an absolute path.
 	Argv []string
@@ -132,6 +139,13 @@ type Run struct {
 	Files []string
 	// Ports are the TCP ports that the agent reaches in any case.
 	Ports []uint16
+	// Network is that of this run. Empty: that of the Options. GatewayOnly without Ports
+	// reaches nothing at all.
+	Network Network
+	// Read and Write are more places of this run alone, absolute, besides those of the
+	// Options. Those to write are lent to the agent's user as Workspace is, so that no two
+	// runs may have one at once; those to read have to be open to that user.
+	Read, Write []string
 }
 
 // Cell is a run whose place is prepared. Leave gives the workspace back.
@@ -148,24 +162,25 @@ type Cell struct {
 	home   string
 	temp   string
 	o      Options
-	taken  *ownershipLoan
+	taken  []*ownershipLoan
 }
 
 // Enter prepares a run. Where it fails, nothing stays changed.
 func (s *Sandbox) Enter(run Run) (*Cell, error) {
-	if err := s.Check(); err != nil {
+	network := cmp.Or(run.Network, s.o.Network)
+	if err := s.checkNetwork(network); err != nil {
 		return nil, err
 	}
 	if err := s.checkPlaces(run); err != nil {
 		return nil, err
 	}
-	c := &Cell{Gaps: s.Gaps(), run: run, o: s.o, home: filepath.Join(run.Base, "home"), temp: filepath.Join(run.Base, "tmp")}
 	r := s.report()
+	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: filepath.Join(run.Base, "home"), temp: filepath.Join(run.Base, "tmp")}
 	c.policy = policy{UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
 	if err := s.chooseUser(c, r); err != nil {
 		return nil, err
 	}
-	if s.o.Network == GatewayOnly {
+	if network == GatewayOnly {
 		c.policy.Gateway, c.policy.Ports = true, run.Ports
 	}
 	// Landlock has a right for these from ABI 9 on.
@@ -201,12 +216,12 @@ func (s *Sandbox) AllowTraverse(dirs ...string) error {
 func (s *Sandbox) checkPlaces(run Run) error {
 	denied := s.o.findDeniedPaths()
 	// It confines agents, and would be theirs to change.
-	for _, place := range append([]string{run.Workspace}, s.o.Write...) {
+	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Write, run.Write) {
 		if self := resolvePath(s.o.Self[0]); isWithin(self, resolvePath(place)) {
 			return fmt.Errorf("confine agents: uwf itself (%s) lies in %s, which they may change; put it elsewhere, or name another folder", self, place)
 		}
 	}
-	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write) {
+	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write, run.Read, run.Write) {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
 		}
@@ -224,7 +239,7 @@ func (s *Sandbox) chooseUser(c *Cell, r Report) error {
 		c.policy.Processes = bounded
 		return nil
 	}
-	for _, dir := range []string{c.run.Workspace, c.run.Base} {
+	for _, dir := range append([]string{c.run.Workspace, c.run.Base}, c.run.Write...) {
 		closed := closedAncestor(dir, r.UID, r.GID)
 		if closed == "" {
 			continue
@@ -252,14 +267,21 @@ func (c *Cell) prepareCell() error {
 		return err
 	}
 	c.Self = self
-	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write)
-	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read)
+	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write, c.run.Write)
+	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read, c.run.Read)
 	c.policy.Terminals = c.policy.UID > 0
 	c.Argv = slices.Concat(c.o.Self, []string{helperName}, argv)
-	if c.policy.UID != keep {
-		c.taken, err = borrowFolder(c.run.Workspace, c.policy.UID, c.policy.GID)
+	if c.policy.UID == keep {
+		return nil
 	}
-	return err
+	for _, dir := range append([]string{c.run.Workspace}, c.run.Write...) {
+		taken, err := borrowFolder(dir, c.policy.UID, c.policy.GID)
+		c.taken = append(c.taken, taken)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // makeFolders makes HOME and TMPDIR, and gives the run's folders to the agent's
@@ -286,8 +308,14 @@ func (c *Cell) makeFolders() (err error) {
 		}
 		return errors.Join(root.Chown(name, uid, gid), root.Chmod(name, mode))
 	}
-	return errors.Join(own(c.home, uid, 0o700), own(c.temp, uid, 0o700), own(c.run.Stage, uid, 0o700),
-		own(c.run.Context, os.Geteuid(), 0o550), own(c.run.Base, os.Geteuid(), 0o710))
+	err = errors.Join(own(c.home, uid, 0o700), own(c.temp, uid, 0o700), own(c.run.Base, os.Geteuid(), 0o710))
+	if c.run.Stage != "" {
+		err = errors.Join(err, own(c.run.Stage, uid, 0o700))
+	}
+	if c.run.Context != "" {
+		err = errors.Join(err, own(c.run.Context, os.Geteuid(), 0o550))
+	}
+	return err
 }
 
 // helperCommand is this binary where the agent reaches it, and the agent's command line
@@ -308,14 +336,18 @@ func (c *Cell) helperCommand() (self string, argv []string, err error) {
 	return copied, argv, nil
 }
 
-// Leave gives the workspace back to its owner. It can be called twice.
+// Leave gives the workspace, and what else was lent, back to its owner. It can be called
+// twice.
 func (c *Cell) Leave() error {
 	taken := c.taken
 	c.taken = nil
-	if err := taken.giveBack(); err != nil {
-		return fmt.Errorf("give %s back to its owner: %w; do it with chown -hR", c.run.Workspace, err)
+	var errs []error
+	for i, dir := range append([]string{c.run.Workspace}, c.run.Write...)[:len(taken)] {
+		if err := taken[i].giveBack(); err != nil {
+			errs = append(errs, fmt.Errorf("give %s back to its owner: %w; do it with chown -hR", dir, err))
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // copyProgram copies an executable file so that everybody may run it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/agents/internal/headtail"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 )
 
@@ -14,8 +15,6 @@ const (
 	commandName    = "run_command"
 	defaultTimeout = 2 * time.Minute
 	maxTimeout     = 10 * time.Minute
-	// maxPrinted is where a command is stopped that prints without end, in bytes.
-	maxPrinted = 64 << 20
 )
 
 func commandTool() tool {
@@ -37,7 +36,7 @@ func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
 	if in.Timeout > 0 {
 		timeout = min(time.Duration(in.Timeout)*time.Second, maxTimeout)
 	}
-	out := &headTail{half: (s.o.MaxResult - 300) / 2}
+	out := &headtail.Buffer{Half: (s.o.MaxResult - 300) / 2}
 	res, err := s.runner.Run(ctx, proc.Spec{
 		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: s.dir, Env: s.o.Environ,
 		Stdout: out, Merge: true, Timeout: timeout,
@@ -55,7 +54,7 @@ func describeEnd(res proc.Result, timeout time.Duration) string {
 	case errors.Is(res.Stopped, proc.ErrTimeout):
 		line = fmt.Sprintf("killed after %s: raise timeout_seconds, or run less", timeout)
 	case res.Stopped != nil:
-		line = res.Stopped.Error()
+		line = "stopped: " + res.Stopped.Error()
 	case res.Signal != 0:
 		line = fmt.Sprintf("ended by signal %d (%s)", int(res.Signal), res.Signal)
 	default:
@@ -65,43 +64,4 @@ func describeEnd(res proc.Result, timeout time.Duration) string {
 		line += "; processes left in the background were ended"
 	}
 	return "[" + line + "]"
-}
-
-// headTail keeps the beginning and the end of what is printed.
-type headTail struct {
-	half int
-	n    int64
-	head []byte
-	tail []byte
-}
-
-func (h *headTail) Write(p []byte) (int, error) {
-	n := len(p)
-	if h.n += int64(n); h.n > maxPrinted {
-		return 0, fmt.Errorf("stopped: it printed more than %d bytes", maxPrinted)
-	}
-	if room := h.half - len(h.head); room > 0 {
-		room = min(room, len(p))
-		h.head = append(h.head, p[:room]...)
-		p = p[room:]
-	}
-	h.tail = append(h.tail, p...)
-	if over := len(h.tail) - h.half; over > 0 {
-		h.tail = append(h.tail[:0], h.tail[over:]...)
-	}
-	return n, nil
-}
-
-// String is valid UTF-8 that ends with a line break, or empty.
-func (h *headTail) String() string {
-	text := string(h.head)
-	if left := h.n - int64(len(h.head)) - int64(len(h.tail)); left > 0 {
-		text += fmt.Sprintf("\n[… %d bytes left out …]\n", left)
-	}
-	text = strings.ToValidUTF8(text+string(h.tail), "\uFFFD")
-	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text
 }

@@ -57,6 +57,9 @@ type Result struct {
 	Signal  syscall.Signal // the signal that ended it, or 0
 	Stopped error          // why it was stopped from here; nil when it ended by itself
 	Left    int            // how many of its processes outlived it and were killed
+	// CPU is the processor time of the program, of all that it started as far as that was
+	// reaped, and of its watcher (some milliseconds).
+	CPU time.Duration
 }
 
 // LeftoverError says that processes of the program could not be ended.
@@ -165,6 +168,9 @@ func finishRun(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, 
 	errs.waitDrained()
 	res.Left = left
 	res.Code, res.Signal = g.exitStatus()
+	if g.isReaped() && g.state != nil {
+		res.CPU = g.state.UserTime() + g.state.SystemTime()
+	}
 	if g.watcher != nil && g.isReaped() {
 		err = errors.Join(err, g.watcher.readEnding(&res))
 	}

@@ -219,6 +219,10 @@ func testRunReportsHowItEnded(t *testing.T, r *Runner) {
 			s := spec(t, tt.role, &out)
 			s.Stderr = &errs
 			got, err := r.Run(t.Context(), s)
+			if got.CPU <= 0 {
+				t.Error("it took no processor time")
+			}
+			got.CPU = 0
 			if err != nil || got != tt.want {
 				t.Errorf("Run = %+v, %v; want %+v", got, err, tt.want)
 			}
