@@ -56,6 +56,7 @@ type Config struct {
 	ExtractModel string
 
 	Limits     Limits
+	Checks     Checks
 	Gateway    Gateway
 	Sandbox    Sandbox
 	Confine    Confine
@@ -160,6 +161,17 @@ type Limits struct {
 	moderator.Limits
 	StepTime time.Duration // of one step
 }
+
+// Checks says what the checks run that roles name.
+type Checks struct {
+	Commands map[string]string // name → command line for sh
+	Strict   bool              // what fails on the base as well keeps an answer from being taken, too
+	Time     time.Duration     // of each check; 0: DefaultCheckTime
+	Protect  []string          // more patterns of files that decide what checks say, as in .gitignore
+}
+
+// DefaultCheckTime is how long a check may take where nobody says anything.
+const DefaultCheckTime = 10 * time.Minute
 
 // Gateway bounds what agents may send to their models.
 type Gateway struct {

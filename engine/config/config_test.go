@@ -343,6 +343,10 @@ func TestMistakes(t *testing.T) {
 		{"a command with an open quote", sources{home: "agents: {a: {command: 'x \"y'}}\n"}, []string{":1:23: agents.a.command: is no command line"}},
 		{"a command of nothing", sources{home: "agents: {a: {command: '  '}}\n"}, []string{":1:23: agents.a.command: is no command line"}},
 		{"a variable of no name", sources{home: "agents: {a: {env: {A-B: x}}}\n"}, []string{`agents.a.env: "A-B" is no name of a variable`}},
+		{"a check of a bad name", sources{home: "checks: {Test: x}\n"}, []string{":1:16: checks.Test", `"Test" can't be the name of a check`, "a-z"}},
+		{"a check of nothing", sources{home: "checks: {test: ' '}\n"}, []string{":1:16: checks.test: is empty"}},
+		{"a check that is a list", sources{home: "checks: {test: [go, test]}\n"}, []string{"checks.test: must be text"}},
+		{"a time of checks that is none", sources{home: "checks: {time: soon}\n"}, []string{"checks.time: must be a time"}},
 		{"two keys", sources{home: "providers: {mine: {baseUrl: 'https://x', apiKey: a, apiKeyEnv: A}}\n"}, []string{"both"}},
 		{"unknown model", sources{home: "defaultModel: m\n"}, []string{homeFile + ":1:15", "no model"}},
 		{"unknown model in overrides", sources{home: "modelOverrides: {w: {r: m}}\n"}, []string{"no model"}},
@@ -705,6 +709,7 @@ func TestDemands(t *testing.T) {
 		{"the agent of all", "defaultAgent: a", "defaultAgent", `"a"`},
 		{"the agent of a workflow", "agentOverrides: {w: a}", "agentOverrides.w.*", `"a"`},
 		{"the agent of a role", "agentOverrides: {w: {r: ../../a}}", "agentOverrides.w.r", `"../../a"`},
+		{"a check", "checks: {test: ./agent.sh}", "checks.test", `"./agent.sh"`},
 		{"a shell", "allowShell: true", "allowShell", "true"},
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
 		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
@@ -716,7 +721,7 @@ func TestDemands(t *testing.T) {
 			if d := got.Unconsented(); len(d) != 1 || d[0].Path != c.path || d[0].Says != c.says || d[0].Means == "" || !reflect.DeepEqual(d, got.Demands()) {
 				t.Errorf("%+v", d)
 			}
-			if got.AllowShell || len(got.Agents) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
+			if got.AllowShell || len(got.Agents)+len(got.Checks.Commands) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
 				t.Errorf("it counts: %+v", got)
 			}
 			if v := got.Values(); len(v) != len(want.Values()) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], c.path+" counts once you consent") {
@@ -734,7 +739,7 @@ func TestDemands(t *testing.T) {
 			}
 		})
 	}
-	for _, repo := range []string{"defaultAgent: builtin", "agentOverrides: {w: {r: mock}}", "allowShell: false", "confine: {network: gateway}", "agents: {a: {}}"} {
+	for _, repo := range []string{"defaultAgent: builtin", "agentOverrides: {w: {r: mock}}", "allowShell: false", "confine: {network: gateway}", "agents: {a: {}}", "checks: {strict: true, time: 1m, protect: [x]}"} {
 		if d := mustLoad(t, sources{repo: repo, refused: true}).Demands(); len(d) > 0 {
 			t.Errorf("%s: %+v", repo, d)
 		}

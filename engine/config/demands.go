@@ -72,6 +72,9 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 			}
 		}
 	}
+	for _, name := range sortedKeys(repo.Checks.Commands) {
+		out = append(out, l.newDemand(table.Join("checks", name), repo.Checks.Commands[name], "runs as a check on what agents made", func() { delete(repo.Checks.Commands, name) }))
+	}
 	if repo.AllowShell {
 		d := demand{ShellDemand(), func() { repo.AllowShell = false }}
 		out = append(out, d)
@@ -92,11 +95,16 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 }
 
 func (l *loader) newDemand(path string, says any, means string, drop func()) demand {
+	return demand{NewDemand(path, says, means), drop}
+}
+
+// NewDemand is a demand that says something which can be written as JSON.
+func NewDemand(path string, says any, means string) consent.Demand {
 	b, err := text.EncodeJSON(says)
 	if err != nil { // what was read from YAML can be written
 		b = []byte(fmt.Sprint(says))
 	}
-	return demand{consent.Demand{Path: path, Says: string(b), Means: means}, drop}
+	return consent.Demand{Path: path, Says: string(b), Means: means}
 }
 
 // describeAgent is what consent is given to: the command line, its variables (of those whose

@@ -36,6 +36,7 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "defaultModel", Setting: table.Text("The alias of the model that is asked where no override names one.", &c.DefaultModel)},
 		table.Field{Name: "modelOverrides", Setting: modelOverrides(c)},
 		table.Field{Name: "limits", Setting: limitSettings(&c.Limits, defaults)},
+		table.Field{Name: "checks", Setting: checkSettings(&c.Checks)},
 		table.Field{Name: "gateway", Setting: table.Object("The way to the models, which agents have in the place of keys.",
 			table.Field{Name: "maxBody", Setting: table.Whole("Bytes that one request to a model may have. It takes several times as much memory.", &c.Gateway.MaxBody, 1<<16, 1<<28).Default(int64(8 << 20))},
 		)},
@@ -227,6 +228,26 @@ func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 		"steps":    "write maxSteps",
 		"perRole":  "write maxStepsPerRole",
 		"wallTime": "write wall",
+	})
+}
+
+// checkName is how a check may be called, in definitions and here.
+var checkName = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
+
+func checkSettings(k *Checks) table.Setting {
+	return table.Texts("What the checks run that roles of workflows name: a command line for sh, by the check's name. Where none is set, the usual one of the toolchain is run (go test ./..., npm run test, …).", "A command line.", &k.Commands).Besides(
+		table.Field{Name: "strict", Setting: table.Flag("Whether a check also keeps an answer from being taken that fails on the commit the thread began from.", &k.Strict).Default(false)},
+		table.Field{Name: "time", Setting: table.Span("Time of each check.", &k.Time).Default("10m")},
+		table.Field{Name: "protect", Setting: table.List("More files that decide what checks say, as patterns of .gitignore: where a role changes one, its results say so. Tests, their configuration and CI files always count.", &k.Protect)},
+	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+		for _, name := range sortedKeys(k.Commands) {
+			switch {
+			case !checkName.MatchString(name):
+				r.NoteProblem(valueOf(n, name), table.Join(path, name), "begin with a letter, and use a-z, 0-9 and -", "%.80q can't be the name of a check", name)
+			case strings.TrimSpace(k.Commands[name]) == "":
+				r.NoteProblem(valueOf(n, name), table.Join(path, name), "write a command line, or leave it out", "is empty")
+			}
+		}
 	})
 }
 

@@ -28,6 +28,10 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
 	c.Limits = Limits{repo.Limits.Tighten(home.Limits.Limits), moderator.LowerLimit(repo.Limits.StepTime, home.Limits.StepTime)}
+	c.Checks = Checks{
+		Commands: overlayMap(home.Checks.Commands, repo.Checks.Commands), Strict: repo.Checks.Strict || home.Checks.Strict,
+		Time: cmp.Or(repo.Checks.Time, home.Checks.Time), Protect: unionOf(repo.Checks.Protect, home.Checks.Protect),
+	}
 	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.Sandbox = repo.Sandbox
 	if c.Sandbox == "" || home.Sandbox != "" && rankSandbox(home.Sandbox) > rankSandbox(repo.Sandbox) {

@@ -30,6 +30,7 @@ defaultModel: gpt-4.1
 modelOverrides: {solve: {dev: gpt-4.1}, extract: gpt-4.1}
 limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, stepTime: 20m}
 gateway: {maxBody: 1000000}
+checks: {test: go test ./..., strict: true, time: 15m, protect: [e2e/**]}
 sandbox: require
 confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}
@@ -99,6 +100,10 @@ func TestSchema(t *testing.T) {
 		{"sandbox: maybe", false},
 		{"confine: {network: some}", false},
 		{"redact: {minLength: 13}", false},
+		{"checks: {test: go test, lint: 'a b', protect: [x], strict: true, time: 5m}", true},
+		{"checks: {test: [a]}", false},
+		{"checks: {time: soon}", false},
+		{"checks: {protect: x}", false},
 	} {
 		var v any
 		if err := yaml.Unmarshal([]byte(x.file), &v); err != nil {

@@ -53,6 +53,12 @@ func (s Store) Has(repository string, demands []Demand) bool {
 	return err == nil
 }
 
+// Allows reports whether any of a repository's consents has a demand in it.
+func (s Store) Allows(repository string, d Demand) bool {
+	all, _ := s.listFiles(prefixOf(repository)) // what is damaged is none
+	return slices.ContainsFunc(all, func(c Consent) bool { return c.Repository == repository && says(c.Demands, d) })
+}
+
 // Keep stores a person's consent.
 func (s Store) Keep(repository string, demands []Demand, at time.Time) error {
 	c := Consent{Repository: repository, SHA256: Digest(demands), Demands: demands, At: at.UTC().Truncate(time.Second)}

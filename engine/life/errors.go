@@ -117,7 +117,7 @@ func NewUndeliveredError(id gitcas.ThreadID, waits bool, cause error) *DeedError
 type FailedError struct {
 	Thread  gitcas.ThreadID
 	Role    string
-	Phase   string // "workspace", "agent", "extract", "seal", "commit", PhaseStopped, PhaseInterrupted
+	Phase   string // "workspace", "agent", "checks", "extract", "seal", "commit", PhaseStopped, PhaseInterrupted
 	Attempt string
 	// Step is the StepNode that tells of it, in that attempt; empty where there is none.
 	Step node.Hash

@@ -39,7 +39,7 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 		case r.req.TakesOver != nil:
 			draft, err = r.takeOver(ctx)
 		default:
-			draft, err = r.e.Agent.Run(ctx, r.task, &r.meter)
+			draft, err = r.runChecked(ctx)
 		}
 		return err
 	})

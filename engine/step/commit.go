@@ -301,6 +301,7 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *le
 	if w := done.entry.Work; w.Commit != "" {
 		res.Work = &record.Work{Branch: w.Branch, Commit: w.Commit}
 	}
+	res.Checks = s.step.Checks
 	res.AddEntry(done.entry)
 	kind := "committed"
 	if res.Suspended != nil {

@@ -83,6 +83,7 @@ func (r *agentRun) takeOver(ctx context.Context) (task.Draft, error) {
 	case out.Type == record.ErrorOutputSchema:
 		return b.readFailure(d, out.Payload)
 	}
+	r.checks = r.reportedChecks(made.Checks, "the agents' job")
 	return d, nil
 }
 
@@ -109,7 +110,7 @@ func (b *brought) readFailure(d task.Draft, payload any) (task.Draft, error) {
 	reason, _ := out["error"].(string)
 	phase, _ := out["phase"].(string)
 	// A person's stop, and an interrupt, are forgiven: whether there was one this job can't know.
-	if !slices.Contains([]string{"prepare", "workspace", "seal", "extract"}, phase) {
+	if !slices.Contains([]string{"prepare", "workspace", "checks", "seal", "extract"}, phase) {
 		phase = "agent"
 	}
 	d.Stderr, _ = b.Nodes[b.step.Detail].Payload.(string)

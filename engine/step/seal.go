@@ -154,7 +154,7 @@ func (r *agentRun) baseStep(d task.Draft, child record.Step) record.Step {
 	if usage.Turns == 0 || r.task.Model == nil && r.task.Extract != nil {
 		// An agent that did not go through the gateway, or only to have its answer
 		// read: what it says of itself holds both.
-		usage = mostUsage(usage, reportedUsage(d.Usage, child.Usage))
+		usage = mostUsage(usage, addUsage(r.spent, reportedUsage(d.Usage, child.Usage)))
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
 	run := r.stepMaker()
@@ -165,7 +165,7 @@ func (r *agentRun) baseStep(d task.Draft, child record.Step) record.Step {
 	return record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent,
 		EdgePrompt: r.task.EdgePrompt, StartedAtMs: r.task.StartedAtMs, CompletedAtMs: max(now, r.task.StartedAtMs),
-		Cwd: r.task.Cwd, Usage: &usage, Run: &run, By: by,
+		Cwd: r.task.Cwd, Usage: &usage, Run: &run, By: by, Checks: r.checks,
 	}
 }
 
@@ -179,6 +179,13 @@ func reportedUsage(handle record.Usage, step *record.Usage) record.Usage {
 	return record.Usage{
 		Turns: max(handle.Turns, 0), InputTokens: max(handle.InputTokens, 0), OutputTokens: max(handle.OutputTokens, 0),
 		CostUSD: max(handle.CostUSD, 0), Unpriced: handle.Unpriced,
+	}
+}
+
+func addUsage(a, b record.Usage) record.Usage {
+	return record.Usage{
+		Turns: a.Turns + b.Turns, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
+		CostUSD: a.CostUSD + b.CostUSD, Unpriced: a.Unpriced || b.Unpriced,
 	}
 }
 

@@ -58,6 +58,11 @@ type agentRun struct {
 	// unreadable: no picture of the folder can be taken. To try again takes as long.
 	unreadable bool
 	putBack    []string // what the agent changed in a .git
+	// checks are the results of the role's checks on the tree checked; spent is what runs of
+	// the agent say of themselves whose work did not pass.
+	checks  []record.Check
+	checked wire.ID
+	spent   record.Usage
 }
 
 // keeper keeps what came of it, on this machine until it is pushed, and as an attempt where
@@ -169,7 +174,10 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	if err != nil {
 		return r.describeThread(), r.failStep(ctx, phase, draft, err)
 	}
-	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err != nil {
+	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err == nil {
+		err = r.checkUnchanged(r.snap)
+	}
+	if err != nil {
 		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
 	}
 	if r.req.HandsOver {
@@ -231,6 +239,8 @@ type Stepper struct {
 	Folder Folder
 	// Fence returns the random word around text that came from outside.
 	Fence func() string
+	// Checker runs the checks that roles have; nil: nothing does, and no step has results.
+	Checker Checker
 	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
 	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
 	RemoveLeftovers func(ctx context.Context) error

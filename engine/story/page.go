@@ -71,6 +71,7 @@ func WriteStep(t task.Task, s record.Step, told *Told, next Outcome) []byte {
 		fmt.Fprintf(&b, "Next: %s.\n", text.OneLine(next.Role))
 	}
 	writeWords(&b, told.Words)
+	writeChecks(&b, s.Checks)
 	writePatch(&b, told.Patch)
 	b.WriteString("\n## Output\n\n")
 	writeFields(&b, "    ", told.Output)
@@ -108,6 +109,17 @@ func writePatch(b *strings.Builder, p *record.Patch) {
 		b.WriteString("\nThe diff is long: the step's details have it.\n")
 	} else if p.Diff != "" {
 		b.WriteString("\n" + indentText(p.Diff) + "\n")
+	}
+}
+
+// writeChecks writes how the role's checks ended.
+func writeChecks(b *strings.Builder, checks []record.Check) {
+	if len(checks) == 0 {
+		return
+	}
+	b.WriteString("\n## Checks\n\n")
+	for _, c := range checks {
+		fmt.Fprintf(b, "- %s\n", markdown.Escape(c.Describe()))
 	}
 }
 

@@ -55,7 +55,7 @@ type Engine struct {
 // Event is something worth showing while a step runs.
 type Event struct {
 	// Kind is "claimed", "agent" (it starts; Text is what it was told), "tokens"
-	// (Usage so far), "notice" (Text), "sealed", "committed", "suspended", "ended" or
+	// (Usage so far), "notice" (Text), "check" (one has ended; Text is how), "sealed", "committed", "suspended", "ended" or
 	// "delivered".
 	Kind   string
 	Thread gitcas.ThreadID

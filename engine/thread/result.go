@@ -25,6 +25,7 @@ type Result struct {
 	NextRole   string         `json:"nextRole,omitempty"`
 	Step       int            `json:"step"`
 	Usage      *record.Usage  `json:"usage,omitempty"` // what the step took; of one that failed, what its attempt did
+	Checks     []record.Check `json:"checks,omitempty"`
 	Suspended  *SuspendedInfo `json:"suspended,omitempty"`
 	Error      *StepError     `json:"error,omitempty"`
 	// Work is the work branch after the step.

@@ -88,6 +88,9 @@ type Role struct {
 	// SystemPrompt stands in the place of the four above, in the dialect of
 	// 2026-05-18.
 	SystemPrompt string
+	// Checks are the names of what is run on the role's work after its answer, in this
+	// order; which commands they are is configuration. Nil: none.
+	Checks []string
 	// Frontmatter is the hash of Schema, as it is stored.
 	Frontmatter node.Hash
 	// Schema is the JSON schema of the role's output, normalised.
@@ -228,6 +231,16 @@ func (d *Definition) Guarded(role string) []Edge {
 func (d *Definition) NeedsApproval() bool {
 	for role := range d.Graph {
 		if len(d.Guarded(role)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hasChecks reports whether any role names checks.
+func (d *Definition) hasChecks() bool {
+	for _, r := range d.Roles {
+		if len(r.Checks) > 0 {
 			return true
 		}
 	}

@@ -120,6 +120,11 @@ func TestNodeTypes(t *testing.T) {
 		"approval-conditions": {record.OwnWorkflowSchema, workflow.Conditions, false, false},
 		"approval-liquid":     {record.OwnWorkflowSchema, workflow.Liquid, true, true},
 		"approval-new":        {record.OwnWorkflowSchema, workflow.StatusMap, true, false},
+		// Nor do checks.
+		"checks":            {record.OwnWorkflowSchema, workflow.StatusMap, false, false},
+		"checks-conditions": {record.OwnWorkflowSchema, workflow.Conditions, false, false},
+		"checks-liquid":     {record.OwnWorkflowSchema, workflow.Liquid, true, false},
+		"checks-identity":   {record.OwnWorkflowSchema, workflow.Architecture, false, false},
 	} {
 		d, err := parseFile(t, "testdata/good/"+file+".yaml")
 		if err != nil {
@@ -208,6 +213,9 @@ func TestFromNodeRefusesOfDialects(t *testing.T) {
 		t.Fatal(err)
 	}
 	type m = map[string]any
+	checks := func(list any) func(p m) {
+		return func(p m) { p["roles"].(m)["a"].(m)["checks"] = list }
+	}
 	own := func(change func(p m)) m {
 		p := m{"dialect": "conditions", "name": "n", "description": "d", "roles": m{"a": m{"description": "d", "systemPrompt": "s", "outputSchema": string(hash)}},
 			"conditions": m{"c": m{"description": "", "expression": "1"}}, "limits": m{"maxSteps": 3},
@@ -232,8 +240,15 @@ func TestFromNodeRefusesOfDialects(t *testing.T) {
 		"edge":              {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{"b"}} }), "edge a → #1 must be a map"},
 		"prompt":            {record.OwnWorkflowSchema, own(func(p m) { p["graph"] = m{"a": []any{m{"role": "a", "prompt": 1}}} }), "`prompt` of edge a → #1 must be text"},
 		"no schema":         {record.OwnWorkflowSchema, own(func(p m) { p["roles"] = m{"a": m{"description": "d", "systemPrompt": "s"}} }), "outputSchema"},
-		"version":           {record.LiquidWorkflowSchema, m{"version": 2, "name": "n", "description": "d", "roles": m{}, "graph": m{}}, `version "2"`},
-		"no version":        {record.LiquidWorkflowSchema, m{"name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version"},
+		"checks":            {record.OwnWorkflowSchema, own(checks([]any{"test", "lint"})), ""},
+		"checks, a text":    {record.OwnWorkflowSchema, own(checks("test")), "`checks` of role \"a\" must be a list"},
+		"no checks":         {record.OwnWorkflowSchema, own(checks([]any{})), "`checks` of role \"a\" is empty"},
+		"check":             {record.OwnWorkflowSchema, own(checks([]any{"../test"})), "which is no name of a check"},
+		"check twice":       {record.OwnWorkflowSchema, own(checks([]any{"test", "test"})), "twice"},
+		"peer's checks": {record.WorkflowSchema, m{"name": "n", "description": "d", "graph": m{},
+			"roles": m{"a": m{"description": "d", "systemPrompt": "s", "outputSchema": string(hash), "checks": []any{"test"}}}}, "nodes of type 4EAEYQKFHTJ23 have no roles with checks"},
+		"version":    {record.LiquidWorkflowSchema, m{"version": 2, "name": "n", "description": "d", "roles": m{}, "graph": m{}}, `version "2"`},
+		"no version": {record.LiquidWorkflowSchema, m{"name": "n", "description": "d", "roles": m{}, "graph": m{}}, "version"},
 	} {
 		n, h, err := node.New(tt.typ, tt.payload, time.UnixMilli(0))
 		if err != nil {

@@ -58,7 +58,7 @@ func Materialize(d *Definition, at time.Time) (node.Hash, []node.Node, error) {
 // nodeType is the schema of the TypeScript uwf's generation that the definition is
 // of, so that it has the same hash there; our own where it fits none.
 func (d *Definition) nodeType() node.Hash {
-	if len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval() {
+	if len(d.Lists) > 0 || len(d.Conditions) > 0 || d.Limits != nil || d.NeedsApproval() || d.hasChecks() {
 		return record.OwnWorkflowSchema
 	}
 	return d.findGeneration().stored
@@ -94,17 +94,26 @@ func withTitle(r Role, workflow string) any {
 }
 
 func rolePayload(r Role, schema node.Hash) map[string]any {
+	out := map[string]any{"description": r.Description}
+	if len(r.Checks) > 0 {
+		out["checks"] = listPayload(r.Checks)
+	}
 	if r.SystemPrompt != "" {
-		return map[string]any{"description": r.Description, "systemPrompt": r.SystemPrompt, "outputSchema": string(schema)}
+		out["systemPrompt"], out["outputSchema"] = r.SystemPrompt, string(schema)
+		return out
 	}
-	capabilities := make([]any, len(r.Capabilities))
-	for i, s := range r.Capabilities {
-		capabilities[i] = s
+	out["goal"], out["capabilities"], out["procedure"] = r.Goal, listPayload(r.Capabilities), r.Procedure
+	out["output"], out["frontmatter"] = r.Output, string(schema)
+	return out
+}
+
+// listPayload is a list of texts as a node has it.
+func listPayload(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, s := range texts {
+		out[i] = s
 	}
-	return map[string]any{
-		"description": r.Description, "goal": r.Goal, "capabilities": capabilities,
-		"procedure": r.Procedure, "output": r.Output, "frontmatter": string(schema),
-	}
+	return out
 }
 
 func (d *Definition) graphPayload() map[string]any {
@@ -207,6 +216,9 @@ func (c *compiler) compileNode() *Definition {
 	}
 	if c.stored != record.OwnWorkflowSchema && c.def.NeedsApproval() {
 		c.problems.Add(c.root.Pos, 1, "", "nodes of type %s have no edges with an approval", c.stored)
+	}
+	if c.stored != record.OwnWorkflowSchema && c.def.hasChecks() {
+		c.problems.Add(c.root.Pos, 1, "", "nodes of type %s have no roles with checks", c.stored)
 	}
 	return &c.def
 }

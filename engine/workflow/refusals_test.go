@@ -25,6 +25,14 @@ func TestParseRefuses(t *testing.T) {
 		fmt.Fprintf(&edges, "    s%d: {role: $END}\n", i)
 	}
 	nested := func(inside string) string { return strings.Repeat("{not: ", 55) + inside + strings.Repeat("}", 55) }
+	names := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprint("c", i))
+		}
+		return strings.Join(list, ", ")
+	}
+	longCheck := strings.Repeat("a", 32)
 	opts := workflow.Options{
 		Include: func(name string) ([]byte, error) {
 			return []byte(map[string]string{"a.yaml": nested("!include b.yaml"), "b.yaml": nested("{}")}[name]), nil
@@ -66,6 +74,26 @@ func TestParseRefuses(t *testing.T) {
 		{"role: $END", "role: $END, approval: {not: [7]}", "x.yaml:7:40: `not` of `approval` of edge a → _ names \"7\", which is not known"},
 		{"role: $END", "role: $END, approval: {not: [author, author]}", "x.yaml:7:48: `not` of `approval` of edge a → _ names \"author\" twice"},
 		{"{type: object}", "{properties: {x: {}}, required: [x, y], additionalProperties: false}", `x.yaml:4:90: schema of role "a": it requires "y", and additionalProperties: false refuses it, since the properties beside that do not list it: nothing fits there (add "y" to these properties, or take it out of ` + "`required`)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: test", "x.yaml:4:40: `checks` of role \"a\" must be a list, this is text (write a list of names, such as [test, lint])"},
+		{"systemPrompt: s", "systemPrompt: s, checks: null", "x.yaml:4:40: `checks` of role \"a\" must be a list, this is nothing"},
+		{"systemPrompt: s", "systemPrompt: s, checks: {test: go test}", "x.yaml:4:40: `checks` of role \"a\" must be a list, this is a map"},
+		{"systemPrompt: s", "systemPrompt: s, checks: []", "x.yaml:4:40: `checks` of role \"a\" is empty (leave it out)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [test, lint, test]", "x.yaml:4:61: `checks` of role \"a\" names \"test\" twice (remove one of the two)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [test, Lint]", "x.yaml:4:55: `checks` of role \"a\" names \"Lint\", which is no name of a check (write lower-case letters, digits and -, at most 32, a letter first)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [2nd]", "x.yaml:4:49: `checks` of role \"a\" names \"2nd\", which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [a_b]", "x.yaml:4:49: `checks` of role \"a\" names \"a_b\", which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [\"test\\n\"]", "which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [" + longCheck + "]", ""},
+		{"systemPrompt: s", "systemPrompt: s, checks: [" + longCheck + "a]", "which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [7]", "x.yaml:4:49: `checks` of role \"a\" names \"7\", which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [{run: go test}]", "x.yaml:4:49: `checks` of role \"a\" names a map, which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [null]", "x.yaml:4:49: `checks` of role \"a\" names \"null\", which is no name of a check"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [strict]", "x.yaml:4:49: `checks` of role \"a\" names \"strict\", which is reserved: configuration has another use for it (give the check another name)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [time]", "x.yaml:4:49: `checks` of role \"a\" names \"time\", which is reserved: configuration has another use for it (give the check another name)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [test, protect]", "x.yaml:4:55: `checks` of role \"a\" names \"protect\", which is reserved: configuration has another use for it (give the check another name)"},
+		{"systemPrompt: s", "systemPrompt: s, checks: [" + names(16) + "]", ""},
+		{"systemPrompt: s", "systemPrompt: s, checks: [" + names(17) + "]", "x.yaml:4:40: `checks` of role \"a\" has 17 names; the limit is 16 (let one check run several commands)"},
+		{"systemPrompt: s", "systemPrompt: s, check: [test]", "x.yaml:4:40: role \"a\" has an unknown key \"check\" (did you mean `checks`?)"},
 		{"graph:", "conditions: steps\ngraph:", "x.yaml:5:1: `conditions` must be a map, this is text"},
 		{"graph:", "conditions:\n" + conditions.String() + "graph:", "x.yaml:5:1: the definition has 501 conditions; the limit is 500"},
 		{"a: {_: {role: $END}}", "a:\n" + edges.String(), "x.yaml:5:1: the graph has more than 2000 edges"},

@@ -7,8 +7,20 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
+
+const (
+	maxChecks = 16 // of a role
+)
+
+// reservedChecks are no checks' names: configuration has other settings of that name beside
+// the checks' commands.
+var reservedChecks = [...]string{"protect", "strict", "time"}
+
+// checkForm is what the names of checks look like, which are keys of the configuration too.
+var checkForm = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 
 func (c *compiler) readRoles() {
 	const fix = "write a map from a role's name to its description, goal, …"
@@ -45,7 +57,7 @@ func (c *compiler) checkOutdented(role *strictyaml.Entry, after []strictyaml.Ent
 
 // roleKeys are what a role may have.
 func roleKeys() []string {
-	return slices.Concat([]string{"description"}, schemaKeys(), slices.Concat(instructionStyles()...))
+	return slices.Concat([]string{"description"}, schemaKeys(), slices.Concat(instructionStyles()...), []string{"checks"})
 }
 
 func (c *compiler) readRole(e *strictyaml.Entry) {
@@ -55,6 +67,7 @@ func (c *compiler) readRole(e *strictyaml.Entry) {
 		c.reportUnknownKeys(e.Val, what, roleKeys()...)
 		role.Description = c.requireText(e.Val, "description", what, e.Pos)
 		c.readInstructions(&role, e, what)
+		role.Checks = c.readChecks(e, "`checks` of "+what)
 		c.readSchema(&role, e)
 	}
 	c.roles = append(c.roles, role)
@@ -75,6 +88,38 @@ func (c *compiler) readCapabilities(role *strictyaml.Entry, what string) []strin
 	for _, item := range e.Val.Items {
 		if s, ok := c.textOf(item, "a capability of "+what); ok {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// readChecks reads the names of a role's checks, in their order; nil: it has none.
+func (c *compiler) readChecks(role *strictyaml.Entry, what string) []string {
+	e := role.Val.Get("checks")
+	if e == nil || !c.isKind(e, strictyaml.List, what, "write a list of names, such as [test, lint]") {
+		return nil
+	}
+	switch n := len(e.Val.Items); {
+	case n == 0:
+		c.reportKey(e, "leave it out", "%s is empty", what)
+	case n > maxChecks:
+		c.reportKey(e, "let one check run several commands", "%s has %d names; the limit is %d", what, n, maxChecks)
+		return nil
+	}
+	var out []string
+	for _, item := range e.Val.Items {
+		name, _ := item.Scalar.(string)
+		switch {
+		case item.Kind == strictyaml.Bad:
+		case !checkForm.MatchString(name):
+			c.reportValue(item, "write lower-case letters, digits and -, at most 32, a letter first",
+				"%s names %s, which is no name of a check", what, showScalar(item))
+		case slices.Contains(reservedChecks[:], name):
+			c.reportValue(item, "give the check another name", "%s names %q, which is reserved: configuration has another use for it", what, name)
+		case slices.Contains(out, name):
+			c.reportValue(item, "remove one of the two", "%s names %q twice", what, name)
+		default:
+			out = append(out, name)
 		}
 	}
 	return out

@@ -138,7 +138,9 @@ func TestStep(t *testing.T) {
 		}), OwnStepSchema},
 		{"answer", with(func(s *Step) { s.Answer = &two }), OwnStepSchema},
 		{"patch", with(func(s *Step) { s.Patch = &two }), OwnStepSchema},
-		{"checks", with(func(s *Step) { s.Checks = []Check{{"test", "passed", 0, 12}, {"lint", "failed", 1, 3}} }), OwnStepSchema},
+		{"checks", with(func(s *Step) {
+			s.Checks = []Check{{"test", "passed", 0, 12, ""}, {"lint", "failed", 1, 3, "fails on the base, too"}}
+		}), OwnStepSchema},
 		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
 		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},
 		{"digests of all", with(func(s *Step) {
@@ -243,6 +245,7 @@ func TestParseRefuses(t *testing.T) {
 		{"check without a name", OwnStepSchema, step(), "checks", []any{map[string]any{"status": "passed"}}, "name of a check of a StepNode must be a string"},
 		{"check of another status", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "fine"}}, "status of a check of a StepNode must be passed, failed or skipped"},
 		{"check with more", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "passed", "log": "x"}}, "unknown fields"},
+		{"check with a note that is no text", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "passed", "note": int64(1)}}, "note of a check of a StepNode must be a string"},
 		{"by under the peers' schema", StepSchema, step(), "by", map[string]any{"kind": "forge", "login": "a"}, "unknown fields"},
 		{"body under the peers' schema", StepSchema, step(), "body", string(h1), "unknown fields"},
 		{"another type", node.String, step(), "role", "r", "is no StepNode"},

@@ -39,15 +39,15 @@ const (
 	LiquidWorkflowSchema node.Hash = "A601PEKX2SPSS"
 
 	// OwnWorkflowSchema holds the workflows that fit none of the peers': with
-	// conditions, lists of edges, system prompts, limits or approvals, in the author's
-	// dialect.
-	OwnWorkflowSchema node.Hash = "36CJSS8QX5HCV"
+	// conditions, lists of edges, system prompts, limits, approvals or checks, in the
+	// author's dialect.
+	OwnWorkflowSchema node.Hash = "8BD4NE2XPXHYB"
 
 	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
 	// answer, patch, checks and digests, all optional.
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "A90FT2D018N8X"
+	OwnStepSchema  node.Hash = "731R63E6QMZ0J"
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"

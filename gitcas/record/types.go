@@ -59,10 +59,11 @@ type Start struct {
 
 // Check is the result of one of the checks that a role has.
 type Check struct {
-	Name       string `payload:"name"`
-	Status     string `payload:"status" oneof:"passed failed skipped"`
-	ExitCode   int    `payload:"exitCode,lenient"`
-	DurationMs int64  `payload:"durationMs,lenient"`
+	Name       string `payload:"name" json:"name"`
+	Status     string `payload:"status" json:"status" oneof:"passed failed skipped"`
+	ExitCode   int    `payload:"exitCode,lenient" json:"exitCode"`
+	DurationMs int64  `payload:"durationMs,lenient" json:"durationMs"`
+	Note       string `payload:"note,optional" json:"note,omitempty"` // what a reader of the result has to know; may be empty
 }
 
 // Step is one moderator → agent → extract cycle. Prev is nil for the first step.

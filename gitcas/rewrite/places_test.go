@@ -588,7 +588,7 @@ func TestDecisions(t *testing.T) {
 	answer.Place = view.NextPlace(false)
 	v := f.load(id(1))
 	s, own := f.work(id(1), note("n"), "b", "d")
-	s.By, s.Answer, s.Checks = &by, &answer.Hash, []record.Check{{Name: "test " + leak, Status: "passed"}}
+	s.By, s.Answer, s.Checks = &by, &answer.Hash, []record.Check{{Name: "test " + leak, Status: "passed", Note: "n-" + leak}}
 	f.add(v, id(1), s, append(own, answer))
 	v = f.load(id(1))
 	e, _ := v.Entry(id(1))
@@ -618,7 +618,7 @@ func TestDecisions(t *testing.T) {
 	c, err := v.ReadChain(t.Context(), id(1))
 	f.ok(err)
 	last := c.Steps[len(c.Steps)-1]
-	if e.Title != "t-[purged]" || *e.By != clean || *e.Suspended.By != clean || e.Next.By.Name != "n-[purged]" || e.Pause.By.Name != "n-[purged]" || *last.By != clean || last.Checks[0].Name != "test [purged]" {
+	if e.Title != "t-[purged]" || *e.By != clean || *e.Suspended.By != clean || e.Next.By.Name != "n-[purged]" || e.Pause.By.Name != "n-[purged]" || *last.By != clean || last.Checks[0].Name != "test [purged]" || last.Checks[0].Note != "n-[purged]" {
 		t.Errorf("entry %+v, step %+v", e, last)
 	}
 	n, err := v.In(t.Context(), gitcas.Place{Thread: id(1), Of: last.Hash}).Get(*last.Answer)

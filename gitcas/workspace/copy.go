@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
@@ -38,6 +39,47 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 	}
 	err = c.copyTree(commit, tree)
 	return errors.Join(err, c.from.closeAll(), c.to.closeAll())
+}
+
+// ReadFile reads a file of a commit, of at most limit bytes: from the workspace, where it is as
+// the commit has it, else from the remote. Nil: the commit has no such file, or it is larger.
+func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) (data []byte, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", path, commit, err)
+	}
+	folder, name := splitPath(path)
+	for _, part := range strings.FieldsFunc(folder, func(r rune) bool { return r == '/' }) {
+		tree = tree.findFolder(part)
+	}
+	e := tree.findEntry(name).asFile()
+	if e == nil || !isFile(e.mode) {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(w.path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	at := cursor{root: root, op: "read"}
+	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
+	found, ferr := at.readPath(&rd, path, limit)
+	if err := at.closeAll(); err != nil {
+		return nil, err
+	}
+	if ferr == nil && found.id == e.id {
+		if found.size > limit {
+			return nil, nil
+		}
+		return append([]byte{}, found.data...), nil
+	}
+	blobs, err := w.openLoader().fetchBlobs(ctx, "read", commit, map[wire.ID]bool{e.id: true})
+	if err != nil || int64(len(blobs[e.id].Data)) > limit {
+		return nil, err
+	}
+	return append([]byte{}, blobs[e.id].Data...), nil
 }
 
 // copier copies a tree from one folder to another, and notes what is not there as it is to be.

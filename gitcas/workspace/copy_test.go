@@ -88,3 +88,26 @@ func TestCopyToRefuses(t *testing.T) {
 	}
 	equal(t, "whole", contents(t, whole), files{"d/f": "1", "g": "2"})
 }
+
+// TestReadFile: a file of a commit, wherever it is found.
+func TestReadFile(t *testing.T) {
+	for _, over := range []string{"http", "file", "old"} {
+		r := newRepo(t, over)
+		src := t.TempDir()
+		put(t, src, someFiles)
+		first := r.commit(src)
+		dir := t.TempDir()
+		w := open(t, dir, r)
+		restore(t, w, first)
+		put(t, dir, files{"a": "edited", "d/b": "\x00", "new": "n"})
+		for path, want := range map[string]string{"a": "1", "d/b": "2", "x/z": "4", "empty": "", "new": "none", "d": "none", "d/l": "none", "no/such": "none", "a/b": "none", "d/e/c": "none"} {
+			got, err := w.ReadFile(ctx, first, path, 9)
+			if err != nil || want == "none" && got != nil || want != "none" && (got == nil || string(got) != want) {
+				t.Errorf("%s: %s: %q %v", over, path, got, err)
+			}
+		}
+		if _, err := w.ReadFile(ctx, wire.ID{1}, "a", 9); err == nil {
+			t.Error("of a commit that isn't there")
+		}
+	}
+}

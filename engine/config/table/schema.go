@@ -20,7 +20,15 @@ func (s Setting) schemaOf() map[string]any {
 	case ObjectValue:
 		return s.objectSchema()
 	case NamedValue:
-		return map[string]any{"type": []any{"object", "null"}, "additionalProperties": s.Entry("").Schema()}
+		out := map[string]any{"type": []any{"object", "null"}, "additionalProperties": s.Entry("").Schema()}
+		if len(s.Reserved) > 0 {
+			properties := map[string]any{}
+			for _, f := range s.Reserved {
+				properties[f.Name] = f.Schema()
+			}
+			out["properties"] = properties
+		}
+		return out
 	case OverrideValue:
 		return map[string]any{"type": []any{"string", "object", "null"}, "additionalProperties": s.Entry("").Schema()}
 	case FlagValue:

@@ -47,6 +47,7 @@ type Setting struct {
 	Retired  map[string]string         // keys of earlier versions → what to write instead
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
 	Names    func() []string           // of a named mapping: the entries that there are
+	Reserved []Field                   // of a named mapping: keys with a meaning of their own
 
 	Clear func() // of a named mapping: forget the entries that there are
 
@@ -115,6 +116,28 @@ func Named[V any](doc string, into *map[string]V, bind func(name string, v *V, k
 		Names: func() []string { return slices.Sorted(maps.Keys(*into)) },
 		Clear: func() { *into = map[string]V{} },
 	}
+}
+
+// Besides gives a named mapping keys with a meaning of their own.
+func (s Setting) Besides(reserved ...Field) Setting {
+	of, names := s.Entry, s.Names
+	s.Reserved = reserved
+	s.Entry = func(name string) Setting {
+		if i := slices.IndexFunc(reserved, func(f Field) bool { return f.Name == name }); i >= 0 {
+			return reserved[i].Setting
+		}
+		return of(name)
+	}
+	s.Names = func() []string {
+		all := names()
+		for _, f := range reserved {
+			if _, set := f.Get(); set {
+				all = append(all, f.Name)
+			}
+		}
+		return all
+	}
+	return s
 }
 
 // leaf is a setting whose value parse reads, or says what is wrong with it.

@@ -101,6 +101,7 @@ type Step struct {
 	Unpriced bool
 	Commit   string // on the work branch; empty: it changed nothing
 	Attempts int    // failed ones before it
+	Checks   []record.Check
 }
 
 // LostJob is a job that is not there any more, or never was.

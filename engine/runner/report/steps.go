@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
@@ -69,11 +70,30 @@ func (p page) writeRow(s Step) string {
 	if s.Attempts > 0 {
 		result += fmt.Sprintf(", at the %s try", formatOrdinal(s.Attempts+1))
 	}
+	for _, c := range s.Checks {
+		result += " " + checkMarks[c.Status] + "\u00a0" + plainLabel(c.Name)
+	}
 	tokens := ""
 	if s.Tokens > 0 {
 		tokens = formatAmount(s.Tokens)
 	}
 	return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |\n", s.N, plainLabel(s.Role), result, strings.ReplaceAll(formatDuration(s.Took), " ", "\u00a0"), tokens, p.linkCommit(s.Commit))
+}
+
+var checkMarks = map[string]string{record.CheckPassed: "✓", record.CheckFailed: "✗", record.CheckSkipped: "–"}
+
+// writeChecks says how the checks of the latest step ended that has any.
+func (p page) writeChecks() string {
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if s := p.Steps[i]; len(s.Checks) > 0 {
+			lines := make([]string, len(s.Checks))
+			for j, c := range s.Checks {
+				lines[j] = "- " + plainLabel(c.Describe())
+			}
+			return fmt.Sprintf("Checks of step %d:\n\n%s", s.N, strings.Join(lines, "\n"))
+		}
+	}
+	return ""
 }
 
 func (p page) linkCommit(sha string) string {

@@ -148,7 +148,7 @@ func (p *Thread) Steps() []report.Step {
 	for i, s := range p.Chain.Steps {
 		row := report.Step{
 			N: i + 1, Role: s.Role, Agent: s.Agent, Result: cmp.Or(moderator.StatusOf(p.Def, p.Past.Steps[i]), workflow.Unit),
-			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts),
+			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Checks: s.Checks,
 		}
 		if u := s.Usage; u != nil {
 			row.Tokens, row.CostUSD, row.Unpriced = u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced

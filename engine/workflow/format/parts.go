@@ -58,10 +58,20 @@ func roleSchema() object {
 			"prepare":      text("What it does first; later in `procedure`."),
 			"execute":      text("What it does then; later in `procedure`."),
 			"report":       text("What it delivers; later `output`."),
+			"checks":       checksSchema(),
 		},
 		"required": []any{"description"},
 		"allOf":    []any{object{"oneOf": oneStyle()}, object{"oneOf": oneOfKeys(schemaKeys())}},
 	})
+}
+
+// checksSchema are the names of a role's checks.
+func checksSchema() object {
+	return object{
+		"type": "array", "minItems": 1, "maxItems": 16, "uniqueItems": true,
+		"items":       object{"type": "string", "pattern": "^[a-z][a-z0-9-]{0,31}$", "not": object{"enum": []any{"protect", "strict", "time"}}},
+		"description": "What is run on the role's work after its answer, by name: `[test, lint]`. Which commands these are is configuration.",
+	}
 }
 
 // oneStyle wants all keys of one style, and none of another.

@@ -326,6 +326,8 @@ func (j *job) logEvent(e thread.Event) {
 		j.log.writeLine("step %d: %s → %s", e.Step, e.Role, e.Status)
 	case "notice":
 		j.log.writeLine("note: %s", e.Text)
+	case "check":
+		j.log.writeLine("check: %s", e.Text)
 	}
 }
 

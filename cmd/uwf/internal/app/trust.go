@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config"
@@ -67,31 +68,45 @@ func fingerprint(path, root string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// SettleTrust asks the person whether the repository may have what it wants, where nobody
-// has consented to that yet; said is the value of --trust: a digest, TrustNone or empty.
+// HasConsent says whether the user allowed this repository a demand, whatever else they
+// allowed it beside that.
+func HasConsent(f *Factory, d consent.Demand) bool {
+	store, err := consentsApart(f)
+	return err == nil && store.Allows(realPath(f.RepoRoot()), d)
+}
+
+// SettleTrust asks the person whether the repository may have what its settings want, where
+// nobody has consented to that yet; said are the values of --trust: digests, or TrustNone.
 // Without a consent, what the repository wants counts as unsaid.
-func SettleTrust(f *Factory, said string) error {
+func SettleTrust(f *Factory, said []string) error {
+	for _, s := range said {
+		if s != TrustNone && !consent.IsDigest(s) {
+			return Usagef("--trust %s: it is neither %s nor a SHA-256 of 64 digits, as uwf trust show prints it", text.ShellWord(s), TrustNone)
+		}
+	}
 	c, err := f.Config()
-	if err != nil || f.Job != nil {
+	if err != nil {
 		return err
 	}
-	demands := c.Unconsented()
+	if err := SettleDemands(f, c.Unconsented(), said); err != nil {
+		return err
+	}
+	f.config = once[*config.Config]{} // what was consented to counts now
+	_, err = f.Config()
+	return err
+}
+
+// SettleDemands is SettleTrust for demands that are none of the settings.
+func SettleDemands(f *Factory, demands []consent.Demand, said []string) error {
 	digest := consent.Digest(demands)
 	switch {
-	case said != "" && said != TrustNone && !consent.IsDigest(said):
-		return Usagef("--trust %s: it is neither %s nor a SHA-256 of 64 digits, as uwf trust show prints it", text.ShellWord(said), TrustNone)
-	case len(demands) == 0:
-		if said != "" && said != TrustNone && said != consent.Digest(c.Demands()) {
-			return Usagef("--trust %s: this repository wants nothing that needs your consent; leave it out", said)
-		}
+	case len(demands) == 0 || f.Job != nil: // a job's repository is trusted as it is
 		return nil
-	case said == digest:
+	case slices.Contains(said, digest):
 		return KeepConsent(f, demands)
-	case said == TrustNone:
+	case slices.Contains(said, TrustNone):
 		f.Notes().Printf("note: goes without what this repository wants of this machine: %s\n", text.Cut(pathsOf(demands), 300))
 		return nil
-	case said != "":
-		return Usagef("--trust %s: what this repository wants of this machine has another digest now:\n%s\nread it, and say --trust %s", said, describeDemands(f, demands), digest)
 	case !f.IO.CanAsk():
 		return Usagef("this repository wants more of this machine than you have consented to, and nobody is there to ask:\n%s\nread it, and say --trust %s to consent (kept for this repository until it changes), or --trust %s to go without",
 			describeDemands(f, demands), digest, TrustNone)
@@ -143,16 +158,11 @@ func DemandChanges(f *Factory, demands []consent.Demand) []string {
 	return lines
 }
 
-// KeepConsent keeps the person's consent, and reads the settings anew.
+// KeepConsent keeps the person's consent.
 func KeepConsent(f *Factory, demands []consent.Demand) error {
 	store, err := consentsApart(f)
 	if err != nil {
 		return err
 	}
-	if err := store.Keep(realPath(f.RepoRoot()), demands, f.Now()); err != nil {
-		return err
-	}
-	f.config = once[*config.Config]{}
-	_, err = f.Config()
-	return err
+	return store.Keep(realPath(f.RepoRoot()), demands, f.Now())
 }

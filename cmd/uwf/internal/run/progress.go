@@ -104,6 +104,8 @@ func (p *progress) showEvent(ev engine.Event) {
 		p.drawLine()
 	case "notice":
 		p.printAbove("note: " + ev.Text)
+	case "check":
+		p.printAbove("check: " + ev.Text)
 	case "committed", "ended", "suspended":
 		p.eraseLine()
 		if ev.Status == "" {

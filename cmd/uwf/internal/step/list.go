@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -95,12 +96,12 @@ func firstStep(t *lookup.Thread) string {
 
 // stepTable has a row for each step, and for each attempt that failed before one.
 func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][]string) {
-	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit"}
+	head = []string{"step", "role", "result", "agent", "took", "tokens", "cost", "commit", "checks"}
 	for _, s := range list {
 		n := strconv.Itoa(s.Step)
 		for _, said := range s.Said {
 			// Who it was stands where an agent's name does.
-			rows = append(rows, []string{n, s.Role, said.did, "by " + nameOf(said.By), "", "", "", ""})
+			rows = append(rows, []string{n, s.Role, said.did, "by " + nameOf(said.By), "", "", "", "", ""})
 		}
 		for _, f := range s.Failed {
 			rows = append(rows, failedRow(n, f))
@@ -109,7 +110,7 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 		if s.Work != nil {
 			commit = s.Work.Commit[:min(10, len(s.Work.Commit))]
 		}
-		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, text.Took(s.DurationMs)}, append(costCells(s.Usage), commit)...))
+		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, text.Took(s.DurationMs)}, append(costCells(s.Usage), commit, tallyChecks(s.Checks))...))
 	}
 	for _, a := range pending {
 		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
@@ -117,7 +118,23 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 	if slices.ContainsFunc(rows, func(row []string) bool { return len(row) > len(head) }) {
 		head = append(head, "error")
 	}
+	const checks = 8
+	if !slices.ContainsFunc(rows, func(row []string) bool { return row[checks] != "" }) {
+		head = slices.Delete(head, checks, checks+1)
+		for i, row := range rows {
+			rows[i] = slices.Delete(row, checks, checks+1)
+		}
+	}
 	return head, rows
+}
+
+// tallyChecks is how a step's checks ended, in a few words: "test passed, lint failed".
+func tallyChecks(all []record.Check) string {
+	words := make([]string, len(all))
+	for i, c := range all {
+		words[i] = c.Name + " " + c.Status
+	}
+	return strings.Join(words, ", ")
 }
 
 // failedRow is the row of an attempt that led to no step.
@@ -126,7 +143,7 @@ func failedRow(step string, a attempt.Summary) []string {
 	if a.Usage != nil {
 		took = text.Took(a.Usage.DurationMs)
 	}
-	return append([]string{step, a.Role, outcome(a), a.Agent, took}, append(costCells(a.Usage), "", a.Error)...)
+	return append([]string{step, a.Role, outcome(a), a.Agent, took}, append(costCells(a.Usage), "", "", a.Error)...)
 }
 
 // costCells are the cells of tokens and cost.

@@ -75,7 +75,7 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
 	fl.StringVar(&o.Replay, "replay", "", "replay the model from the cassette `FILE`; no model is asked")
 	fl.BoolVar(&o.AllowShell, "allow-shell", false, "let the builtin agent run commands")
-	fl.StringVar(&o.Trust, "trust", "", "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
+	fl.StringSliceVar(&o.Trust, "trust", nil, "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
 	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
 	app.AllowValues(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "timeout", 0, "stop an agent after this `TIME`, such as 20m")
@@ -241,6 +241,9 @@ func printResult(w *output.Writer, r thread.Result) {
 	if r.Suspended != nil && !r.Done && r.Role != "" {
 		next, command := app.NextCommand(r.Suspended.Next)
 		w.FaintLine(next + "  " + command)
+	}
+	for _, c := range r.Checks {
+		w.FaintLine("check: " + c.Describe())
 	}
 	if u := r.Usage; u != nil {
 		w.FaintLine(fmt.Sprintf("%d tokens in, %d out, %s, %s", u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced), text.Took(u.DurationMs)))

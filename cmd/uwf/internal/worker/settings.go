@@ -48,9 +48,11 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 		return "", "", err
 	}
 	if name == builtin.Name {
-		err = s.w.offerShell(def.Roles[role])
+		if err := s.w.offerShell(def.Roles[role]); err != nil {
+			return "", "", err
+		}
 	}
-	return name, command, err
+	return name, command, s.w.settleChecks(def)
 }
 
 // resolveAgent finds a role's agent, without asking whether it can work.

@@ -51,7 +51,7 @@ type Options struct {
 	AllowShell bool
 	// Trust is what the person says of what the repository wants of this machine: see
 	// app.SettleTrust.
-	Trust string
+	Trust []string
 	// Sandbox confines agents: off, auto or require; empty: as configured. Of this
 	// and the configuration the stricter one counts.
 	Sandbox string
@@ -82,6 +82,8 @@ type Worker struct {
 	folder     *folder
 	// shellOffered: the person knows that a role has no shell, or has given one.
 	shellOffered bool
+	// checksSettled: the person was asked of the checks that the repository has by itself.
+	checksSettled bool
 	// looked is a folder that was found empty or clean just now.
 	looked string
 }
@@ -143,8 +145,12 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
 	}
-	spawner, err := w.newSpawner()
+	self, err := w.f.Self()
 	if err != nil {
+		return nil, err
+	}
+	spawner := w.newSpawner(self)
+	if w.Checker, err = newChecker(w, self); err != nil {
 		return nil, err
 	}
 	w.Agent, w.RemoveLeftovers, w.checkAgent = loggedAgent{Spawner: spawner, w: w}, spawner.RemoveLeftovers, spawner.Check
@@ -168,11 +174,7 @@ func checkWorkspace(f *app.Factory, o Options) error {
 	return refuseOwnCheckout(f, dir, o.WithGit)
 }
 
-func (w *Worker) newSpawner() (*agents.Spawner, error) {
-	self, err := w.f.Self()
-	if err != nil {
-		return nil, err
-	}
+func (w *Worker) newSpawner(self []string) *agents.Spawner {
 	aliases := make(map[string]agents.Command, len(w.config.Agents))
 	for name, a := range w.config.Agents {
 		if a.Command != "" {
@@ -187,7 +189,7 @@ func (w *Worker) newSpawner() (*agents.Spawner, error) {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)
 	}
 	w.confineAgents(&o)
-	return agents.NewSpawner(o), nil
+	return agents.NewSpawner(o)
 }
 
 // randomWord is a word that nobody can guess; empty where there are no random numbers.

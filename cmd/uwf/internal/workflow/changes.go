@@ -70,6 +70,7 @@ func roleChange(a, b workflow.Role) string {
 	out.addIf(!slices.Equal(a.Capabilities, b.Capabilities), "capabilities")
 	out.addIf(a.Procedure != b.Procedure, "procedure")
 	out.addIf(a.Output != b.Output, "output")
+	out.addIf(!slices.Equal(a.Checks, b.Checks), "checks")
 	out.addIf(a.SystemPrompt != b.SystemPrompt, "systemPrompt")
 	out.addIf(!reflect.DeepEqual(a.Schema, b.Schema), "frontmatter")
 	if len(out) == 0 {

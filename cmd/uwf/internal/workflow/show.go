@@ -80,9 +80,11 @@ type shownRole struct {
 	Procedure    string   `json:"procedure"`
 	Output       string   `json:"output"`
 	// SystemPrompt stands in the place of the four before, in the oldest dialect.
-	SystemPrompt string    `json:"systemPrompt,omitempty"`
-	Frontmatter  node.Hash `json:"frontmatter"`
-	Schema       any       `json:"schema"`
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+	// Checks are the names of what is run on the role's work.
+	Checks      []string  `json:"checks,omitempty"`
+	Frontmatter node.Hash `json:"frontmatter"`
+	Schema      any       `json:"schema"`
 }
 
 type shownEdge struct {
@@ -173,6 +175,9 @@ func (s shownWorkflow) writeText(w *output.Writer) {
 		w.Printf("\n")
 		w.Bold(r.Name)
 		w.Printf("  %s\n", output.Line(r.Description, 200))
+		if len(r.Checks) > 0 {
+			w.Printf("  checks  %s\n", strings.Join(r.Checks, ", "))
+		}
 		s.writeEdges(w, r.Name)
 	}
 	if len(s.Conditions) > 0 {

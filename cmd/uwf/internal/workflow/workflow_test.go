@@ -58,13 +58,13 @@ func TestChanges(t *testing.T) {
 	}
 	old := &workflow.Definition{
 		Name: "a", Dialect: workflow.StatusMap, Description: "d", Limits: &workflow.Limits{MaxSteps: 3},
-		Roles:      map[string]workflow.Role{"x": {Goal: "g"}, "gone": {}},
+		Roles:      map[string]workflow.Role{"x": {Goal: "g", Checks: []string{"test", "lint"}}, "gone": {}},
 		Graph:      map[string][]workflow.Edge{"x": {edge(workflow.OnCondition, "c", "y", "p"), edge(workflow.OnCondition, "c", "z", "p"), edge(workflow.Always, "", "y", "p")}},
 		Conditions: map[string]workflow.Condition{"c": {Expression: "1"}, "old": {Expression: "2"}, "d": {Description: "x"}},
 	}
 	now := &workflow.Definition{
 		Name: "b", Dialect: workflow.Liquid, Description: "e",
-		Roles:      map[string]workflow.Role{"x": {Goal: "h", Output: "o"}, "come": {}},
+		Roles:      map[string]workflow.Role{"x": {Goal: "h", Output: "o", Checks: []string{"lint", "test"}}, "come": {}},
 		Graph:      map[string][]workflow.Edge{"x": {edge(workflow.OnCondition, "c", "q", "p"), edge(workflow.Always, "", "y", "r")}},
 		Resume:     &workflow.Edge{To: "x"},
 		Conditions: map[string]workflow.Condition{"c": {Expression: "3"}, "new": {}, "d": {Description: "y"}},
@@ -75,7 +75,7 @@ description changed
 limits changed: none, before maxSteps 3
 role come added
 role gone removed
-role x: goal, output changed
+role x: goal, output, checks changed
 edge x → c → q: leads there instead of to y
 edge x → _ → y: prompt changed
 edge $START → resume → x added

@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/united-workforce/uwf/agents/command"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/checks"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/consent"
+	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+)
+
+// checker runs the checks of roles: by the commands of the settings, else by those that the
+// files of the repository stand for.
+type checker struct {
+	w         *Worker
+	runner    *command.Runner
+	protected checks.Protected
+}
+
+func newChecker(w *Worker, self []string) (*checker, error) {
+	protected, err := checks.NewProtected(w.config.Checks.Protect)
+	if err != nil {
+		return nil, &app.UsageError{Err: fmt.Errorf("checks.protect: %w", err)}
+	}
+	return &checker{w: w, protected: protected, runner: command.NewRunner(command.Options{
+		Self: self, Environ: w.f.Environ, Sandbox: w.sandbox, Redact: w.redact, Now: w.f.Now,
+	})}, nil
+}
+
+// Protects implements step.Checker.
+func (c *checker) Protects(path string) bool { return c.protected.Holds(path) }
+
+// planned is a check that is to run.
+type planned struct {
+	name string
+	command.Command
+}
+
+// RunChecks implements step.Checker.
+func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.CheckResult, error) {
+	plan, skipped, err := c.planChecks(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	ran, err := c.runOn(ctx, req.Commit, plan)
+	if err != nil {
+		return nil, err
+	}
+	failed := slices.DeleteFunc(slices.Clone(plan), func(p planned) bool { return ran[p.name].Status != record.CheckFailed })
+	if len(failed) > 0 && !c.w.config.Checks.Strict && !req.Base.IsZero() && req.Base != req.Commit {
+		before, err := c.runOn(ctx, req.Base, failed)
+		if err != nil {
+			return nil, fmt.Errorf("on the commit that the thread began from: %w", err)
+		}
+		for name, b := range before {
+			if b.Status == record.CheckFailed {
+				r := ran[name]
+				r.Enforced, r.Note = false, joinNote(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced")
+				ran[name] = r
+			}
+		}
+	}
+	var out []step.CheckResult
+	for _, name := range req.Names {
+		if why, skip := skipped[name]; skip {
+			out = append(out, step.CheckResult{Check: record.Check{Name: name, Status: record.CheckSkipped, Note: why}})
+			continue
+		}
+		out = append(out, ran[name])
+	}
+	return out, nil
+}
+
+func joinNote(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + "; " + more
+}
+
+// runOn runs checks on a throw-away copy of a commit.
+func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (map[string]step.CheckResult, error) {
+	out := map[string]step.CheckResult{}
+	if len(plan) == 0 {
+		return out, nil
+	}
+	commands := make([]command.Command, len(plan))
+	for i, p := range plan {
+		commands[i] = p.Command
+	}
+	results, err := c.runner.RunOnCopy(ctx, func(ctx context.Context, dir string) error {
+		return c.w.folder.ws.CopyTo(ctx, commit, dir)
+	}, commands...)
+	if err != nil {
+		return nil, err
+	}
+	for i, res := range results {
+		out[plan[i].name] = resultOf(plan[i].name, res)
+	}
+	return out, nil
+}
+
+// resultOf is how a check ended by how its command did.
+func resultOf(name string, res command.Result) step.CheckResult {
+	out := step.CheckResult{Check: record.Check{Name: name, Status: record.CheckPassed, DurationMs: res.Duration.Milliseconds()}, Output: res.Output}
+	switch {
+	case res.Stopped != nil:
+		out.Note = res.Stopped.Error()
+	case res.Signal != 0:
+		out.Note = fmt.Sprintf("a signal ended it: %s", res.Signal)
+	case res.Code == 0:
+		return out
+	}
+	out.Status, out.Enforced, out.ExitCode = record.CheckFailed, true, max(res.Code, 0)
+	return out
+}
+
+// planChecks says what is to run for each name, and why nothing is for the others.
+func (c *checker) planChecks(ctx context.Context, req step.CheckRequest) (plan []planned, skipped map[string]string, err error) {
+	skipped = map[string]string{}
+	allowed := cmp.Or(c.w.config.Checks.Time, config.DefaultCheckTime)
+	found, err := c.detectMissing(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range req.Names {
+		p := planned{name: name, Command: command.Command{Line: c.w.config.Checks.Commands[name], Timeout: min(allowed, max(req.Time/time.Duration(len(req.Names)), time.Second))}}
+		switch f, ok := found[name]; {
+		case ok && c.w.f.Job == nil && !app.HasConsent(c.w.f, demandOf(name, f)):
+			skipped[name] = fmt.Sprintf("nobody consented to %q, which %s stands for: set checks.%s in .uwf/config.yaml", f.Command, f.File, name)
+			continue
+		case ok:
+			p.Line, p.Place = f.Command, req.Location
+		case p.Line == "":
+			skipped[name] = fmt.Sprintf("there is no command for it: set checks.%s in .uwf/config.yaml", name)
+			continue
+		}
+		plan = append(plan, p)
+	}
+	return plan, skipped, nil
+}
+
+// detectMissing finds the commands of checks that the settings have none for, by the files
+// that the thread began from: what an agent wrote decides nothing.
+func (c *checker) detectMissing(ctx context.Context, req step.CheckRequest) (map[string]checks.Found, error) {
+	commit := req.Base
+	if commit.IsZero() {
+		commit = req.Commit
+	}
+	var failed error
+	out := detectAll(c.w.config, req.Names, func(file string) ([]byte, bool) {
+		b, err := c.w.folder.ws.ReadFile(ctx, commit, path.Join(req.Location, file), maxDetected)
+		failed = errors.Join(failed, err)
+		return b, b != nil
+	})
+	return out, failed
+}
+
+// maxDetected bounds a file that says which toolchain a repository has, in bytes.
+const maxDetected = 1 << 20
+
+// detectAll finds the commands of checks that the settings have none for.
+func detectAll(c *config.Config, names []string, read func(file string) ([]byte, bool)) map[string]checks.Found {
+	out := map[string]checks.Found{}
+	for _, name := range names {
+		if _, configured := c.Checks.Commands[name]; configured {
+			continue
+		}
+		if f, ok := checks.Detect(name, read); ok {
+			out[name] = f
+		}
+	}
+	return out
+}
+
+// demandOf is what a person consents to of a command that was found: what runs, and the text
+// of the script that it runs.
+func demandOf(name string, f checks.Found) consent.Demand {
+	return config.NewDemand("checks."+name, f, "runs as a check on what agents made, since there is a "+f.File)
+}
+
+// settleChecks asks the person once of the commands that the repository's files stand for,
+// for the checks of all roles of a definition.
+func (w *Worker) settleChecks(def *workflow.Definition) error {
+	if w.checksSettled || w.f.Job != nil || w.o.Elsewhere {
+		return nil
+	}
+	w.checksSettled = true
+	var names []string
+	for _, role := range def.Roles {
+		names = append(names, role.Checks...)
+	}
+	found := detectAll(w.config, names, func(file string) ([]byte, bool) {
+		b, err := app.ReadRegular(filepath.Join(w.f.RepoRoot(), file), maxDetected)
+		return b, err == nil
+	})
+	var demands []consent.Demand
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if d := demandOf(name, found[name]); !app.HasConsent(w.f, d) {
+			demands = append(demands, d)
+		}
+	}
+	return app.SettleDemands(w.f, demands, w.o.Trust)
+}

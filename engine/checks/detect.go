@@ -1,0 +1,117 @@
+// Package checks knows the checks that a repository has by itself (its tests, its linter),
+// and which of its files decide what they say. It is pure, and runs nothing.
+package checks
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
+)
+
+// Names of the checks that toolchains have a command for.
+const (
+	Test = "test"
+	Lint = "lint"
+)
+
+// Found is a command that a repository's files stand for.
+type Found struct {
+	Command string `json:"command"`          // for sh -c
+	File    string `json:"file"`             // the file that says so
+	Script  string `json:"script,omitempty"` // what the command runs by that file, where it says that
+}
+
+// Detect finds the command of a check by the files of a folder; read returns one of them, up
+// to a size that its caller chooses.
+func Detect(name string, read func(file string) ([]byte, bool)) (Found, bool) {
+	if _, ok := read("go.mod"); ok && goCommands[name] != "" {
+		return Found{Command: goCommands[name], File: "go.mod"}, true
+	}
+	if b, ok := read("package.json"); ok {
+		if script := packageScript(b, name); script != "" {
+			return Found{Command: packageManager(read) + " run " + name, File: "package.json", Script: script}, true
+		}
+	}
+	for _, t := range toolchains {
+		b, ok := read(t.file)
+		if ok && t.check == name && (t.says == "" || strings.Contains(string(b), t.says)) {
+			return Found{Command: t.command, File: t.file}, true
+		}
+	}
+	if b, ok := read("Makefile"); ok && hasTarget(b, name) {
+		return Found{Command: "make " + name, File: "Makefile"}, true
+	}
+	return Found{}, false
+}
+
+var goCommands = map[string]string{Test: "go test ./...", Lint: "go vet ./..."}
+
+// toolchains have a command where a file is there, and says something.
+var toolchains = [...]struct{ check, file, says, command string }{
+	{Test, "Cargo.toml", "", "cargo test"},
+	{Test, "pytest.ini", "", "python3 -m pytest"},
+	{Test, "pyproject.toml", "pytest", "python3 -m pytest"},
+	{Test, "setup.cfg", "pytest", "python3 -m pytest"},
+	{Test, "tox.ini", "pytest", "python3 -m pytest"},
+	{Test, "pom.xml", "", "mvn -B -q test"},
+	{Test, "gradlew", "", "./gradlew test"},
+	{Test, "mix.exs", "", "mix test"},
+	{Test, "deno.json", "", "deno test"},
+}
+
+// packageScript is a script of a package.json; what `npm init` writes in the place of tests
+// is none.
+func packageScript(b []byte, name string) string {
+	var p struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	if json.Unmarshal(b, &p) != nil || strings.Contains(p.Scripts[name], "no test specified") {
+		return ""
+	}
+	return p.Scripts[name]
+}
+
+// packageManager is the one whose lock file is there.
+func packageManager(read func(file string) ([]byte, bool)) string {
+	for _, m := range [...][2]string{{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"}} {
+		if _, ok := read(m[0]); ok {
+			return m[1]
+		}
+	}
+	return "npm"
+}
+
+func hasTarget(makefile []byte, name string) bool {
+	for line := range strings.Lines(string(makefile)) {
+		if target, _, ok := strings.Cut(line, ":"); ok && strings.TrimRight(target, " \t") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// testDeclarations find the tests that a file declares, by the end of its name.
+var testDeclarations = map[string]*lazyregexp.Regexp{
+	"_test.go": lazyregexp.New(`(?m)^func (Test|Fuzz|Example|Benchmark)\w*\(`),
+	".py":      lazyregexp.New(`(?m)^\s*(async )?def test\w*\(`),
+	".rs":      lazyregexp.New(`(?m)^\s*#\[(tokio::)?test\b`),
+	".java":    lazyregexp.New(`(?m)^\s*@(Test|ParameterizedTest)\b`),
+	".kt":      lazyregexp.New(`(?m)^\s*@(Test|ParameterizedTest)\b`),
+	".exs":     lazyregexp.New(`(?m)^\s*test "`),
+	".rb":      lazyregexp.New(`(?m)^\s*(it|test|specify) ["']|^\s*def test_`),
+	".js":      scriptTest, ".jsx": scriptTest, ".mjs": scriptTest, ".cjs": scriptTest, ".ts": scriptTest, ".tsx": scriptTest, ".mts": scriptTest,
+}
+
+var scriptTest = lazyregexp.New("(?m)^\\s*(it|test)(\\.each\\([^\\n]*\\))?\\(")
+
+// CountTests counts the tests that a file declares: those that are skipped are none in
+// languages where that is said in another way.
+func CountTests(path string, content []byte) int {
+	for suffix, tests := range testDeclarations {
+		if strings.HasSuffix(path, suffix) {
+			return len(tests.FindAllStringIndex(string(content), -1))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,28 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Complaint is a check that failed on what an agent made.
+type Complaint struct {
+	Check  string // its name
+	End    string // how it ended: "exit code 1"
+	Output string // the end of what it printed
+}
+
+// Correct is the prompt of an agent that has done its task, and whose work does not pass its
+// checks. What it answered and what the checks printed stands between lines with the word
+// fence, as data; n of most says which correction it is.
+func Correct(prompt, answer string, complaints []Complaint, fence string, n, most int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n# Correction %d of %d\n\nYou have done this already, and your edits are in the workspace. Your answer was:\n\n", strings.TrimRight(prompt, "\n"), n, most)
+	b.WriteString(fenceText(strings.TrimRight(answer, "\n"), fence))
+	b.WriteString("\n\nIt is not taken yet, since checks fail on your work:\n")
+	for _, c := range complaints {
+		fmt.Fprintf(&b, "\n## %s: %s\n\n%s\n", c.Check, c.End, fenceText(strings.TrimRight(c.Output, "\n"), fence))
+	}
+	b.WriteString("\nMend the cause: a check is not to be weakened, skipped or taken out. Then give your whole answer again, in the form that is asked for above.\n")
+	return b.String()
+}

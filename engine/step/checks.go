@@ -1,0 +1,243 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/united-workforce/uwf/engine/checks"
+	"github.com/united-workforce/uwf/engine/prompt"
+	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// Checker runs the checks that roles have.
+type Checker interface {
+	// RunChecks runs checks on throw-away copies of a commit, each to its end. An error says
+	// that they could not be run; that one failed stands in its result.
+	RunChecks(ctx context.Context, req CheckRequest) ([]CheckResult, error)
+	// Protects reports whether a file decides what checks say.
+	Protects(path string) bool
+}
+
+// CheckRequest says which checks are to run, and on what.
+type CheckRequest struct {
+	Names []string
+	// Commit is of the folder as the agent left it. It is on no server.
+	Commit wire.ID
+	// Base is what the thread's work began from: what fails there as well is not the work of
+	// this role. Zero: it began from nothing.
+	Base wire.ID
+	// Location is the folder that the role works in, from the top; empty: the top.
+	Location string
+	// Time is what all of them may take together.
+	Time time.Duration
+}
+
+// CheckResult is how one check ended.
+type CheckResult struct {
+	record.Check
+	// Enforced: where it failed, the answer is not taken.
+	Enforced bool
+	Output   string // what it printed, redacted
+}
+
+// CheckError says that an agent's work does not pass its role's checks, after all its tries.
+type CheckError struct{ Failed []CheckResult }
+
+func (e *CheckError) Error() string {
+	var b strings.Builder
+	for i, f := range e.Failed {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, describeEnd(f.Check), cutHead(f.Output))
+	}
+	return b.String()
+}
+
+// maxCheckOutput bounds what an error and a correction repeat of a check's output, in bytes.
+const maxCheckOutput = 4 << 10
+
+// cutHead leaves the end of an output, from the beginning of a line.
+func cutHead(s string) string {
+	s = strings.TrimRight(s, "\n")
+	if len(s) <= maxCheckOutput {
+		return s
+	}
+	_, rest, _ := strings.Cut(s[len(s)-maxCheckOutput:], "\n")
+	return "…\n" + strings.ToValidUTF8(rest, "")
+}
+
+func describeEnd(c record.Check) string {
+	if c.Note != "" && c.ExitCode <= 0 {
+		return c.Note
+	}
+	return fmt.Sprintf("exit code %d", c.ExitCode)
+}
+
+// maxCorrections is how often an agent's work goes back to it with what its checks say.
+const maxCorrections = 2
+
+// runChecked runs the agent, and again with what its role's checks complain of, until they
+// pass or its tries are used up. All of it is one run for the limits.
+func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
+	asked, timeout, began := r.task.Prompt, r.task.Timeout, r.e.Clock.Now()
+	for n := 1; ; n++ {
+		draft, err := r.e.Agent.Run(ctx, r.task, &r.meter)
+		if err != nil || len(r.Def.Roles[r.task.Role].Checks) == 0 || r.e.Checker == nil {
+			return draft, err
+		}
+		failed, answer, err := r.checkWork(ctx, draft)
+		left := timeout - r.e.Clock.Now().Sub(began)
+		switch {
+		case err != nil:
+			return draft, &leftError{"checks", err}
+		case len(failed) == 0:
+			return draft, nil
+		case n > maxCorrections || left <= 0:
+			return draft, &leftError{"checks", &CheckError{failed}}
+		}
+		r.tellPutBack(draft.PutBack)
+		if child, err := r.draftStep(draft); err == nil {
+			r.spent = addUsage(r.spent, reportedUsage(draft.Usage, child.Usage))
+		}
+		complaints := make([]prompt.Complaint, len(failed))
+		for i, f := range failed {
+			complaints[i] = prompt.Complaint{Check: f.Name, End: describeEnd(f.Check), Output: cutHead(f.Output)}
+		}
+		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
+		r.task.Prompt = prompt.Correct(asked, answer, complaints, r.e.Fence(), n, maxCorrections)
+		r.task.Timeout = r.Lease.AgentTime(left)
+	}
+}
+
+// checkWork runs the role's checks on the folder as the agent left it. failed are those that
+// keep its answer from being taken. An answer that can't be taken anyway, and one that asks a
+// person, are not checked.
+func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckResult, answer string, err error) {
+	s, err := r.sealDraft(d)
+	var next plan
+	if err == nil {
+		next, err = r.nextAfter(s)
+	}
+	if err != nil || next.suspend != "" {
+		return nil, "", nil //nolint:nilerr // sealing it says so
+	}
+	snap, err := r.e.Folder.TakeSnapshot(ctx, workspace.SnapshotRequest{Parents: r.workParents(), Message: "check", When: r.Lease.ServerTime()})
+	if err != nil {
+		return nil, "", err
+	}
+	r.checked = snap.Tree
+	results, err := r.e.Checker.RunChecks(ctx, CheckRequest{
+		Names: r.Def.Roles[r.task.Role].Checks, Commit: snap.Commit, Base: plumbing.NewHash(r.Chain.Start.Base),
+		Location: r.task.Location, Time: r.Lease.AgentTime(0),
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("run the checks: %w", err)
+	}
+	flags := r.flagChanges(ctx, &snap)
+	r.checks = nil
+	for _, res := range results {
+		if res.Status != record.CheckSkipped {
+			res.Note = joinNotes(res.Note, flags)
+		}
+		r.checks = append(r.checks, res.Check)
+		r.e.Emit(thread.Event{Kind: "check", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: res.Status, Text: res.Describe()})
+		if res.Enforced && res.Status == record.CheckFailed {
+			failed = append(failed, res)
+		}
+	}
+	said, err := text.EncodeJSON(s.Output)
+	return failed, string(said) + "\n\n" + s.Body, err
+}
+
+// flagChanges says which files that decide what checks say the role changed, and whether
+// there are fewer tests than before; empty: neither.
+func (r *agentRun) flagChanges(ctx context.Context, snap *workspace.Snapshot) string {
+	var changed []string
+	before := map[wire.ID]string{}
+	after := map[wire.ID]string{}
+	for _, c := range snap.Changes {
+		if !r.e.Checker.Protects(c.Path) {
+			continue
+		}
+		changed = append(changed, c.Path)
+		if c.Kind != workspace.Added {
+			before[c.Old] = c.Path
+		}
+		if c.Kind != workspace.Deleted {
+			after[c.Blob] = c.Path
+		}
+	}
+	if len(changed) == 0 {
+		return ""
+	}
+	note := "it changed " + nameSome(changed)
+	old, err := r.e.ReadBlobs(ctx, slices.Collect(maps.Keys(before)))
+	if err != nil {
+		return note + " (tests not counted)"
+	}
+	lost := 0
+	for id, b := range old {
+		lost += checks.CountTests(before[id], b)
+	}
+	for _, o := range snap.Objects {
+		if path, is := after[o.ID]; is {
+			lost -= checks.CountTests(path, o.Data)
+		}
+	}
+	if lost > 0 {
+		note += "; " + text.Plural(lost, "test") + " fewer than before"
+	}
+	return note
+}
+
+// maxNamed is how many files a note names.
+const maxNamed = 3
+
+func nameSome(paths []string) string {
+	named := text.Line(strings.Join(paths[:min(len(paths), maxNamed)], ", "))
+	if more := len(paths) - maxNamed; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return text.Cut(named, 200)
+}
+
+func joinNotes(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
+}
+
+// reportedChecks are the checks that another job says it has run: only those that the role
+// has, and marked as its word.
+func (r *agentRun) reportedChecks(said []record.Check, who string) []record.Check {
+	var out []record.Check
+	for _, name := range r.Def.Roles[r.task.Role].Checks {
+		i := slices.IndexFunc(said, func(c record.Check) bool { return c.Name == name })
+		if i < 0 {
+			out = append(out, record.Check{Name: name, Status: record.CheckSkipped, Note: who + " says nothing of it"})
+			continue
+		}
+		c := said[i]
+		c.Note = text.OneLine(joinNotes("reported by "+who, c.Note))
+		out = append(out, c)
+	}
+	return out
+}
+
+// checkUnchanged makes sure that what is committed is what was checked.
+func (r *agentRun) checkUnchanged(snap *workspace.Snapshot) error {
+	if r.checks != nil && !r.checked.IsZero() && snap.Tree != r.checked {
+		return fmt.Errorf("%s changed after its checks: something that the agent started goes on in it", r.e.Folder.Dir())
+	}
+	return nil
+}
