@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,13 +18,27 @@ import (
 // runConfined runs the process in its sandbox, where there is one. The workspace is
 // its owner's again when it returns, however the run ended.
 func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv []string, extra map[string]string, model []string) (task.Draft, error) {
-	if s.o.Sandbox == nil {
+	unconfined := func() (task.Draft, error) {
 		return s.runProcess(ctx, t, f, argv, append(s.childEnviron(t, f, extra, nil), model...))
+	}
+	if s.o.Sandbox == nil || s.o.Sandbox.Waives(s.o.Sandbox.Check()) {
+		return unconfined()
+	}
+	if s.o.FillHome != nil {
+		if err := s.o.FillHome(ctx, sandbox.HomeOf(f.base)); err != nil {
+			return task.Draft{}, s.newAgentError(t, "its HOME can't be filled", "", err)
+		}
 	}
 	cell, err := s.o.Sandbox.Enter(sandbox.Run{
 		Workspace: s.taskFolder(t), Base: f.base, Context: f.context, Stage: f.stage,
 		Argv: argv, Files: s.ownFiles(argv), Ports: loopbackPorts(model),
 	})
+	if s.o.Sandbox.Waives(err) { // the machine could, and these folders can't
+		if s.o.Gaps != nil {
+			s.o.Gaps([]string{"this agent runs unconfined: " + err.Error()})
+		}
+		return unconfined()
+	}
 	if err != nil {
 		return task.Draft{}, s.newAgentError(t, "it can't be confined", "", err)
 	}
@@ -34,6 +49,10 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv
 	var draft task.Draft
 	if err == nil {
 		draft, err = s.runProcess(ctx, t, f, cell.Argv, env)
+	}
+	var failed *task.AgentError
+	if errors.As(err, &failed) {
+		failed.Detail = strings.TrimRight(failed.Detail+"\n"+cell.ExplainDenial(failed.Detail), "\n")
 	}
 	if lerr := cell.Leave(); lerr != nil && err == nil {
 		err = s.newAgentError(t, "its workspace can't be taken back", draft.Stderr, lerr)

@@ -114,6 +114,26 @@ func TestConfinedEnvironment(t *testing.T) {
 	}
 }
 
+// What a failing agent was denied of the user's home is named with the setting that opens it.
+func TestConfinedAgentIsDenied(t *testing.T) {
+	w := newWorld(t)
+	w.confine(sandbox.Auto)
+	home := filepath.Dir(w.call)
+	report := sandbox.Probe()
+	w.options.Environ = append(w.options.Environ, "HOME="+home)
+	w.options.Sandbox = sandbox.New(sandbox.Options{Mode: sandbox.Auto, Self: w.options.Self, Environ: []string{"HOME=" + filepath.Dir(home)}, Report: &report})
+	closed := filepath.Join(home, ".foo")
+	if err := os.WriteFile(closed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.task.Command = "/bin/sh -c 'cat " + closed + "; echo $" + sandbox.EnvClosedHome + " >&2; exit 1'"
+	_, err := w.run(t.Context())
+	var failed *task.AgentError
+	if !errors.As(err, &failed) || !strings.Contains(failed.Detail, filepath.Dir(home)+"\n[the sandbox closes "+closed+": confine.read: ["+closed+"] in ~/.uwf/config.yaml opens it]") {
+		t.Errorf("%v", err)
+	}
+}
+
 // However a run ends, the workspace is its owner's afterwards.
 func TestConfinedWorkspaceComesBack(t *testing.T) {
 	for name, command := range map[string]string{
@@ -157,6 +177,13 @@ func TestConfinedRefusal(t *testing.T) {
 	if _, err := w.run(t.Context()); !errors.As(err, &refused) {
 		t.Errorf("Run: %v", err)
 	}
+	w.options.Sandbox = sandbox.New(sandbox.Options{Mode: sandbox.Auto, Optional: true, Self: w.options.Self, Report: &none})
+	if err := agents.NewSpawner(w.options).Check("uwf agent mock script.yaml"); err != nil {
+		t.Errorf("nobody asked, Check: %v", err)
+	}
+	if _, err := w.run(t.Context()); err != nil {
+		t.Errorf("nobody asked, Run: %v", err)
+	}
 	w = newWorld(t)
 	w.confine(sandbox.Auto)
 	report := sandbox.Probe()
@@ -170,6 +197,20 @@ func TestConfinedRefusal(t *testing.T) {
 	w.script(done)
 	if _, err := w.run(t.Context()); err != nil || len(told) != 1 || !strings.Contains(told[0], "abstract unix sockets") {
 		t.Errorf("%v; told %q", err, told)
+	}
+	// Another user is all that there is, and it doesn't get there.
+	report.Landlock, told = 0, nil
+	if err := os.Chmod(w.options.TempDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, optional := range []bool{false, true} {
+		w.options.Sandbox = sandbox.New(sandbox.Options{Mode: sandbox.Auto, Optional: optional, Self: w.options.Self, Environ: w.options.Environ, Report: &report})
+		if _, err := w.run(t.Context()); errors.As(err, &refused) == optional {
+			t.Errorf("closed to the agents' user, optional %t: %v", optional, err)
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "this agent runs unconfined: ") || !strings.Contains(told[0], "chmod o+x") {
+		t.Errorf("told %q", told)
 	}
 }
 

@@ -46,6 +46,8 @@ type Options struct {
 	// AllowShell says, before each run, whether the shell gate of the builtin agent is
 	// open. Nil: it is closed.
 	AllowShell func() bool
+	// FillHome fills the HOME of confined agents before each run. Nil: it begins empty.
+	FillHome func(ctx context.Context, home string) error
 	// Sandbox confines agents. Nil: they are not confined.
 	Sandbox *sandbox.Sandbox
 	// Folder is the whole folder that tasks work in, where Task.Workspace may be a
@@ -123,7 +125,10 @@ func (s *Spawner) Check(line string) error {
 	if _, _, err := s.o.resolveCommand(line); err != nil {
 		return err
 	}
-	return s.o.Sandbox.Check()
+	if err := s.o.Sandbox.Check(); !s.o.Sandbox.Waives(err) {
+		return err
+	}
+	return nil
 }
 
 // Run runs the task's agent to its end. It implements task.Agent. The folders of the

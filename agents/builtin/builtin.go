@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/internal/proc"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/agents/tools"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -105,6 +106,7 @@ func (a *Agent) openSession(s *agents.Session) error {
 	set, err := tools.Open(tools.Options{
 		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
+		Explain: func(output string) string { return sandbox.ExplainOwnDenial(s.Environ, output) },
 		Mark:    s.Getenv(proc.MarkName), MaxResult: c.resultLimit(),
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
+	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"go.uber.org/goleak"
@@ -191,6 +192,26 @@ func TestRunCommandBehindTheGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.messages(1); got[len(got)-1] != "tool: --\none\ntwo\n[exit code 0]" {
+		t.Errorf("the command gave %q", got[len(got)-1])
+	}
+}
+
+// A command that is denied something of the user's home is told which setting opens it.
+func TestDeniedCommand(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(home, ".foo")
+	if err := os.Mkdir(closed, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, calls("run_command", `{"command":"echo cat: `+closed+`: Permission denied"}`), says(final))
+	if _, _, err := run(t, s, plainModel(), agents.EnvAllowShell+"=1", sandbox.EnvClosedHome+"="+home); err != nil {
+		t.Fatal(err)
+	}
+	want := "tool: cat: " + closed + ": Permission denied\n[the sandbox closes " + closed + ": confine.read: [" + closed + "] in ~/.uwf/config.yaml opens it]\n[exit code 0]"
+	if got := s.messages(1); got[len(got)-1] != want {
 		t.Errorf("the command gave %q", got[len(got)-1])
 	}
 }

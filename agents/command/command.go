@@ -72,6 +72,11 @@ type Command struct {
 	// Environ is more of its environment, NAME=value.
 	Environ []string
 
+	// FillHome fills HOME before the command runs, KeepHome takes what it left there after
+	// it. Nil: it begins empty, and is removed. Where commands are not confined, HOME is this
+	// user's, and neither is called.
+	FillHome, KeepHome func(ctx context.Context, home string) error
+
 	Timeout   time.Duration // 0: none
 	MaxOutput int           // bytes kept, half from the beginning and half from the end; 0: DefaultMaxOutput
 	// MaxDisk is how many bytes it may write into Dir, Write, HOME and TMPDIR together, as
@@ -138,7 +143,7 @@ func (r *Runner) runCommand(ctx context.Context, c Command) (res Result, err err
 		return res, err
 	}
 	run := program{c: c, argv: argv, env: agents.CleanEnviron(r.o.Environ), places: append([]string{c.Dir}, c.Write...)}
-	if r.o.Sandbox == nil {
+	if r.o.Sandbox == nil || r.o.Sandbox.Waives(r.o.Sandbox.Check()) {
 		return r.runProgram(ctx, run)
 	}
 	folder, err := rundir.MakeFolder(r.o.TempDir)
@@ -146,13 +151,30 @@ func (r *Runner) runCommand(ctx context.Context, c Command) (res Result, err err
 		return res, err
 	}
 	defer func() { err = errors.Join(err, folder.EndRun(), rundir.RemoveFolder(ctx, folder.Path)) }()
+	if c.FillHome != nil {
+		if err := c.FillHome(ctx, sandbox.HomeOf(folder.Path)); err != nil {
+			return res, fmt.Errorf("fill its HOME: %w", err)
+		}
+	}
 	cell, err := r.o.Sandbox.Enter(sandbox.Run{
 		Workspace: c.Dir, Base: folder.Path, Argv: argv, Network: c.Network, Read: c.Read, Write: c.Write,
 	})
+	if r.o.Sandbox.Waives(err) { // the machine could, and these folders can't
+		res, err = r.runProgram(ctx, run)
+		res.Gaps = []string{"this command ran unconfined"}
+		return res, err
+	}
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, cell.Leave()) }()
+	defer func() {
+		err = errors.Join(err, cell.Leave())
+		if err == nil && c.KeepHome != nil {
+			if err = cell.TakeHome(); err == nil {
+				err = c.KeepHome(ctx, sandbox.HomeOf(folder.Path))
+			}
+		}
+	}()
 	run.argv, run.env, run.places = cell.Argv, cell.Environ(run.env), append(run.places, folder.Path)
 	run.confine = cell.Confined
 	res, err = r.runProgram(ctx, run)

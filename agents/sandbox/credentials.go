@@ -29,6 +29,9 @@ var credentialPlaces = [...]string{
 	".android/adbkey", ".android/debug.keystore",
 	// Databases.
 	".pgpass", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".mongodb", ".redisclirc",
+	// macOS.
+	"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Mail", "Library/Messages", "Library/Containers", "Library/Group Containers",
+	"Library/Preferences", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
 	// Models and agents.
 	".claude.json", ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".gemini/.env", ".qwen/oauth_creds.json", ".copilot", ".config/github-copilot",
 	".local/share/opencode/auth.json", ".config/openai", ".config/anthropic", ".cache/huggingface/token", ".huggingface", ".kaggle", ".config/kaggle", ".uwf",
@@ -39,7 +42,7 @@ var credentialPlaces = [...]string{
 
 // sharedFolders below the user's home are of many programs. Like the home itself they
 // are never opened as a whole; a toolchain's folder in them is.
-var sharedFolders = [...]string{".config", ".local", ".local/share", ".local/state", ".cache", ".var", ".var/app", "snap"}
+var sharedFolders = [...]string{".config", ".local", ".local/share", ".local/state", ".cache", ".var", ".var/app", "snap", "Library", "Library/Application Support", "Library/Caches"}
 
 // credentialVariables name credentials, or folders of them, that lie elsewhere. Several
 // may stand in one, separated by colons.
@@ -98,6 +101,9 @@ func findCredentials(environ, toolchains []string) []string {
 				out = append(out, place)
 			}
 		}
+	}
+	for _, dir := range findToolFolders(environ) {
+		out = append(out, findNestedCredentials(dir)...)
 	}
 	for _, dir := range toolchains {
 		for _, name := range tellingNames {

@@ -54,11 +54,15 @@
 //
 // # What it does not do
 //
+// On macOS the same places and network are confined by Seatbelt, another program, and
+// other processes can't be signalled; neither system calls nor numbers of processes are
+// limited there.
+//
 // It does not hide that other files exist, nor process ids and command lines. It
 // bounds neither memory nor disk space. Without root it can't keep an agent from
 // changing mode and times of files that its user owns. Without Landlock it can't
 // keep two agents of the same machine apart. Caches are private to a run, so
-// compilers begin anew in each; Go modules are taken from the machine's own cache.
+// compilers begin anew in each; Go modules and crates are taken from the machine's own cache.
 // It never loosens what the system forbids, and never changes the process that it
 // is called in.
 package sandbox

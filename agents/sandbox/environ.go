@@ -17,7 +17,7 @@ var private = [...]string{
 // Environ turns an environment (NAME=value) for agents into that of this run, and leaves the
 // one it is given as it is: HOME, TMPDIR, USER and LOGNAME are the run's own, the variables
 // of private are taken out, so that caches lie below HOME, GOFLAGS and GOPROXY are added to,
-// and RUSTUP_HOME is set where there is none. Go modules that this machine has already are
+// and variables such as RUSTUP_HOME are set where there are none, EnvClosedHome in any case. Go modules that this machine has already are
 // taken from its cache, which can only be read.
 func (c *Cell) Environ(env []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
@@ -36,17 +36,20 @@ func (c *Cell) Environ(env []string) []string {
 		proxy := cmp.Or(Getenv(out, "GOPROXY"), "https://proxy.golang.org,direct")
 		out = setVariable(out, "GOPROXY", "file://"+filepath.Join(cache, "cache", "download")+","+proxy)
 	}
-	if home := Getenv(c.o.Environ, "HOME"); Getenv(out, "RUSTUP_HOME") == "" && filepath.IsAbs(home) {
-		if dir := filepath.Join(home, ".rustup"); isDir(dir) && c.canReach(dir) {
-			out = append(out, "RUSTUP_HOME="+dir)
-		}
+	if closed := c.o.listClosedHome(); closed != "" {
+		out = append(out, EnvClosedHome+"="+closed)
 	}
-	return out
+	return c.addToolFolders(out)
 }
 
 // Confined adds to an environment what the helper needs. It is the last that is
 // done to it.
-func (c *Cell) Confined(env []string) ([]string, error) { return c.policy.helperEnviron(env) }
+func (c *Cell) Confined(env []string) ([]string, error) {
+	if c.seatbelt { // its program takes out what would load libraries
+		return env, nil
+	}
+	return c.policy.helperEnviron(env)
+}
 
 // canReach says whether the agent's user gets to a place at all.
 func (c *Cell) canReach(place string) bool {

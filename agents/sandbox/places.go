@@ -175,8 +175,11 @@ func readablePlaces(o Options) []string {
 	for _, name := range toolVariables {
 		places = append(places, filepath.SplitList(Getenv(o.Environ, name))...)
 	}
-	if filepath.IsAbs(home) {
-		places = append(places, filepath.Join(home, ".rustup"))
+	for _, dir := range findToolFolders(o.Environ) {
+		places = append(places, dir)
+	}
+	for _, part := range cargoParts {
+		places = append(places, filepath.Join(cargoFolder(o.Environ), part))
 	}
 	if cache := moduleCache(o.Environ); cache != "" {
 		places = append(places, cache)

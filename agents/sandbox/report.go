@@ -11,7 +11,9 @@ type Report struct {
 	System string
 	// Landlock is the ABI version of Landlock; 0: there is none.
 	Landlock int
-	// Why says why there is no Landlock.
+	// Seatbelt: programs can be started in a sandbox of macOS.
+	Seatbelt bool
+	// Why says why there is no Landlock, or no Seatbelt.
 	Why string
 	// Seccomp: system calls can be filtered.
 	Seccomp bool
@@ -23,8 +25,8 @@ type Report struct {
 	User string
 }
 
-// Usable says whether there is enough for auto: another user, or Landlock.
-func (r Report) Usable() bool { return r.Root || r.Landlock > 0 }
+// Usable says whether there is enough for auto: another user, Landlock, or Seatbelt.
+func (r Report) Usable() bool { return r.Root || r.Landlock > 0 || r.Seatbelt }
 
 // abis are the versions of Landlock that matter, with the kernel each came with
 // and what is open without it.
@@ -47,8 +49,11 @@ var abis = [...]struct {
 // without, and require refuses.
 func (r Report) Gaps(n Network) []string {
 	var out []string
-	if r.System != "linux" {
-		return []string{fmt.Sprintf("nothing can be enforced on %s", r.System)}
+	switch {
+	case r.Seatbelt:
+		return nil
+	case r.System != "linux":
+		return []string{strings.TrimRight("nothing can be enforced on "+r.System+": "+r.Why, ": \n")}
 	}
 	for _, a := range abis {
 		if r.Landlock >= a.abi || a.moot != nil && a.moot(r, n) {
@@ -75,6 +80,9 @@ func (r Report) Gaps(n Network) []string {
 
 // Lines describe the machine for people, a sentence each.
 func (r Report) Lines() []string {
+	if r.Seatbelt {
+		return []string{"Seatbelt confines files, processes and the network where sandbox says so, which nobody has tried yet"}
+	}
 	if r.System != "linux" {
 		return r.Gaps(Open)
 	}
@@ -96,6 +104,29 @@ func (r Report) Lines() []string {
 		out = append(out, "network: gateway can't be enforced")
 	}
 	return append(out, r.Gaps(Open)...)
+}
+
+// Summary says in a few words what is confined of agents, and what they reach.
+func (s *Sandbox) Summary() (confined string, network Network) {
+	if s == nil || s.Check() != nil {
+		return "not confined", Open
+	}
+	r, network := s.report(), s.o.Network
+	var what []string
+	for _, layer := range []struct {
+		there bool
+		name  string
+	}{
+		{r.Landlock > 0 || r.Seatbelt, "files"}, {r.Root, "user"}, {r.Root || r.Landlock >= 6 || r.Seatbelt, "processes"}, {r.Seccomp, "system calls"},
+	} {
+		if layer.there {
+			what = append(what, layer.name)
+		}
+	}
+	if !r.Seatbelt && (r.Landlock < 4 || !r.Seccomp) {
+		network = Open
+	}
+	return "confined (" + strings.Join(what, ", ") + ")", network
 }
 
 // String is the whole report in one line.

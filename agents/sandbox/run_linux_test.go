@@ -236,7 +236,7 @@ func TestReadableLeavesOutWhatIsProtected(t *testing.T) {
 		"PATH=relative:" + at("home/.nvm/versions/node/bin") + ":" + at("home/.local/bin") + ":" + at("tools/bin"),
 	}})
 	got = slices.DeleteFunc(got, func(p string) bool { return !isWithin(p, dir) })
-	want := []string{at("home/.local/bin"), at("home/.nvm/versions/node"), at("home/.nvm/versions/node/bin"), at("home/.rustup"), at("tools"), at("tools/bin")}
+	want := []string{at("home/.local/bin"), at("home/.nvm"), at("home/.nvm/versions/node"), at("home/.nvm/versions/node/bin"), at("home/.rustup"), at("tools"), at("tools/bin")}
 	if !slices.Equal(got, want) {
 		t.Errorf("readable:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

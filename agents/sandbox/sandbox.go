@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,8 @@ const AgentID = 60_999
 type Options struct {
 	Mode    Mode    // empty: Off
 	Network Network // empty: Open
+	// Optional: nobody asked to be confined. See Sandbox.Waives.
+	Optional bool
 	// Read and Write are more places, absolute, that agents may read or write.
 	Read, Write []string
 	// Protect are places that no agent may read, besides those that Environ names.
@@ -92,7 +95,7 @@ func (e *RefusedError) Error() string {
 	case e.Mode == Require:
 		fix = "use a machine that can, or set sandbox: auto to go without"
 	default:
-		fix = "use a Linux machine with Landlock (5.19 or later), or set sandbox: off if you trust the agents with all that you can read"
+		fix = "use a Linux machine with Landlock (5.19 or later) or macOS, or set sandbox: off if you trust the agents with all that you can read"
 	}
 	return fmt.Sprintf("agents can't be confined here as sandbox: %s wants it: %s; %s", e.Mode, strings.Join(e.Why, "; "), fix)
 }
@@ -115,6 +118,12 @@ func (s *Sandbox) checkNetwork(n Network) error {
 	return nil
 }
 
+// Waives reports whether an error of Check or Enter only says that agents can't be confined,
+// and nobody asked for that: then they run unconfined.
+func (s *Sandbox) Waives(err error) bool {
+	return s != nil && s.o.Optional && errors.As(err, new(*RefusedError))
+}
+
 // Gaps are what this machine can't enforce of what is wanted, a sentence each.
 func (s *Sandbox) Gaps() []string {
 	if s == nil {
@@ -128,7 +137,8 @@ type Run struct {
 	// Workspace is the folder that the agent may change. Absolute.
 	Workspace string
 	// Base is a folder that belongs to this run alone and is removed after it. Enter
-	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it.
+	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it. HOME may be
+	// there already, see HomeOf: with what is in it, it is the agent's until Leave.
 	Base string
 	// Context and Stage are folders below Base: one to read, one to write. Empty: there
 	// are none.
@@ -157,13 +167,19 @@ type Cell struct {
 	// Self is this binary where the agent reaches it.
 	Self string
 
-	policy policy
-	run    Run
-	home   string
-	temp   string
-	o      Options
-	taken  []*ownershipLoan
+	policy   policy
+	seatbelt bool // it is enforced by macOS
+	run      Run
+	home     string
+	temp     string
+	o        Options
+	taken    []*ownershipLoan
+	// homeLoan is HOME's, which goes back only where somebody wants it.
+	homeLoan *ownershipLoan
 }
+
+// HomeOf is the folder in the Base of a run that is HOME there.
+func HomeOf(base string) string { return filepath.Join(base, "home") }
 
 // Enter prepares a run. Where it fails, nothing stays changed.
 func (s *Sandbox) Enter(run Run) (*Cell, error) {
@@ -175,7 +191,8 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 		return nil, err
 	}
 	r := s.report()
-	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: filepath.Join(run.Base, "home"), temp: filepath.Join(run.Base, "tmp")}
+	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: HomeOf(run.Base), temp: filepath.Join(run.Base, "tmp")}
+	c.seatbelt = r.Seatbelt
 	c.policy = policy{UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
 	if err := s.chooseUser(c, r); err != nil {
 		return nil, err
@@ -271,8 +288,15 @@ func (c *Cell) prepareCell() error {
 	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read, c.run.Read)
 	c.policy.Terminals = c.policy.UID > 0
 	c.Argv = slices.Concat(c.o.Self, []string{helperName}, argv)
+	if c.seatbelt {
+		c.policy.Read, c.policy.Write = resolveAll(c.policy.Read), resolveAll(c.policy.Write)
+		c.Argv = slices.Concat([]string{seatbeltProgram, "-p", seatbeltProfile(c.policy)}, argv)
+	}
 	if c.policy.UID == keep {
 		return nil
+	}
+	if c.homeLoan, err = borrowFolder(c.home, c.policy.UID, c.policy.GID); err != nil {
+		return err
 	}
 	for _, dir := range append([]string{c.run.Workspace}, c.run.Write...) {
 		taken, err := borrowFolder(dir, c.policy.UID, c.policy.GID)
@@ -293,10 +317,12 @@ func (c *Cell) makeFolders() (err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	for _, dir := range []string{c.home, c.temp} {
-		if err := root.Mkdir(filepath.Base(dir), 0o700); err != nil {
+		err := root.Mkdir(filepath.Base(dir), 0o700)
+		if err != nil && (dir != c.home || !errors.Is(err, fs.ErrExist)) {
 			return err
 		}
 	}
+	c.fillHome(root)
 	if c.policy.UID <= 0 {
 		return nil
 	}
@@ -308,7 +334,7 @@ func (c *Cell) makeFolders() (err error) {
 		}
 		return errors.Join(root.Chown(name, uid, gid), root.Chmod(name, mode))
 	}
-	err = errors.Join(own(c.home, uid, 0o700), own(c.temp, uid, 0o700), own(c.run.Base, os.Geteuid(), 0o710))
+	err = errors.Join(own(c.temp, uid, 0o700), own(c.run.Base, os.Geteuid(), 0o710))
 	if c.run.Stage != "" {
 		err = errors.Join(err, own(c.run.Stage, uid, 0o700))
 	}
@@ -334,6 +360,15 @@ func (c *Cell) helperCommand() (self string, argv []string, err error) {
 		argv[0] = copied
 	}
 	return copied, argv, nil
+}
+
+// TakeHome gives HOME, with what the run left in it, to this process's user. It is called
+// once nothing of the run lives.
+func (c *Cell) TakeHome() error {
+	if err := c.homeLoan.giveBack(); err != nil {
+		return fmt.Errorf("take the HOME of a run over: %w", err)
+	}
+	return nil
 }
 
 // Leave gives the workspace, and what else was lent, back to its owner. It can be called

@@ -44,7 +44,13 @@ func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return out.String() + describeEnd(res, timeout), nil
+	text := out.String()
+	if s.o.Explain != nil {
+		if why := s.o.Explain(text); why != "" {
+			text += why + "\n"
+		}
+	}
+	return text + describeEnd(res, timeout), nil
 }
 
 // describeEnd is the line that says how a command ended.

@@ -27,6 +27,9 @@ type Options struct {
 	AllowShell bool
 	// Environ is the whole environment of commands; it is given to them as it is.
 	Environ []string
+	// Explain says in one short line what would help against what an output complains of;
+	// empty: nothing. Nil: nobody knows.
+	Explain func(output string) string
 	// Mark is the value of the process mark in this process's environment.
 	Mark string
 	// MaxResult bounds one result, in bytes. 0: 48 KiB.

@@ -385,6 +385,17 @@ func TestRunCommand(t *testing.T) {
 		}
 	}
 	refused(t, s, "run_command", m{"command": " "}, "empty")
+	s = workspace(t, Options{AllowShell: true, Explain: func(output string) string {
+		if output == "" {
+			return ""
+		}
+		return "[why " + strings.TrimSpace(output) + "]"
+	}}, nil)
+	for command, want := range map[string]string{"echo no": "no\n[why no]\n[exit code 0]", "true": "[exit code 0]"} {
+		if got := call(t, s, "run_command", m{"command": command}); got != want {
+			t.Errorf("explained, run_command(%q) = %q, want %q", command, got, want)
+		}
+	}
 }
 
 func TestRunCommandLimits(t *testing.T) {

@@ -12,7 +12,8 @@
 // UWF_BUILTIN_ALLOW_SHELL are said for one run, so they go before both files.
 //
 // Some settings protect the user and are never loosened by the nearer file: of two
-// limits the lower one counts, of two sandbox settings the stricter one, and
+// limits the lower one counts, of two sandbox settings the stricter one (and a
+// repository's file that nobody trusts never switches off what is on by default), and
 // allowShell needs every file that mentions it. What a repository's file wants of the
 // machine (programs that run as agents, the shell, the open network, places that confined
 // agents may use besides their own) counts once the user consents to it, see package
@@ -57,6 +58,7 @@ type Config struct {
 
 	Limits     Limits
 	Checks     Checks
+	Workspace  Workspace
 	Gateway    Gateway
 	Sandbox    Sandbox
 	Confine    Confine
@@ -160,6 +162,11 @@ type Agent struct {
 type Limits struct {
 	moderator.Limits
 	StepTime time.Duration // of one step
+}
+
+// Workspace says how the folder that agents work in is made ready for them.
+type Workspace struct {
+	Prepare []string // command lines for sh, one after the other: npm ci
 }
 
 // Checks says what the checks run that roles name.

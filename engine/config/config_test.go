@@ -31,13 +31,14 @@ type sources struct {
 	repo, home, dotenv string
 	env                []string
 	trusted            bool
-	refused            bool // nobody consented to what the repository wants
+	refused            bool           // nobody consented to what the repository wants
+	sandbox            config.Sandbox // the default
 }
 
 func (s sources) load() (*config.Config, error) {
 	files := map[string]string{repoFile: s.repo, homeFile: s.home, envFile: s.dotenv}
 	return config.Load(config.Sources{
-		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted,
+		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted, DefaultSandbox: s.sandbox,
 		Consented: func(d []consent.Demand) bool {
 			return !s.refused && (d[0] != config.ShellDemand() || strings.Contains(s.repo, "allowShell"))
 		},
@@ -543,6 +544,42 @@ modelOverrides:
 	}
 }
 
+// Of the sandboxes the stricter one counts, the default among them where the file that
+// says off is one that nobody trusts.
+func TestSandboxDefault(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		repo, home string
+		trusted    bool
+		byDefault  config.Sandbox
+		want       config.Sandbox
+		says       bool
+	}{
+		{"nobody", "", "", false, "", config.SandboxAuto, false},
+		{"nobody, elsewhere", "", "", false, config.SandboxOff, config.SandboxOff, false},
+		{"a repository", "off", "", false, "", config.SandboxAuto, false},
+		{"a repository, elsewhere", "off", "", false, config.SandboxOff, config.SandboxOff, false},
+		{"a repository that is trusted", "off", "", true, "", config.SandboxOff, true},
+		{"the user", "", "off", false, "", config.SandboxOff, true},
+		{"both", "off", "off", false, "", config.SandboxOff, true},
+		{"the user, and stricter a repository", "auto", "off", false, "", config.SandboxAuto, true},
+		{"the user, and looser a repository", "off", "auto", false, "", config.SandboxAuto, true},
+		{"the user, and looser one that is trusted", "auto", "require", true, "", config.SandboxRequire, true},
+		{"a stricter repository", "require", "", false, "", config.SandboxRequire, true},
+	} {
+		file := func(mode string) string {
+			if mode == "" {
+				return ""
+			}
+			return "sandbox: " + mode + "\n"
+		}
+		s := sources{repo: file(tt.repo), home: file(tt.home), trusted: tt.trusted, sandbox: tt.byDefault}
+		if c := mustLoad(t, s); c.Sandbox != tt.want || c.SaysSandbox() != tt.says {
+			t.Errorf("%s: %s, said %t", tt.name, c.Sandbox, c.SaysSandbox())
+		}
+	}
+}
+
 // Of the networks the stricter one counts, and places add up; but a checkout that
 // nobody trusts opens none.
 func TestConfine(t *testing.T) {
@@ -601,6 +638,11 @@ func TestValues(t *testing.T) {
 	} {
 		if got[path] != want {
 			t.Errorf("%s\n got  %s\n want %s", path, got[path], want)
+		}
+	}
+	for _, v := range mustLoad(t, sources{repo: "sandbox: off\n"}).Values() {
+		if v.Path.String() == "sandbox" && (v.Value != "auto" || v.Origin != config.Origin{} || !strings.HasPrefix(v.Note, "only ~/.uwf/config.yaml") || len(v.Others) != 1 || v.Others[0].Value != "off") {
+			t.Errorf("%+v", v)
 		}
 	}
 	if all := fmt.Sprint(c.Values()); strings.Contains(all, fakeKey) {
@@ -710,6 +752,7 @@ func TestDemands(t *testing.T) {
 		{"the agent of a workflow", "agentOverrides: {w: a}", "agentOverrides.w.*", `"a"`},
 		{"the agent of a role", "agentOverrides: {w: {r: ../../a}}", "agentOverrides.w.r", `"../../a"`},
 		{"a check", "checks: {test: ./agent.sh}", "checks.test", `"./agent.sh"`},
+		{"what prepares a workspace", "workspace: {prepare: [npm ci]}", "workspace.prepare", `["npm ci"]`},
 		{"a shell", "allowShell: true", "allowShell", "true"},
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
 		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
@@ -721,7 +764,7 @@ func TestDemands(t *testing.T) {
 			if d := got.Unconsented(); len(d) != 1 || d[0].Path != c.path || d[0].Says != c.says || d[0].Means == "" || !reflect.DeepEqual(d, got.Demands()) {
 				t.Errorf("%+v", d)
 			}
-			if got.AllowShell || len(got.Agents)+len(got.Checks.Commands) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
+			if got.AllowShell || len(got.Agents)+len(got.Checks.Commands)+len(got.Workspace.Prepare) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
 				t.Errorf("it counts: %+v", got)
 			}
 			if v := got.Values(); len(v) != len(want.Values()) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], c.path+" counts once you consent") {

@@ -91,6 +91,9 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 	if name := repo.DefaultAgent; name != "" && !slices.Contains(ownAgents[:], name) {
 		out = append(out, l.newDemand("defaultAgent", name, "chooses the agent", func() { repo.DefaultAgent = "" }))
 	}
+	if len(repo.Workspace.Prepare) > 0 {
+		out = append(out, l.newDemand("workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }))
+	}
 	return out
 }
 

@@ -39,6 +39,8 @@ type Sources struct {
 	// Fingerprint is the SHA-256, in hexadecimal digits, of the repository's file that a
 	// word of a command line names; empty: it names none. Nil: as empty.
 	Fingerprint func(word string) string
+	// DefaultSandbox counts where no source says anything of the sandbox. Empty: auto.
+	DefaultSandbox Sandbox
 }
 
 // Load reads all sources and puts them together as the package comment says.
@@ -57,6 +59,7 @@ func Load(s Sources) (*Config, error) {
 	c := mergeConfigs(repo, home)
 	c.demands, c.unconsented = demands, unconsented
 	l.applyShellConsent(c, repo, home)
+	l.mergeSandbox(c, repo, home)
 	l.fromEnvironment(c)
 	if !l.isTrusted() {
 		l.withholdKeys(c, repo, home)

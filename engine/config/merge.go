@@ -32,13 +32,14 @@ func mergeConfigs(repo, home *Config) *Config {
 		Commands: overlayMap(home.Checks.Commands, repo.Checks.Commands), Strict: repo.Checks.Strict || home.Checks.Strict,
 		Time: cmp.Or(repo.Checks.Time, home.Checks.Time), Protect: unionOf(repo.Checks.Protect, home.Checks.Protect),
 	}
-	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
-	c.Sandbox = repo.Sandbox
-	if c.Sandbox == "" || home.Sandbox != "" && rankSandbox(home.Sandbox) > rankSandbox(repo.Sandbox) {
-		c.Sandbox = cmp.Or(home.Sandbox, SandboxOff)
-		keepOrigin(c, home, "sandbox")
+	if c.Workspace = repo.Workspace; c.Workspace.Prepare == nil {
+		c.Workspace = home.Workspace
 	}
+	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.Confine = mergeConfine(repo.Confine, home.Confine)
+	if c.Confine.Network == "" && len(c.Workspace.Prepare) > 0 {
+		c.Confine.Network = NetworkGateway // what has to be installed is there already
+	}
 	c.AllowShell = bothAllowShell(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
@@ -89,8 +90,36 @@ func overlayRoles(base, top map[string]map[string]string) map[string]map[string]
 	return out
 }
 
-func rankSandbox(s Sandbox) int {
-	return slices.Index([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, s)
+// StricterSandbox is the stricter of two settings; an empty one says nothing.
+func StricterSandbox(a, b Sandbox) Sandbox {
+	strict := []Sandbox{SandboxOff, SandboxAuto, SandboxRequire}
+	if slices.Index(strict, b) > slices.Index(strict, a) { // -1: it says nothing
+		return b
+	}
+	return a
+}
+
+// mergeSandbox takes the stricter of what both files say. A file of the repository that
+// nobody trusts makes the default stricter, and never switches it off.
+func (l *loader) mergeSandbox(c, repo, home *Config) {
+	said, from := StricterSandbox(home.Sandbox, repo.Sandbox), home
+	if said != home.Sandbox {
+		from = repo
+	}
+	c.Sandbox = cmp.Or(said, l.s.DefaultSandbox, SandboxAuto)
+	delete(c.Origins, "sandbox")
+	if from == repo && said == SandboxOff && !l.isTrusted() {
+		c.Sandbox = cmp.Or(l.s.DefaultSandbox, SandboxAuto)
+		return
+	}
+	keepOrigin(c, from, "sandbox")
+}
+
+// SaysSandbox reports whether anybody said how agents are confined, so that it is no
+// default.
+func (c *Config) SaysSandbox() bool {
+	_, said := c.Origins["sandbox"]
+	return said
 }
 
 // mergeConfine takes the stricter network and all places. Load refuses places of

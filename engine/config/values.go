@@ -106,7 +106,7 @@ func (v *valuer) leafValue(s table.Setting, p Path) (Value, bool) {
 		out.Value = nil
 	}
 	out.Others = v.otherSources(s, p, origin)
-	out.Note = describeMerge(p, out.Others)
+	out.Note = describeMerge(p, origin, out.Others)
 	return out, out.Set || s.Secret && out.Origin != (Origin{})
 }
 
@@ -162,14 +162,17 @@ func (v *valuer) otherSources(s table.Setting, p Path, origin string) []Other {
 	return out
 }
 
-// describeMerge explains how several sources of one setting were put together.
-func describeMerge(p Path, others []Other) string {
+// describeMerge explains how several sources of one setting were put together. An empty
+// origin: the default counts.
+func describeMerge(p Path, origin string, others []Other) string {
 	if len(others) == 0 {
 		return ""
 	}
 	switch {
 	case p[0] == "limits" || p[0] == "gateway" || reflect.DeepEqual(p, Path{"redact", "minLength"}):
 		return "the lowest counts"
+	case p[0] == "sandbox" && origin == "":
+		return "only ~/.uwf/config.yaml or UWF_TRUST_REPO=1 switches it off"
 	case p[0] == "sandbox" || reflect.DeepEqual(p, Path{"confine", "network"}):
 		return "the strictest counts"
 	case p[0] == "allowShell":

@@ -91,6 +91,9 @@ const maxCorrections = 2
 // runChecked runs the agent, and again with what its role's checks complain of, until they
 // pass or its tries are used up. All of it is one run for the limits.
 func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
+	if err := r.prepareWorkspace(ctx); err != nil {
+		return task.Draft{}, err
+	}
 	asked, timeout, began := r.task.Prompt, r.task.Timeout, r.e.Clock.Now()
 	for n := 1; ; n++ {
 		draft, err := r.e.Agent.Run(ctx, r.task, &r.meter)

@@ -63,6 +63,8 @@ type agentRun struct {
 	checks  []record.Check
 	checked wire.ID
 	spent   record.Usage
+	// prepared is what was printed when the folder was made ready.
+	prepared string
 }
 
 // keeper keeps what came of it, on this machine until it is pushed, and as an attempt where
@@ -241,6 +243,8 @@ type Stepper struct {
 	Fence func() string
 	// Checker runs the checks that roles have; nil: nothing does, and no step has results.
 	Checker Checker
+	// Preparer makes the folder ready for agents; nil: it is as the commit has it.
+	Preparer Preparer
 	// RemoveLeftovers removes what runs of agents left on this machine. It is called when
 	// a step is over, whatever came of it, since it may take long; nil: nothing is left.
 	RemoveLeftovers func(ctx context.Context) error

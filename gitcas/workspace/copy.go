@@ -130,3 +130,42 @@ func (c *copier) copyFile(path string, e *entry) error {
 	_, err = c.to.putFile(path, e.mode, found.data, c.w.step)
 	return err
 }
+
+// ExtraPaths are what is in the folder besides a commit's files: the topmost ones, by their
+// path. Right after Restore they are what .gitignore ignores. A .git is none of them.
+func (w *Workspace) ExtraPaths(ctx context.Context, commit wire.ID) (extra []string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list what is besides %s: %w", commit, err)
+	}
+	root, err := os.OpenRoot(w.path)
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	rd := reader{ctx: ctx, op: "list", maxFiles: w.most.files, maxDepth: 2 * maxDepth}
+	err = rd.listExtra(place{r: root, tree: tree}, &extra)
+	return extra, errors.Join(err, root.Close())
+}
+
+func (rd *reader) listExtra(p place, extra *[]string) error {
+	found, err := rd.listFolder(p.r, p.path)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		e := p.tree.findEntry(d.name)
+		switch sub := e.asFolder(); {
+		case d.name == gitDir:
+		case e == nil:
+			*extra = append(*extra, joinPath(p.path, d.name))
+		case sub != nil && d.info.IsDir():
+			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, sub, false, func(in place) error { return rd.listExtra(in, extra) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -317,14 +317,16 @@ func keyMissing(name string, p config.Provider, known bool) bool {
 
 // adjustConfig applies the inputs that stand beside the settings.
 func (in inputs) adjustConfig(c *config.Config) {
-	strict := []config.Sandbox{config.SandboxOff, config.SandboxAuto, config.SandboxRequire}
-	_, set := c.Origins["sandbox"]
-	if in.Sandbox != "" && (!set || slices.Index(strict, in.Sandbox) > slices.Index(strict, c.Sandbox)) {
-		c.Sandbox = in.Sandbox
+	if !c.SaysSandbox() {
+		c.Sandbox = ""
+	}
+	if strict := config.StricterSandbox(c.Sandbox, in.Sandbox); strict != c.Sandbox {
+		c.Sandbox = strict
 		c.Origins["sandbox"] = "the input sandbox"
 	}
-	if _, set := c.Origins["sandbox"]; !set {
+	if c.Sandbox == "" {
 		c.Sandbox = config.SandboxAuto // agents of CI jobs read what strangers wrote
+		c.Origins["sandbox"] = "the action's default"
 	}
 	if in.AllowShell != nil {
 		c.AllowShell = *in.AllowShell

@@ -77,6 +77,9 @@ type Factory struct {
 	Waiting func(outage.Wait)
 	// SelfCommand runs this binary again; empty: the process's own executable.
 	SelfCommand []string
+	// DefaultSandbox is how agents are confined where nobody says anything; empty: as this
+	// system can.
+	DefaultSandbox config.Sandbox
 	// Job is set where this process is a CI job of `uwf action`.
 	Job *Job
 	// Hook is called after each durable point of a step, by name. Fault

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config"
@@ -57,7 +58,10 @@ func (f *Factory) Config() (*config.Config, error) {
 
 // ConfigSources are where this repository's and this user's settings come from.
 func (f *Factory) ConfigSources() config.Sources {
-	s := config.Sources{Env: f.Environ, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	s := config.Sources{Env: f.Environ, DefaultSandbox: f.DefaultSandbox, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	if s.DefaultSandbox == "" && runtime.GOOS != "linux" {
+		s.DefaultSandbox = config.SandboxOff // elsewhere nobody has tried yet that it holds
+	}
 	if root := f.RepoRoot(); root != "" {
 		s.RepoFile = filepath.Join(root, ".uwf", "config.yaml")
 	}

@@ -94,6 +94,7 @@ func (c *Console) Factory() (f *app.Factory, out, errs *Printed) {
 		f.SelfCommand = []string{self}
 	}
 	f.Inside = runInside
+	chooseSandbox(f)
 	if c.Remotes != nil {
 		f.DialWire = c.Remotes.DialWire
 	}

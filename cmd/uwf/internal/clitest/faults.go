@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 )
@@ -27,6 +28,7 @@ const (
 	EnvStops = "UWF_TEST_STOPS" // FILE: write the points that it gets to there
 	EnvAhead = "UWF_TEST_AHEAD" // DURATION: what its clock is ahead
 	EnvBared = "UWF_TEST_BARED" // anything: the environment can\'t be concealed from agents
+	EnvCells = "UWF_TEST_CELLS" // anything: agents are confined by default, as in the uwf that is shipped
 )
 
 // FaultyMain is main with what the variables above say.
@@ -37,7 +39,16 @@ func faultyFactory() (*app.Factory, error) {
 	if err != nil {
 		return nil, err
 	}
+	chooseSandbox(f)
 	return f, meetFaults(f)
+}
+
+// chooseSandbox has agents run unconfined where nobody says anything: tests of many steps
+// run them within their own process, or in folders that are closed to the agents' user.
+func chooseSandbox(f *app.Factory) {
+	if f.Getenv(EnvCells) == "" {
+		f.DefaultSandbox = config.SandboxOff
+	}
 }
 
 // meetFaults makes a Factory meet what its environment says.

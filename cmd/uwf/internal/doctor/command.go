@@ -39,7 +39,8 @@ func NewCmdDoctor(f *app.Factory, inputs []string, check func(map[string]string)
 		Short: "Check what uwf's jobs need in this repository, and how to mend what is missing",
 		Long: `Check what uwf's jobs need in this repository: the files, and whether jobs get them as they
 lie here, the permissions, the labels, the secrets, branch rules, on Gitea whether anybody
-may start a thread, the model, and what confines agents on this machine. Each permission
+may start a thread, the model, what confines agents on this machine, and whether the
+toolchains here work when they are confined. Each permission
 is tested by its real call or setting: a ref below refs/uwf/doctor is pushed and removed
 again, and the labels are made where they are missing. For each check it says ok, missing
 or unknown, and for what is missing the click or the command that mends it.
@@ -140,6 +141,11 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.NoSettings = err.Error()
 	}
 	Known(&o.Options, c)
+	if c != nil && c.Sandbox != config.SandboxOff && o.SandboxOK {
+		o.TryTool = func(ctx context.Context, words ...string) (string, string, error) {
+			return tryConfined(ctx, f, c, words)
+		}
+	}
 	if !o.InJob { // a job reads the default branch's files
 		o.Commits = readCommits(ctx, f, o.RemoteName)
 	}

@@ -103,5 +103,5 @@ func (e *examination) checkSandbox() Finding {
 	case e.o.SandboxOK:
 		return findOK("%s", text)
 	}
-	return findLacking(text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then sandbox: require refuses them")
+	return findLacking(text, "run agents on Linux 5.13 or later, or as root with a user of their own; until then agents run unconfined, or not at all where sandbox says auto or require")
 }

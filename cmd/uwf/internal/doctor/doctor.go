@@ -49,6 +49,10 @@ type Options struct {
 	// Sandbox is what confines agents here, a sentence each; SandboxOK: it is enough.
 	Sandbox   []string
 	SandboxOK bool
+	// TryTool runs a program as confined agents do and returns what it prints; hint is the
+	// setting that would open what it is denied, if that can be told. The error is ErrNoTool
+	// where it is not installed. Nil: agents are not confined here.
+	TryTool func(ctx context.Context, words ...string) (output, hint string, err error)
 	// Branch is the state branch; empty: uwf-state.
 	Branch string
 	// StateRemote: state.remote is set, so threads are kept on the remote.
@@ -120,6 +124,9 @@ func Check(ctx context.Context, o Options) []Finding {
 	e := &examination{o: o}
 	if o.Files != nil {
 		e.checkFiles()
+	}
+	if o.TryTool != nil {
+		e.checkTools(ctx)
 	}
 	if !o.Offline {
 		e.checkOnline(ctx)

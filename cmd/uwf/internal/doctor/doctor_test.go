@@ -76,6 +76,30 @@ func wants(t *testing.T, list []Finding, check string, s State, words string) {
 	}
 }
 
+// What is installed is tried as agents would run it, and what does not work is told by its
+// last words and what would open it.
+func TestTools(t *testing.T) {
+	try := func(_ context.Context, words ...string) (string, string, error) {
+		switch words[0] {
+		case "node":
+			return "v20.1.0\n", "", nil
+		case "python3":
+			return "first\n\x1b[31mcat: /h/.p: Permission denied\n", "confine.read: [/h/.p]", errors.New("exit status 1")
+		case "cargo":
+			return "", "", errors.New("it was killed")
+		}
+		return "", "", ErrNoTool
+	}
+	list := Check(t.Context(), Options{Offline: true, TryTool: try})
+	wants(t, list, "node", OK, "works confined: v20.1.0")
+	wants(t, list, "python3", Missing, "does not work confined:")
+	wants(t, list, "python3", Missing, "cat: /h/.p: Permission denied confine.read: [/h/.p]")
+	wants(t, list, "cargo", Missing, "it was killed name the folders")
+	if len(list) != 3 || Failed(list) || strings.Contains(fmt.Sprint(list), "first") || strings.Contains(fmt.Sprint(list), "\x1b") {
+		t.Errorf("%+v", list)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	const flow = ".github/workflows/uwf.yml"
 	edit := func(old, text string) func(fstest.MapFS) {

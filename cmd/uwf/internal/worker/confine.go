@@ -3,9 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,34 +22,62 @@ import (
 )
 
 // sandboxMode is how much agents are confined: what the configuration says, or
-// what was said for this process if that is stricter.
+// what was said for this process if that is stricter; the default where nobody says
+// anything.
 func (w *Worker) sandboxMode() config.Sandbox {
-	strict := []config.Sandbox{config.SandboxOff, config.SandboxAuto, config.SandboxRequire}
-	said := slices.Index(strict, config.Sandbox(w.o.Sandbox)) // -1: nothing was said
-	return strict[max(said, slices.Index(strict, w.config.Sandbox), 0)]
+	flag := config.Sandbox(w.o.Sandbox)
+	if w.config.SaysSandbox() || flag == "" {
+		return config.StricterSandbox(w.config.Sandbox, flag)
+	}
+	return flag
 }
+
+// saysSandbox reports whether somebody said how agents are confined.
+func (w *Worker) saysSandbox() bool { return w.config.SaysSandbox() || w.o.Sandbox != "" }
 
 // isTrusted says whether somebody switched the sandbox off, so that agents may have
 // what this process has.
-func (w *Worker) isTrusted() bool {
-	_, said := w.config.Origins["sandbox"]
-	return w.sandboxMode() == config.SandboxOff && (said || w.o.Sandbox != "")
+func (w *Worker) isTrusted() bool { return w.sandboxMode() == config.SandboxOff && w.saysSandbox() }
+
+// NewSandbox is what confines agents by these settings; nil: nothing does. self is this
+// binary's command line; optional: nobody asked for it.
+func NewSandbox(f *app.Factory, c *config.Config, self []string, mode config.Sandbox, optional bool) *sandbox.Sandbox {
+	var protect []string
+	if root, err := f.StorageRoot(); err == nil {
+		protect = append(protect, root)
+	}
+	return sandbox.New(sandbox.Options{
+		Mode: sandbox.Mode(mode), Network: sandbox.Network(c.Confine.Network), Optional: optional,
+		Read: c.Confine.Read, Write: c.Confine.Write, Protect: protect,
+		Self: self, Environ: f.Environ,
+	})
 }
 
 // confineAgents gives the spawner the sandbox that the settings ask for.
 func (w *Worker) confineAgents(o *agents.Options) {
-	var protect []string
-	if root, err := w.f.StorageRoot(); err == nil {
-		protect = append(protect, root)
-	}
-	w.sandbox = sandbox.New(sandbox.Options{
-		Mode: sandbox.Mode(w.sandboxMode()), Network: sandbox.Network(w.config.Confine.Network),
-		Read: w.config.Confine.Read, Write: w.config.Confine.Write, Protect: protect,
-		Self: o.Self, Environ: w.f.Environ,
-	})
+	w.sandbox = NewSandbox(w.f, w.config, o.Self, w.sandboxMode(), !w.saysSandbox())
 	o.Sandbox = w.sandbox
 	o.Folder = w.folder.Dir
 	o.Gaps = w.tellGaps()
+}
+
+// describeCell says in one line what agents of this process may do.
+func (w *Worker) describeCell() string {
+	confined, network := w.sandbox.Summary()
+	switch err := w.sandbox.Check(); {
+	case err != nil:
+		confined += ", as nothing here can (" + strings.Join(w.sandbox.Gaps(), "; ") + ")"
+	case w.sandbox != nil:
+	case w.saysSandbox() || runtime.GOOS == "linux":
+		confined += " (sandbox: off)"
+	case runtime.GOOS == "darwin":
+		confined += " (nobody has tried uwf's sandbox on macOS yet; sandbox: auto uses it)"
+	}
+	shell := "no shell"
+	if w.o.AllowShell || w.config.AllowShell {
+		shell = "shell"
+	}
+	return fmt.Sprintf("agents: %s, %s, network %s", confined, shell, network)
 }
 
 // tellGaps says once of each thing that it isn't enforced.
@@ -103,7 +134,7 @@ func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {
 		path = filepath.FromSlash(u.Path)
 	}
 	if filepath.IsAbs(path) && app.Within(path, dir) {
-		return app.Usagef("--workspace %s holds the threads as well (%s), which confined agents could change while uwf works with them: keep them on a remote (state.remote), name another folder, or leave --workspace out", dir, path)
+		return app.Usagef("--workspace %s holds the threads as well (%s), which confined agents could change while uwf works with them: keep them on a remote (state.remote), name another folder, leave --workspace out, or trust the agents with all that is yours (sandbox: off in ~/.uwf/config.yaml)", dir, path)
 	}
 	return nil
 }

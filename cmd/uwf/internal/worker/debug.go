@@ -64,8 +64,12 @@ func (w *Worker) logCall(t task.Task, c gateway.Call) {
 		slog.Float64("costUsd", c.CostUSD), slog.Bool("unpriced", c.Unpriced), slog.Bool("hungUp", c.HungUp), debuglog.DurationAttr(c.Duration))...)
 }
 
-// logEvent writes down what the engine tells, and tells it on.
+// logEvent writes down what the engine tells, and tells it on. Before the first agent it tells
+// what agents may do.
 func (w *Worker) logEvent(e thread.Event) {
+	if e.Kind == "agent" {
+		w.told.Do(func() { w.logEvent(thread.Event{Kind: "notice", Thread: e.Thread, Text: w.describeCell()}) })
+	}
 	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
 		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}
 	w.f.Log().SetThread(string(e.Thread)) // what follows, such as a push, is about it as well

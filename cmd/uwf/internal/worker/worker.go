@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -77,6 +78,7 @@ type Worker struct {
 	player *cassette.Cassette
 	// sandbox confines agents; nil: they are not confined.
 	sandbox *sandbox.Sandbox
+	told    sync.Once // what agents may do
 	// checkAgent refuses a command that can't be run.
 	checkAgent func(command string) error
 	folder     *folder
