@@ -4,6 +4,7 @@ package checks
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -60,16 +61,26 @@ var toolchains = [...]struct{ check, file, says, command string }{
 	{Test, "deno.json", "", "deno test"},
 }
 
-// packageScript is a script of a package.json; what `npm init` writes in the place of tests
-// is none.
+// packageScript is what a script of a package.json runs, with what runs before and after it;
+// what `npm init` writes in the place of tests is none. Names are compared as npm does, which
+// knows no "Scripts": else other text would be shown than runs.
 func packageScript(b []byte, name string) string {
-	var p struct {
-		Scripts map[string]string `json:"scripts"`
-	}
-	if json.Unmarshal(b, &p) != nil || strings.Contains(p.Scripts[name], "no test specified") {
+	var file map[string]json.RawMessage
+	var scripts map[string]any
+	if json.Unmarshal(b, &file) != nil || json.Unmarshal(file["scripts"], &scripts) != nil {
 		return ""
 	}
-	return p.Scripts[name]
+	script, _ := scripts[name].(string)
+	if strings.TrimSpace(script) == "" || strings.Contains(script, "no test specified") {
+		return ""
+	}
+	if before, _ := scripts["pre"+name].(string); before != "" {
+		script = before + " && " + script
+	}
+	if after, _ := scripts["post"+name].(string); after != "" {
+		script += " && " + after
+	}
+	return script
 }
 
 // packageManager is the one whose lock file is there.
@@ -82,9 +93,12 @@ func packageManager(read func(file string) ([]byte, bool)) string {
 	return "npm"
 }
 
+// hasTarget finds a rule for a target: neither a variable of its name nor a line of a recipe.
 func hasTarget(makefile []byte, name string) bool {
 	for line := range strings.Lines(string(makefile)) {
-		if target, _, ok := strings.Cut(line, ":"); ok && strings.TrimRight(target, " \t") == name {
+		targets, rest, ok := strings.Cut(line, ":")
+		assigns := strings.Contains(targets, "=") || strings.HasPrefix(strings.TrimLeft(rest, ":"), "=")
+		if ok && !assigns && !strings.ContainsAny(targets, "#\t") && slices.Contains(strings.Fields(targets), name) {
 			return true
 		}
 	}
@@ -105,13 +119,24 @@ var testDeclarations = map[string]*lazyregexp.Regexp{
 
 var scriptTest = lazyregexp.New("(?m)^\\s*(it|test)(\\.each\\([^\\n]*\\))?\\(")
 
-// CountTests counts the tests that a file declares: those that are skipped are none in
-// languages where that is said in another way.
+// CanHoldTests says whether tests are looked for in a file of such a name.
+func CanHoldTests(path string) bool { return findDeclaration(path) != nil }
+
+// CountTests counts the tests that a file declares, by its text. One that is declared as
+// skipped (it.skip, xit) is none; one that skips itself when it runs counts.
 func CountTests(path string, content []byte) int {
+	tests := findDeclaration(path)
+	if tests == nil {
+		return 0
+	}
+	return len(tests.FindAllStringIndex(string(content), -1))
+}
+
+func findDeclaration(path string) *lazyregexp.Regexp {
 	for suffix, tests := range testDeclarations {
 		if strings.HasSuffix(path, suffix) {
-			return len(tests.FindAllStringIndex(string(content), -1))
+			return tests
 		}
 	}
-	return 0
+	return nil
 }

@@ -126,7 +126,7 @@ func TestDamaged(t *testing.T) {
 			if s.Has("/a", demands) || s.Has("/b", demands) {
 				t.Error("it counts")
 			}
-			if all, err := s.List(); err == nil || len(all) > 0 {
+			if all, err := s.List(); err == nil || len(all) > 0 || strings.Contains(err.Error(), "it is not what its name says") != (name == "other demands" || name == "another's") {
 				t.Errorf("%v %v", all, err)
 			}
 			if err := s.Keep("/a", demands, noon); err != nil && name != "a folder" || err == nil && !s.Has("/a", demands) {
@@ -151,5 +151,31 @@ func TestKeepAtOnce(t *testing.T) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil || len(entries) != 1 || !s.Has("/a", []Demand{shell}) {
 		t.Errorf("%v %v", entries, err)
+	}
+}
+
+// TestStoreOutOfReach: a folder that can't be used is an error, and consents to nothing.
+func TestStoreOutOfReach(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"a file": file, "below a file": filepath.Join(file, "trust"), "nobody's": "/proc/self"} {
+		s := Store{Dir: dir}
+		if err := s.Keep("/a", []Demand{shell}, noon); err == nil || !strings.Contains(err.Error(), "keep the consent to /a in "+dir) {
+			t.Errorf("%s: kept: %v", name, err)
+		}
+		if s.Has("/a", []Demand{shell}) || s.Allows("/a", shell) {
+			t.Errorf("%s: it counts", name)
+		}
+		if dir == "/proc/self" {
+			continue
+		}
+		if _, err := s.List(); err == nil || !strings.Contains(err.Error(), "list the consents") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Revoke(Consent{Repository: "/a"}); err == nil || !strings.Contains(err.Error(), "revoke the consent to /a") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package prompt
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Complaint is a check that failed on what an agent made.
@@ -12,13 +14,16 @@ type Complaint struct {
 	Output string // the end of what it printed
 }
 
+// maxAnswer bounds what a correction repeats of an answer, in bytes: the whole prompt is sealed.
+const maxAnswer = 64 << 10
+
 // Correct is the prompt of an agent that has done its task, and whose work does not pass its
 // checks. What it answered and what the checks printed stands between lines with the word
 // fence, as data; n of most says which correction it is.
 func Correct(prompt, answer string, complaints []Complaint, fence string, n, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n# Correction %d of %d\n\nYou have done this already, and your edits are in the workspace. Your answer was:\n\n", strings.TrimRight(prompt, "\n"), n, most)
-	b.WriteString(fenceText(strings.TrimRight(answer, "\n"), fence))
+	b.WriteString(fenceText(text.Cut(strings.TrimRight(answer, "\n"), maxAnswer), fence))
 	b.WriteString("\n\nIt is not taken yet, since checks fail on your work:\n")
 	for _, c := range complaints {
 		fmt.Fprintf(&b, "\n## %s: %s\n\n%s\n", c.Check, c.End, fenceText(strings.TrimRight(c.Output, "\n"), fence))

@@ -60,18 +60,23 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 	return draft, nil
 }
 
-// maxPutBack bounds a line of what was put back, in bytes.
-const maxPutBack = 1_000
+// maxLine bounds a line that a program or a file name has a part in, in bytes.
+const maxLine = 1_000
+
+// cleanLine makes such a line fit to be shown and kept: without secrets.
+func (r *agentRun) cleanLine(line string) string {
+	said, err := thread.CleanText(r.e.Redact, "line", line)
+	if err != nil {
+		said = "something that could not be checked for secrets"
+	}
+	return text.Cut(text.Line(said), maxLine)
+}
 
 // tellPutBack tells what the agent changed of what git obeys. It may have put a secret
 // even into the name of a setting.
 func (r *agentRun) tellPutBack(lines []string) {
 	for _, line := range lines {
-		said, err := thread.CleanText(r.e.Redact, "line", line)
-		if err != nil {
-			said = "something that could not be checked for secrets"
-		}
-		said = text.Cut(text.Line(said), maxPutBack)
+		said := r.cleanLine(line)
 		r.putBack = append(r.putBack, said)
 		r.emitNotice("what git obeys in the workspace was changed by the agent, and put back: " + said)
 	}

@@ -328,6 +328,7 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, plan
 		return nil, plan{}, err
 	}
 	r.task.EdgePrompt, r.task.Prompt = r.plan.prompt, r.brought.readPrompt()
+	r.prepared = r.brought.readPrepared("the job that ran it")
 	r.task.Entry = r.Entry
 	if name := r.brought.Model; name != "" {
 		r.task.Model = &task.Model{Name: name}

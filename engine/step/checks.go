@@ -60,7 +60,7 @@ func (e *CheckError) Error() string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, describeEnd(f.Check), cutHead(f.Output))
+		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, f.DescribeEnd(), cutHead(f.Output))
 	}
 	return b.String()
 }
@@ -68,21 +68,17 @@ func (e *CheckError) Error() string {
 // maxCheckOutput bounds what an error and a correction repeat of a check's output, in bytes.
 const maxCheckOutput = 4 << 10
 
-// cutHead leaves the end of an output, from the beginning of a line.
+// cutHead leaves the end of an output, from the beginning of a line where it has several.
 func cutHead(s string) string {
 	s = strings.TrimRight(s, "\n")
 	if len(s) <= maxCheckOutput {
 		return s
 	}
-	_, rest, _ := strings.Cut(s[len(s)-maxCheckOutput:], "\n")
-	return "…\n" + strings.ToValidUTF8(rest, "")
-}
-
-func describeEnd(c record.Check) string {
-	if c.Note != "" && c.ExitCode <= 0 {
-		return c.Note
+	end := s[len(s)-maxCheckOutput:]
+	if _, rest, ok := strings.Cut(end, "\n"); ok {
+		end = rest
 	}
-	return fmt.Sprintf("exit code %d", c.ExitCode)
+	return "…\n" + strings.ToValidUTF8(end, "")
 }
 
 // maxCorrections is how often an agent's work goes back to it with what its checks say.
@@ -101,22 +97,23 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 			return draft, err
 		}
 		failed, answer, err := r.checkWork(ctx, draft)
+		if child, err := r.draftStep(draft); err == nil && len(failed) > 0 {
+			draft.Usage = reportedUsage(draft.Usage, child.Usage) // its step leads nowhere
+		}
 		left := timeout - r.e.Clock.Now().Sub(began)
 		switch {
 		case err != nil:
-			return draft, &leftError{"checks", err}
+			return draft, err
 		case len(failed) == 0:
 			return draft, nil
 		case n > maxCorrections || left <= 0:
 			return draft, &leftError{"checks", &CheckError{failed}}
 		}
 		r.tellPutBack(draft.PutBack)
-		if child, err := r.draftStep(draft); err == nil {
-			r.spent = addUsage(r.spent, reportedUsage(draft.Usage, child.Usage))
-		}
+		r.spent = addUsage(r.spent, draft.Usage)
 		complaints := make([]prompt.Complaint, len(failed))
 		for i, f := range failed {
-			complaints[i] = prompt.Complaint{Check: f.Name, End: describeEnd(f.Check), Output: cutHead(f.Output)}
+			complaints[i] = prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: cutHead(f.Output)}
 		}
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
 		r.task.Prompt = prompt.Correct(asked, answer, complaints, r.e.Fence(), n, maxCorrections)
@@ -128,6 +125,7 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 // keep its answer from being taken. An answer that can't be taken anyway, and one that asks a
 // person, are not checked.
 func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckResult, answer string, err error) {
+	r.checks, r.checked = nil, wire.ZeroID // of another tree
 	s, err := r.sealDraft(d)
 	var next plan
 	if err == nil {
@@ -138,7 +136,7 @@ func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckR
 	}
 	snap, err := r.e.Folder.TakeSnapshot(ctx, workspace.SnapshotRequest{Parents: r.workParents(), Message: "check", When: r.Lease.ServerTime()})
 	if err != nil {
-		return nil, "", err
+		return nil, "", &leftError{"workspace", err}
 	}
 	r.checked = snap.Tree
 	results, err := r.e.Checker.RunChecks(ctx, CheckRequest{
@@ -146,14 +144,14 @@ func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckR
 		Location: r.task.Location, Time: r.Lease.AgentTime(0),
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("run the checks: %w", err)
+		return nil, "", &leftError{"checks", fmt.Errorf("run the checks: %w", err)}
 	}
-	flags := r.flagChanges(ctx, &snap)
-	r.checks = nil
+	flags := flagChanges(ctx, r, &snap)
 	for _, res := range results {
 		if res.Status != record.CheckSkipped {
 			res.Note = joinNotes(res.Note, flags)
 		}
+		res.Note = r.cleanLine(res.Note)
 		r.checks = append(r.checks, res.Check)
 		r.e.Emit(thread.Event{Kind: "check", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: res.Status, Text: res.Describe()})
 		if res.Enforced && res.Status == record.CheckFailed {
@@ -166,41 +164,49 @@ func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckR
 
 // flagChanges says which files that decide what checks say the role changed, and whether
 // there are fewer tests than before; empty: neither.
-func (r *agentRun) flagChanges(ctx context.Context, snap *workspace.Snapshot) string {
+func flagChanges(ctx context.Context, r *agentRun, snap *workspace.Snapshot) string {
+	data := map[wire.ID][]byte{}
+	for _, o := range snap.Objects {
+		data[o.ID] = o.Data
+	}
 	var changed []string
-	before := map[wire.ID]string{}
-	after := map[wire.ID]string{}
+	var counted []workspace.Change
+	wanted := map[wire.ID]bool{}
 	for _, c := range snap.Changes {
-		if !r.e.Checker.Protects(c.Path) {
+		if r.e.Checker.Protects(c.Path) {
+			changed = append(changed, c.Path)
+		}
+		if !checks.CanHoldTests(c.Path) {
 			continue
 		}
-		changed = append(changed, c.Path)
+		counted = append(counted, c)
 		if c.Kind != workspace.Added {
-			before[c.Old] = c.Path
+			wanted[c.Old] = true
+		}
+		if _, made := data[c.Blob]; !made { // a file that was moved
+			wanted[c.Blob] = true
+		}
+	}
+	note := ""
+	if len(changed) > 0 {
+		note = "it changed " + nameSome(changed)
+	}
+	old, err := r.e.ReadBlobs(ctx, slices.Collect(maps.Keys(wanted)))
+	if err != nil {
+		return joinNotes(note, "its tests could not be counted")
+	}
+	maps.Copy(data, old)
+	lost := 0
+	for _, c := range counted {
+		if c.Kind != workspace.Added {
+			lost += checks.CountTests(c.Path, data[c.Old])
 		}
 		if c.Kind != workspace.Deleted {
-			after[c.Blob] = c.Path
-		}
-	}
-	if len(changed) == 0 {
-		return ""
-	}
-	note := "it changed " + nameSome(changed)
-	old, err := r.e.ReadBlobs(ctx, slices.Collect(maps.Keys(before)))
-	if err != nil {
-		return note + " (tests not counted)"
-	}
-	lost := 0
-	for id, b := range old {
-		lost += checks.CountTests(before[id], b)
-	}
-	for _, o := range snap.Objects {
-		if path, is := after[o.ID]; is {
-			lost -= checks.CountTests(path, o.Data)
+			lost -= checks.CountTests(c.Path, data[c.Blob])
 		}
 	}
 	if lost > 0 {
-		note += "; " + text.Plural(lost, "test") + " fewer than before"
+		note = joinNotes(note, text.Plural(lost, "test")+" fewer than before")
 	}
 	return note
 }
@@ -213,7 +219,7 @@ func nameSome(paths []string) string {
 	if more := len(paths) - maxNamed; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	return text.Cut(named, 200)
+	return text.Cut(named, 150)
 }
 
 func joinNotes(notes ...string) string {
@@ -231,14 +237,14 @@ func (r *agentRun) reportedChecks(said []record.Check, who string) []record.Chec
 			continue
 		}
 		c := said[i]
-		c.Note = text.OneLine(joinNotes("reported by "+who, c.Note))
+		c.Note = r.cleanLine(joinNotes("reported by "+who, c.Note))
 		out = append(out, c)
 	}
 	return out
 }
 
 // checkUnchanged makes sure that what is committed is what was checked.
-func (r *agentRun) checkUnchanged(snap *workspace.Snapshot) error {
+func checkUnchanged(r *agentRun, snap *workspace.Snapshot) error {
 	if r.checks != nil && !r.checked.IsZero() && snap.Tree != r.checked {
 		return fmt.Errorf("%s changed after its checks: something that the agent started goes on in it", r.e.Folder.Dir())
 	}

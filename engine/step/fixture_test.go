@@ -218,8 +218,8 @@ func (settings) CheckPrices(_, _, _ string) error     { return nil }
 func (settings) Limits(string) moderator.Limits       { return moderator.Limits{} }
 func (settings) Timeout() time.Duration               { return 0 }
 
-// start starts the thread, of two roles: a, then b.
-func (f *forge) start() node.Hash {
+// start starts the thread, of two roles: a, which has checks and may ask a person, then b.
+func (f *forge) start(checks ...any) node.Hash {
 	f.Helper()
 	req := thread.StartRequest{ID: testThread, Nodes: map[node.Hash]node.Node{}, Prompt: "do it", Base: f.base.String()}
 	add := func(typ node.Hash, payload any) node.Hash {
@@ -231,15 +231,22 @@ func (f *forge) start() node.Hash {
 	role := func(name string) map[string]any {
 		h := add(node.MetaSchema, map[string]any{
 			"type": "object", "title": "two." + name, "required": []any{"$status"},
-			"properties": map[string]any{"$status": map[string]any{"enum": []any{"done"}}, "note": map[string]any{"type": "string"}},
+			"properties": map[string]any{"$status": map[string]any{"enum": []any{"done", "ask"}}, "note": map[string]any{"type": "string"}},
 		})
 		return map[string]any{"description": name, "goal": "g", "capabilities": []any{}, "procedure": "p", "output": "o", "frontmatter": string(h)}
 	}
+	a, b := role("a"), role("b")
 	edge := func(to string) map[string]any { return map[string]any{"role": to, "prompt": "go", "location": nil} }
-	req.Workflow = add(record.WorkflowSchema, map[string]any{
-		"name": "two", "description": "d", "roles": map[string]any{"a": role("a"), "b": role("b")},
-		"graph": map[string]any{"$START": map[string]any{"_": edge("a")}, "a": map[string]any{"done": edge("b")}, "b": map[string]any{"done": edge("$END")}},
-	})
+	typ, flow := record.WorkflowSchema, map[string]any{
+		"name": "two", "description": "d", "roles": map[string]any{"a": a, "b": b},
+		"graph": map[string]any{
+			"$START": map[string]any{"_": edge("a")}, "a": map[string]any{"done": edge("b"), "ask": edge("$SUSPEND")}, "b": map[string]any{"done": edge("$END"), "ask": edge("$SUSPEND")},
+		},
+	}
+	if len(checks) > 0 {
+		typ, flow["dialect"], a["checks"] = record.OwnWorkflowSchema, "status-map", checks
+	}
+	req.Workflow = add(typ, flow)
 	s, err := f.job("start", f.dial(), nil).Start(f.ctx(), req)
 	must(f, err)
 	return s.Head
@@ -263,6 +270,11 @@ func works(tb testing.TB, note string, files map[string]string) agentFunc {
 
 func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 	tb.Helper()
+	return draftWith(tb, t, "done", note)
+}
+
+func draftWith(tb testing.TB, t task.Task, status, note string) task.Draft {
+	tb.Helper()
 	d := task.Draft{Nodes: map[node.Hash]node.Node{}}
 	add := func(typ node.Hash, payload any) node.Hash {
 		n, h, err := node.New(typ, payload, time.UnixMilli(1))
@@ -273,7 +285,7 @@ func draftOf(tb testing.TB, t task.Task, note string) task.Draft {
 	body := add(node.String, "body: "+note)
 	step := record.Step{
 		Start: t.Start, Prev: t.Prev, Role: t.Role, Agent: t.Agent, StartedAtMs: t.StartedAtMs, CompletedAtMs: t.StartedAtMs, Cwd: t.Cwd, Body: &body,
-		Output: add(t.OutputSchema, map[string]any{"$status": "done", "note": note}),
+		Output: add(t.OutputSchema, map[string]any{"$status": status, "note": note}),
 		Detail: add(record.MockDetailSchema, map[string]any{"sessionId": note, "role": t.Role, "stepIndex": int64(t.Step)}),
 	}
 	n, h, err := step.Node(time.UnixMilli(1))
@@ -287,6 +299,26 @@ type blind struct{ wire.Remote }
 
 func (b blind) Push(context.Context, wire.PushRequest) (time.Time, error) {
 	return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrDenied}
+}
+
+// prepares is a preparer for tests.
+type prepares func(req step.PrepareRequest) (string, error)
+
+func (p prepares) Prepare(_ context.Context, req step.PrepareRequest) (string, error) { return p(req) }
+
+// prints is a preparer that succeeds.
+func prints(output string) prepares {
+	return func(step.PrepareRequest) (string, error) { return output, nil }
+}
+
+// firstJobPrepared is firstJob with a preparer, and an agent that changes nothing.
+func (f *forge) firstJobPrepared(head node.Hash, output string) (string, error) {
+	f.Helper()
+	j := f.job("one", blind{f.dial()}, works(f, "x", nil))
+	dir := filepath.Join(f.TempDir(), "artifact")
+	j.Unpushed, j.Preparer = &unpushed.Folder{Dir: dir}, prints(output)
+	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, HandsOver: true})
+	return dir, err
 }
 
 // firstJob runs an agent with nothing that it could write to, and leaves what it did in a folder.

@@ -3,10 +3,13 @@ package step
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/engine/step/seal"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -48,4 +51,52 @@ func (r *agentRun) prepareWorkspace(ctx context.Context) error {
 		return &leftError{"prepare", fmt.Errorf("prepare the workspace: %w", err)}
 	}
 	return nil
+}
+
+// Bounds of what is on record of an output, in bytes. One that was cut is enough shorter for
+// the marks of the jobs that pass it on, so that it is not cut again.
+const (
+	maxPrepared = 64 << 10
+	cutPrepared = maxPrepared - 1<<10
+)
+
+// sealPrepared gives the step what was printed when its folder was made ready. Secrets are
+// taken out before the middle is, so that the cut leaves no part of one.
+func (r *agentRun) sealPrepared(s *seal.Sealer, o *sealed) error {
+	if r.prepared == "" {
+		return nil
+	}
+	clean, err := s.Clean(r.prepared)
+	if err != nil {
+		return err
+	}
+	h, err := s.Add(node.String, cutMiddle(clean), true)
+	if err != nil {
+		return err
+	}
+	o.step.Prepare = &h
+	return nil
+}
+
+// cutMiddle leaves the beginning and the end of an output that is too long.
+func cutMiddle(s string) string {
+	if len(s) <= maxPrepared {
+		return s
+	}
+	const half = cutPrepared / 2
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s",
+		strings.ToValidUTF8(s[:half], ""), len(s)-2*half, strings.ToValidUTF8(s[len(s)-half:], ""))
+}
+
+// readPrepared is what the job that ran the agent says was printed, marked as its word. No such
+// job leaves more than is kept, and to search more for secrets would take long.
+func (b *brought) readPrepared(who string) string {
+	if b.step.Prepare == nil {
+		return ""
+	}
+	said, _ := b.Nodes[*b.step.Prepare].Payload.(string)
+	if said == "" {
+		return ""
+	}
+	return "reported by " + who + ":\n" + cutMiddle(said)
 }

@@ -64,6 +64,9 @@ func (r *agentRun) sealDraft(d task.Draft) (*sealed, error) {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}
 	out.step.AssembledPrompt = &prompt
+	if err := r.sealPrepared(s, out); err != nil {
+		return nil, fmt.Errorf("what prepared the workspace: %w", err)
+	}
 	if out.step.EdgePrompt, err = s.Clean(out.step.EdgePrompt); err != nil {
 		return nil, fmt.Errorf("edge prompt: %w", err)
 	}

@@ -177,7 +177,7 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 		return r.describeThread(), r.failStep(ctx, phase, draft, err)
 	}
 	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err == nil {
-		err = r.checkUnchanged(r.snap)
+		err = checkUnchanged(&r.agentRun, r.snap)
 	}
 	if err != nil {
 		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
@@ -198,6 +198,9 @@ func (r *agentRun) sealAndDecide(d task.Draft) (step *sealed, next plan, phase s
 	}
 	if next, err = r.nextAfter(step); err != nil {
 		return nil, next, "extract", err
+	}
+	if next.suspend != "" { // nobody has checked it
+		step.step.Checks = nil
 	}
 	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
 	return step, next, "", nil

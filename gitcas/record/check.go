@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -13,6 +12,10 @@ const (
 	CheckFailed  = "failed"
 	CheckSkipped = "skipped" // it was not run; its note says why
 )
+
+// maxDescribed bounds a check's result for people, in bytes: what stands at a note's end, such
+// as that tests are missing, is to be seen.
+const maxDescribed = 500
 
 // Describe is a check's result for people, on one line: "test failed, exit code 1, 3.2s: …".
 func (c Check) Describe() string {
@@ -26,14 +29,13 @@ func (c Check) Describe() string {
 	if c.Note != "" {
 		line += ": " + c.Note
 	}
-	return text.OneLine(line)
+	return text.Cut(text.Line(line), maxDescribed)
 }
 
-// DescribeChecks are the results of several, one after the other; empty: there are none.
-func DescribeChecks(all []Check) string {
-	lines := make([]string, len(all))
-	for i, c := range all {
-		lines[i] = c.Describe()
+// DescribeEnd is how a check that failed ended: "exit code 1".
+func (c Check) DescribeEnd() string {
+	if c.Note != "" && c.ExitCode <= 0 {
+		return c.Note
 	}
-	return strings.Join(lines, "; ")
+	return fmt.Sprintf("exit code %d", c.ExitCode)
 }

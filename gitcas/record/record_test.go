@@ -138,6 +138,7 @@ func TestStep(t *testing.T) {
 		}), OwnStepSchema},
 		{"answer", with(func(s *Step) { s.Answer = &two }), OwnStepSchema},
 		{"patch", with(func(s *Step) { s.Patch = &two }), OwnStepSchema},
+		{"prepare", with(func(s *Step) { s.Prepare = &two }), OwnStepSchema},
 		{"checks", with(func(s *Step) {
 			s.Checks = []Check{{"test", "passed", 0, 12, ""}, {"lint", "failed", 1, 3, "fails on the base, too"}}
 		}), OwnStepSchema},
@@ -145,8 +146,8 @@ func TestStep(t *testing.T) {
 		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},
 		{"digests of all", with(func(s *Step) {
 			s.Prev, s.AssembledPrompt, s.Body, s.PreviousAttempts = &one, &two, &two, []node.Hash{h1, h2}
-			s.Answer, s.Patch = &two, &two
-			s.Digests = &StepDigests{Prev: d1, Output: d1, Detail: d1, AssembledPrompt: d1, Body: d1, Answer: d1, Patch: d1, PreviousAttempts: []node.Digest{d1, d1}}
+			s.Answer, s.Patch, s.Prepare = &two, &two, &two
+			s.Digests = &StepDigests{Prev: d1, Output: d1, Detail: d1, AssembledPrompt: d1, Body: d1, Answer: d1, Patch: d1, Prepare: d1, PreviousAttempts: []node.Digest{d1, d1}}
 		}), OwnStepSchema},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -241,6 +242,9 @@ func TestParseRefuses(t *testing.T) {
 		{"title no text", OwnStartSchema, start(), "title", int64(1), "title of a StartNode must be a string"},
 		{"answer no hash", OwnStepSchema, step(), "answer", int64(1), "answer of a StepNode must be a node's hash"},
 		{"patch null", OwnStepSchema, step(), "patch", nil, "patch of a StepNode must be a node's hash"},
+		{"prepare null", OwnStepSchema, step(), "prepare", nil, "prepare of a StepNode must be a node's hash"},
+		{"prepare a text", OwnStepSchema, step(), "prepare", "added 3 packages", "prepare of a StepNode must be a node's hash"},
+		{"prepare under the peers' schema", StepSchema, step(), "prepare", string(h1), "unknown fields"},
 		{"checks no list", OwnStepSchema, step(), "checks", map[string]any{}, "checks of a StepNode must be a list"},
 		{"check without a name", OwnStepSchema, step(), "checks", []any{map[string]any{"status": "passed"}}, "name of a check of a StepNode must be a string"},
 		{"check of another status", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "fine"}}, "status of a check of a StepNode must be passed, failed or skipped"},

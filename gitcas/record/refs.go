@@ -24,6 +24,7 @@ type StepDigests struct {
 	Body             node.Digest   `payload:"body,optional"`
 	Answer           node.Digest   `payload:"answer,optional"`
 	Patch            node.Digest   `payload:"patch,optional"`
+	Prepare          node.Digest   `payload:"prepare,optional"`
 	PreviousAttempts []node.Digest `payload:"previousAttempts,optional"`
 }
 
@@ -32,6 +33,7 @@ func (d *StepDigests) digestOf(field string) *node.Digest {
 	return map[string]*node.Digest{
 		"start": &d.Start, "prev": &d.Prev, "output": &d.Output, "detail": &d.Detail,
 		"assembledPrompt": &d.AssembledPrompt, "body": &d.Body, "answer": &d.Answer, "patch": &d.Patch,
+		"prepare": &d.Prepare,
 	}[field]
 }
 
@@ -77,6 +79,7 @@ func (s Step) Refs() []Ref {
 	}{
 		{"start", ToRecord, &s.Start}, {"prev", ToRecord, s.Prev}, {"output", ToOwn, &s.Output}, {"body", ToOwn, s.Body}, {"detail", ToDetail, &s.Detail},
 		{"assembledPrompt", ToDetail, s.AssembledPrompt}, {"answer", ToOwn, s.Answer}, {"patch", ToDetail, s.Patch},
+		{"prepare", ToDetail, s.Prepare},
 	} {
 		if r.hash != nil {
 			out = append(out, Ref{r.field, r.to, *r.hash, *d.digestOf(r.field)})

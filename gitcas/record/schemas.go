@@ -45,9 +45,9 @@ const (
 
 	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
-	// answer, patch, checks and digests, all optional.
+	// answer, patch, prepare, checks and digests, all optional.
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "731R63E6QMZ0J"
+	OwnStepSchema  node.Hash = "2NEPY88RQBTC4"
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"

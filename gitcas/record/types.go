@@ -89,7 +89,10 @@ type Step struct {
 	By     *By        `payload:"by,own"`
 	Answer *node.Hash `payload:"answer,own"`
 	// Patch, below the details, is what the step changed on the work branch.
-	Patch   *node.Hash   `payload:"patch,own"`
+	Patch *node.Hash `payload:"patch,own"`
+	// Prepare, a string node below the details, is what was printed when the step's workspace
+	// was prepared.
+	Prepare *node.Hash   `payload:"prepare,own"`
 	Checks  []Check      `payload:"checks,own"`
 	Digests *StepDigests `payload:"digests,own"` // nil: a node of the peers, which has none
 }

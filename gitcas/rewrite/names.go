@@ -101,7 +101,7 @@ func schemaRule(path []string, v any) rule {
 var recordRules = map[string]map[string]rule{
 	"step": {
 		"start": word, "prev": word, "output": word, "body": word, "detail": word, "assembledPrompt": word, "previousAttempts": word,
-		"answer": word, "patch": word, "digests": word, "by/kind": word, "work/commit": word, "checks/*/status": word,
+		"answer": word, "patch": word, "prepare": word, "digests": word, "by/kind": word, "work/commit": word, "checks/*/status": word,
 		"role": name, "work/branch": name,
 	},
 	"start":  {"workflow": word, "base": word, "digests": word, "by/kind": word},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -168,4 +169,22 @@ func (rd *reader) listExtra(p place, extra *[]string) error {
 		}
 	}
 	return nil
+}
+
+// FilesNamed lists the files of a commit that have one of the names, each as its path and the
+// id of its content, sorted.
+func (w *Workspace) FilesNamed(ctx context.Context, commit wire.ID, names []string) (found []string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list files of %s: %w", commit, err)
+	}
+	for path, e := range tree.allFiles() {
+		if slices.Contains(names, e.name) {
+			found = append(found, path+" "+e.id.String())
+		}
+	}
+	slices.Sort(found)
+	return found, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -109,5 +110,37 @@ func TestReadFile(t *testing.T) {
 		if _, err := w.ReadFile(ctx, wire.ID{1}, "a", 9); err == nil {
 			t.Error("of a commit that isn't there")
 		}
+	}
+}
+
+// TestReadFileLimit: what is larger is none, here and on the remote.
+func TestReadFileLimit(t *testing.T) {
+	r := newRepo(t, "file")
+	src := t.TempDir()
+	put(t, src, files{"here": strings.Repeat("x", 100), "far": strings.Repeat("y", 100)})
+	first := r.commit(src)
+	dir := t.TempDir()
+	w := open(t, dir, r)
+	restore(t, w, first)
+	put(t, dir, files{"far": strings.Repeat("z", 200)})
+	for _, path := range []string{"here", "far"} {
+		for limit, want := range map[int64]int{99: 0, 100: 100} {
+			b, err := w.ReadFile(ctx, first, path, limit)
+			if len(b) != want || (b == nil) != (want == 0) || err != nil {
+				t.Errorf("%s within %d: %d bytes, %v", path, limit, len(b), err)
+			}
+		}
+	}
+	// What no remote has, and the workspace has no longer.
+	snap, err := w.TakeSnapshot(ctx, SnapshotRequest{Parents: []wire.ID{first}, When: when})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, files{"far": "gone"})
+	if b, err := w.ReadFile(ctx, snap.Commit, "far", 1_000); err == nil {
+		t.Errorf("%d bytes of what nobody has", len(b))
+	}
+	if err := w.CopyTo(ctx, wire.ID{1}, t.TempDir()); err == nil {
+		t.Error("a copy of no commit")
 	}
 }

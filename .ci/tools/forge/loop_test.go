@@ -30,6 +30,7 @@ const mockConfig = `state: {remote: origin}
 agents:
   player: {command: uwf, args: [agent, mock, .uwf/mock.yaml]}
 defaultAgent: player
+checks: {test: test -s slug/slug.go}
 `
 
 // fixed is the file that the developer writes.

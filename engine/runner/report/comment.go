@@ -98,6 +98,7 @@ func (p page) writeFailure() string {
 
 // phases say what part of a step failed.
 var phases = map[string]string{
+	"prepare":     "Its workspace could not be prepared.",
 	"workspace":   "Its working folder could not be prepared.",
 	"agent":       "The agent's program failed.",
 	"checks":      "Its work does not pass its checks.",

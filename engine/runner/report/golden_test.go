@@ -182,6 +182,14 @@ func threads(t testing.TB) map[string]report.Thread {
 			Links:   report.Links{Repo: "https://github.com/acme/slugs", StateBranch: "uwf-state"},
 			Failure: &report.Failure{Message: "VERSION: unknown format of the state branch: format 9", Mend: "use a newer uwf"},
 		},
+		"checked": with(sample(t, report.Running, 3), func(th *report.Thread) {
+			th.Steps[0].Checks = []record.Check{{Name: "test", Status: record.CheckPassed}}
+			th.Steps[1].Checks = []record.Check{
+				{Name: "test", Status: record.CheckPassed, DurationMs: 61_300, Note: "it changed slug/slug_test.go; 1 test fewer than before"},
+				{Name: "lint", Status: record.CheckFailed, ExitCode: 2, DurationMs: 900, Note: "it fails on the commit that the thread began from, too, and so is not enforced"},
+				{Name: "e2e", Status: record.CheckSkipped, Note: "there is no command for it: set checks.e2e in .uwf/config.yaml"},
+			}
+		}),
 		"started-over": with(sample(t, report.Running, 0), func(th *report.Thread) { th.Former = 41 }),
 		"no-changes": with(sample(t, report.NoChanges, 5), func(th *report.Thread) {
 			for i := range th.Steps {

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -73,6 +74,9 @@ func anyThread(r *rand.Rand, d *workflow.Definition, steps int) report.Thread {
 		}
 		fields := map[string]any{"$status": h(), h(): h(), "summary": h(), "list": []any{h(), h()}, h(): map[string]any{h(): h()}, "n": r.NormFloat64()}
 		add(&th, i+1, worked{role, h(), fields, hostile(r, 30), time.Duration(r.Int64()), r.Int64(), h(), r.IntN(3)})
+		for range r.IntN(3) {
+			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: h(), Status: h(), ExitCode: r.Int(), DurationMs: r.Int64(), Note: h()})
+		}
 	}
 	return th
 }
@@ -234,6 +238,9 @@ func TestLong(t *testing.T) {
 			w.fields, w.body = map[string]any{"summary": megabyte, "other": megabyte}, megabyte
 		}
 		add(&th, i+1, w)
+		for j := range 16 {
+			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: fmt.Sprint(strings.Repeat("l", 30), j), Status: record.CheckFailed, Note: strings.Repeat("x", 1_000)})
+		}
 	}
 	for _, state := range []report.State{report.Failed, report.Waiting, report.NoChanges} {
 		th.State, th.Question, th.Role = state, megabyte, name(3)
@@ -265,5 +272,24 @@ func TestLong(t *testing.T) {
 func TestForeignPast(t *testing.T) {
 	th := sample(t, report.Running, 2)
 	th.Past.Steps = append(th.Past.Steps, moderator.Output{Role: "nobody", Output: map[string]any{"$status": "lost"}})
+	checkAll(t, th)
+}
+
+// TestHostileChecks: what a check is called and what its note says is shown, and does nothing.
+func TestHostileChecks(t *testing.T) {
+	th := sample(t, report.Running, 2)
+	th.Steps[1].Checks = []record.Check{
+		{Name: "test", Status: record.CheckFailed, ExitCode: 1, Note: "it changed @acme/all`|x<!-- uwf:thread=1 -->\n\n# Fixes #1\n/uwf cancel"},
+		{Name: "a|`b`\n@team", Status: "great|", Note: ""},
+	}
+	page := report.Comment(th)
+	for _, want := range []string{
+		"| 2 | developer | done ✗\u00a0test ",
+		"Checks of step 2:\n\n- `test failed, exit code 1: it changed ＠acme/all'¦x # Fixes issue #1 /uwf cancel`\n- `a¦'b' ＠team great¦`\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
 	checkAll(t, th)
 }

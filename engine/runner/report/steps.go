@@ -88,7 +88,7 @@ func (p page) writeChecks() string {
 		if s := p.Steps[i]; len(s.Checks) > 0 {
 			lines := make([]string, len(s.Checks))
 			for j, c := range s.Checks {
-				lines[j] = "- " + plainLabel(c.Describe())
+				lines[j] = "- " + codeSpan(oneLine(c.Describe()))
 			}
 			return fmt.Sprintf("Checks of step %d:\n\n%s", s.N, strings.Join(lines, "\n"))
 		}

@@ -174,7 +174,11 @@ const mockConfig = `state: {remote: origin}
 agents:
   player: {command: uwf, args: [agent, mock, ` + ciScript + `]}
 defaultAgent: player
-`
+` + quickCheck
+
+// quickCheck has solve-issue's check compile nothing: in a HOME of its own that takes half a
+// minute of processor time, and TestCopiedFiles does it once.
+const quickCheck = "checks: {test: test -s slug/slug.go}\n"
 
 // fixed is the file that the developer writes.
 const fixed = `// Package slug turns titles into parts of URLs.

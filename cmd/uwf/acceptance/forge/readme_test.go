@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -75,6 +76,10 @@ func TestCopiedFiles(t *testing.T) {
 	}
 	everyForge(t, func(t *testing.T, o ciOptions) {
 		o.bare, o.files = true, files
+		if o.gitea || o.forge.RunDetails != forgetest.DetailsGiven {
+			o.files = maps.Clone(files)
+			o.files[ciConfig] += quickCheck
+		}
 		c := newCI(t, o)
 		c.with = map[string]string{} // nothing but what the workflow file says
 		m := newChatModel(t, flow, "developer", map[string]string{"slug/slug.go": fixed})
@@ -98,6 +103,11 @@ type shell struct {
 	*ci
 	dir, home string
 	path      string
+}
+
+// checkQuickly commits settings with quickCheck.
+func (s *shell) checkQuickly() {
+	s.runLine("uwf config set --repo checks.test 'test -s slug/slug.go' && git commit -qam 'Check quickly' && git push -q")
 }
 
 // newShell clones the repository with the owner's rights.
@@ -179,6 +189,7 @@ func TestReadmeInit(t *testing.T) {
 		if got := c.read(secrets); !gitea && got != "secret set OPENAI_API_KEY\n" || gitea && got != "" {
 			t.Errorf("gh was asked for %q", got)
 		}
+		s.checkQuickly()
 		m := newChatModel(t, c.example("solve-issue.yaml"), "developer", map[string]string{"slug/slug.go": fixed})
 		c.provide(m)
 		n := c.issue()
@@ -216,6 +227,7 @@ func TestCustomProvider(t *testing.T) {
 		m := newChatModel(t, c.example("solve-issue.yaml"), "developer", map[string]string{"slug/slug.go": fixed})
 		s := c.newShell()
 		s.runLine("uwf init --provider custom --base-url " + m.url + " --model own && git add .github .uwf && git commit -qm 'Let uwf work' && git push -q")
+		s.checkQuickly()
 		n := c.issue()
 		c.green(c.start(c.forge.PutLabel("octo", n, "uwf")))
 		c.green(c.settle()...)

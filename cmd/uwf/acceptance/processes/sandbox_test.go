@@ -1,6 +1,10 @@
 package processes
 
 import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,4 +102,60 @@ func TestSandboxByDefault(t *testing.T) {
 			t.Errorf("%s: the agent read %q", tt.name, got)
 		}
 	}
+}
+
+// TestChecksAreConfined: a check that what an agent made turns against the machine reads and
+// writes nothing of it, and nothing that it starts outlives the step.
+func TestChecksAreConfined(t *testing.T) {
+	t.Parallel()
+	report := sandbox.Probe()
+	if !report.Usable() {
+		t.Skipf("NOT TESTED: no check can be confined here: %s", report)
+	}
+	checked := strings.Replace(leak, "    output: What", "    checks: [test]\n    output: What", 1)
+	m := newLab(t, checked, `steps: [{commands: ["echo x > made"], output: "---\n$status: more\nnote: n\n---\n"}]`, nil).machine("a")
+	word := fmt.Sprintf("3600.%09d%d", rand.N(1_000_000_000), os.Getpid())
+	secret, outside := m.path("home/.ssh/id_test"), m.path("outside.txt")
+	m.write(secret, "private words\n")
+	config := filepath.Join(m.home, "config.yaml")
+	attack := strings.Join([]string{
+		"i=0; while [ $i -lt 50 ]; do sleep " + word + " & i=$((i+1)); done",
+		"(trap '' HUP TERM; setsid sleep " + word + " || sleep " + word + ") >/dev/null 2>&1 </dev/null &",
+		"test -e made || exit 0",
+		"for f in '" + config + "' '" + secret + "'; do if cat \"$f\"; then taken=1; fi; done",
+		"if echo x > '" + outside + "'; then taken=1; fi",
+		"test -z \"$taken\"",
+	}, "\n    ")
+	id := m.startThread()
+	for _, mode := range []string{"off", "auto"} {
+		m.write(config, "sandbox: "+mode+"\nchecks:\n  test: |\n    "+attack+"\n")
+		step := []string{"thread", "step", id, "--agent", "uwf agent mock '" + m.script + "'"}
+		if mode == "off" {
+			m.start(nil, step...).ends(1).says("the check test fails", "private words")
+			m.check(os.Remove(outside))
+		} else {
+			m.start(nil, step...).ends(0)
+			if _, err := os.Stat(outside); err == nil {
+				t.Error("the check wrote outside of its copy")
+			}
+		}
+		if n := countProcesses(t, word); n > 0 {
+			t.Errorf("sandbox %s: %d processes of the check live on", mode, n)
+		}
+	}
+}
+
+// countProcesses counts those whose command line holds a word, zombies not among them.
+func countProcesses(t *testing.T, word string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(files) == 0 {
+		t.Skip("the process table is read from /proc")
+	}
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(word)) {
+			n++
+		}
+	}
+	return n
 }

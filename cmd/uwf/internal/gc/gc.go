@@ -206,6 +206,9 @@ func (l *local) findLocal() error {
 	if err != nil {
 		return err
 	}
+	if err := l.findImages(); err != nil {
+		return err
+	}
 	return visitFolder(worker.UnpushedRoot(l.root), func(dir string, store fs.DirEntry) error {
 		if !store.IsDir() {
 			return nil
@@ -216,6 +219,20 @@ func (l *local) findLocal() error {
 			}
 			return nil
 		})
+	})
+}
+
+// findImages finds what was prepared for workspaces and is long unused: images of a store, and
+// those of single threads, which go with their threads where these end here.
+func (l *local) findImages() error {
+	return visitFolder(worker.ImageRoot(l.root), func(store string, _ fs.DirEntry) error {
+		stale := func(path string, e fs.DirEntry) error {
+			if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != worker.ThreadImages && l.now.Sub(info.ModTime()) >= max(cacheAge, l.age) {
+				l.caches = append(l.caches, path)
+			}
+			return nil
+		}
+		return errors.Join(visitFolder(store, stale), visitFolder(filepath.Join(store, worker.ThreadImages), stale))
 	})
 }
 

@@ -304,6 +304,8 @@ func (p *purge) judgeLeftover(ctx context.Context, root, path string) (leftover,
 		return leftover{Path: path, Remove: true, Why: "a step that was sealed and not pushed: it would bring back what is purged"}, nil
 	case len(parts) == 2 && parts[0] == "logs":
 		return leftover{Path: path, Remove: true, Why: "a file of uwf's debug log"}, nil
+	case len(parts) > 3 && parts[0] == filepath.Base(worker.ImageRoot(root)):
+		return leftover{Path: filepath.Join(root, parts[0], parts[1], parts[2]), Remove: true, Why: "what was prepared for workspaces: the next step makes it anew"}, nil
 	case len(parts) == 2 && parts[0] == "cache":
 		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
 	case parts[0] == filepath.Base(app.KeptSettings(root)):

@@ -142,13 +142,20 @@ func nameOf(by *record.By) string {
 	return reading.Name(*by)
 }
 
-// writeMarkdown writes a step with its agent's turns, and what the agent changed.
+// writeMarkdown writes a step with its agent's turns, what prepared its workspace, and what the
+// agent changed.
 func (d details) writeMarkdown(w *output.Writer) {
 	d.shown.writeMarkdown(w)
 	for i, t := range d.Turns {
 		w.Println()
 		writeHeading(w, 3, "Turn %d", i+1)
 		writeTurn(w, t)
+	}
+	if d.Prepare != "" {
+		w.Println()
+		writeHeading(w, 3, "Prepared")
+		w.Println()
+		writeQuote(w, "", d.Prepare)
 	}
 	p, _ := d.Patch.(map[string]any)
 	if p == nil {

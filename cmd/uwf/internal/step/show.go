@@ -38,7 +38,7 @@ func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) 
 		Use:   "step-details STEP",
 		Short: "Show one step with its agent's turns",
 		Long: `Show one step whole: output, body, the attempts that failed before it, what it changed,
-the prompt that the agent was given, and the details that the agent kept, such as its
+what prepared its workspace, the prompt that the agent was given, and the details that the agent kept, such as its
 turns and tool calls. STEP is THREAD:N, N from 1, or the step's hash.
 
 It is YAML unless --format or --jq ask for something else. The keys of the details stand
@@ -76,6 +76,8 @@ type details struct {
 	shown
 	Prompt string `json:"prompt,omitempty"`
 	Turns  []any  `json:"turns"`
+	// Prepare is what was printed when the workspace was prepared; empty: nothing was run.
+	Prepare string `json:"prepare,omitempty"`
 	// Patch is what the step changed on the work branch; nothing: no file.
 	Patch any `json:"patch,omitempty"`
 	// Payload is that of the details where it is no object; kept are its fields where it is.
@@ -175,6 +177,7 @@ func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 		return n.Payload
 	}
 	d.Prompt, _ = read("prompt", rec.AssembledPrompt).(string)
+	d.Prepare, _ = read("prepare", rec.Prepare).(string)
 	d.Patch = read("patch", rec.Patch)
 	detail := read("detail", &rec.Detail)
 	if err != nil {

@@ -35,9 +35,30 @@ func newChecker(w *Worker, self []string) (*checker, error) {
 	if err != nil {
 		return nil, &app.UsageError{Err: fmt.Errorf("checks.protect: %w", err)}
 	}
-	return &checker{w: w, protected: protected, runner: command.NewRunner(command.Options{
-		Self: self, Environ: w.f.Environ, Sandbox: w.sandbox, Redact: w.redact, Now: w.f.Now,
-	})}, nil
+	runner := command.NewRunner(command.Options{Self: self, Environ: w.f.Environ, Sandbox: w.sandbox, Redact: w.redact, Now: w.f.Now})
+	return &checker{w: w, protected: protected, runner: runner}, nil
+}
+
+// useCommands has the commands of the repository run that prepare workspaces and check roles.
+func (w *Worker) useCommands(ctx context.Context, self []string) error {
+	c, err := newChecker(w, self)
+	if err != nil {
+		return err
+	}
+	if w.Checker = c; len(w.config.Workspace.Prepare) == 0 {
+		return nil
+	}
+	root, err := w.f.StorageRoot()
+	if err != nil {
+		return err
+	}
+	loc, err := w.f.Locate(ctx)
+	if err != nil {
+		return err
+	}
+	w.prepared = newPreparer(w, c.runner, root, loc.URL)
+	w.Preparer = w.prepared
+	return nil
 }
 
 // Protects implements step.Checker.
@@ -102,7 +123,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 		commands[i] = p.Command
 	}
 	results, err := c.runner.RunOnCopy(ctx, func(ctx context.Context, dir string) error {
-		return c.w.folder.ws.CopyTo(ctx, commit, dir)
+		return errors.Join(c.w.folder.ws.CopyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir))
 	}, commands...)
 	if err != nil {
 		return nil, err
@@ -137,7 +158,7 @@ func (c *checker) planChecks(ctx context.Context, req step.CheckRequest) (plan [
 		return nil, nil, err
 	}
 	for _, name := range req.Names {
-		p := planned{name: name, Command: command.Command{Line: c.w.config.Checks.Commands[name], Timeout: min(allowed, max(req.Time/time.Duration(len(req.Names)), time.Second))}}
+		p := planned{name: name, Command: command.Command{FillHome: c.w.fillHome, Line: c.w.config.Checks.Commands[name], Timeout: min(allowed, max(req.Time/time.Duration(len(req.Names)), time.Second))}}
 		switch f, ok := found[name]; {
 		case ok && c.w.f.Job == nil && !app.HasConsent(c.w.f, demandOf(name, f)):
 			skipped[name] = fmt.Sprintf("nobody consented to %q, which %s stands for: set checks.%s in .uwf/config.yaml", f.Command, f.File, name)

@@ -84,6 +84,8 @@ type Worker struct {
 	folder     *folder
 	// shellOffered: the person knows that a role has no shell, or has given one.
 	shellOffered bool
+	// prepared makes workspaces ready; nil: nothing does.
+	prepared *preparer
 	// checksSettled: the person was asked of the checks that the repository has by itself.
 	checksSettled bool
 	// looked is a folder that was found empty or clean just now.
@@ -152,7 +154,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 		return nil, err
 	}
 	spawner := w.newSpawner(self)
-	if w.Checker, err = newChecker(w, self); err != nil {
+	if err := w.useCommands(ctx, self); err != nil {
 		return nil, err
 	}
 	w.Agent, w.RemoveLeftovers, w.checkAgent = loggedAgent{Spawner: spawner, w: w}, spawner.RemoveLeftovers, spawner.Check
@@ -185,7 +187,7 @@ func (w *Worker) newSpawner(self []string) *agents.Spawner {
 	}
 	o := agents.Options{
 		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
-		Inside: w.f.Inside, Gateway: w.openGateway, AllowShell: w.allowsShell, Now: w.f.Now,
+		Inside: w.f.Inside, Gateway: w.openGateway, FillHome: w.fillHome, AllowShell: w.allowsShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)
@@ -215,6 +217,8 @@ type folder struct {
 	store *gitcas.Store
 	dir   string
 	ws    *workspace.Workspace
+	// thread is whose folder it is.
+	thread gitcas.ThreadID
 	// left is how the last picture of the folder shows it; empty: there is none since
 	// it was made equal to a commit.
 	left leftState
@@ -256,7 +260,7 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if err != nil {
 		return &app.UsageError{Err: err}
 	}
-	w.folder.dir, w.folder.ws = dir, ws
+	w.folder.dir, w.folder.ws, w.folder.thread = dir, ws, id
 	if w.o.Workspace == "" {
 		return nil
 	}
@@ -352,6 +356,9 @@ func (w *Worker) RemoveFolder(ctx context.Context, id gitcas.ThreadID) error {
 		return err
 	}
 	err = removal.Tree(ctx, WorkDir(root, id), maxTidied)
+	if w.prepared != nil {
+		err = errors.Join(err, removal.Tree(ctx, w.prepared.threadFolder(id), maxTidied))
+	}
 	if err != nil && !errors.Is(err, removal.ErrLeft) && ctx.Err() == nil {
 		return fmt.Errorf("remove the working folder of the ended thread: %w", err)
 	}
