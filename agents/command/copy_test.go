@@ -70,3 +70,40 @@ func TestRunOnCopyEnds(t *testing.T) {
 	}
 	b.checkNothingLeft()
 }
+
+// TestHomes: HOME begins with what it is filled with, and what is there after the command can be
+// kept; whose filling or keeping fails says so, and is not run or not taken.
+func TestHomes(t *testing.T) {
+	b := newBench(t, true)
+	put := func(name string) func(context.Context, string) error {
+		return func(_ context.Context, home string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(home, "deep"), 0o700), os.WriteFile(filepath.Join(home, "deep", name), []byte("seed"), 0o600))
+		}
+	}
+	var kept string
+	keep := func(_ context.Context, home string) error {
+		seed, err := os.ReadFile(filepath.Join(home, "deep", "a"))
+		made, merr := os.ReadFile(filepath.Join(home, "made"))
+		kept = string(seed) + string(made)
+		return errors.Join(err, merr)
+	}
+	res := b.run(t.Context(), command.Command{Line: "cat ~/deep/a && printf more >> ~/deep/a && echo made > ~/made", FillHome: put("a"), KeepHome: keep})
+	if res.Code != 0 || res.Output != "seed\n" || kept != "seedmoremade\n" {
+		t.Errorf("%+v, kept %q", res, kept)
+	}
+	if res := b.run(t.Context(), command.Command{Line: "ls ~"}); res.Output != "" {
+		t.Errorf("the next one finds %q", res.Output)
+	}
+	away := errors.New("away")
+	fail := func(context.Context, string) error { return away }
+	for name, c := range map[string]command.Command{"fill": {Line: "echo ran > ran", FillHome: fail}, "keep": {Line: "true", KeepHome: fail}} {
+		c.Dir = b.work
+		if _, err := command.NewRunner(b.options).Run(t.Context(), c); !errors.Is(err, away) {
+			t.Errorf("%s: %v", name, err)
+		}
+		b.checkNothingLeft()
+	}
+	if _, err := os.Stat(filepath.Join(b.work, "ran")); err == nil {
+		t.Error("it ran with a HOME that could not be filled")
+	}
+}

@@ -88,8 +88,8 @@ func TestStore(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].Repository != "/a" || len(all[0].Demands) != 2 || all[2].Repository != "/b" {
 		t.Errorf("%+v %v", all, err)
 	}
-	if last, ok := s.LastOf("/a"); !ok || len(last.Demands) != 2 {
-		t.Errorf("%+v", last)
+	if known := s.Known("/a"); !slices.Equal(known, demands) || s.Known("/c") != nil {
+		t.Errorf("%+v", known)
 	}
 	if err := errors.Join(s.Revoke(all[0]), s.Revoke(all[0])); err != nil || s.Has("/a", demands) || !s.Has("/a", demands[:1]) || !s.Has("/b", demands) {
 		t.Errorf("after revoking: %v", err)

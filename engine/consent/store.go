@@ -159,13 +159,18 @@ func (s Store) listFiles(prefix string) (out []Consent, err error) {
 	return out, errors.Join(errs...)
 }
 
-// LastOf is the latest consent of a repository; ok is false where there is none.
-func (s Store) LastOf(repository string) (c Consent, ok bool) {
+// Known are the demands that a repository was ever allowed, of each path the one that was
+// allowed last.
+func (s Store) Known(repository string) (known []Demand) {
 	all, _ := s.listFiles(prefixOf(repository)) // what is damaged is none
-	if len(all) == 0 {
-		return Consent{}, false
+	for _, c := range all {
+		for _, d := range c.Demands {
+			if !slices.ContainsFunc(known, func(k Demand) bool { return k.Path == d.Path }) {
+				known = append(known, d)
+			}
+		}
 	}
-	return all[0], true
+	return known
 }
 
 // Revoke takes a consent back.

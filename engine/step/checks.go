@@ -60,25 +60,9 @@ func (e *CheckError) Error() string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, f.DescribeEnd(), cutHead(f.Output))
+		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, f.DescribeEnd(), checks.CutHead(f.Output))
 	}
 	return b.String()
-}
-
-// maxCheckOutput bounds what an error and a correction repeat of a check's output, in bytes.
-const maxCheckOutput = 4 << 10
-
-// cutHead leaves the end of an output, from the beginning of a line where it has several.
-func cutHead(s string) string {
-	s = strings.TrimRight(s, "\n")
-	if len(s) <= maxCheckOutput {
-		return s
-	}
-	end := s[len(s)-maxCheckOutput:]
-	if _, rest, ok := strings.Cut(end, "\n"); ok {
-		end = rest
-	}
-	return "…\n" + strings.ToValidUTF8(end, "")
 }
 
 // maxCorrections is how often an agent's work goes back to it with what its checks say.
@@ -90,6 +74,7 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 	if err := r.prepareWorkspace(ctx); err != nil {
 		return task.Draft{}, err
 	}
+	r.task.Timeout = r.Lease.AgentTime(r.task.Timeout) // that took some
 	asked, timeout, began := r.task.Prompt, r.task.Timeout, r.e.Clock.Now()
 	for n := 1; ; n++ {
 		draft, err := r.e.Agent.Run(ctx, r.task, &r.meter)
@@ -113,7 +98,7 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 		r.spent = addUsage(r.spent, draft.Usage)
 		complaints := make([]prompt.Complaint, len(failed))
 		for i, f := range failed {
-			complaints[i] = prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: cutHead(f.Output)}
+			complaints[i] = prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: checks.CutHead(f.Output)}
 		}
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
 		r.task.Prompt = prompt.Correct(asked, answer, complaints, r.e.Fence(), n, maxCorrections)
@@ -149,7 +134,7 @@ func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckR
 	flags := flagChanges(ctx, r, &snap)
 	for _, res := range results {
 		if res.Status != record.CheckSkipped {
-			res.Note = joinNotes(res.Note, flags)
+			res.Note = checks.JoinNotes(res.Note, flags)
 		}
 		res.Note = r.cleanLine(res.Note)
 		r.checks = append(r.checks, res.Check)
@@ -189,11 +174,11 @@ func flagChanges(ctx context.Context, r *agentRun, snap *workspace.Snapshot) str
 	}
 	note := ""
 	if len(changed) > 0 {
-		note = "it changed " + nameSome(changed)
+		note = "it changed " + checks.NameSome(changed)
 	}
 	old, err := r.e.ReadBlobs(ctx, slices.Collect(maps.Keys(wanted)))
 	if err != nil {
-		return joinNotes(note, "its tests could not be counted")
+		return checks.JoinNotes(note, "its tests could not be counted")
 	}
 	maps.Copy(data, old)
 	lost := 0
@@ -206,24 +191,9 @@ func flagChanges(ctx context.Context, r *agentRun, snap *workspace.Snapshot) str
 		}
 	}
 	if lost > 0 {
-		note = joinNotes(note, text.Plural(lost, "test")+" fewer than before")
+		note = checks.JoinNotes(note, text.Plural(lost, "test")+" fewer than before")
 	}
 	return note
-}
-
-// maxNamed is how many files a note names.
-const maxNamed = 3
-
-func nameSome(paths []string) string {
-	named := text.Line(strings.Join(paths[:min(len(paths), maxNamed)], ", "))
-	if more := len(paths) - maxNamed; more > 0 {
-		named += fmt.Sprintf(" and %d more", more)
-	}
-	return text.Cut(named, 150)
-}
-
-func joinNotes(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
 // reportedChecks are the checks that another job says it has run: only those that the role
@@ -237,7 +207,7 @@ func (r *agentRun) reportedChecks(said []record.Check, who string) []record.Chec
 			continue
 		}
 		c := said[i]
-		c.Note = r.cleanLine(joinNotes("reported by "+who, c.Note))
+		c.Note = r.cleanLine(checks.JoinNotes("reported by "+who, c.Note))
 		out = append(out, c)
 	}
 	return out

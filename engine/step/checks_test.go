@@ -3,10 +3,12 @@ package step_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -82,6 +84,18 @@ func writes(tb testing.TB, files ...map[string]string) *worker {
 		})
 	}
 	return w
+}
+
+// saysInStep moves what an agent says of its usage into its StepNode.
+func saysInStep(tb testing.TB, d task.Draft, usage record.Usage) task.Draft {
+	tb.Helper()
+	s, err := record.ParseStep(d.Nodes[d.Handle])
+	must(tb, err)
+	s.Usage = &usage
+	n, h, err := s.Node(time.UnixMilli(1))
+	must(tb, err)
+	d.Nodes[h], d.Handle, d.Usage = n, h, record.Usage{}
+	return d
 }
 
 // checkedJob is one whose role's work is checked.
@@ -266,6 +280,40 @@ func TestChecksFail(t *testing.T) {
 	}
 }
 
+// TestEveryRunCounts: what each run took counts, wherever its agent says so, and what each
+// changed of what git obeys is told.
+func TestEveryRunCounts(t *testing.T) {
+	for _, runs := range []int{2, 3} {
+		f := newForge(t, someFiles)
+		f.start("test")
+		c := &checker{results: [][]step.CheckResult{results(failing("test", "x")), results(passed("test"))}}
+		if runs == 3 {
+			c.results = c.results[:1]
+		}
+		n := 0
+		j, told := f.checkedJob(agentFunc(func(_ context.Context, k task.Task, _ *task.Meter) (task.Draft, error) {
+			n++
+			d := saysInStep(t, draftOf(t, k, "x"), record.Usage{Turns: 1, InputTokens: 10})
+			d.PutBack = []string{fmt.Sprint("line ", n)}
+			return d, nil
+		}), c)
+		res, err := j.Step(f.ctx(), step.Request{Thread: testThread})
+		var usage record.Usage
+		if runs == 3 {
+			usage = *f.errorStep().Usage
+		} else {
+			must(t, err)
+			usage = *f.steps()[0].Usage
+		}
+		if usage.InputTokens != int64(10*runs) || usage.Turns != runs {
+			t.Errorf("%d runs took %+v", runs, usage)
+		}
+		if want := []string{"line 1", "line 2", "line 3"}[:runs]; !slices.Equal(res.PutBack, want) {
+			t.Errorf("put back: %q, told %q", res.PutBack, said(*told, "notice"))
+		}
+	}
+}
+
 // TestChecksNotEnforced: what fails and is not enforced is on record, and takes no run.
 func TestChecksNotEnforced(t *testing.T) {
 	f := newForge(t, someFiles)
@@ -395,10 +443,10 @@ func TestNotChecked(t *testing.T) {
 // movedClock is one that can be moved on.
 type movedClock struct {
 	deadline.SystemClock
-	on time.Duration
+	on atomic.Int64
 }
 
-func (c *movedClock) Now() time.Time { return c.SystemClock.Now().Add(c.on) }
+func (c *movedClock) Now() time.Time { return c.SystemClock.Now().Add(time.Duration(c.on.Load())) }
 
 type hasty struct{ settings }
 
@@ -412,7 +460,7 @@ func TestChecksTakeTheTime(t *testing.T) {
 		f.start("test")
 		agent := writes(t, map[string]string{"a": "bad"})
 		clock := &movedClock{}
-		j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(failing("test", "x"))}, during: func() { clock.on += took }})
+		j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(failing("test", "x"))}, during: func() { clock.on.Add(int64(took)) }})
 		j.Clock, j.Settings = clock, hasty{}
 		_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 		if !errors.As(err, new(*step.CheckError)) || len(agent.tasks) != runs {
@@ -454,7 +502,7 @@ func TestChangedAfterChecks(t *testing.T) {
 // TestFlaggedChanges: what a role did to what its checks go by stands beside their results.
 func TestFlaggedChanges(t *testing.T) {
 	const two, one = "func TestA(\nfunc TestB(\n", "func TestA(\n"
-	before := map[string]string{"a_test.go": two, "b_test.go": two, "c": "1", "lib.rs": "#[test]\n#[test]\n", "empty_test.go": "package p\n"}
+	before := map[string]string{"a_test.go": two, "b_test.go": two, "c": "1", "lib.rs": "#[test]\n#[test]\n", "e_test.go": "func TestE(\nfunc TestF(\n"}
 	for name, c := range map[string]struct {
 		files map[string]string
 		note  string
@@ -466,6 +514,7 @@ func TestFlaggedChanges(t *testing.T) {
 		"two files alike": {map[string]string{"a_test.go": "", "b_test.go": ""}, "it changed a_test.go, b_test.go; 4 tests fewer than before"},
 		"moved":           {map[string]string{"a_test.go": "", "n_test.go": two}, "it changed a_test.go, n_test.go"},
 		"moved away":      {map[string]string{"a_test.go": "", "a_test.txt": two}, "it changed a_test.go, a_test.txt; 2 tests fewer than before"},
+		"copied":          {map[string]string{"a_test.go": "", "n_test.go": "func TestE(\nfunc TestF(\n"}, "it changed a_test.go, n_test.go"},
 		"put together":    {map[string]string{"a_test.go": "", "b_test.go": two + two}, "it changed a_test.go, b_test.go"},
 		"in other files":  {map[string]string{"lib.rs": "#[test]\n"}, "1 test fewer than before"},
 		"emptied":         {map[string]string{"a_test.go": " "}, "it changed a_test.go; 2 tests fewer than before"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -37,7 +38,7 @@ type PrepareError struct {
 }
 
 func (e *PrepareError) Error() string {
-	return fmt.Sprintf("%q (workspace.prepare): %s\n%s", e.Command, e.End, cutHead(e.Output))
+	return fmt.Sprintf("%q (workspace.prepare): %s\n%s", e.Command, e.End, checks.CutHead(e.Output))
 }
 
 // prepareWorkspace makes the folder ready for the agent.

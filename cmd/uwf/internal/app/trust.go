@@ -140,18 +140,20 @@ func describeDemands(f *Factory, demands []consent.Demand) string {
 	return f.CleanMessage(strings.Join(lines, "\n"))
 }
 
-// DemandChanges are what changed in a repository's demands since the person last consented
-// to some, as consent.Diff has it; empty: they never did.
+// DemandChanges are what changed in a repository's demands since the person last consented to
+// such, as consent.Diff has it; empty: they never did.
 func DemandChanges(f *Factory, demands []consent.Demand) []string {
 	store, err := consentsApart(f)
 	if err != nil {
 		return nil
 	}
-	last, ok := store.LastOf(realPath(f.RepoRoot()))
-	if !ok {
+	known := store.Known(realPath(f.RepoRoot()))
+	if !slices.ContainsFunc(demands, func(d consent.Demand) bool {
+		return slices.ContainsFunc(known, func(k consent.Demand) bool { return k.Path == d.Path })
+	}) {
 		return nil
 	}
-	lines := consent.Diff(last.Demands, demands)
+	lines := consent.Diff(known, demands)
 	for i, line := range lines {
 		lines[i] = f.CleanMessage(line)
 	}

@@ -89,7 +89,7 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 		for name, b := range before {
 			if b.Status == record.CheckFailed {
 				r := ran[name]
-				r.Enforced, r.Note = false, joinNote(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced")
+				r.Enforced, r.Note = false, checks.JoinNotes(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced")
 				ran[name] = r
 			}
 		}
@@ -105,13 +105,6 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 	return out, nil
 }
 
-func joinNote(note, more string) string {
-	if note == "" {
-		return more
-	}
-	return note + "; " + more
-}
-
 // runOn runs checks on a throw-away copy of a commit.
 func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (map[string]step.CheckResult, error) {
 	out := map[string]step.CheckResult{}
@@ -123,6 +116,9 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 		commands[i] = p.Command
 	}
 	results, err := c.runner.RunOnCopy(ctx, func(ctx context.Context, dir string) error {
+		if commit.IsZero() { // an empty folder, in which nothing was made
+			return nil
+		}
 		return errors.Join(c.w.folder.ws.CopyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir))
 	}, commands...)
 	if err != nil {
@@ -177,13 +173,12 @@ func (c *checker) planChecks(ctx context.Context, req step.CheckRequest) (plan [
 // detectMissing finds the commands of checks that the settings have none for, by the files
 // that the thread began from: what an agent wrote decides nothing.
 func (c *checker) detectMissing(ctx context.Context, req step.CheckRequest) (map[string]checks.Found, error) {
-	commit := req.Base
-	if commit.IsZero() {
-		commit = req.Commit
+	if req.Base.IsZero() {
+		return nil, nil
 	}
 	var failed error
 	out := detectAll(c.w.config, req.Names, func(file string) ([]byte, bool) {
-		b, err := c.w.folder.ws.ReadFile(ctx, commit, path.Join(req.Location, file), maxDetected)
+		b, err := c.w.folder.ws.ReadFile(ctx, req.Base, path.Join(req.Location, file), maxDetected)
 		failed = errors.Join(failed, err)
 		return b, b != nil
 	})
@@ -216,14 +211,14 @@ func demandOf(name string, f checks.Found) consent.Demand {
 // settleChecks asks the person once of the commands that the repository's files stand for,
 // for the checks of all roles of a definition.
 func (w *Worker) settleChecks(def *workflow.Definition) error {
-	if w.checksSettled || w.f.Job != nil || w.o.Elsewhere {
+	if w.f.Job != nil || w.o.Elsewhere {
 		return nil
 	}
-	w.checksSettled = true
 	var names []string
 	for _, role := range def.Roles {
 		names = append(names, role.Checks...)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(w.checksSettled, name) })
 	found := detectAll(w.config, names, func(file string) ([]byte, bool) {
 		b, err := app.ReadRegular(filepath.Join(w.f.RepoRoot(), file), maxDetected)
 		return b, err == nil
@@ -234,5 +229,9 @@ func (w *Worker) settleChecks(def *workflow.Definition) error {
 			demands = append(demands, d)
 		}
 	}
-	return app.SettleDemands(w.f, demands, w.o.Trust)
+	if err := app.SettleDemands(w.f, demands, w.o.Trust); err != nil {
+		return err
+	}
+	w.checksSettled = append(w.checksSettled, names...)
+	return nil
 }

@@ -85,7 +85,14 @@ func (r *checkedRepo) worker(c config.Config, answers string) *Worker {
 		IO:      app.IO{In: strings.NewReader(answers), Out: &bytes.Buffer{}, Err: r.screen, InTTY: there, ErrTTY: there},
 		Environ: []string{"HOME=" + r.home, "PATH=" + os.Getenv("PATH")}, Dir: r.dir, Now: time.Now,
 	}
-	return &Worker{f: f, config: &c, folder: &folder{dir: r.dir, ws: r.ws}}
+	return &Worker{Stepper: &step.Stepper{}, f: f, config: &c, folder: &folder{dir: r.dir, ws: r.ws}}
+}
+
+func checkerOf(t testing.TB, w *Worker, self ...string) (*checker, error) {
+	t.Helper()
+	err := w.useCommands(t.Context(), self)
+	c, _ := w.Checker.(*checker)
+	return c, err
 }
 
 var tester = &workflow.Definition{Roles: map[string]workflow.Role{"a": {Checks: []string{"test", "lint"}}, "b": {Checks: []string{"test"}}, "c": {}}}
@@ -93,7 +100,7 @@ var tester = &workflow.Definition{Roles: map[string]workflow.Role{"a": {Checks: 
 // plan is what runs for each check, or why nothing does.
 func (r *checkedRepo) plan(w *Worker, req step.CheckRequest) map[string]string {
 	r.Helper()
-	c, err := newChecker(w, nil)
+	c, err := checkerOf(r, w)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -168,6 +175,31 @@ func TestSettleChecks(t *testing.T) {
 	}
 }
 
+// TestSettleChecksOfAnotherWorkflow: a process that works on threads of several workflows asks of
+// the checks of each; and where nobody is there, it asks no less the second time.
+func TestSettleChecksOfAnotherWorkflow(t *testing.T) {
+	r := newCheckedRepo(t)
+	r.commit(map[string]string{"package.json": `{"scripts": {"test": "node t.js", "types": "tsc"}}`})
+	w := r.worker(config.Config{}, "y\ny\n")
+	other := &workflow.Definition{Roles: map[string]workflow.Role{"a": {Checks: []string{"test", "types"}}}}
+	for _, def := range []*workflow.Definition{tester, other, tester, other} {
+		if err := w.settleChecks(def); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if screen := r.screen.String(); strings.Count(screen, "Do you consent?") != 2 || strings.Count(screen, "checks.types:") != 1 {
+		t.Errorf("on the screen:\n%s", screen)
+	}
+	r = newCheckedRepo(t)
+	r.commit(map[string]string{"package.json": script})
+	w = r.worker(config.Config{}, "")
+	for range 2 {
+		if err := w.settleChecks(tester); err == nil || !strings.Contains(err.Error(), "--trust") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // TestSettleChecksAsksNobody: where there is nothing to ask of, or nobody whose machine it is.
 func TestSettleChecksAsksNobody(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -220,11 +252,15 @@ func TestPlanChecks(t *testing.T) {
 		t.Errorf("what an agent wrote chose the command: %q", got)
 	}
 
+	if got := r.plan(w, step.CheckRequest{Commit: work}); strings.HasPrefix(got["test"], "$") || strings.HasPrefix(got["lint"], "$") {
+		t.Errorf("of a thread that began from nothing an agent chose the command: %q", got)
+	}
+
 	for _, c := range []struct{ configured, left, want time.Duration }{
 		{0, time.Hour, config.DefaultCheckTime}, {time.Minute, time.Hour, time.Minute}, {time.Hour, 4 * time.Minute, 2 * time.Minute}, {time.Hour, 0, time.Second},
 	} {
 		w.config.Checks = config.Checks{Commands: map[string]string{"test": "x", "lint": "y"}, Time: c.configured}
-		ch, err := newChecker(w, nil)
+		ch, err := checkerOf(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +270,7 @@ func TestPlanChecks(t *testing.T) {
 		}
 	}
 	// A commit that is nowhere decides nothing.
-	ch, _ := newChecker(r.worker(config.Config{}, ""), nil)
+	ch, _ := checkerOf(t, r.worker(config.Config{}, ""))
 	if _, err := ch.RunChecks(t.Context(), step.CheckRequest{Names: []string{"test"}, Base: wire.ID{1}, Commit: work}); err == nil {
 		t.Error("the base can't be read, and nobody says so")
 	}
@@ -261,7 +297,7 @@ func TestRunChecks(t *testing.T) {
 		"nothing done": {work, false, "new old"},
 	} {
 		w := r.worker(config.Config{Checks: config.Checks{Commands: all, Strict: c.strict}}, "")
-		ch, err := newChecker(w, []string{self})
+		ch, err := checkerOf(t, w, self)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,14 +319,19 @@ func TestRunChecks(t *testing.T) {
 			t.Errorf("%s: a check wrote into the workspace: %v", name, err)
 		}
 	}
+	// Nothing was there, and nothing was made.
+	ch, _ := checkerOf(t, r.worker(config.Config{Checks: config.Checks{Commands: map[string]string{"new": "ls -A; test -z \"$(ls -A)\""}}}, ""), self)
+	if got, err := ch.RunChecks(t.Context(), step.CheckRequest{Names: []string{"new"}, Time: time.Hour}); err != nil || got[0].Status != record.CheckPassed {
+		t.Errorf("%+v %v", got, err)
+	}
 	// What fails here has to be tried on the base, which nobody has any more.
-	ch, _ := newChecker(r.worker(config.Config{Checks: config.Checks{Commands: all}}, ""), []string{self})
+	ch, _ = checkerOf(t, r.worker(config.Config{Checks: config.Checks{Commands: all}}, ""), self)
 	if got, err := ch.RunChecks(t.Context(), step.CheckRequest{Names: []string{"new"}, Base: wire.ID{1}, Commit: work, Time: time.Hour}); err == nil || !strings.Contains(err.Error(), "on the commit that the thread began from") {
 		t.Errorf("%+v %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ch, _ = newChecker(r.worker(config.Config{Checks: config.Checks{Commands: all}}, ""), nil)
+	ch, _ = checkerOf(t, r.worker(config.Config{Checks: config.Checks{Commands: all}}, ""))
 	if got, err := ch.RunChecks(ctx, step.CheckRequest{Names: []string{"fine"}, Commit: work, Time: time.Hour}); err == nil {
 		t.Errorf("an interrupted check has a result: %+v", got)
 	}
@@ -321,12 +362,12 @@ func TestResultOf(t *testing.T) {
 // TestProtectPatterns: patterns that can't be used are a mistake of the settings.
 func TestProtectPatterns(t *testing.T) {
 	r := newCheckedRepo(t)
-	ch, err := newChecker(r.worker(config.Config{Checks: config.Checks{Protect: []string{"e2e/"}}}, ""), nil)
+	ch, err := checkerOf(t, r.worker(config.Config{Checks: config.Checks{Protect: []string{"e2e/"}}}, ""))
 	if err != nil || !ch.Protects("e2e/a") || !ch.Protects("a_test.go") || ch.Protects("a.go") {
 		t.Errorf("%v", err)
 	}
 	var usage *app.UsageError
-	if _, err := newChecker(r.worker(config.Config{Checks: config.Checks{Protect: []string{strings.Repeat("x", 100_000_001)}}}, ""), nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), "checks.protect") {
+	if _, err := checkerOf(t, r.worker(config.Config{Checks: config.Checks{Protect: []string{strings.Repeat("x", 100_000_001)}}}, "")); !errors.As(err, &usage) || !strings.Contains(err.Error(), "checks.protect") {
 		t.Errorf("%v", err)
 	}
 }

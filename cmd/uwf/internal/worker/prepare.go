@@ -18,11 +18,13 @@ import (
 	"github.com/united-workforce/uwf/agents/command"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/step"
+	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/copytree"
 	"github.com/united-workforce/uwf/internal/removal"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // preparer makes a workspace ready by the commands of the settings. They run on a copy of the
@@ -209,6 +211,7 @@ func (p *preparer) makeImage(ctx context.Context, commit wire.ID, shared bool, l
 	if shared {
 		network = sandbox.Open
 	}
+	p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: "the workspace is prepared, which is kept for later steps: " + text.Cut(strings.Join(lines, "; "), 200)})
 	end := p.w.f.Now().Add(allowed)
 	err = p.runner.InFolder(ctx, func(ctx context.Context, dir string) error {
 		if err := p.w.folder.ws.CopyTo(ctx, commit, dir); err != nil {

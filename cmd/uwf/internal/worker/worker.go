@@ -86,8 +86,9 @@ type Worker struct {
 	shellOffered bool
 	// prepared makes workspaces ready; nil: nothing does.
 	prepared *preparer
-	// checksSettled: the person was asked of the checks that the repository has by itself.
-	checksSettled bool
+	// checksSettled are the names of checks that the person was asked of, where the repository
+	// has them by itself.
+	checksSettled []string
 	// looked is a folder that was found empty or clean just now.
 	looked string
 }
