@@ -262,7 +262,7 @@ func TestEnvironment(t *testing.T) {
 	bothWays(t, func(b *bench) {
 		for _, name := range []string{
 			"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN",
-			"ACTIONS_CACHE_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "SSH_AUTH_SOCK", "UWF_HOME", "UWF_CONTEXT", "UWF_STAGE", "MY_PASSWORD",
+			"ACTIONS_CACHE_URL", "ACTIONS_RESULTS_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_ENV", "SSH_AUTH_SOCK", "UWF_HOME", "UWF_CONTEXT", "UWF_STAGE", "MY_PASSWORD",
 		} {
 			b.options.Environ = append(b.options.Environ, name+"=planted")
 		}

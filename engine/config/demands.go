@@ -18,6 +18,8 @@ import (
 // ownAgents are the agents of this binary: who names one brings no program.
 var ownAgents = [...]string{DefaultAgent, "mock"}
 
+func isForeign(agent string) bool { return agent != "" && !slices.Contains(ownAgents[:], agent) }
+
 // ShellDemand is the demand for a shell. A person may consent to it for a repository that
 // does not ask for it itself.
 func ShellDemand() consent.Demand {
@@ -66,7 +68,7 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 	}
 	for _, workflow := range sortedKeys(repo.AgentOverrides) {
 		for _, role := range sortedKeys(repo.AgentOverrides[workflow]) {
-			if name := repo.AgentOverrides[workflow][role]; !slices.Contains(ownAgents[:], name) {
+			if name := repo.AgentOverrides[workflow][role]; isForeign(name) {
 				path := table.Join(table.Join("agentOverrides", workflow), role)
 				out = append(out, l.newDemand(path, name, "chooses the agent of a role", func() { delete(repo.AgentOverrides[workflow], role) }))
 			}
@@ -79,20 +81,22 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 		d := demand{ShellDemand(), func() { repo.AllowShell = false }}
 		out = append(out, d)
 	}
-	if repo.Confine.Network == NetworkOpen {
-		out = append(out, l.newDemand("confine.network", repo.Confine.Network, "agents reach every host", func() { repo.Confine.Network = "" }))
-	}
-	if len(repo.Confine.Read) > 0 {
-		out = append(out, l.newDemand("confine.read", repo.Confine.Read, "agents may read these places", func() { repo.Confine.Read = nil }))
-	}
-	if len(repo.Confine.Write) > 0 {
-		out = append(out, l.newDemand("confine.write", repo.Confine.Write, "agents may change these places", func() { repo.Confine.Write = nil }))
-	}
-	if name := repo.DefaultAgent; name != "" && !slices.Contains(ownAgents[:], name) {
-		out = append(out, l.newDemand("defaultAgent", name, "chooses the agent", func() { repo.DefaultAgent = "" }))
-	}
-	if len(repo.Workspace.Prepare) > 0 {
-		out = append(out, l.newDemand("workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }))
+	for _, x := range []struct {
+		wanted bool
+		path   string
+		says   any
+		means  string
+		drop   func()
+	}{
+		{repo.Confine.Network == NetworkOpen, "confine.network", repo.Confine.Network, "agents reach every host", func() { repo.Confine.Network = "" }},
+		{len(repo.Confine.Read) > 0, "confine.read", repo.Confine.Read, "agents may read these places", func() { repo.Confine.Read = nil }},
+		{len(repo.Confine.Write) > 0, "confine.write", repo.Confine.Write, "agents may change these places", func() { repo.Confine.Write = nil }},
+		{isForeign(repo.DefaultAgent), "defaultAgent", repo.DefaultAgent, "chooses the agent", func() { repo.DefaultAgent = "" }},
+		{len(repo.Workspace.Prepare) > 0, "workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }},
+	} {
+		if x.wanted {
+			out = append(out, l.newDemand(x.path, x.says, x.means, x.drop))
+		}
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func TestDiff(t *testing.T) {
 // TestStore: a consent is for one repository and for exactly what was shown.
 func TestStore(t *testing.T) {
 	s := Store{Dir: filepath.Join(t.TempDir(), "not", "there")}
-	if all, err := s.List(); err != nil || all != nil || s.Has("/a", nil) {
+	if all, err := s.List(); err != nil || len(all) > 0 || s.Has("/a", nil) {
 		t.Errorf("%v %v", all, err)
 	}
 	demands := []Demand{program, shell}

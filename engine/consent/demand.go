@@ -45,12 +45,12 @@ func Digest(demands []Demand) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Diff shows how demands differ from those that were allowed before, a line each: "- " before
-// what was said of the same setting, "+ " before what is new, two spaces before what stayed.
+// Diff shows what changed between two lists of demands, a line each: "- " before what is
+// gone, "+ " before what is new, two spaces before what stayed.
 func Diff(before, after []Demand) []string {
 	var out []string
 	for _, d := range before {
-		if !says(after, d) && slices.ContainsFunc(after, func(a Demand) bool { return a.Path == d.Path }) {
+		if !says(after, d) {
 			out = append(out, "- "+d.Line())
 		}
 	}

@@ -135,6 +135,7 @@ func (s Store) listFiles(prefix string) (out []Consent, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the consents: %w", err)
 	}
+	out = []Consent{}
 	var errs []error
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), prefix) || !strings.HasSuffix(e.Name(), suffix) {

@@ -466,7 +466,7 @@ func TestFindingKinds(t *testing.T) {
 
 func TestFromEnv(t *testing.T) {
 	env := []string{
-		"GITHUB_TOKEN=tok-1", "INPUT_API-KEY=k-1", "DB_PASSWORD=p-1", "dbPassword=p-2", "AWS_ACCESS_KEY_ID=a-1",
+		"GITHUB_TOKEN=tok-1", "ACTIONS_RUNTIME_TOKEN=tok-2", "INPUT_API-KEY=k-1", "DB_PASSWORD=p-1", "dbPassword=p-2", "AWS_ACCESS_KEY_ID=a-1",
 		"DATABASE_URL=postgres://u:pg-pass@h/x", "GIT_URL=https://abcdefghij0123456789@h/x", "DB_PWD=p-3", "MY_SECRET=has=equals",
 		`CREDS={"client_email":"x","private_key":"pk-1"}`, "SSH_PRIVATE_KEY=-----BEGIN x", "JWT=j-1",
 		// no secrets:
@@ -479,7 +479,7 @@ func TestFromEnv(t *testing.T) {
 		got[s.Value] = s.Name
 	}
 	want := map[string]string{
-		"tok-1": "GITHUB_TOKEN", "k-1": "INPUT_API-KEY", "p-1": "DB_PASSWORD", "p-2": "dbPassword", "a-1": "AWS_ACCESS_KEY_ID",
+		"tok-1": "GITHUB_TOKEN", "tok-2": "ACTIONS_RUNTIME_TOKEN", "k-1": "INPUT_API-KEY", "p-1": "DB_PASSWORD", "p-2": "dbPassword", "a-1": "AWS_ACCESS_KEY_ID",
 		"pg-pass": "DATABASE_URL", "abcdefghij0123456789": "GIT_URL", "p-3": "DB_PWD", "has=equals": "MY_SECRET",
 		"pk-1": "CREDS", "-----BEGIN x": "SSH_PRIVATE_KEY", "j-1": "JWT",
 	}

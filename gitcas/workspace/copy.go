@@ -133,7 +133,8 @@ func (c *copier) copyFile(path string, e *entry) error {
 }
 
 // ExtraPaths are what is in the folder besides a commit's files: the topmost ones, by their
-// path. Right after Restore they are what .gitignore ignores. A .git is none of them.
+// path. Right after Restore they are what .gitignore ignores, and what is in the folders of
+// submodules. A .git is none of them.
 func (w *Workspace) ExtraPaths(ctx context.Context, commit wire.ID) (extra []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,6 +162,8 @@ func (rd *reader) listExtra(p place, extra *[]string) error {
 		case d.name == gitDir:
 		case e == nil:
 			*extra = append(*extra, joinPath(p.path, d.name))
+		case e.mode == filemode.Submodule && d.info.IsDir(): // nothing of it is the commit's
+			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, &dir{}, false, func(in place) error { return rd.listExtra(in, extra) })
 		case sub != nil && d.info.IsDir():
 			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, sub, false, func(in place) error { return rd.listExtra(in, extra) })
 		}

@@ -5,10 +5,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 // TestCopyTo: a copy has what the commit has, wherever that is found, and nothing else.
@@ -142,5 +148,60 @@ func TestReadFileLimit(t *testing.T) {
 	}
 	if err := w.CopyTo(ctx, wire.ID{1}, t.TempDir()); err == nil {
 		t.Error("a copy of no commit")
+	}
+}
+
+// TestExtraPaths: what is besides the commit's files is named by its topmost folders, also in
+// folders of the commit and of submodules, whatever it is.
+func TestExtraPaths(t *testing.T) {
+	r := wiretest.NewMemory(wiretest.MemoryOptions{})
+	f := blob(r, filemode.Regular, "1")
+	sub := node{filemode.Submodule, plumbing.NewHash("1111111111111111111111111111111111111111")}
+	src := rawTree(r, raw("f", f), raw("keep", rawTree(r, raw("f", f))))
+	commit := rawCommit(t, r, rawTree(r, raw(".gitignore", blob(r, filemode.Regular, "node_modules/\n*.log\n")), raw("f", f), raw("lib", rawTree(r, raw("m", sub))), raw("src", src)).id)
+	dir := t.TempDir()
+	w := open(t, dir, r)
+	restore(t, w, commit)
+	if got, err := w.ExtraPaths(t.Context(), commit); err != nil || len(got) > 0 {
+		t.Errorf("right after it: %q %v", got, err)
+	}
+	put(t, dir, files{
+		"node_modules/a/b": "1", "x.log": "1", "src/node_modules/c": "1", "src/keep/a\nb.log": "1", "own/.gitignore": "*", "lib/m/d/e": "1", "lib/m/f": "1",
+		".git/HEAD": "1", "src/.git/HEAD": "1", "lib/m/.git": "1", "f.d/node_modules/x": "1",
+	})
+	must(t, os.Symlink("/etc", filepath.Join(dir, "src/link.log")))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "src/pipe.log"), 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "src/closed.log"), 0))
+	want := []string{"f.d", "lib/m/d", "lib/m/f", "node_modules", "own", "src/closed.log", "src/keep/a\nb.log", "src/link.log", "src/node_modules", "src/pipe.log", "x.log"}
+	got, err := w.ExtraPaths(t.Context(), commit)
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q %v, want %q", got, err, want)
+	}
+	// A folder of the commit that is another thing now is Restore's to see to.
+	must(t, os.RemoveAll(filepath.Join(dir, "src/keep")))
+	must(t, os.Symlink("/etc", filepath.Join(dir, "src/keep")))
+	if got, err = w.ExtraPaths(t.Context(), commit); err != nil || slices.Contains(got, "src/keep/passwd") || slices.Contains(got, "src/keep") {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := w.ExtraPaths(t.Context(), wire.ID{1}); err == nil {
+		t.Error("of a commit that is nowhere")
+	}
+}
+
+// TestFilesNamed: files of a commit by their name, wherever they lie, with their content.
+func TestFilesNamed(t *testing.T) {
+	r := wiretest.NewMemory(wiretest.MemoryOptions{})
+	f, g := blob(r, filemode.Regular, "1"), blob(r, filemode.Executable, "2")
+	one, two := f.id, g.id
+	commit := rawCommit(t, r, rawTree(r, raw("a", rawTree(r, raw("go.mod", g), raw("go.mod.x", f))), raw("b", rawTree(r, raw("go.sum", g))), raw("go.mod", f), raw("go.sum", rawTree(r, raw("f", f))),
+		raw("l", rawTree(r, raw("go.mod", node{filemode.Symlink, one})))).id)
+	w := open(t, t.TempDir(), r)
+	got, err := w.FilesNamed(t.Context(), commit, []string{"go.sum", "go.mod", "none"})
+	if want := []string{"a/go.mod " + two.String(), "b/go.sum " + two.String(), "go.mod " + one.String(), "l/go.mod " + one.String()}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q %v, want %q", got, err, want)
+	}
+	if got, err := w.FilesNamed(t.Context(), wire.ID{1}, nil); err == nil {
+		t.Errorf("of a commit that is nowhere: %q", got)
 	}
 }

@@ -10,27 +10,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// Copy copies what is in a folder into another one, which is made where it is not there, with
-// modes and times. What is there already under the same name is replaced. Devices, pipes and
-// sockets are left out. Where the file systems can, files share their blocks.
-func Copy(ctx context.Context, from, to string) error {
-	return between(from, to, func(src, dst *os.Root) error { return copyFolder(ctx, src, dst, ".") })
+// Copy adds what is in a folder to another one, which is made where it is not there, with modes
+// and times. What is there already under the same name stays as it is, and so does a folder
+// among the paths of kept, with all in it. Devices, pipes and sockets are left out. Where the file
+// systems can, files share their blocks.
+func Copy(ctx context.Context, from, to string, kept ...string) error {
+	return between(ctx, from, to, func(c *copier) error {
+		c.kept = kept
+		return c.copyFolder(".")
+	})
 }
 
 // CopyPaths copies single files and folders, by their paths with slashes below both folders.
 func CopyPaths(ctx context.Context, from, to string, paths []string) error {
-	return between(from, to, func(src, dst *os.Root) error {
+	return between(ctx, from, to, func(c *copier) error {
 		for _, p := range paths {
 			p = filepath.FromSlash(p)
-			info, err := src.Lstat(p)
+			info, err := c.src.Lstat(p)
 			if err == nil {
-				err = dst.MkdirAll(filepath.Dir(p), 0o755)
+				err = c.dst.MkdirAll(filepath.Dir(p), 0o755)
 			}
 			if err == nil {
-				err = copyEntry(ctx, src, dst, p, info)
+				err = c.copyEntry(p, info)
 			}
 			if err != nil {
 				return err
@@ -40,8 +47,29 @@ func CopyPaths(ctx context.Context, from, to string, paths []string) error {
 	})
 }
 
+// Bounds of a copy: of what its files say that they hold, where less than nine tenths of what
+// is free on the disk, and of how deep folders lie in one another.
+const (
+	MaxBytes = 16 << 30
+	MaxDepth = 200
+)
+
+// Why a copy ends early. What was copied until then stays.
+var (
+	ErrSize  = errors.New("it holds more than 16 GiB, or than nine tenths of what is free on the disk")
+	ErrDepth = errors.New("folders lie more than 200 deep in one another")
+)
+
+// copier copies between two folders.
+type copier struct {
+	ctx      context.Context //nolint:containedctx // it lives as long as one copy
+	src, dst *os.Root
+	room     int64    // bytes that may still be copied: files can say that they are far larger than what they take
+	kept     []string // folders that stay wholly
+}
+
 // between opens both folders for a copy. Nothing outside of them is touched.
-func between(from, to string, do func(src, dst *os.Root) error) (err error) {
+func between(ctx context.Context, from, to string, do func(c *copier) error) (err error) {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
@@ -55,14 +83,22 @@ func between(from, to string, do func(src, dst *os.Root) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	if err := do(src, dst); err != nil {
+	var st unix.Statfs_t
+	if err := unix.Statfs(to, &st); err != nil {
+		return fmt.Errorf("find out how much of the disk is free for %s: %w", to, err)
+	}
+	c := &copier{ctx: ctx, src: src, dst: dst, room: int64(min(st.Bavail*uint64(st.Bsize)/10*9, MaxBytes))}
+	if err := do(c); err != nil {
 		return fmt.Errorf("copy %s to %s: %w", from, to, err)
 	}
 	return nil
 }
 
-func copyFolder(ctx context.Context, src, dst *os.Root, path string) error {
-	dir, err := src.Open(path)
+func (c *copier) copyFolder(path string) error {
+	if strings.Count(path, "/") >= MaxDepth {
+		return ErrDepth
+	}
+	dir, err := c.src.Open(path)
 	if err != nil {
 		return err
 	}
@@ -76,7 +112,7 @@ func copyFolder(ctx context.Context, src, dst *os.Root, path string) error {
 			continue // gone meanwhile
 		}
 		if err == nil {
-			err = copyEntry(ctx, src, dst, strings.TrimPrefix(path+"/"+e.Name(), "./"), info)
+			err = c.copyEntry(strings.TrimPrefix(path+"/"+e.Name(), "./"), info)
 		}
 		if err != nil {
 			return err
@@ -85,39 +121,37 @@ func copyFolder(ctx context.Context, src, dst *os.Root, path string) error {
 	return nil
 }
 
-func copyEntry(ctx context.Context, src, dst *os.Root, path string, info fs.FileInfo) error {
-	if err := ctx.Err(); err != nil {
+func (c *copier) copyEntry(path string, info fs.FileInfo) error {
+	if err := c.ctx.Err(); err != nil {
 		return err
+	}
+	if old, err := c.dst.Lstat(path); err == nil && !(info.IsDir() && old.IsDir() && !slices.Contains(c.kept, path)) {
+		return nil
 	}
 	switch info.Mode().Type() {
 	case 0:
-		return copyFile(src, dst, path, info)
+		return c.copyFile(path, info)
 	case fs.ModeSymlink:
-		target, err := src.Readlink(path)
+		target, err := c.src.Readlink(path)
 		if err == nil {
-			err = replace(dst, path, func() error { return dst.Symlink(target, path) })
+			err = c.dst.Symlink(target, path)
 		}
 		return err
 	case fs.ModeDir:
-		err := dst.Mkdir(path, 0o700)
-		if errors.Is(err, fs.ErrExist) {
-			if old, lerr := dst.Lstat(path); lerr == nil && old.IsDir() {
-				err = nil
-			} else {
-				err = errors.Join(lerr, replace(dst, path, func() error { return dst.Mkdir(path, 0o700) }))
-			}
+		if err := c.dst.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
 		}
-		if err == nil {
-			err = copyFolder(ctx, src, dst, path)
-		}
-		// Only now: a folder may be closed to writing.
-		return errors.Join(err, dst.Chmod(path, info.Mode().Perm()|0o700), dst.Chtimes(path, info.ModTime(), info.ModTime()))
+		// The mode only then: a folder may be closed to writing.
+		return errors.Join(c.copyFolder(path), c.dst.Chmod(path, info.Mode().Perm()|0o700), c.dst.Chtimes(path, info.ModTime(), info.ModTime()))
 	}
 	return nil
 }
 
-func copyFile(src, dst *os.Root, path string, info fs.FileInfo) (err error) {
-	in, err := src.Open(path)
+func (c *copier) copyFile(path string, info fs.FileInfo) (err error) {
+	if c.room -= info.Size(); c.room < 0 {
+		return ErrSize
+	}
+	in, err := c.src.Open(path)
 	if err != nil {
 		return err
 	}
@@ -125,26 +159,10 @@ func copyFile(src, dst *os.Root, path string, info fs.FileInfo) (err error) {
 	if now, err := in.Stat(); err != nil || !now.Mode().IsRegular() {
 		return err // something else has taken its place
 	}
-	var out *os.File
-	err = replace(dst, path, func() (err error) {
-		out, err = dst.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		return err
-	})
+	out, err := c.dst.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), dst.Chtimes(path, info.ModTime(), info.ModTime()))
-}
-
-// replace makes something under a name, in place of what may be there.
-func replace(dst *os.Root, path string, make func() error) error {
-	err := make()
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := dst.RemoveAll(path); err != nil {
-		return err
-	}
-	return make()
+	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), c.dst.Chtimes(path, info.ModTime(), info.ModTime()))
 }

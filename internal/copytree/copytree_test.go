@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func write(t *testing.T, file, text string, mode fs.FileMode) {
 	}
 }
 
-// TestCopy: a copy is as what it was made of, and what was there before gives way to it.
+// TestCopy: a copy is as what it was made of.
 func TestCopy(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(from, "a/b/f"), "1", 0o640)
@@ -35,12 +36,8 @@ func TestCopy(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(from, "pipe"), 0o600), os.Chmod(filepath.Join(from, "ro"), 0o555)); err != nil {
 		t.Fatal(err)
 	}
-	// What is there is in the way, and some of it leads out.
-	write(t, filepath.Join(to, "a/b/f/g"), "in the way", 0o600)
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(from, "ro"), 0o700) }) //nolint:gosec // else an ordinary user can't remove it
 	write(t, filepath.Join(to, "stays"), "3", 0o600)
-	if err := os.Symlink(outside, filepath.Join(to, "ro")); err != nil {
-		t.Fatal(err)
-	}
 	for range 2 {
 		if err := Copy(t.Context(), from, to); err != nil {
 			t.Fatal(err)
@@ -78,7 +75,6 @@ func TestCopyPaths(t *testing.T) {
 	write(t, filepath.Join(from, "a/node_modules/m/f"), "1", 0o600)
 	write(t, filepath.Join(from, "a/other"), "2", 0o600)
 	write(t, filepath.Join(from, "single"), "3", 0o600)
-	write(t, filepath.Join(to, "single/dir/f"), "in the way", 0o600)
 	if err := CopyPaths(t.Context(), from, to, []string{"a/node_modules", "single"}); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +82,68 @@ func TestCopyPaths(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(to, name)); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestCopyAdds: what is there stays as it is, and of a folder that is kept all.
+func TestCopyAdds(t *testing.T) {
+	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, name := range []string{"a/old", "a/new", "kept/new", "kept/sub/new", "sub/kept/new", "link/new", "file/new", "dir", "dead"} {
+		write(t, filepath.Join(from, name), "new", 0o600)
+	}
+	for _, name := range []string{"a/old", "kept/old", "sub/kept/old", "file", "dir/old"} {
+		write(t, filepath.Join(to, name), "old", 0o600)
+	}
+	if err := errors.Join(os.Symlink(outside, filepath.Join(to, "link")), os.Symlink("nowhere", filepath.Join(to, "dead"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(t.Context(), from, to, "kept", "sub/kept", "no"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"a/old": "old", "a/new": "new", "kept/old": "old", "kept/new": "", "kept/sub/new": "", "sub/kept/old": "old", "sub/kept/new": "",
+		"link/new": "", "file": "old", "dir/old": "old", "dead": "", "nowhere": "",
+	} {
+		if b, err := os.ReadFile(filepath.Join(to, name)); string(b) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v, want %q", name, b, err, want)
+		}
+	}
+}
+
+// TestBounds: files that say that they hold more than the disk has, and folders without end, are
+// not copied.
+func TestBounds(t *testing.T) {
+	big, deep := t.TempDir(), t.TempDir()
+	root, err := os.OpenRoot(deep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, c := range []struct {
+		depth int
+		want  error
+	}{{MaxDepth, nil}, {MaxDepth + 1, ErrDepth}} {
+		if err := root.MkdirAll(strings.TrimSuffix(strings.Repeat("d/", c.depth), "/"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := Copy(t.Context(), deep, t.TempDir()); !errors.Is(err, c.want) {
+			t.Errorf("%d deep: %v", c.depth, err)
+		}
+	}
+	write(t, filepath.Join(big, "small"), "123", 0o600)
+	write(t, filepath.Join(big, "too"), "123", 0o600)
+	if err := between(t.Context(), big, t.TempDir(), func(c *copier) error {
+		c.room = 5
+		return c.copyFolder(".")
+	}); !errors.Is(err, ErrSize) || strings.Count(err.Error(), ErrSize.Error()) != 1 {
+		t.Errorf("6 bytes where 5 are free: %v", err)
+	}
+	write(t, filepath.Join(big, "a"), "", 0o600)
+	if err := os.Truncate(filepath.Join(big, "a"), 7<<40); err != nil {
+		t.Skipf("NOT TESTED: this file system has no such files: %v", err)
+	}
+	if err := Copy(t.Context(), big, t.TempDir()); !errors.Is(err, ErrSize) {
+		t.Errorf("7 TiB: %v", err)
 	}
 }
 

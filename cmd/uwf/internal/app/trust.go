@@ -147,10 +147,10 @@ func DemandChanges(f *Factory, demands []consent.Demand) []string {
 	if err != nil {
 		return nil
 	}
-	known := store.Known(realPath(f.RepoRoot()))
-	if !slices.ContainsFunc(demands, func(d consent.Demand) bool {
-		return slices.ContainsFunc(known, func(k consent.Demand) bool { return k.Path == d.Path })
-	}) {
+	known := slices.DeleteFunc(store.Known(realPath(f.RepoRoot())), func(k consent.Demand) bool {
+		return !slices.ContainsFunc(demands, func(d consent.Demand) bool { return k.Path == d.Path })
+	})
+	if len(known) == 0 {
 		return nil
 	}
 	lines := consent.Diff(known, demands)

@@ -306,6 +306,9 @@ func (r *result) removeLocal(ctx context.Context) error {
 	var errs []error
 	r.Removed = slices.DeleteFunc(r.Removed, func(i item) bool {
 		for _, path := range i.paths {
+			if i.Kind == "cache" {
+				path = worker.RetireImage(path)
+			}
 			if err := removal.Tree(ctx, path, 0); err != nil {
 				errs = append(errs, fmt.Errorf("remove %s: %w", path, err))
 				i.Why = "it could not be removed: " + err.Error()

@@ -305,7 +305,7 @@ func (p *purge) judgeLeftover(ctx context.Context, root, path string) (leftover,
 	case len(parts) == 2 && parts[0] == "logs":
 		return leftover{Path: path, Remove: true, Why: "a file of uwf's debug log"}, nil
 	case len(parts) > 3 && parts[0] == filepath.Base(worker.ImageRoot(root)):
-		return leftover{Path: filepath.Join(root, parts[0], parts[1], parts[2]), Remove: true, Why: "what was prepared for workspaces: the next step makes it anew"}, nil
+		return leftover{Path: filepath.Join(root, parts[0], parts[1], parts[2]), Remove: true, image: true, Why: "what was prepared for workspaces: the next step makes it anew"}, nil
 	case len(parts) == 2 && parts[0] == "cache":
 		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
 	case parts[0] == filepath.Base(app.KeptSettings(root)):
@@ -334,6 +334,9 @@ func (p *purge) removeLocal(ctx context.Context) error {
 	for i, l := range p.result.Local {
 		if !l.Remove {
 			continue
+		}
+		if l.image {
+			l.real = worker.RetireImage(l.real)
 		}
 		if err := removal.Tree(ctx, l.real, 0); err != nil {
 			p.result.Local[i].Remove, p.result.Local[i].Why = false, "it could not be deleted"

@@ -54,7 +54,8 @@ type leftover struct {
 	Remove bool   `json:"remove"`
 	Why    string `json:"why"`
 
-	real string // the path as it is: it may hold what is looked for
+	real  string // the path as it is: it may hold what is looked for
+	image bool   // it holds images of workspaces
 }
 
 // takePlan takes over a plan.

@@ -3,6 +3,7 @@ package trust
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +35,6 @@ func listRun(_ context.Context, o *ListOptions) error {
 		return err
 	}
 	all, damaged := store.List()
-	if all == nil {
-		all = []consent.Consent{}
-	}
 	err = o.Factory.Printer().Print(all, func(w *output.Writer) {
 		if len(all) == 0 {
 			w.Println("no repository was given a consent")
@@ -44,9 +42,7 @@ func listRun(_ context.Context, o *ListOptions) error {
 		for _, c := range all {
 			w.Bold(c.Repository)
 			w.Printf("  %s  %s\n", text.Time(c.At), c.SHA256)
-			for _, line := range linesOf(c.Demands) {
-				w.FaintLine("  " + line)
-			}
+			w.FaintLine(strings.Join(consent.Diff(c.Demands, c.Demands), "\n"))
 		}
 	})
 	return errors.Join(err, damaged)

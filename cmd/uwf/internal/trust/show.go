@@ -2,6 +2,7 @@ package trust
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -78,13 +79,9 @@ func (s shown) writeText(w *output.Writer) {
 	}
 	lines := s.Changes
 	if len(lines) == 0 {
-		for _, line := range linesOf(s.Demands) {
-			lines = append(lines, "  "+line)
-		}
+		lines = consent.Diff(s.Demands, s.Demands)
 	}
-	for _, line := range lines {
-		w.Println(line)
-	}
+	w.Println(strings.Join(lines, "\n"))
 	if !s.Consented {
 		w.Printf("to consent: --trust %s, of uwf run and uwf thread step\n", s.SHA256)
 	}

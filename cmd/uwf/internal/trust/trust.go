@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/engine/consent"
 )
 
 // NewCmdTrust makes `uwf trust`.
@@ -24,13 +23,4 @@ It lies below the storage root (~/.uwf/trust), never in the repository. In jobs 
 action the default branch is trusted, and nothing else is.`,
 		Example: "  uwf trust show\n  uwf trust list\n  uwf trust revoke",
 	}, NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdRevoke(f, nil))
-}
-
-// linesOf are demands for people.
-func linesOf(demands []consent.Demand) []string {
-	out := make([]string, len(demands))
-	for i, d := range demands {
-		out[i] = d.Line()
-	}
-	return out
 }

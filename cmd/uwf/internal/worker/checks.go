@@ -96,11 +96,11 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 	}
 	var out []step.CheckResult
 	for _, name := range req.Names {
-		if why, skip := skipped[name]; skip {
-			out = append(out, step.CheckResult{Check: record.Check{Name: name, Status: record.CheckSkipped, Note: why}})
-			continue
+		res, run := ran[name]
+		if !run {
+			res.Check = record.Check{Name: name, Status: record.CheckSkipped, Note: skipped[name]}
 		}
-		out = append(out, ran[name])
+		out = append(out, res)
 	}
 	return out, nil
 }
@@ -119,7 +119,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 		if commit.IsZero() { // an empty folder, in which nothing was made
 			return nil
 		}
-		return errors.Join(c.w.folder.ws.CopyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir))
+		return errors.Join(c.w.folder.ws.CopyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir, nil))
 	}, commands...)
 	if err != nil {
 		return nil, err

@@ -24,10 +24,15 @@ func (w *Worker) fillHome(ctx context.Context, home string) error {
 		return nil //nolint:nilerr // it is no Go module
 	}
 	cache := cmp.Or(w.f.Getenv("GOCACHE"), filepath.Join(cmp.Or(w.f.Getenv("XDG_CACHE_HOME"), filepath.Join(w.f.Getenv("HOME"), ".cache")), "go-build"))
-	if !filepath.IsAbs(cache) || !isSmaller(cache, maxGoCache) {
-		return nil
+	real, err := filepath.EvalSymlinks(cache)
+	if err != nil || !filepath.IsAbs(cache) || !isSmaller(real, maxGoCache) {
+		return nil //nolint:nilerr // there is none
 	}
-	return copytree.Copy(ctx, cache, filepath.Join(home, ".cache", "go-build"))
+	// Others may be at work in it, or have closed some of it: what is missing is compiled anew.
+	if err := copytree.Copy(ctx, real, filepath.Join(home, ".cache", "go-build")); err != nil {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // isSmaller says whether a folder is there and its files have less than so many bytes.

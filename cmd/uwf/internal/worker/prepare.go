@@ -13,12 +13,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/agents/command"
 	"github.com/united-workforce/uwf/agents/sandbox"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/jobcache"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
@@ -80,14 +83,16 @@ func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string
 	if p.image = ""; len(lines) == 0 || req.From.IsZero() {
 		return "", nil
 	}
-	now, shared, err := p.compareManifests(ctx, req)
+	now, base, err := p.compareManifests(ctx, req)
 	if err != nil {
 		return "", err
 	}
+	shared := now == base
 	commit := req.From
 	folder := filepath.Join(p.threadFolder(p.w.folder.thread), now)
+	sharedFolder := filepath.Join(p.root(), base)
 	if shared {
-		commit, folder = req.Base, filepath.Join(p.root(), now)
+		commit, folder = req.Base, sharedFolder
 	}
 	lock, err := lockImages(ctx, folder)
 	if err != nil {
@@ -95,15 +100,44 @@ func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string
 	}
 	defer func() { _ = lock.Close() }() // which unlocks it
 	p.image = filepath.Join(folder, commit.String())
-	output := ""
+	output, save := "", func() {}
+	if shared {
+		save = p.loadImage(ctx, folder, now)
+	}
 	if _, err := os.Stat(p.image); errors.Is(err, fs.ErrNotExist) {
-		if output, err = p.makeImage(ctx, commit, shared, lines, min(req.Time, maxPrepare)); err != nil {
+		begin := filepath.Join(sharedFolder, req.Base.String()) // has what was fetched for the base
+		if before := p.findBefore(ctx, folder, shared, req.Base); before != "" {
+			begin = filepath.Join(folder, before)
+		}
+		if output, err = p.makeImage(ctx, filepath.Join(begin, imageHome), commit, shared, lines, min(req.Time, maxPrepare)); err != nil {
 			p.image = ""
 			return output, err
 		}
+		save()
 	}
 	used := p.w.f.Now()
-	return output, errors.Join(os.Chtimes(p.image, used, used), os.Chtimes(folder, used, used), p.laySeeds(ctx, req.From))
+	return output, errors.Join(os.Chtimes(p.image, used, used), os.Chtimes(folder, used, used), os.Chtimes(filepath.Dir(folder), used, used), p.laySeeds(ctx, req.From))
+}
+
+// loadImage gets a shared image from the cache of a CI job, whose machine has none for these files:
+// of whichever commit it was made. save keeps what is made instead where the cache had none.
+// A cache that fails is told of, and fails nothing.
+func (p *preparer) loadImage(ctx context.Context, folder, key string) (save func()) {
+	cache, ok := jobcache.Open(p.w.f.Environ, nil)
+	if p.w.f.Job == nil || !ok || len(findImages(folder)) > 0 {
+		return func() {}
+	}
+	notice := func(err error) {
+		if err != nil {
+			p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: err.Error()})
+		}
+	}
+	key = "uwf-" + p.store + "-" + key
+	found, err := cache.Load(ctx, key, folder, imageHome, imageTree)
+	if notice(err); found || err != nil {
+		return func() {}
+	}
+	return func() { notice(cache.Save(ctx, key, p.image)) }
 }
 
 // root is where the images of this repository's store lie.
@@ -118,28 +152,29 @@ func (p *preparer) threadFolder(id gitcas.ThreadID) string {
 }
 
 // compareManifests gives the key of an image: the SHA-256 of the files that say what is to be
-// installed, of the commands and of the tools. shared: these files are those of the commit that
-// the thread began from.
-func (p *preparer) compareManifests(ctx context.Context, req step.PrepareRequest) (key string, shared bool, err error) {
+// installed, of the commands and of the tools. base is that of the commit that the thread began
+// from; empty: it began from nothing.
+func (p *preparer) compareManifests(ctx context.Context, req step.PrepareRequest) (now, base string, err error) {
 	names := slices.Clone(manifests)
 	for _, line := range p.w.config.Workspace.Prepare { // and what the commands name
 		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n'\"=;&|<>()", r) }) {
 			names = append(names, path.Base(path.Clean(word)))
 		}
 	}
-	now, err := p.w.folder.ws.FilesNamed(ctx, req.From, names)
-	if err != nil {
-		return "", false, err
-	}
-	before := now
-	if !req.Base.IsZero() && req.Base != req.From {
-		if before, err = p.w.folder.ws.FilesNamed(ctx, req.Base, names); err != nil {
-			return "", false, err
+	tools := p.findTools()
+	keyOf := func(commit wire.ID) (string, error) {
+		if commit.IsZero() {
+			return "", nil
 		}
+		files, err := p.w.folder.ws.FilesNamed(ctx, commit, names)
+		confined := p.w.sandbox != nil && !p.w.sandbox.Waives(p.w.sandbox.Check()) // else HOME is not kept
+		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\n%t\n%q\n%q\n%q\n", imageFormat, confined, p.w.config.Workspace.Prepare, files, tools))), err
 	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%q\n%q\n%q\n", imageFormat, p.w.config.Workspace.Prepare, now, p.findTools())
-	return fmt.Sprintf("%x", sum.Sum(nil)), !req.Base.IsZero() && slices.Equal(now, before), nil
+	if base, err = keyOf(req.Base); err != nil || req.From == req.Base {
+		return base, base, err
+	}
+	now, err = keyOf(req.From)
+	return now, base, err
 }
 
 // findTools tells the toolchains of this machine apart: where each program is, and since when.
@@ -152,15 +187,9 @@ func (p *preparer) findTools() []string {
 		}
 	}
 	for _, name := range names {
-		for _, dir := range filepath.SplitList(sandbox.Getenv(p.w.f.Environ, "PATH")) {
-			real, err := filepath.EvalSymlinks(filepath.Join(dir, name))
-			if err != nil || !filepath.IsAbs(dir) {
-				continue
-			}
-			if info, err := os.Stat(real); err == nil {
-				out = append(out, fmt.Sprintf("%s %s %d %d", name, real, info.Size(), info.ModTime().Unix()))
-			}
-			break
+		program, _, err := p.w.f.Program(name)
+		if info, serr := os.Stat(program); err == nil && serr == nil {
+			out = append(out, fmt.Sprintf("%s %s %d %d", name, program, info.Size(), info.ModTime().Unix()))
 		}
 	}
 	return out
@@ -191,20 +220,25 @@ func lockImages(ctx context.Context, folder string) (*os.File, error) {
 const lockPause = 100 * time.Millisecond
 
 // makeImage runs the commands on a copy of a commit, and keeps what they leave. They begin with
-// what the image before left in HOME, whose place the new one takes.
-func (p *preparer) makeImage(ctx context.Context, commit wire.ID, shared bool, lines []string, allowed time.Duration) (output string, err error) {
+// what another image left in HOME. What killed processes left half made is removed first: no
+// other makes one while the folder is locked.
+func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, shared bool, lines []string, allowed time.Duration) (output string, err error) {
 	folder := filepath.Dir(p.image)
 	before := findImages(folder)
-	half, err := os.MkdirTemp(folder, ".new-")
+	killed, err := fs.Glob(os.DirFS(folder), halfMade+"*")
+	for _, name := range killed {
+		err = errors.Join(err, removeImage(ctx, filepath.Join(folder, name)))
+	}
+	if err != nil {
+		return "", err
+	}
+	half, err := os.MkdirTemp(folder, halfMade)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, removeImage(ctx, half)) }()
 	home := filepath.Join(half, imageHome)
-	if err = os.Mkdir(home, 0o700); err == nil && len(before) > 0 {
-		err = copytree.Copy(ctx, filepath.Join(folder, before[0], imageHome), home)
-	}
-	if err != nil {
+	if err = copytree.Copy(ctx, begin, home); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	network := sandbox.Network(p.w.config.Confine.Network)
@@ -244,7 +278,7 @@ func (p *preparer) makeImage(ctx context.Context, commit wire.ID, shared bool, l
 	for _, name := range before {
 		old := filepath.Join(folder, name)
 		if info, err := os.Stat(old); err == nil && p.w.f.Now().Sub(info.ModTime()) > imageLife {
-			if err := removeImage(ctx, old); err != nil {
+			if err := removeImage(ctx, RetireImage(old)); err != nil {
 				return output, err
 			}
 		}
@@ -252,15 +286,45 @@ func (p *preparer) makeImage(ctx context.Context, commit wire.ID, shared bool, l
 	return output, nil
 }
 
+// halfMade begins the names of images that are not whole: they are being made, or removed.
+const halfMade = ".new-"
+
+// RetireImage gives an image, or a folder of images, that is to be removed a name by which nobody
+// uses what is left of it, should that be cut short. It gives back that name, or, where there is
+// no renaming it, the old one.
+func RetireImage(path string) string {
+	to := filepath.Join(filepath.Dir(path), halfMade+filepath.Base(path))
+	if os.Rename(path, to) != nil {
+		return path
+	}
+	return to
+}
+
 // imageLife is how long an image stays that nobody uses: longer than any step lasts.
 const imageLife = 24 * time.Hour
 
+// maxBefore is how many images are looked at for one to begin with.
+const maxBefore = 5
+
+// findBefore finds the image whose HOME another one of the folder may begin with; empty: there
+// is none. A shared one may only where all that the commands ran there is in the history of the
+// base: a base may be a branch that nobody has looked at yet.
+func (p *preparer) findBefore(ctx context.Context, folder string, shared bool, base wire.ID) string {
+	names := findImages(folder)
+	for _, name := range names[:min(len(names), maxBefore)] {
+		if !shared {
+			return name
+		}
+		if in, err := workbranch.Contains(ctx, p.w.folder.store.Remote(), base, plumbing.NewHash(name)); in && err == nil { // else it begins with nothing
+			return name
+		}
+	}
+	return ""
+}
+
 // findImages are the images in a folder, the one that was used last first.
 func findImages(folder string) (names []string) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil // then there are none
-	}
+	entries, _ := os.ReadDir(folder) // what can't be listed is none
 	used := map[string]time.Time{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
@@ -294,33 +358,38 @@ func keepIgnored(ctx context.Context, w *Worker, dir string, commit wire.ID, to 
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.MkdirAll(to, 0o700), copytree.CopyPaths(ctx, dir, to, ignored))
+	return copytree.CopyPaths(ctx, dir, to, ignored)
 }
 
 // laySeeds puts what was prepared into the folder: in place of what agents left in ignored
-// files, where it is a folder of uwf's own.
+// files, where it is a folder of uwf's own, and beside a person's ignored files where it was
+// named. What the commit does not ignore any more is no part of it.
 func (p *preparer) laySeeds(ctx context.Context, from wire.ID) error {
 	fo := p.w.folder
+	left, err := fo.ws.ExtraPaths(ctx, from)
+	if err != nil {
+		return err
+	}
 	if p.w.o.Workspace == "" {
-		left, err := fo.ws.ExtraPaths(ctx, from)
-		if err != nil {
-			return err
-		}
 		for _, path := range left {
 			if err := removeImage(ctx, filepath.Join(fo.dir, filepath.FromSlash(path))); err != nil {
 				return err
 			}
 		}
 	}
-	return p.fillTree(ctx, fo.dir)
+	if err := p.fillTree(ctx, fo.dir, left); err != nil {
+		return err
+	}
+	return fo.ws.Restore(ctx, from)
 }
 
-// fillTree puts the ignored files of the image into a folder.
-func (p *preparer) fillTree(ctx context.Context, dir string) error {
+// fillTree puts the ignored files of the image into a folder with a commit's files, which may
+// be other ones than those of the image's commit: they stay, and so does all in kept.
+func (p *preparer) fillTree(ctx context.Context, dir string, kept []string) error {
 	if p == nil || p.image == "" {
 		return nil
 	}
-	return copytree.Copy(ctx, filepath.Join(p.image, imageTree), dir)
+	return copytree.Copy(ctx, filepath.Join(p.image, imageTree), dir, kept...)
 }
 
 // fillHome puts the HOME of the image into another one.
