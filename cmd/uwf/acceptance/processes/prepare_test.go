@@ -46,8 +46,8 @@ func TestPreparedSteps(t *testing.T) {
 	}{
 		"go": {"go", `["go build ./...", "go vet ./...", "go test -run '^$' ./..."]`, "go test ./...", `printf 'package m\n\nvar %s = 1\n' "$UWF_ROLE" > "$UWF_ROLE.go"; go build ./...`, func(*testing.T) map[string]string {
 			return map[string]string{
-				"go.mod": "module m\n\ngo 1.21\n", "m.go": "package m\n\nimport \"net/http\"\n\nvar Client http.Client\n",
-				"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestM(t *testing.T) {\n\tif Client.Timeout != 0 {\n\t\tt.Fatal(Client)\n\t}\n}\n",
+				"go.mod": "module m\n\ngo 1.21\n", "m.go": "package m\n\nimport \"strings\"\n\nvar Name = strings.ToLower(\"M\")\n",
+				"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestM(t *testing.T) {\n\tif Name != \"m\" {\n\t\tt.Fatal(Name)\n\t}\n}\n",
 			}
 		}},
 		"npm": {"npm", `["npm ci --no-audit --no-fund"]`, `node -e "require('left')"`, `node -e "require('left')"; echo "$UWF_ROLE" > "$UWF_ROLE.txt"`, npmFiles},
@@ -93,7 +93,7 @@ func TestPreparedSteps(t *testing.T) {
 // npmFiles are a package that needs another one, which a registry on this machine has and whose
 // installation takes a while.
 func npmFiles(t *testing.T) map[string]string {
-	const built = `const end = process.cpuUsage().user + 4e6; while (process.cpuUsage().user < end); require("fs").writeFileSync("built.js", "module.exports = 1")`
+	const built = `const end = process.cpuUsage().user + 25e5; while (process.cpuUsage().user < end); require("fs").writeFileSync("built.js", "module.exports = 1")`
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	w := tar.NewWriter(z)
