@@ -143,7 +143,7 @@ func (r *Runner) runCommand(ctx context.Context, c Command) (res Result, err err
 		return res, err
 	}
 	run := program{c: c, argv: argv, env: agents.CleanEnviron(r.o.Environ), places: append([]string{c.Dir}, c.Write...)}
-	if r.o.Sandbox == nil || r.o.Sandbox.Waives(r.o.Sandbox.Check()) {
+	if r.o.Sandbox == nil || r.o.Sandbox.Waives(r.o.Sandbox.Check()) { // which each run says at its start
 		return r.runProgram(ctx, run)
 	}
 	folder, err := rundir.MakeFolder(r.o.TempDir)
@@ -160,8 +160,9 @@ func (r *Runner) runCommand(ctx context.Context, c Command) (res Result, err err
 		Workspace: c.Dir, Base: folder.Path, Argv: argv, Network: c.Network, Read: c.Read, Write: c.Write,
 	})
 	if r.o.Sandbox.Waives(err) { // the machine could, and these folders can't
+		refused := err
 		res, err = r.runProgram(ctx, run)
-		res.Gaps = []string{"this command ran unconfined"}
+		res.Gaps = []string{"this command ran unconfined: " + refused.Error()}
 		return res, err
 	}
 	if err != nil {

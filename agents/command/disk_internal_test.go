@@ -24,6 +24,7 @@ func TestCheckDisk(t *testing.T) {
 	write(own, "before", size)
 	time.Sleep(20 * time.Millisecond) // a file's time is that of the clock's last tick
 	began := time.Now()
+	time.Sleep(20 * time.Millisecond) // and what is written now is later than that
 	b := newDiskBound([]string{own, filepath.Join(own, "gone")}, size, began)
 	write(others, "theirs", 2*size)
 	check := func(what, want string) {

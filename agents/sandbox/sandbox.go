@@ -316,13 +316,15 @@ func (c *Cell) makeFolders() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	for _, dir := range []string{c.home, c.temp} {
-		err := root.Mkdir(filepath.Base(dir), 0o700)
-		if err != nil && (dir != c.home || !errors.Is(err, fs.ErrExist)) {
-			return err
-		}
+	if err := root.Mkdir(filepath.Base(c.temp), 0o700); err != nil {
+		return err
 	}
-	c.fillHome(root)
+	switch err := root.Mkdir(filepath.Base(c.home), 0o700); {
+	case err == nil:
+		c.fillHome(root)
+	case !errors.Is(err, fs.ErrExist): // else somebody's commands may have filled it: nothing is written through what is there
+		return err
+	}
 	if c.policy.UID <= 0 {
 		return nil
 	}

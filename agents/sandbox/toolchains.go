@@ -25,7 +25,10 @@ var cargoParts = [...]string{"bin", "registry"}
 
 // nestedCredentials are files of credentials within a version of a tool, deep in the folder
 // of a toolchain.
-var nestedCredentials = [...]string{"etc/npmrc", "pip.conf", ".condarc", "lib/node_modules/npm/npmrc"}
+var nestedCredentials = [...]string{
+	"etc/npmrc", "pip.conf", ".condarc", "lib/node_modules/npm/npmrc", ".npmrc", ".env",
+	"conf/settings.xml", "conf/settings-security.xml", "gradle.properties", "init.d", "credentials", "credentials.toml",
+}
 
 // findToolFolders are the folders of toolchains that are there, by their variables.
 func findToolFolders(environ []string) map[string]string {
@@ -49,8 +52,10 @@ func findNestedCredentials(dir string) []string {
 	var out []string
 	for _, versions := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
 		for _, name := range nestedCredentials {
-			found, _ := filepath.Glob(filepath.Join(dir, versions, name)) // a folder with such signs in its name has none
-			out = append(out, found...)
+			found, _ := fs.Glob(os.DirFS(dir), versions+"/"+name) // no pattern is malformed
+			for _, at := range found {
+				out = append(out, filepath.Join(dir, at))
+			}
 		}
 	}
 	return out

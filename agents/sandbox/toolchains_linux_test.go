@@ -31,6 +31,9 @@ func TestToolchainsBelowHome(t *testing.T) {
 		{"asdf", ".asdf/shims/node", "ASDF_DATA_DIR", ".asdf/installs/nodejs/20/bin/node", ".asdf/installs/nodejs/20/etc/npmrc"},
 		{"mise", ".local/share/mise/shims/node", "MISE_DATA_DIR", ".local/share/mise/installs/node/20/bin/node", ".local/share/mise/installs/node/20/lib/node_modules/npm/npmrc"},
 		{"SDKMAN", ".sdkman/candidates/java/21/bin/java", "SDKMAN_DIR", ".sdkman/candidates/maven/3/bin/mvn", ".sdkman/.env"},
+		{"Maven of SDKMAN", ".sdkman/candidates/java/21/bin/java", "SDKMAN_DIR", ".sdkman/candidates/maven/3/bin/mvn", ".sdkman/candidates/maven/3/conf/settings.xml"},
+		{"Gradle of SDKMAN", ".sdkman/candidates/java/21/bin/java", "SDKMAN_DIR", ".sdkman/candidates/gradle/8/bin/gradle", ".sdkman/candidates/gradle/8/init.d/x.gradle"},
+		{"Rust of asdf", ".asdf/shims/cargo", "ASDF_DATA_DIR", ".asdf/installs/rust/1.80/bin/cargo", ".asdf/installs/rust/1.80/credentials.toml"},
 		{"Volta", ".volta/bin/node", "VOLTA_HOME", ".volta/tools/image/node/20.1.0/bin/node", ".volta/tools/image/node/20.1.0/etc/npmrc"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

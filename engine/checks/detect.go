@@ -10,11 +10,8 @@ import (
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// Names of the checks that toolchains have a command for.
-const (
-	Test = "test"
-	Lint = "lint"
-)
+// testCheck and lintCheck are the checks that toolchains have a command for.
+const testCheck, lintCheck = "test", "lint"
 
 // Found is a command that a repository's files stand for.
 type Found struct {
@@ -46,19 +43,19 @@ func Detect(name string, read func(file string) ([]byte, bool)) (Found, bool) {
 	return Found{}, false
 }
 
-var goCommands = map[string]string{Test: "go test ./...", Lint: "go vet ./..."}
+var goCommands = map[string]string{testCheck: "go test ./...", lintCheck: "go vet ./..."}
 
 // toolchains have a command where a file is there, and says something.
 var toolchains = [...]struct{ check, file, says, command string }{
-	{Test, "Cargo.toml", "", "cargo test"},
-	{Test, "pytest.ini", "", "python3 -m pytest"},
-	{Test, "pyproject.toml", "pytest", "python3 -m pytest"},
-	{Test, "setup.cfg", "pytest", "python3 -m pytest"},
-	{Test, "tox.ini", "pytest", "python3 -m pytest"},
-	{Test, "pom.xml", "", "mvn -B -q test"},
-	{Test, "gradlew", "", "./gradlew test"},
-	{Test, "mix.exs", "", "mix test"},
-	{Test, "deno.json", "", "deno test"},
+	{testCheck, "Cargo.toml", "", "cargo test"},
+	{testCheck, "pytest.ini", "", "python3 -m pytest"},
+	{testCheck, "pyproject.toml", "pytest", "python3 -m pytest"},
+	{testCheck, "setup.cfg", "pytest", "python3 -m pytest"},
+	{testCheck, "tox.ini", "pytest", "python3 -m pytest"},
+	{testCheck, "pom.xml", "", "mvn -B -q test"},
+	{testCheck, "gradlew", "", "./gradlew test"},
+	{testCheck, "mix.exs", "", "mix test"},
+	{testCheck, "deno.json", "", "deno test"},
 }
 
 // packageScript is what a script of a package.json runs, with what runs before and after it;

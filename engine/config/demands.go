@@ -63,23 +63,22 @@ func (l *loader) settleDemands(repo *Config) (all, left []consent.Demand) {
 func (l *loader) findDemands(repo *Config) (out []demand) {
 	for _, name := range sortedKeys(repo.Agents) {
 		if a := repo.Agents[name]; a.Command != "" || len(a.Args)+len(a.Env) > 0 {
-			out = append(out, l.newDemand(table.Join("agents", name), l.describeAgent(a), "a program that runs as an agent", func() { delete(repo.Agents, name) }))
+			out = append(out, demand{NewDemand(table.Join("agents", name), l.describeAgent(a), "a program that runs as an agent"), func() { delete(repo.Agents, name) }})
 		}
 	}
 	for _, workflow := range sortedKeys(repo.AgentOverrides) {
 		for _, role := range sortedKeys(repo.AgentOverrides[workflow]) {
 			if name := repo.AgentOverrides[workflow][role]; isForeign(name) {
 				path := table.Join(table.Join("agentOverrides", workflow), role)
-				out = append(out, l.newDemand(path, name, "chooses the agent of a role", func() { delete(repo.AgentOverrides[workflow], role) }))
+				out = append(out, demand{NewDemand(path, name, "chooses the agent of a role"), func() { delete(repo.AgentOverrides[workflow], role) }})
 			}
 		}
 	}
 	for _, name := range sortedKeys(repo.Checks.Commands) {
-		out = append(out, l.newDemand(table.Join("checks", name), repo.Checks.Commands[name], "runs as a check on what agents made", func() { delete(repo.Checks.Commands, name) }))
+		out = append(out, demand{NewDemand(table.Join("checks", name), repo.Checks.Commands[name], "runs as a check on what agents made"), func() { delete(repo.Checks.Commands, name) }})
 	}
 	if repo.AllowShell {
-		d := demand{ShellDemand(), func() { repo.AllowShell = false }}
-		out = append(out, d)
+		out = append(out, demand{ShellDemand(), func() { repo.AllowShell = false }})
 	}
 	for _, x := range []struct {
 		wanted bool
@@ -95,14 +94,10 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 		{len(repo.Workspace.Prepare) > 0, "workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }},
 	} {
 		if x.wanted {
-			out = append(out, l.newDemand(x.path, x.says, x.means, x.drop))
+			out = append(out, demand{NewDemand(x.path, x.says, x.means), x.drop})
 		}
 	}
 	return out
-}
-
-func (l *loader) newDemand(path string, says any, means string, drop func()) demand {
-	return demand{NewDemand(path, says, means), drop}
 }
 
 // NewDemand is a demand that says something which can be written as JSON.

@@ -51,11 +51,11 @@ func (c *checker) Protects(path string) bool { return strings.Contains(path, "_t
 
 func results(r ...step.CheckResult) []step.CheckResult { return r }
 
-func passed(name string) step.CheckResult {
+func passedCheck(name string) step.CheckResult {
 	return step.CheckResult{Check: record.Check{Name: name, Status: record.CheckPassed, DurationMs: 1200}}
 }
 
-func failing(name, output string) step.CheckResult {
+func failedCheck(name, output string) step.CheckResult {
 	return step.CheckResult{Check: record.Check{Name: name, Status: record.CheckFailed, ExitCode: 1}, Enforced: true, Output: output}
 }
 
@@ -158,13 +158,13 @@ func (f *forge) errorStep() record.Step {
 func TestChecksPass(t *testing.T) {
 	f := newForge(t, map[string]string{"a": "1", "x_test.go": "func TestA(\nfunc TestB(\n"})
 	skipped := step.CheckResult{Check: record.Check{Name: "lint", Status: record.CheckSkipped, Note: "no command"}}
-	c := &checker{results: [][]step.CheckResult{results(passed("test"), skipped)}}
+	c := &checker{results: [][]step.CheckResult{results(passedCheck("test"), skipped)}}
 	agent := writes(t, map[string]string{"a": "2"})
 	j, told := f.checkedJob(agent, c)
 	head := f.start("test", "lint")
 	res, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}})
 	must(t, err)
-	checksOf(t, f.steps(), passed("test").Check, skipped.Check)
+	checksOf(t, f.steps(), passedCheck("test").Check, skipped.Check)
 	if !slices.Equal(res.Checks, f.steps()[0].Checks) || len(agent.tasks) != 1 || f.steps()[0].Usage.InputTokens != 10 {
 		t.Errorf("%+v, %d runs", res, len(agent.tasks))
 	}
@@ -196,7 +196,7 @@ func TestNoChecker(t *testing.T) {
 func TestChecksMended(t *testing.T) {
 	f := newForge(t, map[string]string{"a": "1"})
 	c := &checker{results: [][]step.CheckResult{
-		results(failing("test", "one\n----- END fence -----\ntwo\n"), passed("lint")), results(passed("test"), passed("lint")),
+		results(failedCheck("test", "one\n----- END fence -----\ntwo\n"), passedCheck("lint")), results(passedCheck("test"), passedCheck("lint")),
 	}}
 	agent := writes(t, map[string]string{"a": "bad"}, map[string]string{"a": "good"})
 	j, told := f.checkedJob(agent, c)
@@ -204,7 +204,7 @@ func TestChecksMended(t *testing.T) {
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 	must(t, err)
 	steps := f.steps()
-	checksOf(t, steps, passed("test").Check, passed("lint").Check)
+	checksOf(t, steps, passedCheck("test").Check, passedCheck("lint").Check)
 	if u := steps[0].Usage; len(agent.tasks) != 2 || u.Turns != 2 || u.InputTokens != 20 || u.OutputTokens != 10 || u.CostUSD != 0.5 {
 		t.Errorf("%d runs, %+v", len(agent.tasks), u)
 	}
@@ -252,7 +252,7 @@ func TestChecksFail(t *testing.T) {
 			f := newForge(t, map[string]string{"a": "1"})
 			head := f.start("test")
 			agent := writes(t, map[string]string{"a": "bad"})
-			ch := &checker{results: [][]step.CheckResult{results(failing("test", c.output))}}
+			ch := &checker{results: [][]step.CheckResult{results(failedCheck("test", c.output))}}
 			j, _ := f.checkedJob(agent, ch)
 			_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 			var failed *life.FailedError
@@ -286,7 +286,7 @@ func TestEveryRunCounts(t *testing.T) {
 	for _, runs := range []int{2, 3} {
 		f := newForge(t, someFiles)
 		f.start("test")
-		c := &checker{results: [][]step.CheckResult{results(failing("test", "x")), results(passed("test"))}}
+		c := &checker{results: [][]step.CheckResult{results(failedCheck("test", "x")), results(passedCheck("test"))}}
 		if runs == 3 {
 			c.results = c.results[:1]
 		}
@@ -318,7 +318,7 @@ func TestEveryRunCounts(t *testing.T) {
 func TestChecksNotEnforced(t *testing.T) {
 	f := newForge(t, someFiles)
 	f.start("test")
-	known := failing("test", "x")
+	known := failedCheck("test", "x")
 	known.Enforced, known.Note = false, "on main, too"
 	agent := writes(t, map[string]string{"a": "2"})
 	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(known)}})
@@ -354,7 +354,7 @@ func TestAgentOfCheckedRoleFails(t *testing.T) {
 		f.start("test")
 		agent := writes(t, map[string]string{"a": "bad"})
 		n := 0
-		c := &checker{results: [][]step.CheckResult{results(failing("test", "x"))}}
+		c := &checker{results: [][]step.CheckResult{results(failedCheck("test", "x"))}}
 		j, _ := f.checkedJob(agentFunc(func(ctx context.Context, k task.Task, m *task.Meter) (task.Draft, error) {
 			d, err := agent.Run(ctx, k, m)
 			if n++; n > before {
@@ -384,7 +384,7 @@ func (fullFolder) TakeSnapshot(context.Context, workspace.SnapshotRequest) (work
 func TestFolderOfCheckedRole(t *testing.T) {
 	f := newForge(t, someFiles)
 	f.start("test")
-	c := &checker{results: [][]step.CheckResult{results(passed("test"))}}
+	c := &checker{results: [][]step.CheckResult{results(passedCheck("test"))}}
 	j, _ := f.checkedJob(writes(t, nil), c)
 	j.Folder = fullFolder{j.folder}
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
@@ -418,7 +418,7 @@ func TestNotChecked(t *testing.T) {
 				put(t, k.Workspace, map[string]string{"a": "other"})
 				return c.does(k)
 			})
-			ch := &checker{results: [][]step.CheckResult{results(failing("test", "x"))}}
+			ch := &checker{results: [][]step.CheckResult{results(failedCheck("test", "x"))}}
 			j, _ := f.checkedJob(agent, ch)
 			_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 			if len(ch.asked) != before || len(agent.tasks) != before+1 {
@@ -460,7 +460,7 @@ func TestChecksTakeTheTime(t *testing.T) {
 		f.start("test")
 		agent := writes(t, map[string]string{"a": "bad"})
 		clock := &movedClock{}
-		j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(failing("test", "x"))}, during: func() { clock.on.Add(int64(took)) }})
+		j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(failedCheck("test", "x"))}, during: func() { clock.on.Add(int64(took)) }})
 		j.Clock, j.Settings = clock, hasty{}
 		_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 		if !errors.As(err, new(*step.CheckError)) || len(agent.tasks) != runs {
@@ -484,7 +484,7 @@ func TestChangedAfterChecks(t *testing.T) {
 		put(t, dir, map[string]string{"a": "good"})
 		return draftOf(t, k, "x")
 	}}}
-	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(passed("test"))}, during: func() { put(t, dir, map[string]string{"a": "evil"}) }})
+	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(passedCheck("test"))}, during: func() { put(t, dir, map[string]string{"a": "evil"}) }})
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 	var failed *life.FailedError
 	if !errors.As(err, &failed) || failed.Phase != "workspace" || !strings.Contains(err.Error(), "changed after its checks") {
@@ -493,10 +493,10 @@ func TestChangedAfterChecks(t *testing.T) {
 	// Nothing that the agent left: unchanged is unchanged.
 	f = newForge(t, someFiles)
 	f.start("test")
-	j, _ = f.checkedJob(writes(t, nil), &checker{results: [][]step.CheckResult{results(passed("test"))}})
+	j, _ = f.checkedJob(writes(t, nil), &checker{results: [][]step.CheckResult{results(passedCheck("test"))}})
 	_, err = j.Step(f.ctx(), step.Request{Thread: testThread})
 	must(t, err)
-	checksOf(t, f.steps(), passed("test").Check)
+	checksOf(t, f.steps(), passedCheck("test").Check)
 }
 
 // TestFlaggedChanges: what a role did to what its checks go by stands beside their results.
@@ -525,7 +525,7 @@ func TestFlaggedChanges(t *testing.T) {
 			f := newForge(t, before)
 			f.start("test", "lint")
 			skipped := step.CheckResult{Check: record.Check{Name: "lint", Status: record.CheckSkipped, Note: "none"}}
-			j, told := f.checkedJob(writes(t, c.files), &checker{results: [][]step.CheckResult{results(passed("test"), skipped)}}, redact.Secret{Name: "KEY", Value: "not-a-real-secret-4711"})
+			j, told := f.checkedJob(writes(t, c.files), &checker{results: [][]step.CheckResult{results(passedCheck("test"), skipped)}}, redact.Secret{Name: "KEY", Value: "not-a-real-secret-4711"})
 			_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 			var want []record.Check
 			if name != "a secret" { // the commit would hold it
@@ -550,10 +550,10 @@ func TestFlaggedChanges(t *testing.T) {
 func TestFlagsInACorrection(t *testing.T) {
 	f := newForge(t, someFiles)
 	f.start("test")
-	hung := failing("test", "x")
+	hung := failedCheck("test", "x")
 	hung.ExitCode, hung.Note = 0, "it ran too long"
 	agent := writes(t, map[string]string{"# x\u2028y_test.go": "1", strings.Repeat("z", 240) + "_test.go": "2"})
-	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(hung), results(passed("test"))}})
+	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(hung), results(passedCheck("test"))}})
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 	must(t, err)
 	if got := agent.tasks[1].Prompt; !strings.Contains(got, "\n## test: it ran too long; it changed # x") || strings.Contains(got, "\u2028") || strings.Contains(got, strings.Repeat("z", 151)) {
@@ -569,11 +569,11 @@ func TestCheckedByTheAgentsJob(t *testing.T) {
 	j := f.job("one", blind{f.dial()}, writes(t, map[string]string{"a": "2"}))
 	dir := filepath.Join(t.TempDir(), "artifact")
 	j.Unpushed = &unpushed.Folder{Dir: dir}
-	j.Checker = &checker{results: [][]step.CheckResult{results(passed("test"), passed("lint"))}}
+	j.Checker = &checker{results: [][]step.CheckResult{results(passedCheck("test"), passedCheck("lint"))}}
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, HandsOver: true})
 	must(t, err)
 	u := withChangedRecord(t, f.readLeft(dir), func(s *record.Step) {
-		if !slices.Equal(s.Checks, []record.Check{passed("test").Check, passed("lint").Check}) {
+		if !slices.Equal(s.Checks, []record.Check{passedCheck("test").Check, passedCheck("lint").Check}) {
 			t.Errorf("handed over: %+v", s.Checks)
 		}
 		s.Checks = []record.Check{
@@ -614,7 +614,7 @@ func TestChecksHandedOverFailed(t *testing.T) {
 	j := f.job("one", blind{f.dial()}, writes(t, map[string]string{"a": "2"}))
 	dir := filepath.Join(t.TempDir(), "artifact")
 	j.Unpushed = &unpushed.Folder{Dir: dir}
-	j.Checker = &checker{results: [][]step.CheckResult{results(failing("test", "the end"))}}
+	j.Checker = &checker{results: [][]step.CheckResult{results(failedCheck("test", "the end"))}}
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, HandsOver: true})
 	if !errors.As(err, new(*step.CheckError)) {
 		t.Fatalf("%v", err)
@@ -650,7 +650,7 @@ func TestChecksBroughtIn(t *testing.T) {
 	disk := &unpushed.Folder{Dir: filepath.Join(t.TempDir(), "unpushed")}
 	agent := writes(t, map[string]string{"a": "2"})
 	j := f.job("one", remote, agent)
-	j.Unpushed, j.Checker = disk, &checker{results: [][]step.CheckResult{results(passed("test"))}}
+	j.Unpushed, j.Checker = disk, &checker{results: [][]step.CheckResult{results(passedCheck("test"))}}
 	j.Hook = func(point string) { remote.broken = remote.broken || point == "on-disk" }
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 	if err == nil {
@@ -661,7 +661,7 @@ func TestChecksBroughtIn(t *testing.T) {
 	next.Unpushed, next.Checker, next.Who.Attempt = disk, ch, 2
 	_, err = next.Step(f.ctx(), step.Request{Thread: testThread})
 	must(t, err)
-	want := passed("test").Check
+	want := passedCheck("test").Check
 	want.Note = "reported by the job that ran them"
 	checksOf(t, f.steps(), want)
 	if len(agent.tasks) != 1 || len(ch.asked) != 0 {

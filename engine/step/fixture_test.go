@@ -307,7 +307,7 @@ type prepares func(req step.PrepareRequest) (string, error)
 func (p prepares) Prepare(_ context.Context, req step.PrepareRequest) (string, error) { return p(req) }
 
 // prints is a preparer that succeeds.
-func prints(output string) prepares {
+func preparesPrinting(output string) prepares {
 	return func(step.PrepareRequest) (string, error) { return output, nil }
 }
 
@@ -316,7 +316,7 @@ func (f *forge) firstJobPrepared(head node.Hash, output string) (string, error) 
 	f.Helper()
 	j := f.job("one", blind{f.dial()}, works(f, "x", nil))
 	dir := filepath.Join(f.TempDir(), "artifact")
-	j.Unpushed, j.Preparer = &unpushed.Folder{Dir: dir}, prints(output)
+	j.Unpushed, j.Preparer = &unpushed.Folder{Dir: dir}, preparesPrinting(output)
 	_, err := j.Step(f.ctx(), step.Request{Thread: testThread, ExpectHead: node.Pin{Hash: head}, HandsOver: true})
 	return dir, err
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // Copy adds what is in a folder to another one, which is made where it is not there, with modes
@@ -21,7 +23,7 @@ import (
 // among the paths of kept, with all in it. Devices, pipes and sockets are left out. Where the file
 // systems can, files share their blocks.
 func Copy(ctx context.Context, from, to string, kept ...string) error {
-	return between(ctx, from, to, func(c *copier) error {
+	return copyBetween(ctx, from, to, func(c *copier) error {
 		c.kept = kept
 		return c.copyFolder(".")
 	})
@@ -29,7 +31,7 @@ func Copy(ctx context.Context, from, to string, kept ...string) error {
 
 // CopyPaths copies single files and folders, by their paths with slashes below both folders.
 func CopyPaths(ctx context.Context, from, to string, paths []string) error {
-	return between(ctx, from, to, func(c *copier) error {
+	return copyBetween(ctx, from, to, func(c *copier) error {
 		for _, p := range paths {
 			p = filepath.FromSlash(p)
 			info, err := c.src.Lstat(p)
@@ -47,12 +49,9 @@ func CopyPaths(ctx context.Context, from, to string, paths []string) error {
 	})
 }
 
-// Bounds of a copy: of what its files say that they hold, where less than nine tenths of what
+// maxBytes and maxDepth bound a copy: what its files say that they hold, where less than nine tenths of what
 // is free on the disk, and of how deep folders lie in one another.
-const (
-	MaxBytes = 16 << 30
-	MaxDepth = 200
-)
+const maxBytes, maxDepth = 16 << 30, 200
 
 // Why a copy ends early. What was copied until then stays.
 var (
@@ -68,8 +67,8 @@ type copier struct {
 	kept     []string // folders that stay wholly
 }
 
-// between opens both folders for a copy. Nothing outside of them is touched.
-func between(ctx context.Context, from, to string, do func(c *copier) error) (err error) {
+// copyBetween opens both folders for a copy. Nothing outside of them is touched.
+func copyBetween(ctx context.Context, from, to string, do func(c *copier) error) (err error) {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func between(ctx context.Context, from, to string, do func(c *copier) error) (er
 	if err := unix.Statfs(to, &st); err != nil {
 		return fmt.Errorf("find out how much of the disk is free for %s: %w", to, err)
 	}
-	c := &copier{ctx: ctx, src: src, dst: dst, room: int64(min(st.Bavail*uint64(st.Bsize)/10*9, MaxBytes))}
+	c := &copier{ctx: ctx, src: src, dst: dst, room: int64(min(st.Bavail*uint64(st.Bsize)/10*9, maxBytes))}
 	if err := do(c); err != nil {
 		return fmt.Errorf("copy %s to %s: %w", from, to, err)
 	}
@@ -95,7 +94,7 @@ func between(ctx context.Context, from, to string, do func(c *copier) error) (er
 }
 
 func (c *copier) copyFolder(path string) error {
-	if strings.Count(path, "/") >= MaxDepth {
+	if strings.Count(path, "/") >= maxDepth {
 		return ErrDepth
 	}
 	dir, err := c.src.Open(path)
@@ -138,7 +137,11 @@ func (c *copier) copyEntry(path string, info fs.FileInfo) error {
 		}
 		return err
 	case fs.ModeDir:
-		if err := c.dst.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := c.dst.Mkdir(path, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			return c.copyFolder(path)
+		}
+		if err != nil {
 			return err
 		}
 		// The mode only then: a folder may be closed to writing.
@@ -151,18 +154,18 @@ func (c *copier) copyFile(path string, info fs.FileInfo) (err error) {
 	if c.room -= info.Size(); c.room < 0 {
 		return ErrSize
 	}
-	in, err := c.src.Open(path)
+	in, _, err := regular.Open(c.src, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // gone meanwhile
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	if now, err := in.Stat(); err != nil || !now.Mode().IsRegular() {
-		return err // something else has taken its place
-	}
 	out, err := c.dst.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
+	_, err = io.Copy(out, io.LimitReader(in, info.Size())) // it may grow
 	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), c.dst.Chtimes(path, info.ModTime(), info.ModTime()))
 }

@@ -97,8 +97,14 @@ func TestCopyAdds(t *testing.T) {
 	if err := errors.Join(os.Symlink(outside, filepath.Join(to, "link")), os.Symlink("nowhere", filepath.Join(to, "dead"))); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(filepath.Join(to, "a"), 0o750); err != nil { //nolint:gosec // its mode is looked at
+		t.Fatal(err)
+	}
 	if err := Copy(t.Context(), from, to, "kept", "sub/kept", "no"); err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(to, "a")); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("the mode of a folder that was there: %v %v", info, err)
 	}
 	for name, want := range map[string]string{
 		"a/old": "old", "a/new": "new", "kept/old": "old", "kept/new": "", "kept/sub/new": "", "sub/kept/old": "old", "sub/kept/new": "",
@@ -122,7 +128,7 @@ func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		depth int
 		want  error
-	}{{MaxDepth, nil}, {MaxDepth + 1, ErrDepth}} {
+	}{{maxDepth, nil}, {maxDepth + 1, ErrDepth}} {
 		if err := root.MkdirAll(strings.TrimSuffix(strings.Repeat("d/", c.depth), "/"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +138,7 @@ func TestBounds(t *testing.T) {
 	}
 	write(t, filepath.Join(big, "small"), "123", 0o600)
 	write(t, filepath.Join(big, "too"), "123", 0o600)
-	if err := between(t.Context(), big, t.TempDir(), func(c *copier) error {
+	if err := copyBetween(t.Context(), big, t.TempDir(), func(c *copier) error {
 		c.room = 5
 		return c.copyFolder(".")
 	}); !errors.Is(err, ErrSize) || strings.Count(err.Error(), ErrSize.Error()) != 1 {

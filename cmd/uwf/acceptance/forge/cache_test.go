@@ -37,8 +37,8 @@ func (c *ci) solveCached(s *cachetest.Server) {
 	}
 }
 
-// ran checks how often the command has run.
-func (c *ci) ran(log string, want int) {
+// expectRuns checks how often the command has run.
+func (c *ci) expectRuns(log string, want int) {
 	c.Helper()
 	if got := strings.Count(c.read(log), "x"); got != want {
 		c.Errorf("the commands ran %d times, want %d", got, want)
@@ -53,25 +53,25 @@ func TestCacheOfJobs(t *testing.T) {
 	c, log := newPreparedCI(t, "")
 	c.env = s.Environ(true)
 	c.solveCached(s)
-	c.ran(log, 1)
+	c.expectRuns(log, 1)
 	saved := s.Entries()
 	keys := slices.Collect(maps.Keys(saved))
 	if len(keys) != 1 || !regexp.MustCompile(`^uwf-[0-9a-f]{16}-[0-9a-f]{64}$`).MatchString(keys[0]) {
 		t.Fatalf("saved: %q", keys)
 	}
 	c.solveCached(s)
-	c.ran(log, 1)
+	c.expectRuns(log, 1)
 	c.forge.MustCommit(t, c.forge.Branch(), "Another commit", map[string]string{"new.txt": "1"})
 	s.TakeRequests()
 	c.solveCached(s)
-	c.ran(log, 4) // once in each of its jobs: the key is taken
+	c.expectRuns(log, 4) // once in each of its jobs: the key is taken
 	if !maps.EqualFunc(s.Entries(), saved, bytes.Equal) || strings.Contains(strings.Join(s.TakeRequests(), "\n"), "Create") {
 		t.Error("the entry is another one now, or was tried to be")
 	}
 	// Another lock file is another key.
 	c.forge.MustCommit(t, c.forge.Branch(), "Another lock file", map[string]string{"package-lock.json": "{ }"})
 	c.solveCached(s)
-	c.ran(log, 5)
+	c.expectRuns(log, 5)
 	if len(s.Entries()) != 2 {
 		t.Errorf("%d entries", len(s.Entries()))
 	}
@@ -85,7 +85,7 @@ func TestNoCacheOfJobs(t *testing.T) {
 	c, log := newPreparedCI(t, "")
 	c.env = s.Environ(false)
 	c.solveCached(s)
-	c.ran(log, 3)
+	c.expectRuns(log, 3)
 	if asked := s.TakeRequests(); len(asked) != 0 {
 		t.Errorf("asked: %q", asked)
 	}
@@ -99,7 +99,7 @@ func TestCacheOfOwnImages(t *testing.T) {
 	c, log := newPreparedCI(t, script)
 	c.env = s.Environ(true)
 	c.solveCached(s)
-	c.ran(log, 2)
+	c.expectRuns(log, 2)
 	if saved := s.Entries(); len(saved) != 1 {
 		t.Errorf("saved: %q", slices.Collect(maps.Keys(saved)))
 	}
@@ -124,15 +124,15 @@ func TestCacheFails(t *testing.T) {
 		}
 	}
 	c.solveCached(s)
-	c.ran(log, 3)
+	c.expectRuns(log, 3)
 	told("load what was prepared from the cache of Actions: ")
 	s.Fail(nil)
 	c.solveCached(s)
-	c.ran(log, 4)
+	c.expectRuns(log, 4)
 	for key := range s.Entries() {
 		s.Put(key, []byte("no archive"))
 	}
 	c.solveCached(s)
-	c.ran(log, 7)
+	c.expectRuns(log, 7)
 	told("load what was prepared from the cache of Actions: ")
 }

@@ -43,15 +43,15 @@ func addConsent(f *Factory, s *config.Sources) {
 		return
 	}
 	root := realPath(f.RepoRoot())
-	s.Fingerprint = func(word string) string { return fingerprint(f.Path(word), root) }
+	s.Fingerprint = func(word string) string { return hashOwnFile(f.Path(word), root) }
 	if store, err := consentsApart(f); err == nil {
 		s.ConsentDir = store.Dir
 		s.Consented = func(demands []consent.Demand) bool { return store.Has(root, demands) }
 	}
 }
 
-// fingerprint is the SHA-256 of a regular file of the repository.
-func fingerprint(path, root string) string {
+// hashOwnFile is the SHA-256 of a regular file of the repository.
+func hashOwnFile(path, root string) string {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || !Within(path, root) {
 		return ""

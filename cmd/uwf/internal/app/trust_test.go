@@ -31,8 +31,8 @@ func newRepo(t *testing.T, settings, answers string) (f *Factory, screen *bytes.
 	return f, screen
 }
 
-// again is the next process of the same person there.
-func again(t *testing.T, f *Factory, answers string) (*Factory, *bytes.Buffer) {
+// nextProcess is the next process of the same person there.
+func nextProcess(t *testing.T, f *Factory, answers string) (*Factory, *bytes.Buffer) {
 	t.Helper()
 	screen := &bytes.Buffer{}
 	next := newFactory(t, f.Environ...)
@@ -71,7 +71,7 @@ func TestSettleTrust(t *testing.T) {
 				}
 			}
 			// Only a consent is remembered.
-			next, screen := again(t, f, "")
+			next, screen := nextProcess(t, f, "")
 			if err := SettleTrust(next, nil); (err == nil) != c.shell {
 				t.Errorf("the next time: %v\n%s", err, screen)
 			}
@@ -100,7 +100,7 @@ func TestSettleTrustAsksOfChanges(t *testing.T) {
 			if err := change(f.Dir); err != nil {
 				t.Fatal(err)
 			}
-			next, screen := again(t, f, "n\n")
+			next, screen := nextProcess(t, f, "n\n")
 			if err := SettleTrust(next, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestConsentIsApart(t *testing.T) {
 	if err := own.Keep(realPath(f.Dir), c.Unconsented(), f.Now()); err != nil {
 		t.Fatal(err)
 	}
-	next, _ := again(t, f, "y\n")
+	next, _ := nextProcess(t, f, "y\n")
 	if err := SettleTrust(next, nil); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), "let UWF_HOME name a folder elsewhere") {
 		t.Errorf("%v", err)
 	}
@@ -145,7 +145,7 @@ func TestShellConsent(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(f.Getenv("HOME"), ".uwf", "config.yaml"), []byte(c.home), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		next, _ := again(t, f, "")
+		next, _ := nextProcess(t, f, "")
 		if got, err := next.Config(); err != nil || got.AllowShell != c.want {
 			t.Errorf("%q %q: %t %v", c.repo, c.home, got.AllowShell, err)
 		}

@@ -99,7 +99,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if o.Factory.IO.ErrTTY {
 		o.Worker.Stderr = o.Factory.IO.Err
 	}
-	if !o.DryRun {
+	if o.Worker.AsksNobody = o.DryRun; !o.DryRun {
 		if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
 			return err
 		}

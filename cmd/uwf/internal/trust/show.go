@@ -47,10 +47,8 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	if root == "" {
 		return app.Usagef("%s is in no git repository: there is nothing to consent to", o.Factory.Dir)
 	}
-	out := shown{Repository: root, Demands: c.Demands(), Consented: len(c.Unconsented()) == 0}
-	if out.Demands == nil {
-		out.Demands = []consent.Demand{}
-	} else {
+	out := shown{Repository: root, Demands: append([]consent.Demand{}, c.Demands()...), Consented: len(c.Unconsented()) == 0}
+	if len(out.Demands) > 0 {
 		out.SHA256 = consent.Digest(out.Demands)
 	}
 	if !out.Consented {

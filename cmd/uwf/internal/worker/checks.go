@@ -81,13 +81,17 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 		return nil, err
 	}
 	failed := slices.DeleteFunc(slices.Clone(plan), func(p planned) bool { return ran[p.name].Status != record.CheckFailed })
-	if len(failed) > 0 && !c.w.config.Checks.Strict && !req.Base.IsZero() && req.Base != req.Commit {
+	if p := c.w.prepared; len(failed) > 0 && !c.w.config.Checks.Strict && !req.Base.IsZero() && req.Base != req.Commit && (p == nil || p.image == "" || p.base != "") {
+		if p != nil { // not with what a role has chosen to install
+			defer func(own string) { p.image = own }(p.image)
+			p.image = p.base
+		}
 		before, err := c.runOn(ctx, req.Base, failed)
 		if err != nil {
 			return nil, fmt.Errorf("on the commit that the thread began from: %w", err)
 		}
 		for name, b := range before {
-			if b.Status == record.CheckFailed {
+			if b.ExitCode > 0 { // one that was stopped there shows nothing
 				r := ran[name]
 				r.Enforced, r.Note = false, checks.JoinNotes(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced")
 				ran[name] = r
@@ -125,6 +129,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 		return nil, err
 	}
 	for i, res := range results {
+		c.w.tellGaps(res.Gaps)
 		out[plan[i].name] = resultOf(plan[i].name, res)
 	}
 	return out, nil
@@ -211,7 +216,7 @@ func demandOf(name string, f checks.Found) consent.Demand {
 // settleChecks asks the person once of the commands that the repository's files stand for,
 // for the checks of all roles of a definition.
 func (w *Worker) settleChecks(def *workflow.Definition) error {
-	if w.f.Job != nil || w.o.Elsewhere {
+	if w.f.Job != nil || w.o.Elsewhere || w.o.AsksNobody {
 		return nil
 	}
 	var names []string

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
@@ -58,7 +57,7 @@ func (w *Worker) confineAgents(o *agents.Options) {
 	w.sandbox = NewSandbox(w.f, w.config, o.Self, w.sandboxMode(), !w.saysSandbox())
 	o.Sandbox = w.sandbox
 	o.Folder = w.folder.Dir
-	o.Gaps = w.tellGaps()
+	o.Gaps = w.tellGaps
 }
 
 // describeCell says in one line what agents of this process may do.
@@ -81,13 +80,10 @@ func (w *Worker) describeCell() string {
 }
 
 // tellGaps says once of each thing that it isn't enforced.
-func (w *Worker) tellGaps() func([]string) {
-	var told sync.Map
-	return func(gaps []string) {
-		for _, gap := range gaps {
-			if _, again := told.LoadOrStore(gap, true); !again {
-				w.logEvent(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
-			}
+func (w *Worker) tellGaps(gaps []string) {
+	for _, gap := range gaps {
+		if _, again := w.gapsTold.LoadOrStore(gap, true); !again {
+			w.logEvent(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
 		}
 	}
 }

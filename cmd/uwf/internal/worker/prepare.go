@@ -44,8 +44,9 @@ type preparer struct {
 	runner *command.Runner
 	// images is the folder of all images, store the name of that with this store's.
 	images, store string
-	// image is what the present step was given; empty: nothing.
-	image string
+	// image is what the present step was given, and base the one of the commit that the thread
+	// began from; empty: there is none.
+	image, base string
 }
 
 // newPreparer makes one for a store at a URL.
@@ -66,10 +67,7 @@ var manifests = []string{
 }
 
 // imageParts are the folders in an image.
-const (
-	imageHome = "home"
-	imageTree = "tree"
-)
+const imageHome, imageTree = "home", "tree"
 
 // imageFormat is part of every key: another one makes all images anew.
 const imageFormat = "uwf image 1"
@@ -80,7 +78,7 @@ const maxPrepare = 30 * time.Minute
 // Prepare implements step.Preparer.
 func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string, error) {
 	lines := p.w.config.Workspace.Prepare
-	if p.image = ""; len(lines) == 0 || req.From.IsZero() {
+	if p.image, p.base = "", ""; len(lines) == 0 || req.From.IsZero() {
 		return "", nil
 	}
 	now, base, err := p.compareManifests(ctx, req)
@@ -99,13 +97,13 @@ func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string
 		return "", err
 	}
 	defer func() { _ = lock.Close() }() // which unlocks it
-	p.image = filepath.Join(folder, commit.String())
+	p.image, p.base = filepath.Join(folder, commit.String()), filepath.Join(sharedFolder, req.Base.String())
 	output, save := "", func() {}
 	if shared {
 		save = p.loadImage(ctx, folder, now)
 	}
 	if _, err := os.Stat(p.image); errors.Is(err, fs.ErrNotExist) {
-		begin := filepath.Join(sharedFolder, req.Base.String()) // has what was fetched for the base
+		begin := p.base // has what was fetched for the base
 		if before := p.findBefore(ctx, folder, shared, req.Base); before != "" {
 			begin = filepath.Join(folder, before)
 		}
@@ -114,6 +112,9 @@ func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string
 			return output, err
 		}
 		save()
+	}
+	if _, err := os.Stat(p.base); err != nil {
+		p.base = ""
 	}
 	used := p.w.f.Now()
 	return output, errors.Join(os.Chtimes(p.image, used, used), os.Chtimes(folder, used, used), os.Chtimes(filepath.Dir(folder), used, used), p.laySeeds(ctx, req.From))
@@ -259,6 +260,7 @@ func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, 
 					return errors.Join(removeImage(ctx, home), copytree.Copy(ctx, from, home))
 				},
 			})
+			p.w.tellGaps(res.Gaps)
 			output += "$ " + line + "\n" + res.Output
 			if err != nil {
 				return err
@@ -335,14 +337,9 @@ func findImages(folder string) (names []string) {
 	return names
 }
 
-// maxImage is how many files are removed of an image at once.
-const maxImage = 10_000_000
-
+// removeImage removes an image, or a part of one, also where ctx is over.
 func removeImage(ctx context.Context, dir string) error {
-	if err := removal.Tree(context.WithoutCancel(ctx), dir, maxImage); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", dir, err)
-	}
-	return nil
+	return removal.Tree(context.WithoutCancel(ctx), dir, 0)
 }
 
 // keepIgnored keeps what commands left in ignored files. All else they changed is undone.

@@ -28,14 +28,14 @@ func shellCapability(role workflow.Role) string {
 }
 
 // offerShell asks the person once, before the first paid turn, whether a role that wants to
-// run commands may. Where nobody can be asked, the flag is named instead.
+// run commands may. Where nobody can be asked, or a file says no, the flag is named instead.
 func (w *Worker) offerShell(role workflow.Role) error {
 	wants := shellCapability(role)
-	if wants == "" || w.shellOffered || w.allowsShell() || w.f.Job != nil || w.o.Elsewhere {
+	if wants == "" || w.shellOffered || w.allowsShell() || w.f.Job != nil || w.o.Elsewhere || w.o.AsksNobody {
 		return nil
 	}
 	w.shellOffered = true
-	if !w.f.IO.CanAsk() {
+	if _, refused := w.config.Origins["allowShell"]; refused || !w.f.IO.CanAsk() { // a file's no is an answer
 		w.logEvent(thread.Event{Kind: "notice", Role: role.Name, Text: "the role " + role.Name + " (" + wants + ") gets no shell, so its agent can run no commands: --allow-shell lets it"})
 		return nil
 	}

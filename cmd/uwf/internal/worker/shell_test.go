@@ -28,10 +28,12 @@ func TestOfferShell(t *testing.T) {
 		always   bool // in the next
 		asked    bool
 		told     bool
+		refused  bool // a file says no
 	}{
 		{name: "yes", role: tester, answer: "y\n", terminal: true, shell: true, asked: true},
 		{name: "always", role: tester, answer: "a\n", terminal: true, shell: true, always: true, asked: true},
 		{name: "no", role: tester, answer: "\n", terminal: true, asked: true},
+		{name: "a file says no", role: tester, answer: "y\n", terminal: true, refused: true, told: true},
 		{name: "nobody there", role: tester, told: true},
 		{name: "in a job", role: tester, ci: true},
 		{name: "no such role", role: workflow.Role{Name: "reader", Capabilities: []string{"reading code and tests"}}, terminal: true},
@@ -50,7 +52,10 @@ func TestOfferShell(t *testing.T) {
 				f.Job = &app.Job{Root: f.Dir}
 			}
 			var told []string
-			w := &Worker{f: f, config: &config.Config{}, o: Options{Observe: func(e thread.Event) { told = append(told, e.Text) }}}
+			w := &Worker{f: f, config: &config.Config{Origins: map[string]string{}}, o: Options{Observe: func(e thread.Event) { told = append(told, e.Text) }}}
+			if c.refused {
+				w.config.Origins["allowShell"] = "config.yaml:1:1"
+			}
 			for range 2 {
 				if err := w.offerShell(c.role); err != nil {
 					t.Fatal(err)

@@ -64,6 +64,8 @@ type Options struct {
 	Stderr io.Writer
 	// New allows that the store does not exist yet.
 	New bool
+	// AsksNobody: nothing is run here, and so no consent is asked for.
+	AsksNobody bool
 	// Elsewhere: the agents' work was done by another job. No model is needed.
 	Elsewhere bool
 }
@@ -82,6 +84,7 @@ type Worker struct {
 	// checkAgent refuses a command that can't be run.
 	checkAgent func(command string) error
 	folder     *folder
+	gapsTold   sync.Map // what of the sandbox isn't enforced, and was said
 	// shellOffered: the person knows that a role has no shell, or has given one.
 	shellOffered bool
 	// prepared makes workspaces ready; nil: nothing does.
