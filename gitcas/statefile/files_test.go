@@ -36,7 +36,7 @@ func TestRegistry(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"empty":                {"", "the file is empty"},
 		"twice":                {"a: " + h1 + "\na: " + h1 + "\n", `line 2: "a" is there twice`},
-		"no name":              {"\"\": " + h1 + "\n", `line 1: "" is no name`},
+		"no name":              {"\"\": " + h1 + "\n", `line 1: a key is empty`},
 		"long name":            {long + ": " + h1 + "\n", "is no name"},
 		"spaces":               {"\" a\": " + h1 + "\n", `line 1: " a" is no name`},
 		"control":              {"\"a\\nb\": " + h1 + "\n", `line 1: "a\nb" is no name`},

@@ -140,7 +140,7 @@ func plainKey(s string) (key, rest string, ok bool) {
 		key, s = s[:end], s[end:]
 	}
 	switch {
-	case len(key) > maxPlainKey:
+	case key == "" || len(key) > maxPlainKey: // the whole reader says what is wrong with that
 		return "", "", false
 	case s == ":":
 		return key, "", true

@@ -449,7 +449,7 @@ func TestParseIsCheap(t *testing.T) {
 
 // FuzzPlain: what our own reader takes, yaml.v3 reads in the same way.
 func FuzzPlain(f *testing.F) {
-	for _, s := range []string{idA + ": " + h1, "a:\n  b: \"x\\u00e9\\n\"\n  c:\n    - d\n    - e: f\n      g: h\n", "a: \"\\ud800\"", "a:\nb: c", "a:\n  - - x", "\"a\": b # c"} {
+	for _, s := range []string{idA + ": " + h1, "a:\n  b: \"x\\u00e9\\n\"\n  c:\n    - d\n    - e: f\n      g: h\n", "a: \"\\ud800\"", "a:\nb: c", "a:\n  - - x", "\"a\": b # c", "\"\": b"} {
 		f.Add(s)
 	}
 	f.Add(string(manyThreads(f, 2)))
