@@ -18,52 +18,58 @@ type Command struct {
 	Command string // a program, or a command line with shell-style quotes; empty: uwf-<alias>
 	Args    []string
 	Env     map[string]string // given to this agent only, besides the allow-list
+	// OwnLogin lets the program of a Foreign agent use the login that it has on this machine.
+	OwnLogin bool
 }
 
-// resolveCommand returns the program's absolute path with its arguments, and the
-// variables that the configuration sets for it.
+// resolveCommand finds out what runs: the program's absolute path with its arguments, and
+// what the configuration sets for it.
 //
 // An alias of the configuration goes first; everything else is a command line. In
 // it `uwf` is this binary, `uwf-<agent>` is this binary's agent where PATH has no
 // such program, and the bare name of one of this binary's agents is `uwf-<agent>`.
-func (o Options) resolveCommand(line string) ([]string, map[string]string, error) {
+func (o Options) resolveCommand(line string) (resolved, error) {
 	if c, ok := o.Aliases[line]; ok {
 		command := c.Command
 		if command == "" {
-			command = "uwf-" + line
+			command = "uwf-" + strings.TrimPrefix(line, "uwf-")
 		}
-		argv, err := o.splitWords(command)
+		r, err := o.splitWords(command)
 		if err != nil {
-			return nil, nil, fmt.Errorf("agent %q of the configuration: %w", line, err)
+			return resolved{}, fmt.Errorf("agent %q of the configuration: %w", line, err)
 		}
-		return append(argv, c.Args...), c.Env, nil
+		r.argv, r.env, r.ownLogin = append(r.argv, c.Args...), c.Env, c.OwnLogin
+		return r, nil
 	}
 	if slices.Contains(o.Own, line) {
 		line = "uwf-" + line
 	}
-	argv, err := o.splitWords(line)
-	return argv, nil, err
+	return o.splitWords(line)
 }
 
-func (o Options) splitWords(line string) ([]string, error) {
+func (o Options) splitWords(line string) (resolved, error) {
 	words, err := shlex.Split(line)
 	if err != nil {
-		return nil, &CommandError{Line: line, Why: err.Error(), Fix: "close the quotes"}
+		return resolved{}, &CommandError{Line: line, Why: err.Error(), Fix: "close the quotes"}
 	}
 	if len(words) == 0 || words[0] == "" {
-		return nil, &CommandError{Line: line, Why: "it names no program", Fix: "set defaultAgent, or pass --agent"}
+		return resolved{}, &CommandError{Line: line, Why: "it names no program", Fix: "set defaultAgent, or pass --agent"}
 	}
 	if words[0] == "uwf" && len(o.Self) > 0 {
-		return append(slices.Clone(o.Self), words[1:]...), nil
+		r := resolved{argv: append(slices.Clone(o.Self), words[1:]...)}
+		if len(words) > 2 && words[1] == "agent" {
+			r.own = words[2]
+		}
+		return r, nil
 	}
 	program, err := o.findProgram(line, words[0])
 	if err == nil {
-		return append([]string{program}, words[1:]...), nil
+		return resolved{argv: append([]string{program}, words[1:]...)}, nil
 	}
 	if name, ok := strings.CutPrefix(words[0], "uwf-"); ok && slices.Contains(o.Own, name) {
-		return append(append(slices.Clone(o.Self), "agent", name), words[1:]...), nil
+		return resolved{argv: append(append(slices.Clone(o.Self), "agent", name), words[1:]...), own: name}, nil
 	}
-	return nil, err
+	return resolved{}, err
 }
 
 // CommandLine writes words as a command line that a Spawner reads back as the same

@@ -17,21 +17,27 @@ import (
 
 // runConfined runs the process in its sandbox, where there is one. The workspace is
 // its owner's again when it returns, however the run ended.
-func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv []string, extra map[string]string, model []string) (task.Draft, error) {
+func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Draft, error) {
 	unconfined := func() (task.Draft, error) {
-		return s.runProcess(ctx, t, f, argv, append(s.childEnviron(t, f, extra, nil), model...))
+		if r.foreign != nil {
+			if err := errors.Join(r.foreign.makeHome(), r.foreign.lendLogin()); err != nil {
+				return task.Draft{}, s.newAgentError(t, "its HOME can't be made", "", err)
+			}
+		}
+		return s.runProcess(ctx, t, r.folders, r.argv, s.childEnviron(t, r, nil))
 	}
 	if s.o.Sandbox == nil || s.o.Sandbox.Waives(s.o.Sandbox.Check()) {
 		return unconfined()
 	}
 	if s.o.FillHome != nil {
-		if err := s.o.FillHome(ctx, sandbox.HomeOf(f.base)); err != nil {
+		if err := s.o.FillHome(ctx, sandbox.HomeOf(r.base)); err != nil {
 			return task.Draft{}, s.newAgentError(t, "its HOME can't be filled", "", err)
 		}
 	}
+	read, shared := r.foreign.places()
 	cell, err := s.o.Sandbox.Enter(sandbox.Run{
-		Workspace: s.taskFolder(t), Base: f.base, Context: f.context, Stage: f.stage,
-		Argv: argv, Files: s.ownFiles(argv), Ports: loopbackPorts(model),
+		Workspace: s.taskFolder(t), Base: r.base, Context: r.context, Stage: r.stage,
+		Argv: r.argv, Files: s.ownFiles(r.argv), Ports: loopbackPorts(r.model), Read: read, Shared: shared,
 	})
 	if s.o.Sandbox.Waives(err) { // the machine could, and these folders can't
 		if s.o.Gaps != nil {
@@ -45,10 +51,13 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, f *folders, argv
 	if s.o.Gaps != nil && len(cell.Gaps) > 0 {
 		s.o.Gaps(cell.Gaps)
 	}
-	env, err := cell.Confined(append(s.childEnviron(t, f, extra, cell), model...))
+	env, err := cell.Confined(s.childEnviron(t, r, cell))
+	if err == nil {
+		err = r.foreign.lendLogin()
+	}
 	var draft task.Draft
 	if err == nil {
-		draft, err = s.runProcess(ctx, t, f, cell.Argv, env)
+		draft, err = s.runProcess(ctx, t, r.folders, cell.Argv, env)
 	}
 	var failed *task.AgentError
 	if errors.As(err, &failed) {

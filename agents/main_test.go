@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -81,10 +82,24 @@ func runAgent(ctx context.Context, name string, args []string) error {
 			fmt.Fprintln(os.Stderr, kv)
 		}
 		return nil
+	case "tool": // runs its program
+		out, err := exec.Command(os.Getenv(agents.EnvProgram)).CombinedOutput()
+		fmt.Fprintf(os.Stderr, "%s", out)
+		return err
+	case "renew":
+		return renewLogin()
 	case "context":
 		return describeContext()
 	}
 	return fmt.Errorf("no agent %s", name)
+}
+
+// renewLogin does as programs that write their login anew: beside it, and then in its place.
+func renewLogin() error {
+	file := filepath.Join(os.Getenv("HOME"), ".tool/login.json")
+	b, err := os.ReadFile(file)
+	fmt.Fprintf(os.Stderr, "found %q\n", b)
+	return errors.Join(err, os.WriteFile(file+".new", []byte("renewed"), 0o600), os.Rename(file+".new", file))
 }
 
 // nest makes folders in one another, deeper than any path can name.

@@ -27,6 +27,9 @@ type Options struct {
 	Self []string
 	// Own are the names of this binary's agents.
 	Own []string
+	// Foreign says, by name and command line, which of these run a program of somebody else's.
+	// Nil: none does.
+	Foreign func(agent string, argv []string) (Foreign, bool)
 	// Aliases are the agents of the configuration, by name.
 	Aliases map[string]Command
 	// Environ is this process's environment, NAME=value.
@@ -122,7 +125,7 @@ func NewSpawner(o Options) *Spawner {
 // Check reports whether an agent's command line or alias can be run here,
 // without running it. The error is a *CommandError or a *sandbox.RefusedError.
 func (s *Spawner) Check(line string) error {
-	if _, _, err := s.o.resolveCommand(line); err != nil {
+	if _, _, _, err := s.FindForeign(line); err != nil {
 		return err
 	}
 	if err := s.o.Sandbox.Check(); !s.o.Sandbox.Waives(err) {
@@ -134,7 +137,7 @@ func (s *Spawner) Check(line string) error {
 // Run runs the task's agent to its end. It implements task.Agent. The folders of the
 // run stay until RemoveLeftovers.
 func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error) {
-	argv, env, err := s.o.resolveCommand(cmp.Or(t.Command, t.Agent))
+	r, err := s.o.resolveCommand(cmp.Or(t.Command, t.Agent))
 	if err != nil {
 		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
 	}
@@ -143,7 +146,23 @@ func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dra
 		return task.Draft{}, s.newAgentError(t, "its folders can't be made", "", err)
 	}
 	defer s.retireFolders(folders)
-	return s.runIn(ctx, t, m, folders, argv, env)
+	foreign, err := s.beginForeign(r, folders)
+	if err != nil {
+		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
+	}
+	draft, err := s.runIn(ctx, t, m, run{folders: folders, resolved: r, foreign: foreign})
+	if lerr := foreign.takeLoginBack(); lerr != nil && err == nil {
+		err = s.newAgentError(t, "its login is not what it was", draft.Stderr, lerr)
+	}
+	return draft, err
+}
+
+// run is one run of an agent.
+type run struct {
+	*folders
+	resolved
+	foreign *foreignRun // nil: it runs nobody else's program
+	model   []string    // the environment that leads to its model
 }
 
 // retireFolders notes that the folders of a run can be removed. That they can't be closed
@@ -157,15 +176,16 @@ func (s *Spawner) retireFolders(f *folders) {
 }
 
 // runIn opens the model, runs the process and reads what it left.
-func (s *Spawner) runIn(ctx context.Context, t task.Task, m *task.Meter, f *folders, argv []string, extra map[string]string) (task.Draft, error) {
-	if s.o.Gateway == nil {
-		return s.runConfined(ctx, t, f, argv, extra, nil)
+func (s *Spawner) runIn(ctx context.Context, t task.Task, m *task.Meter, r run) (task.Draft, error) {
+	if s.o.Gateway == nil || r.ownLogin {
+		return s.runConfined(ctx, t, r)
 	}
-	model, done, err := s.o.Gateway(ctx, t, m)
-	if err != nil {
+	var err error
+	var done func(error) error
+	if r.model, done, err = s.o.Gateway(ctx, t, m); err != nil {
 		return task.Draft{}, s.newAgentError(t, "its model can't be reached", "", err)
 	}
-	draft, err := s.runConfined(ctx, t, f, argv, extra, model)
+	draft, err := s.runConfined(ctx, t, r)
 	if derr := done(err); derr != nil {
 		// The gateway knows why a model call failed: that goes before what the
 		// agent made of it.
@@ -186,17 +206,17 @@ func unwrapCause(err error) error {
 
 // childEnviron is everything that the child finds in its environment. A confined one
 // has a home of its own, and finds this binary where it can reach it.
-func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string, cell *sandbox.Cell) []string {
+func (s *Spawner) childEnviron(t task.Task, r run, cell *sandbox.Cell) []string {
 	env := CleanEnviron(s.o.Environ)
 	self := s.o.Self[0]
 	if cell != nil {
 		env, self = cell.Environ(env), cell.Self
 	}
-	for _, name := range slices.Sorted(maps.Keys(extra)) {
-		env = append(env, name+"="+extra[name])
+	for _, name := range slices.Sorted(maps.Keys(r.env)) {
+		env = append(env, name+"="+r.env[name])
 	}
-	env = append(env,
-		"PWD="+t.Workspace, EnvContext+"="+f.context, EnvStage+"="+f.stage,
+	env = append(r.foreign.environ(env),
+		"PWD="+t.Workspace, EnvContext+"="+r.context, EnvStage+"="+r.stage,
 		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,
 	)
 	if len(s.o.Self) == 1 {
@@ -205,7 +225,7 @@ func (s *Spawner) childEnviron(t task.Task, f *folders, extra map[string]string,
 	if s.o.AllowShell != nil && s.o.AllowShell() || sandbox.Getenv(s.o.Environ, EnvAllowShell) == "1" {
 		env = append(env, EnvAllowShell+"=1")
 	}
-	return env
+	return append(env, r.model...)
 }
 
 // runProcess runs the child and turns its end into a draft or a failure.

@@ -156,6 +156,8 @@ type Run struct {
 	// Options. Those to write are lent to the agent's user as Workspace is, so that no two
 	// runs may have one at once; those to read have to be open to that user.
 	Read, Write []string
+	// Shared are files to write that stay whose they are.
+	Shared []string
 }
 
 // Cell is a run whose place is prepared. Leave gives the workspace back.
@@ -181,6 +183,9 @@ type Cell struct {
 // HomeOf is the folder in the Base of a run that is HOME there.
 func HomeOf(base string) string { return filepath.Join(base, "home") }
 
+// TempOf is the folder in the Base of a run that is TMPDIR there.
+func TempOf(base string) string { return filepath.Join(base, "tmp") }
+
 // Enter prepares a run. Where it fails, nothing stays changed.
 func (s *Sandbox) Enter(run Run) (*Cell, error) {
 	network := cmp.Or(run.Network, s.o.Network)
@@ -191,7 +196,7 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 		return nil, err
 	}
 	r := s.report()
-	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: HomeOf(run.Base), temp: filepath.Join(run.Base, "tmp")}
+	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: HomeOf(run.Base), temp: TempOf(run.Base)}
 	c.seatbelt = r.Seatbelt
 	c.policy = policy{UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
 	if err := s.chooseUser(c, r); err != nil {
@@ -238,7 +243,7 @@ func (s *Sandbox) checkPlaces(run Run) error {
 			return fmt.Errorf("confine agents: uwf itself (%s) lies in %s, which they may change; put it elsewhere, or name another folder", self, place)
 		}
 	}
-	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write, run.Read, run.Write) {
+	for _, place := range slices.Concat([]string{run.Workspace}, s.o.Read, s.o.Write, run.Read, run.Write, run.Shared) {
 		if !filepath.IsAbs(place) {
 			return fmt.Errorf("confine agents: %s is no absolute path", place)
 		}
@@ -284,7 +289,7 @@ func (c *Cell) prepareCell() error {
 		return err
 	}
 	c.Self = self
-	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write, c.run.Write)
+	c.policy.Write = slices.Concat([]string{c.run.Workspace, c.run.Stage, c.home, c.temp}, c.o.Write, c.run.Write, c.run.Shared)
 	c.policy.Read = slices.Concat([]string{c.run.Context, self, argv[0]}, c.run.Files, readablePlaces(c.o), c.o.Read, c.run.Read)
 	c.policy.Terminals = c.policy.UID > 0
 	c.Argv = slices.Concat(c.o.Self, []string{helperName}, argv)

@@ -156,7 +156,13 @@ type Agent struct {
 	Command string // empty: the agent of uwf with the alias's name
 	Args    []string
 	Env     map[string]string
+	// Login is OwnLogin where the program uses the login that it has on this machine, in the
+	// place of the gateway. Only the user's own file says so.
+	Login string
 }
+
+// OwnLogin is a program's own login, which uwf neither sees nor counts.
+const OwnLogin = "own"
 
 // Limits end a thread, or a step, that goes on for too long; 0: no limit.
 type Limits struct {

@@ -23,7 +23,7 @@ providers:
 models:
   "gpt-4.1": {provider: mine, name: gpt-4.1, window: 1000, maxOutput: 100, price: {input: 1.5, cachedInput: 0.25, output: 2}}
 agents:
-  own: {command: ./agent, args: [-v, two words], env: {MODE: fast, API_TOKEN: not-a-real-token-12}}
+  own: {command: ./agent, args: [-v, two words], env: {MODE: fast, API_TOKEN: not-a-real-token-12}, login: own}
 defaultAgent: own
 agentOverrides: {solve: {dev: own}, review: own}
 defaultModel: gpt-4.1

@@ -37,11 +37,12 @@ const (
 	drainFor = 500 * time.Millisecond
 )
 
-// Spec is one program to run. Its standard input is always empty.
+// Spec is one program to run.
 type Spec struct {
 	Argv    []string      // Argv[0] is the program's absolute path
 	Dir     string        // where it runs
 	Env     []string      // all of its environment, but for the mark
+	Stdin   *os.File      // nil: empty
 	Stdout  io.Writer     // nil: discarded; an error of Write stops the program
 	Stderr  io.Writer     // the same
 	Merge   bool          // stderr goes to Stdout, in the order of printing
@@ -192,6 +193,9 @@ func (r *Runner) startProgram(s Spec, out, errs *pump) (g *group, err error) {
 		Path: s.Argv[0], Args: s.Argv, Dir: s.Dir,
 		Env:         append(slices.Clone(s.Env), MarkName+"="+mark),
 		SysProcAttr: sessionAttributes(),
+	}
+	if s.Stdin != nil { // a nil *os.File is no nil io.Reader
+		cmd.Stdin = s.Stdin
 	}
 	if out.w != nil {
 		cmd.Stdout = out.w

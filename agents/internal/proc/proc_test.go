@@ -236,6 +236,28 @@ func testRunReportsHowItEnded(t *testing.T, r *Runner) {
 	}
 }
 
+func TestRunGivesInput(t *testing.T) { bothWays(t, testRunGivesInput) }
+
+func testRunGivesInput(t *testing.T, r *Runner) {
+	in, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := in.WriteString("a message\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	s := spec(t, "echo", &out)
+	s.Stdin = in
+	if res, err := r.Run(t.Context(), s); err != nil || res.Code != 0 || out.String() != "out\na message\n" {
+		t.Errorf("%+v %v %q", res, err, out.String())
+	}
+}
+
 func TestRunMergesInOrder(t *testing.T) { bothWays(t, testRunMergesInOrder) }
 
 func testRunMergesInOrder(t *testing.T, r *Runner) {

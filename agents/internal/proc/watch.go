@@ -239,7 +239,7 @@ func launchHidden(o order) (*group, error) {
 	}
 	argv := decodeWords(o.Argv)
 	return launchSession(&exec.Cmd{
-		Path: argv[0], Args: argv, Env: decodeWords(o.Env), Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: sessionAttributes(),
+		Path: argv[0], Args: argv, Env: decodeWords(o.Env), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: sessionAttributes(),
 	}, o.Mark)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
@@ -25,7 +26,22 @@ type Options struct {
 }
 
 // Names are the agents of this binary, for agents.Options.Own.
-func Names() []string { return []string{builtin.Name, mock.Name} }
+func Names() []string {
+	names := []string{builtin.Name, mock.Name}
+	for _, c := range cli.All() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Foreign says which of them run a program of somebody else's, for agents.Options.Foreign.
+func Foreign(name string, _ []string) (agents.Foreign, bool) {
+	c, ok := cli.Find(name)
+	if !ok {
+		return agents.Foreign{}, false
+	}
+	return c.Foreign(), true
+}
 
 // NewCmd returns `uwf agent`. The context of a command ends its agent. An error
 // with a method ExitCode() int says which code to exit with; every other is 1.
@@ -51,7 +67,11 @@ on one page.`,
   uwf agent commit answer.md
   uwf thread step 01JY0000000000000000000000 --agent ./agent.sh`,
 	}
-	return app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
+	app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
+	for _, c := range cli.All() {
+		cmd.AddCommand(newCLICmd(o, c))
+	}
+	return cmd
 }
 
 // readStart reads at most that many bytes of a file, or of stdin ("-"). Relative names are

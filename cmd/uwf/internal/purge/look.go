@@ -310,6 +310,8 @@ func (p *purge) judgeLeftover(ctx context.Context, root, path string) (leftover,
 		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
 	case parts[0] == filepath.Base(app.KeptSettings(root)):
 		return leftover{Path: path, Why: "git's settings of a workspace, which are put back when its agent ends: change them there"}, nil
+	case parts[0] == filepath.Base(worker.AsideRoot(root)):
+		return leftover{Path: path, Why: "settings of coding tools in a workspace, which are put back when its agent ends: change them there"}, nil
 	case rel == "config.yaml" || rel == ".env":
 		return leftover{Path: path, Why: "your settings: put the new secret there"}, nil
 	}

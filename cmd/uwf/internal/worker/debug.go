@@ -24,7 +24,9 @@ func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.
 	log, began := a.w.f.Log(), a.w.f.Now()
 	log.Info("A9ENTRVN", "agent starts", append(taskAttrs(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
 		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
-	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
+	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) {
+		return a.w.hidingToolSettings(ctx, t, a.Spawner, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
+	})
 	usage := m.Usage()
 	log.LogOutcome(err, "A9ENTEND", "agent ended", append(taskAttrs(t), slog.Int("exit", exitOf(err)), slog.String("handle", string(d.Handle)), slog.Int("nodes", len(d.Nodes)),
 		slog.Int64("inputTokens", usage.InputTokens), slog.Int64("outputTokens", usage.OutputTokens), slog.Int("stderrBytes", len(d.Stderr)),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/builtin"
+	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -39,7 +40,8 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 	if name, command, err = s.resolveAgent(def.Name, role, override); err != nil {
 		return "", "", err
 	}
-	if name == builtin.Name && s.w.player == nil && !s.w.o.Elsewhere {
+	own := s.w.usesOwnLogin(name)
+	if s.needsModel(name) && !own && s.w.player == nil && !s.w.o.Elsewhere {
 		if _, err := c.ResolveModel(def.Name, role); err != nil {
 			return "", "", err
 		}
@@ -47,12 +49,26 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 	if err := s.w.checkAgent(command); err != nil {
 		return "", "", err
 	}
+	if own {
+		if err := s.w.settleLogin(name); err != nil {
+			return "", "", err
+		}
+	}
 	if name == builtin.Name {
 		if err := s.w.offerShell(def.Roles[role]); err != nil {
 			return "", "", err
 		}
 	}
 	return name, command, s.w.settleChecks(def)
+}
+
+// needsModel says whether an agent can do nothing without a configured model.
+func (s settings) needsModel(name string) bool {
+	if alias, ok := s.w.config.Agents[name]; ok && alias.Command != "" {
+		name = strings.TrimPrefix(alias.Command, "uwf-")
+	}
+	_, foreign := cli.Find(name)
+	return name == builtin.Name || foreign
 }
 
 // resolveAgent finds a role's agent, without asking whether it can work.
@@ -75,6 +91,9 @@ func (s settings) CheckPrices(workflow, role, override string) error {
 	name, _, err := s.resolveAgent(workflow, role, override)
 	if err != nil || name == mock.Name || s.w.player != nil || s.w.o.Elsewhere {
 		return err
+	}
+	if s.w.usesOwnLogin(name) {
+		return fmt.Errorf("keep the limit on cost for agent %s: %w", name, errNoBound)
 	}
 	return s.w.config.CheckPrices(workflow, role)
 }

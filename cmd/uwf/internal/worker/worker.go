@@ -185,12 +185,10 @@ func checkWorkspace(f *app.Factory, o Options) error {
 func (w *Worker) newSpawner(self []string) *agents.Spawner {
 	aliases := make(map[string]agents.Command, len(w.config.Agents))
 	for name, a := range w.config.Agents {
-		if a.Command != "" {
-			aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env}
-		}
+		aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env, OwnLogin: a.Login == config.OwnLogin}
 	}
 	o := agents.Options{
-		Self: self, Own: agent.Names(), Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
+		Self: self, Own: agent.Names(), Foreign: agent.Foreign, Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
 		Inside: w.f.Inside, Gateway: w.openGateway, FillHome: w.fillHome, AllowShell: w.allowsShell, Now: w.f.Now,
 	}
 	if w.o.Stderr != nil {
@@ -270,6 +268,13 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	}
 	if gitsettings.Busy(dir, app.KeptSettings(root)) { // before a thread is claimed for it
 		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
+	}
+	aside, err := w.newAside()
+	if err == nil {
+		_, err = aside.Restore(ctx) // of a process that was killed
+	}
+	if err != nil {
+		return err
 	}
 	if w.looked == dir { // by TryWorkspace, a moment ago
 		w.looked = ""

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/internal/proc"
+	"github.com/united-workforce/uwf/agents/program"
+	"github.com/united-workforce/uwf/agents/toolsettings"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+const (
+	envURL, envKey = gateway.EnvURL, gateway.EnvKey
+	// grace is less than what this process itself gets between SIGTERM and SIGKILL.
+	grace = 700 * time.Millisecond
+	// maxOutput bounds what a CLI may print on stdout, and maxStderr what is kept of stderr.
+	maxOutput = 256 << 20
+	maxStderr = 4 << 10
+)
+
+// Agent is one conversation with a CLI. It implements agents.Adapter; use a new one for each
+// run.
+type Agent struct {
+	CLI CLI
+
+	call  call
+	turns turns
+	began time.Time
+}
+
+var _ agents.Adapter = (*Agent)(nil)
+
+// Run does the task. It implements agents.Adapter.
+func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, error) {
+	a.call, a.began = newCall(s, os.Geteuid() == 0), s.Now()
+	a.call.Session = newSessionID()
+	if err := a.checkSession(s); err != nil {
+		return agents.Answer{}, err
+	}
+	a.warnOfVersion(s)
+	if err := a.writeFiles(); err != nil {
+		return agents.Answer{}, fmt.Errorf("prepare the HOME of %s: %w", a.CLI.Program, err)
+	}
+	return a.ask(ctx, s, s.Task.Prompt)
+}
+
+// Continue resumes the session with the complaint. What the first run has written for such
+// tools into the workspace takes no effect. It implements agents.Adapter.
+func (a *Agent) Continue(ctx context.Context, s *agents.Session, complaint string) (_ agents.Answer, err error) {
+	if a.call.Session == "" {
+		return agents.Answer{}, fmt.Errorf("%s gave no session that could go on", a.CLI.Program)
+	}
+	aside := toolsettings.Aside{Workspace: s.Workspace, Dir: filepath.Join(a.call.Temp, "uwf-aside")}
+	if err := aside.Hide(ctx); err != nil {
+		return agents.Answer{}, err
+	}
+	defer func() {
+		_, rerr := aside.Restore(context.WithoutCancel(ctx))
+		err = errors.Join(err, rerr)
+	}()
+	a.call.Resume = true
+	return a.ask(ctx, s, complaint)
+}
+
+// newSessionID is a random UUID.
+func newSessionID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// checkSession refuses what can't work before anything is run.
+func (a *Agent) checkSession(s *agents.Session) error {
+	switch {
+	case s.Getenv(agents.EnvProgram) == "":
+		return fmt.Errorf("%s is not set: uwf sets it when it runs this agent", agents.EnvProgram)
+	case a.call.Home == "" || a.call.Temp == "":
+		return errors.New("HOME or TMPDIR is not set: uwf sets them when it runs this agent")
+	case a.call.URL != "" && a.call.Model == "":
+		return fmt.Errorf("%s needs a model: set defaultModel, or modelOverrides for this role", a.CLI.Name)
+	}
+	return nil
+}
+
+// warnOfVersion says where the program is of a version that nobody has tried.
+func (a *Agent) warnOfVersion(s *agents.Session) {
+	p, err := program.Locate(s.Getenv(agents.EnvProgram), func(string) (string, error) { return "", os.ErrNotExist })
+	if err != nil {
+		return // running it says why
+	}
+	if in, known := a.CLI.Versions.Contains(p.Version); known && !in {
+		_, _ = fmt.Fprintf(s.Stderr, "%s: %s is version %s; tried are %s to %s: %s\n", a.CLI.Name, a.CLI.Program, p.Version, a.CLI.Versions.Min, a.CLI.Versions.Tested, a.CLI.Install())
+	}
+}
+
+// writeFiles writes the CLI's files into HOME.
+func (a *Agent) writeFiles() error {
+	if a.CLI.files == nil {
+		return nil
+	}
+	for name, content := range a.CLI.files(a.call) {
+		file := filepath.Join(a.call.Home, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask runs the CLI with a message, and takes its answer. What it did is staged also when it
+// fails.
+func (a *Agent) ask(ctx context.Context, s *agents.Session, message string) (agents.Answer, error) {
+	r := &report{tell: func(line string) { _, _ = fmt.Fprintf(s.Stderr, "%s: %s\n", a.CLI.Name, text.Line(line)) }}
+	res, stderr, err := a.runProgram(ctx, s, message, r)
+	if err == nil && a.CLI.finish != nil {
+		a.CLI.finish(r, a.call)
+	}
+	if r.Session != "" {
+		a.call.Session = r.Session
+	}
+	detail, derr := a.turns.stage(s, a.CLI.Name, a.call, r, a.began)
+	if err == nil {
+		err = a.judge(res, r, stderr)
+	}
+	if err = errors.Join(err, derr); err != nil {
+		return agents.Answer{}, err
+	}
+	return agents.Answer{Text: r.Text, Detail: detail}, nil
+}
+
+// runProgram runs the CLI to its end, with the message on its stdin.
+func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message string, r *report) (_ proc.Result, stderr string, err error) {
+	input := filepath.Join(a.call.Temp, "uwf-message.md")
+	if err := os.WriteFile(input, []byte(message), 0o600); err != nil {
+		return proc.Result{}, "", err
+	}
+	in, err := os.Open(input)
+	if err != nil {
+		return proc.Result{}, "", err
+	}
+	defer func() { _ = in.Close() }()
+	_ = os.Remove(a.call.last()) // of an earlier run
+	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: func(line []byte) { a.CLI.read(r, line) }}, &ending{keep: maxStderr}
+	res, err := proc.NewRunner(s.Getenv(proc.MarkName)).Run(ctx, proc.Spec{
+		Argv: slices.Concat([]string{s.Getenv(agents.EnvProgram)}, a.CLI.argv(a.call)),
+		Dir:  s.Workspace, Env: a.environ(s), Stdin: in, Stdout: out, Stderr: errs, Grace: grace,
+	})
+	out.end()
+	return res, errs.String(), err
+}
+
+// clientVariables are what the gateway gives to agents of whom it knows nothing.
+var clientVariables = [...]string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY", "OPENAI_MODEL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_MODEL"}
+
+// environ is what a CLI finds in its environment: what the agent has, but for what leads to the
+// step's folders and to models, and its own variables.
+func (a *Agent) environ(s *agents.Session) []string {
+	env := slices.DeleteFunc(slices.Clone(s.Environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(name, "UWF_") || slices.Contains(clientVariables[:], name)
+	})
+	env = append(env, "CI=1", "TERM=dumb", "NO_COLOR=1")
+	return append(env, a.CLI.environ(a.call)...)
+}
+
+// judge says why a run gave no answer.
+func (a *Agent) judge(res proc.Result, r *report, stderr string) error {
+	fail := func(format string, args ...any) error {
+		err := fmt.Errorf(a.CLI.Program+" "+format, args...)
+		if stderr != "" {
+			err = fmt.Errorf("%w\n%s", err, stderr)
+		}
+		return err
+	}
+	switch {
+	case res.Stopped != nil:
+		return fail("was stopped: %w", res.Stopped)
+	case r.Failure != "":
+		return fail("failed: %s", text.Cut(text.Line(r.Failure), 1000))
+	case res.Signal == syscall.SIGKILL:
+		return fail("was killed; the system does that when memory runs out")
+	case res.Signal != 0:
+		return fail("ended by signal %d (%s)", int(res.Signal), res.Signal)
+	case res.Code != 0:
+		return fail("ended with exit code %d", res.Code)
+	case r.Broken > 0 && strings.TrimSpace(r.Text) == "":
+		return fail("printed %d lines that are not what version %s prints, and no answer: see uwf agent check %s", r.Broken, a.CLI.Versions.Tested, a.CLI.Name)
+	case strings.TrimSpace(r.Text) == "":
+		return fail("gave no answer: its last message was empty")
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/united-workforce/uwf/agents/program"
+)
+
+// claudeCode is Anthropic's CLI. Its own settings flags are no boundary but for one pair:
+// --setting-sources user with --strict-mcp-config keeps a project's hooks, MCP servers,
+// apiKeyHelper and env out, where --safe-mode and --bare let the env redirect the model.
+func claudeCode() CLI {
+	return CLI{
+		Name: "claude-code", Program: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code",
+		Versions: program.Range{Min: "2.1.197", Tested: "2.1.330"}, Wires: []string{"messages"},
+		Credential: ".claude/.credentials.json",
+		argv:       claudeArgs, environ: claudeEnviron, files: claudeFiles, read: readClaude,
+	}
+}
+
+func claudeArgs(c call) []string {
+	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions", "--setting-sources", "user", "--strict-mcp-config"}
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
+	}
+	if len(c.MCP) > 0 {
+		args = append(args, "--mcp-config", c.Home+"/"+claudeMCP)
+	}
+	if c.Resume {
+		return append(args, "--resume", c.Session)
+	}
+	return append(args, "--session-id", c.Session)
+}
+
+func claudeEnviron(c call) []string {
+	env := []string{
+		"CLAUDE_CONFIG_DIR=" + c.Home + "/.claude", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+	}
+	if c.Root { // as root it refuses to skip its questions otherwise; uwf's own sandbox is around it
+		env = append(env, "IS_SANDBOX=1")
+	}
+	if c.URL == "" {
+		return env
+	}
+	env = append(env, "ANTHROPIC_BASE_URL="+c.URL, "ANTHROPIC_API_KEY="+c.Key, "CLAUDE_CODE_MAX_RETRIES=0") // the gateway retries
+	// All names for models lead to the one that is allowed: side tasks ask smaller ones.
+	for _, name := range []string{"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
+		"ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_FABLE_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL"} {
+		env = append(env, name+"="+c.Model)
+	}
+	if c.Window > 0 { // of a model that it does not know it believes a million tokens
+		env = append(env, "CLAUDE_CODE_MAX_CONTEXT_TOKENS="+strconv.Itoa(c.Window))
+	}
+	if c.Output > 0 {
+		env = append(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS="+strconv.Itoa(c.Output))
+	}
+	return env
+}
+
+const claudeMCP = "uwf-mcp.json"
+
+func claudeFiles(c call) map[string]string {
+	if len(c.MCP) == 0 {
+		return nil
+	}
+	servers := map[string]any{}
+	for _, m := range c.MCP {
+		servers[m.Name] = map[string]any{"type": "http", "url": m.URL, "headers": map[string]string{"Authorization": "Bearer " + c.Key}}
+	}
+	return map[string]string{claudeMCP: writeJSON(map[string]any{"mcpServers": servers})}
+}
+
+// claudeLine is a line of stream-json, as far as it is read. An answer that failed says so in
+// is_error alone: its subtype is "success" all the same.
+type claudeLine struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	Parent    string `json:"parent_tool_use_id"` // of a sub-agent's message
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	IsError bool    `json:"is_error"`
+	Result  *string `json:"result"`
+	Subtype string  `json:"subtype"`
+	Errors  []any   `json:"errors"`
+}
+
+func readClaude(r *report, raw []byte) {
+	var line claudeLine
+	if !r.decode(raw, &line) {
+		return
+	}
+	if line.SessionID != "" && line.Parent == "" {
+		r.Session = line.SessionID
+	}
+	switch line.Type {
+	case "assistant", "user":
+		for _, b := range readBlocks(line.Message.Content) {
+			b.addTo(r)
+		}
+	case "result":
+		switch {
+		case line.IsError && line.Result != nil && *line.Result != "":
+			r.Failure = *line.Result
+		case line.IsError:
+			r.Failure = strings.TrimSpace(line.Subtype + " " + writeJSON(line.Errors))
+		case line.Result != nil:
+			r.Text = *line.Result
+		}
+	}
+}
+
+// block is a part of a message in Anthropic's form.
+type block struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	Content json.RawMessage `json:"content"`
+}
+
+func (b block) addTo(r *report) {
+	switch b.Type {
+	case "text":
+		r.addText(b.Text)
+	case "tool_use":
+		r.addCall(b.Name, string(b.Input))
+	case "tool_result":
+		r.addResult(joinText(b.Content))
+	}
+}
+
+// readBlocks reads a message's content: blocks, or a text.
+func readBlocks(content json.RawMessage) []block {
+	var blocks []block
+	if json.Unmarshal(content, &blocks) == nil {
+		return blocks
+	}
+	var said string
+	if json.Unmarshal(content, &said) == nil {
+		return []block{{Type: "text", Text: said}}
+	}
+	return nil
+}
+
+// joinText is the text of a tool's result, which is one or a list of blocks.
+func joinText(content json.RawMessage) string {
+	var parts []string
+	for _, b := range readBlocks(content) {
+		if b.Text != "" {
+			parts = append(parts, b.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,187 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/agents/program"
+	"github.com/united-workforce/uwf/agents/sandbox"
+)
+
+// EnvProgram is the program that an agent of this binary runs, as an absolute path, where it
+// runs one of somebody else's.
+const EnvProgram = "UWF_PROGRAM"
+
+// Foreign says that an agent of this binary runs a program of somebody else's, which keeps
+// settings, sessions and logins below HOME. It gets a HOME of its own in any case, and may read
+// the folder that it is installed in.
+type Foreign struct {
+	Program string // its name, looked up on PATH
+	Install string // how people get it, for messages
+	// Credential is the file below a user's home, with slashes, that holds the program's own
+	// login; empty: there is none that could be lent.
+	Credential string
+}
+
+// resolved is an agent's command line, resolved.
+type resolved struct {
+	argv []string
+	env  map[string]string // of the configuration
+	own  string            // the agent of this binary that it is; empty: another program
+	// ownLogin: the program uses the login that it has on this machine, not the gateway.
+	ownLogin bool
+}
+
+// foreignRun is a run of an agent that runs somebody else's program.
+type foreignRun struct {
+	Foreign
+	program program.Program
+	home    string // private
+	temp    string
+	login   string // the credential's file; empty: none is lent
+}
+
+// FindForeign finds the program of somebody else's that an agent runs. Ok is false for agents
+// that run none.
+func (s *Spawner) FindForeign(line string) (f Foreign, p program.Program, ok bool, err error) {
+	r, err := s.o.resolveCommand(line)
+	if err != nil {
+		return Foreign{}, program.Program{}, false, err
+	}
+	f, ok = s.foreignOf(r)
+	if !ok {
+		return f, program.Program{}, false, nil
+	}
+	p, err = s.locateProgram(f)
+	return f, p, true, err
+}
+
+func (s *Spawner) foreignOf(r resolved) (Foreign, bool) {
+	if s.o.Foreign == nil || r.own == "" {
+		return Foreign{}, false
+	}
+	return s.o.Foreign(r.own, r.argv)
+}
+
+func (s *Spawner) locateProgram(f Foreign) (program.Program, error) {
+	find := func(name string) (string, error) { return s.o.findProgram(name, name) }
+	file, err := find(f.Program)
+	var missing *CommandError
+	if errors.As(err, &missing) && f.Install != "" {
+		missing.Fix = "install it: " + f.Install
+	}
+	if err != nil {
+		return program.Program{}, err
+	}
+	return program.Locate(file, find)
+}
+
+// beginForeign makes a run's own HOME and TMPDIR; nil: the agent runs nobody else's program.
+func (s *Spawner) beginForeign(r resolved, f *folders) (*foreignRun, error) {
+	foreign, ok := s.foreignOf(r)
+	if !ok {
+		return nil, nil
+	}
+	run := &foreignRun{Foreign: foreign, home: sandbox.HomeOf(f.base), temp: sandbox.TempOf(f.base)}
+	var err error
+	if run.program, err = s.locateProgram(foreign); err != nil || !r.ownLogin {
+		return run, err
+	}
+	if foreign.Credential == "" {
+		return nil, fmt.Errorf("login: own: %s has no file with a login that could be lent to it: remove login from the agent's settings, so that it uses the gateway", foreign.Program)
+	}
+	file := filepath.Join(sandbox.Getenv(s.o.Environ, "HOME"), filepath.FromSlash(foreign.Credential))
+	if run.login, err = filepath.EvalSymlinks(file); err != nil {
+		return nil, fmt.Errorf("login: own: %s is not logged in here (%w): log in with it first, or remove login from the agent's settings, so that it uses the gateway", foreign.Program, err)
+	}
+	return run, nil
+}
+
+// makeHome makes the folders where no sandbox does.
+func (r *foreignRun) makeHome() error {
+	for _, dir := range []string{r.home, r.temp} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// environ turns an environment into one with these folders.
+func (r *foreignRun) environ(env []string) []string {
+	if r == nil {
+		return env
+	}
+	env = slices.DeleteFunc(env, func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains([]string{"HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"}, name)
+	})
+	return append(env, "HOME="+r.home, "TMPDIR="+r.temp, EnvProgram+"="+r.program.Path)
+}
+
+// places are what the sandbox has to open: to read, and to write.
+func (r *foreignRun) places() (read, write []string) {
+	if r == nil {
+		return nil, nil
+	}
+	read = append(read, r.program.Path)
+	read = append(read, r.program.Places...)
+	if r.login != "" {
+		write = []string{r.login}
+	}
+	return read, write
+}
+
+// lendLogin puts a link to the credential's file into HOME: a copy would be worth nothing as
+// soon as the program renews it.
+func (r *foreignRun) lendLogin() error {
+	if r == nil || r.login == "" {
+		return nil
+	}
+	link := filepath.Join(r.home, filepath.FromSlash(r.Credential))
+	return errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(r.login, link))
+}
+
+// maxCredential bounds a credential's file, in bytes.
+const maxCredential = 1 << 20
+
+// takeLoginBack keeps what the program wrote in the link's place, as some do when they renew a
+// login: the one before is worth nothing any more.
+func (r *foreignRun) takeLoginBack() (err error) {
+	if r == nil || r.login == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(r.home)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	info, err := root.Lstat(r.Credential)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxCredential {
+		return nil //nolint:nilerr // it is the link as before, or gone
+	}
+	in, err := root.Open(r.Credential)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.CreateTemp(filepath.Dir(r.login), ".uwf-login-")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, maxCredential))
+	err = errors.Join(err, out.Sync(), out.Close())
+	if err == nil {
+		err = os.Rename(out.Name(), r.login)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("keep the login that %s has renewed: %w: log in with it again", r.Program, err), os.Remove(out.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/engine/consent"
+	"github.com/united-workforce/uwf/engine/thread"
+)
+
+// usesOwnLogin says whether an agent's program uses the login that it has on this machine.
+func (w *Worker) usesOwnLogin(agent string) bool {
+	return w.config.Agents[agent].Login == config.OwnLogin
+}
+
+// withoutGateway is what does not hold for such an agent.
+const withoutGateway = "uwf counts and bounds none of what it costs, records and replays nothing, and it holds a login of yours"
+
+// settleLogin lets an agent use its own login where a person has said so once, and tells at each
+// run what does not hold.
+func (w *Worker) settleLogin(name string) error {
+	demand := consent.Demand{Path: table.Join(table.Join("agents", name), "login"), Says: config.OwnLogin, Means: withoutGateway}
+	switch {
+	case w.f.Job != nil:
+		return app.Usagef("agent %s: %s is %s, which is for a person's machine, and this is a CI job: remove it, so that the agent uses the gateway", name, demand.Path, demand.Says)
+	case w.o.Record != "" || w.o.Replay != "":
+		return app.Usagef("agent %s uses its own login (%s), and nothing of it can be recorded or replayed: leave --record and --replay out, or remove the setting", name, demand.Path)
+	case os.Geteuid() == 0 && w.sandbox != nil:
+		return app.Usagef("agent %s uses its own login (%s), which the user that confined agents are can't read: run uwf as a user that is not root", name, demand.Path)
+	}
+	if err := w.askForLogin(name, demand); err != nil {
+		return err
+	}
+	w.logEvent(thread.Event{Kind: "notice", Text: "agent " + name + " uses its own login: " + withoutGateway})
+	return nil
+}
+
+func (w *Worker) askForLogin(name string, demand consent.Demand) error {
+	demands := []consent.Demand{demand}
+	digest := consent.Digest(demands)
+	switch {
+	case app.HasConsent(w.f, demand):
+		return nil
+	case slices.Contains(w.o.Trust, digest):
+		return app.KeepConsent(w.f, demands)
+	case !w.f.IO.CanAsk():
+		return app.Usagef("agent %s would use its own login (%s): %s; nobody is there to ask, so say --trust %s to agree (kept for this repository), or remove the setting", name, demand.Path, withoutGateway, digest)
+	}
+	w.f.Notes().Printf("The agent %s would use its own login on this machine: %s.\n", name, withoutGateway)
+	answer, err := w.f.Ask("Agree, for this repository? [y/N] ")
+	if err != nil {
+		return err
+	}
+	if answer != "y" && answer != "yes" {
+		return fmt.Errorf("agent %s: %w", name, app.ErrDeclined)
+	}
+	return app.KeepConsent(w.f, demands)
+}
+
+// errNoBound refuses a limit that nobody keeps.
+var errNoBound = errors.New("its own login (login: own) is neither counted nor bounded: set limits on steps and time alone, or remove login")
