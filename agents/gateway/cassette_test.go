@@ -153,23 +153,28 @@ func TestReplayInEveryDialect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []dialect.Dialect{dialect.Chat, dialect.Responses, dialect.Messages} {
+	for _, d := range []dialect.Dialect{dialect.Chat, dialect.Responses, dialect.Messages, dialect.Gemini} {
 		m := &meter{}
+		path := d.Path()
+		streams := path
+		if d == dialect.Gemini {
+			path, streams = "/v1beta/models/any:generateContent", "/v1beta/models/any:streamGenerateContent?alt=sse"
+		}
 		g := start(t, Options{Replay: c.NewPlayer(cassette.PlayerOptions{Step: 1, Role: "r"}), Meter: m})
-		plain := post(t, g, d.Path(), `{"model":"any"}`)
+		plain := post(t, g, path, `{"model":"any"}`)
 		if a, err := dialect.ParseAnswer(d, []byte(plain.body)); err != nil || a.Text != "hello" || a.Usage.In != 5 {
 			t.Errorf("%s: %s", d.Path(), plain.body)
 		}
-		streamed := post(t, g, d.Path(), `{"model":"any","stream":true}`)
+		streamed := post(t, g, streams, `{"model":"any","stream":true}`)
 		if a := collectEvents(d, streamed.body); a.Text != "hello" || a.Finish != dialect.FinishStop {
 			t.Errorf("%s: %s", d.Path(), streamed.body)
 		}
-		failed := post(t, g, d.Path(), `{"model":"any"}`)
+		failed := post(t, g, path, `{"model":"any"}`)
 		if _, message := dialect.ErrorMessage([]byte(failed.body)); failed.status != 413 || message != "too long" {
 			t.Errorf("%s: %d %s", d.Path(), failed.status, failed.body)
 		}
 		m.is(t, 2, 10, 2, 0.25)
-		post(t, g, d.Path(), `{"model":"any"}`)
+		post(t, g, path, `{"model":"any"}`)
 		m.is(t, 3, 10+5, 2+2, 0.25) // estimated: 15 bytes asked, 5 answered
 		if r := post(t, g, "/v1/messages/count_tokens", `{"model":"any"}`); r.body != `{"input_tokens":5}` {
 			t.Errorf("%s", r.body)

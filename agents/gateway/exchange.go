@@ -167,11 +167,15 @@ func (x *exchange) askOnce(client context.Context) error {
 	defer timer.Stop()
 
 	body := x.request.Body(x.model.Name, x.askUsage)
+	path := x.request.Endpoint(x.model.Name)
+	if path == "" {
+		path = x.path
+	}
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(i.Err == nil) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpointURL(x.path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpointURL(x.request.Dialect, path), bytes.NewReader(body))
 	if err != nil {
 		return x.newUnanswered(err)
 	}

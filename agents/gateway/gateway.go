@@ -1,5 +1,5 @@
 // Package gateway gives an agent a model on loopback. It runs in the parent
-// process, takes requests in the OpenAI and Anthropic dialects with a one-time
+// process, takes requests in the dialects of OpenAI, Anthropic and Google with a one-time
 // key, adds the provider's key, allows only the configured models, counts tokens
 // and cost, keeps budgets, retries, and records conversations into a cassette or
 // plays them from one. The agent never sees a provider's key, and what passes
@@ -31,6 +31,7 @@ type API string
 const (
 	OpenAI    API = "openai"    // chat completions and responses; "Authorization: Bearer"
 	Anthropic API = "anthropic" // messages with "x-api-key", and chat completions beside them
+	Gemini    API = "gemini"    // generateContent with "x-goog-api-key", and chat completions beside it
 )
 
 // Provider is where a model is reached.
@@ -39,7 +40,7 @@ type Provider struct {
 	API  API    // empty: OpenAI
 	// BaseURL as that API's clients take it: with the version for OpenAI
 	// (https://api.openai.com/v1), without it for Anthropic
-	// (https://api.anthropic.com).
+	// (https://api.anthropic.com) and Gemini (https://generativelanguage.googleapis.com).
 	BaseURL string
 	Key     string // may be empty for a provider that needs none
 	KeyName string // for messages: the variable that holds it; may be empty
@@ -132,7 +133,7 @@ const (
 type Gateway struct {
 	o      Options
 	url    string // its root, as in "http://127.0.0.1:41213"
-	key    string // the one-time key that clients present, as a bearer token or as x-api-key
+	key    string // the one-time key that clients present, see isAuthorized
 	ledger *ledger
 	intake *intake
 	models map[string]*Model
@@ -232,8 +233,10 @@ func (g *Gateway) AccessEnv() []string {
 	return []string{EnvURL + "=" + g.url, EnvKey + "=" + g.key}
 }
 
-// Env is the environment that points clients at the gateway, as "NAME=value", by
-// the names that they know. model is the one to use; empty: the client's choice.
+// Env is the environment that points clients at the gateway, as "NAME=value", by the names
+// that OpenAI's and Anthropic's clients in general know. model is the one to use; empty: the
+// client's choice. What one program alone reads is set by whoever starts it, out of
+// UWF_GATEWAY_URL and UWF_GATEWAY_KEY.
 func (g *Gateway) Env(model string) []string {
 	env := append(g.AccessEnv(),
 		"OPENAI_BASE_URL="+g.url+"/v1",
@@ -241,15 +244,9 @@ func (g *Gateway) Env(model string) []string {
 		"OPENAI_API_KEY="+g.key,
 		"ANTHROPIC_BASE_URL="+g.url,
 		"ANTHROPIC_API_KEY="+g.key,
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 	)
 	if model != "" {
-		// Claude Code asks smaller models for side tasks: all names lead to the one
-		// that is allowed.
-		for _, name := range []string{"OPENAI_MODEL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL",
-			"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL"} {
-			env = append(env, name+"="+model)
-		}
+		env = append(env, "OPENAI_MODEL="+model, "ANTHROPIC_MODEL="+model)
 	}
 	return env
 }

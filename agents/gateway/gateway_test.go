@@ -110,7 +110,7 @@ func (u *upstream) all() []seen {
 
 func (u *upstream) model(api API) Model {
 	base := u.URL + "/v1"
-	if api == Anthropic {
+	if api == Anthropic || api == Gemini {
 		base = u.URL
 	}
 	return Model{Alias: "main", Name: "gpt-test", Price: &Price{Input: 1, CachedInput: 1, Output: 10},
@@ -313,8 +313,11 @@ func TestEndpoints(t *testing.T) {
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com"}, "/v1/messages", "https://api.anthropic.com/v1/messages"},
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com"}, "/v1/chat/completions", "https://api.anthropic.com/v1/chat/completions"},
 		{Provider{API: Anthropic, BaseURL: "https://api.anthropic.com/v1/"}, "/v1/messages/count_tokens", "https://api.anthropic.com/v1/messages/count_tokens"},
+		{Provider{API: Gemini, BaseURL: "https://g.example/"}, "/v1beta/models/m:generateContent", "https://g.example/v1beta/models/m:generateContent"},
+		{Provider{API: Gemini, BaseURL: "https://g.example"}, "/v1/chat/completions", "https://g.example/v1beta/openai/chat/completions"},
 	} {
-		if got := c.p.endpointURL(c.path); got != c.want {
+		d, _ := dialect.ForPath(c.path)
+		if got := c.p.endpointURL(d, c.path); got != c.want {
 			t.Errorf("%s + %s = %s", c.p.BaseURL, c.path, got)
 		}
 	}
@@ -517,10 +520,11 @@ func TestEnv(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	g := start(t, Options{Models: []Model{u.model(OpenAI)}})
 	env := g.Env("main")
-	for _, want := range []string{"OPENAI_BASE_URL=" + g.url + "/v1", "OPENAI_API_KEY=" + g.key, "ANTHROPIC_BASE_URL=" + g.url, "ANTHROPIC_API_KEY=" + g.key, "ANTHROPIC_MODEL=main"} {
-		if !slices.Contains(env, want) {
-			t.Errorf("%s is missing in %q", want, env)
-		}
+	// What one program alone knows is set where that is started.
+	want := []string{"UWF_GATEWAY_URL=" + g.url, "UWF_GATEWAY_KEY=" + g.key, "OPENAI_BASE_URL=" + g.url + "/v1", "OPENAI_API_BASE=" + g.url + "/v1", "OPENAI_API_KEY=" + g.key,
+		"ANTHROPIC_BASE_URL=" + g.url, "ANTHROPIC_API_KEY=" + g.key, "OPENAI_MODEL=main", "ANTHROPIC_MODEL=main"}
+	if !slices.Equal(env, want) {
+		t.Errorf("%q is not %q", env, want)
 	}
 	if strings.Contains(strings.Join(env, "\n"), providerKey) {
 		t.Error("the provider's key is in the environment")

@@ -71,7 +71,7 @@ func (g *Gateway) readRequest(w http.ResponseWriter, r *http.Request, d dialect.
 	body, err := g.readBody(w, r)
 	if err == nil {
 		in.size = len(body)
-		in.Request, err = dialect.ParseRequest(d, body)
+		in.Request, err = parseRequest(d, r.URL.Path, body)
 	}
 	if err != nil {
 		in.release()
@@ -83,6 +83,13 @@ func (g *Gateway) readRequest(w http.ResponseWriter, r *http.Request, d dialect.
 		weight -= surplus
 	}
 	return in, true
+}
+
+func parseRequest(d dialect.Dialect, path string, body []byte) (*dialect.Request, error) {
+	if gemini, ok := dialect.ParseGeminiPath(path); ok {
+		return dialect.ParseGemini(gemini, body)
+	}
+	return dialect.ParseRequest(d, body)
 }
 
 // refuseUnread refuses, without reading its body, a request that gets no further

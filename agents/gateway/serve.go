@@ -36,42 +36,79 @@ const countPath = "/messages/count_tokens"
 // serveRequest answers one request of a client.
 func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 	path := dialect.TrimVersion(r.URL.Path)
-	d, known := dialect.ForPath(path)
-	if path == countPath || !known && r.Header.Get("Anthropic-Version") != "" {
-		d = dialect.Messages
+	d, known := dialect.ForPath(r.URL.Path)
+	counts := path == countPath || d == dialect.Gemini && !known
+	if !known {
+		d = dialectOfClient(r, d)
+	}
+	if g.answerGreeting(w, r, d) {
+		return
 	}
 	if !g.beginHandler() {
 		g.answerClosing(w, d)
 		return
 	}
 	defer g.active.Done()
+	models, isModels := strings.CutPrefix(strings.TrimPrefix(path, "/v1beta"), "/models")
 	switch {
 	case !g.isAuthorized(r):
 		g.refuseRequest(w, d, http.StatusUnauthorized, codeKey, "the gateway's key is missing or wrong: use the key from the environment of this process")
 	case known && r.Method == http.MethodPost:
 		g.passRequest(w, r, d)
-	case path == countPath && r.Method == http.MethodPost:
-		g.countTokens(w, r)
-	case (path == "/models" || strings.HasPrefix(path, "/models/")) && r.Method == http.MethodGet:
-		g.listModels(w, d, strings.TrimPrefix(strings.TrimPrefix(path, "/models"), "/"))
-	case known || path == countPath:
+	case counts && r.Method == http.MethodPost:
+		g.countTokens(w, r, d)
+	case known || counts:
 		w.Header().Set("Allow", http.MethodPost)
 		g.refuseRequest(w, d, http.StatusMethodNotAllowed, codePath, fmt.Sprintf("%s takes POST only", r.URL.Path))
+	case isModels && (models == "" || models[0] == '/') && r.Method == http.MethodGet:
+		g.listModels(w, d, strings.TrimPrefix(models, "/"))
 	default:
 		g.refuseRequest(w, d, http.StatusNotFound, codePath, fmt.Sprintf(
-			"%s %s is not served here; known are %s, %s, %s, /v1%s and /v1/models",
-			r.Method, r.URL.Path, dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path(), countPath))
+			"%s %s is not served here; known are %s, %s, %s, /v1%s, %s (or streamGenerateContent, countTokens), /v1/models and /v1beta/models",
+			r.Method, r.URL.Path, dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path(), countPath, dialect.Gemini.Path()))
 	}
 }
 
-// isAuthorized compares the key in constant time, wherever the client puts it.
+// dialectOfClient is the dialect in which a client reads errors and lists of models, where
+// the path alone does not say.
+func dialectOfClient(r *http.Request, d dialect.Dialect) dialect.Dialect {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/v1beta/") || r.Header.Get("X-Goog-Api-Key") != "":
+		return dialect.Gemini
+	case dialect.TrimVersion(r.URL.Path) == countPath || r.Header.Get("Anthropic-Version") != "":
+		return dialect.Messages
+	}
+	return d
+}
+
+// answerGreeting answers, without a key, what clients ask before they begin: claude whether
+// anybody is there, codex for a WebSocket. Codex goes on without one at status 426 only;
+// after others it tries seven times. It reports whether it has answered.
+func (g *Gateway) answerGreeting(w http.ResponseWriter, r *http.Request, d dialect.Dialect) bool {
+	switch asks := r.Method == http.MethodHead || r.Method == http.MethodGet; {
+	case r.Header.Get("Upgrade") != "":
+		w.Header().Set("Connection", "close") // whatever body there is stays unread
+		g.refuseRequest(w, d, http.StatusUpgradeRequired, codePath, "the gateway speaks plain HTTP: ask by POST, without a WebSocket")
+	case asks && r.URL.Path == "/api/hello", r.Method == http.MethodHead && r.URL.Path == "/":
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		return false
+	}
+	return true
+}
+
+// isAuthorized compares the key in constant time, wherever the client puts it. Google's
+// clients have it in a header of their own or in the query, which goes no further.
 func (g *Gateway) isAuthorized(r *http.Request) bool {
 	bearer := r.Header.Get("Authorization")
 	if len(bearer) > 7 && strings.EqualFold(bearer[:7], "bearer ") {
 		bearer = strings.TrimSpace(bearer[7:])
 	}
-	ok := subtle.ConstantTimeCompare([]byte(bearer), []byte(g.key))
-	return ok|subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Api-Key")), []byte(g.key)) == 1
+	ok := 0
+	for _, key := range []string{bearer, r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")} {
+		ok |= subtle.ConstantTimeCompare([]byte(key), []byte(g.key))
+	}
+	return ok == 1
 }
 
 // answerClosing answers requests that come or wait while the gateway ends: silence
@@ -96,21 +133,20 @@ func writeAnswer(w http.ResponseWriter, status int, contentType string, body []b
 }
 
 func (g *Gateway) listModels(w http.ResponseWriter, d dialect.Dialect, id string) {
-	anthropic := d == dialect.Messages
 	if id != "" {
 		m, ok := g.models[id]
 		if !ok {
 			g.refuseRequest(w, d, http.StatusNotFound, codeModel, g.unknownModel(id))
 			return
 		}
-		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelBody(anthropic, dialect.ModelInfo{ID: id, Owner: m.Provider.Name}))
+		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelBody(d, dialect.ModelInfo{ID: id, Owner: m.Provider.Name}))
 		return
 	}
 	var list []dialect.ModelInfo
 	for _, name := range g.modelNames() {
 		list = append(list, dialect.ModelInfo{ID: name, Owner: g.models[name].Provider.Name})
 	}
-	writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(anthropic, list))
+	writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.ModelList(d, list))
 }
 
 func (g *Gateway) modelNames() []string { return slices.Sorted(maps.Keys(g.models)) }
@@ -130,11 +166,7 @@ func (g *Gateway) findModel(w http.ResponseWriter, req *dialect.Request) (*Model
 		return nil, false
 	}
 	if !m.Provider.speaksDialect(req.Dialect) {
-		paths := dialect.Chat.Path() + " or " + dialect.Responses.Path()
-		if m.Provider.API == Anthropic {
-			paths = dialect.Messages.Path() + " or " + dialect.Chat.Path()
-		}
-		g.refuseRequest(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, paths))
+		g.refuseRequest(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, m.Provider.paths()))
 		return nil, false
 	}
 	return m, true
@@ -153,6 +185,10 @@ func (g *Gateway) refuseStopped(w http.ResponseWriter, d dialect.Dialect) bool {
 
 // passRequest passes one request to its model, or to the replay.
 func (g *Gateway) passRequest(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
+	if gemini, _ := dialect.ParseGeminiPath(r.URL.Path); gemini.Stream && r.URL.Query().Get("alt") != "sse" {
+		g.refuseRequest(w, d, http.StatusBadRequest, codeRequest, "streamGenerateContent is served as server-sent events alone: ask with ?alt=sse")
+		return
+	}
 	in, ok := g.readRequest(w, r, d)
 	if !ok {
 		return
@@ -191,14 +227,14 @@ func (g *Gateway) refuseUnpriced(w http.ResponseWriter, x *exchange) bool {
 
 // countTokens passes a question for a number of tokens on. It costs nothing and
 // is no part of a recording; a replay answers it with an estimate.
-func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request) {
-	in, ok := g.readRequest(w, r, dialect.Messages)
+func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request, d dialect.Dialect) {
+	in, ok := g.readRequest(w, r, d)
 	if !ok {
 		return
 	}
 	defer in.release()
 	if g.o.Replay != nil {
-		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(dialect.Estimate(in.size)))
+		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(d, dialect.Estimate(in.size)))
 		return
 	}
 	m, ok := g.findModel(w, in.Request)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,20 +82,38 @@ func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 	}
 }
 
-// speaksDialect says whether a provider is reached in a dialect. Anthropic has chat
-// completions beside its own messages.
-func (p Provider) speaksDialect(d dialect.Dialect) bool {
-	if p.API == Anthropic {
-		return d != dialect.Responses
+// wires are the dialects in which a provider is reached, its own first. Anthropic and Google
+// have chat completions beside their own.
+func (p Provider) wires() []dialect.Dialect {
+	switch p.API {
+	case Anthropic:
+		return []dialect.Dialect{dialect.Messages, dialect.Chat}
+	case Gemini:
+		return []dialect.Dialect{dialect.Gemini, dialect.Chat}
 	}
-	return d != dialect.Messages
+	return []dialect.Dialect{dialect.Chat, dialect.Responses}
+}
+
+// speaksDialect says whether a provider is reached in a dialect.
+func (p Provider) speaksDialect(d dialect.Dialect) bool { return slices.Contains(p.wires(), d) }
+
+// paths names the paths by which a provider is reached, for messages.
+func (p Provider) paths() string {
+	var out []string
+	for _, d := range p.wires() {
+		out = append(out, d.Path())
+	}
+	return strings.Join(out, " or ")
 }
 
 // endpointURL is the provider's URL of a path like "/v1/messages".
-func (p Provider) endpointURL(path string) string {
+func (p Provider) endpointURL(d dialect.Dialect, path string) string {
 	base := strings.TrimRight(p.BaseURL, "/")
-	if p.API == Anthropic {
+	switch {
+	case p.API == Anthropic || d == dialect.Gemini:
 		return strings.TrimSuffix(base, "/v1") + path
+	case p.API == Gemini:
+		return base + "/v1beta/openai" + dialect.TrimVersion(path)
 	}
 	return base + dialect.TrimVersion(path)
 }
@@ -127,6 +146,8 @@ func (m *Model) outgoingHeader(client http.Header, d dialect.Dialect) http.Heade
 	case p.Key == "":
 	case own:
 		h.Set("X-Api-Key", p.Key)
+	case d == dialect.Gemini:
+		h.Set("X-Goog-Api-Key", p.Key)
 	default:
 		h.Set("Authorization", "Bearer "+p.Key)
 	}

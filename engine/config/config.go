@@ -93,6 +93,7 @@ type Kind string
 const (
 	OpenAI    Kind = "openai"    // chat completions, below a base URL that ends in /v1 or the like
 	Anthropic Kind = "anthropic" // messages, below a base URL without /v1
+	Gemini    Kind = "gemini"    // Google's generateContent, below a base URL without /v1beta
 )
 
 // Provider is a service that runs models.

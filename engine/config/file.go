@@ -67,7 +67,7 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 		table.Field{Name: "baseUrl", Setting: table.Text("Its address, as its clients take it: https://api.example.com/v1. Known for "+strings.Join(PresetNames(), ", ")+".", &p.BaseURL)},
 		table.Field{Name: "apiKeyEnv", Setting: table.Text("The variable that holds its key.", &p.APIKeyEnv)},
 		table.Field{Name: "apiKey", Setting: secret},
-		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic))},
+		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic), string(Gemini))},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if p.APIKeyEnv != "" && p.APIKey != "" {
 			r.NoteProblem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
@@ -132,6 +132,9 @@ func completeProvider(name string, p Provider) (Provider, string) {
 		if at, ok := vendorAt(p.BaseURL); ok {
 			p.Kind = at.Kind
 		}
+	}
+	if p.Kind == Gemini { // as clients of Google's OpenAI-compatible API take it
+		p.BaseURL = strings.TrimSuffix(strings.TrimSuffix(p.BaseURL, "/openai"), "/v1beta")
 	}
 	return p, ""
 }

@@ -61,7 +61,7 @@ type Model struct {
 	Alias     string `json:"alias"`
 	Name      string `json:"name"`
 	Provider  string `json:"provider"`
-	API       string `json:"api,omitempty"` // how it is spoken to: "openai" or "anthropic"
+	API       string `json:"api,omitempty"` // how it is spoken to: "openai", "anthropic" or "gemini"
 	Window    int    `json:"window"`        // tokens; 0: unknown
 	MaxOutput int    `json:"maxOutput"`     // tokens; 0: unknown
 }

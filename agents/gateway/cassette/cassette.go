@@ -28,7 +28,8 @@
 //	 "repeats":3,"messages":[{"role":"tool","text":"ok  \texample.com/stack\t0.012s"}]}
 //
 // So many messages as repeats says, the first ones of the request before, come before
-// those that are listed. Roles are system, user, assistant and tool.
+// those that are listed. Roles are system, user, assistant and tool. tools must be the ones
+// that are offered; ["*"] is any list of them: a program's next version may offer others.
 //
 // An answer has one of these forms:
 //
@@ -54,6 +55,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
@@ -215,7 +217,10 @@ func parseEntry(text []byte) (e Entry, err error) {
 	if r := e.Request; r != nil {
 		d, known := dialect.ForPath(r.Path)
 		if !known {
-			return e, fmt.Errorf("post must be %s, %s or %s", dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path())
+			return e, fmt.Errorf("post must be %s, %s, %s or %s", dialect.Chat.Path(), dialect.Responses.Path(), dialect.Messages.Path(), dialect.Gemini.Path())
+		}
+		if strings.ContainsFunc(r.Model, unicode.IsControl) { // it is handed to programs
+			return e, errors.New("model is a name on one line")
 		}
 		r.Path = d.Path()
 		slices.Sort(r.Tools)

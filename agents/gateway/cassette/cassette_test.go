@@ -69,6 +69,7 @@ func TestParseErrorsNameTheirLine(t *testing.T) {
 		{"no answer", `{"role":"r"}`, "an answer has one of text"},
 		{"request and match", `{"role":"r","match":{},"request":{"post":"/v1/messages"},"answer":{"text":"a"}}`, "not both"},
 		{"unknown path", `{"role":"r","request":{"post":"/v1/embeddings"},"answer":{"text":"a"}}`, "post must be"},
+		{"a model on two lines", `{"role":"r","request":{"post":"/v1/messages","model":"a\nb"},"answer":{"text":"a"}}`, "model is a name on one line"},
 		{"two forms", `{"role":"r","answer":{"text":"a","body":"b"}}`, "one of text"},
 		{"status without error", `{"role":"r","answer":{"text":"a","status":500}}`, "status 500 does not fit"},
 		{"error with status 200", `{"role":"r","answer":{"error":"a","status":200}}`, "status 200 does not fit"},

@@ -18,7 +18,7 @@ type normaliser []rule
 // newNormaliser replaces thread ids, node hashes and commit ids, UUIDs, the random
 // words of fences around text that is not trusted, temporary folders, loopback ports,
 // dates and clock times, durations (go test's "(cached)" among them), memory addresses,
-// goroutine numbers, and white space at the ends of lines.
+// goroutine numbers, what codex and qwen write about a command that they ran, and white space at the ends of lines.
 func newNormaliser() normaliser {
 	replace := func(pattern, with string) rule { return rule{regexp.MustCompile(pattern), with} }
 	return normaliser{
@@ -34,6 +34,9 @@ func newNormaliser() normaliser {
 		replace(`\b(?:\d+(?:\.\d+)?(?:ns|µs|us|ms|h|m|s))+\b|\(cached\)`, "<time>"),
 		replace(`\b0x[0-9a-f]{6,16}\b`, "<address>"),
 		replace(`\bgoroutine \d+\b`, "goroutine <n>"),
+		replace(`\bChunk ID: [0-9a-f]{6}\b`, "Chunk ID: <id>"),
+		replace(`\bWall time: [0-9.]+ seconds\b`, "Wall time: <time>"),
+		replace(`\bProcess Group PGID: \d+\b`, "Process Group PGID: <n>"),
 		replace(`(?m)[ \t\r]+$`, ""),
 	}
 }

@@ -89,6 +89,19 @@ func TestStrictMismatches(t *testing.T) {
 	}
 }
 
+// A recording whose list of tools is ["*"] fits whatever tools are offered; one that names
+// a tool does not, even beside it.
+func TestAnyTools(t *testing.T) {
+	for tools, fits := range map[string]bool{`["*"]`: true, `["run_command"]`: true, `["*","run_command"]`: false, `["other"]`: false, `[]`: false} {
+		c := mustParse(t, `{"role":"r","request":{"post":"/v1/chat/completions","model":"m","tools":`+tools+`,"messages":[{"role":"user","text":"hello"}]},"answer":{"text":"ok"}}
+`)
+		_, _, err := c.NewPlayer(PlayerOptions{Step: 1, Role: "r"}).Play(chat(msg("user", "hello")))
+		if (err == nil) != fits {
+			t.Errorf("%s: %v", tools, err)
+		}
+	}
+}
+
 // What is recorded as it came fits only a request for the same kind of answer.
 func TestAnswersAsTheyCame(t *testing.T) {
 	for _, tt := range []struct {
@@ -157,6 +170,9 @@ func TestNormalising(t *testing.T) {
 		"2026-01-02T03:04:05.678Z, 2026-01-02, 03:04:05, 2026-01-02 03:04 +0100": "<date>, <date>, <clock>, <date>",
 		"goroutine 17 [running]: 0xc000012345":                                   "goroutine <n> [running]: <address>",
 		"123e4567-e89b-12d3-a456-426614174000":                                   "<uuid>",
+		"Chunk ID: 226a51\nWall time: 0.0000 seconds\nExit":                      "Chunk ID: <id>\nWall time: <time>\nExit", // codex 0.169
+		"Process Group PGID: 16241":                                              "Process Group PGID: <n>",                 // qwen 0.24
+		"Chunk ID: of 5, Wall time: 3":                                           "Chunk ID: of 5, Wall time: 3",
 		"a \r\nb\t\n\n":                                                          "a\nb",
 		"5 apples, 12 monkeys, v1.2.3, 10 s":                                     "5 apples, 12 monkeys, v1.2.3, 10 s",
 	} {

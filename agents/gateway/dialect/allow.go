@@ -21,6 +21,9 @@ type rule func(s *sieve, path string, raw json.RawMessage) (value json.RawMessag
 // What else there is may run programs, search or cache at the provider's prices,
 // choose a dearer tier or another model; so what is not known here is left out.
 func allowedFields(d Dialect) map[string]rule {
+	if d == Gemini {
+		return geminiRules()
+	}
 	rules := commonRules()
 	switch d {
 	case Chat:
@@ -116,7 +119,7 @@ func objectOf(rules map[string]rule) rule {
 // textOnly are the kinds of answers, of which speech costs more than text.
 func textOnly(_ *sieve, _ string, raw json.RawMessage) (json.RawMessage, bool) {
 	kinds := asList(readField(raw))
-	return raw, len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind any) bool { return asString(kind) != "text" })
+	return raw, len(kinds) > 0 && !slices.ContainsFunc(kinds, func(kind any) bool { return !strings.EqualFold(asString(kind), "text") })
 }
 
 // allowClearing are edits of the conversation that take something out of it. Others
@@ -224,6 +227,7 @@ func (s *sieve) siftRequest(fields map[string]json.RawMessage) map[string]json.R
 	_, some := kept["tools"]
 	if !some {
 		delete(kept, "parallel_tool_calls")
+		delete(kept, "toolConfig")
 	}
 	chosen := !some
 	Texts(kept["tool_choice"], func(_, name string) { chosen = chosen || slices.Contains(s.lost, name) })

@@ -169,6 +169,61 @@ func TestFieldsOfRealClientsGoOn(t *testing.T) {
 	}
 }
 
+// The fields of one request of each program, as they were seen at a fake provider: nothing
+// but what Anthropic or OpenAI would run themselves is lost. Of fields whose values are long,
+// the first of a kind stands for all.
+func TestFieldsOfRealProgramsGoOn(t *testing.T) {
+	for program, c := range map[string]struct {
+		d               Dialect
+		fields, dropped string
+	}{
+		"claude 2.1.330": {Messages, `"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"system","content":[{"type":"text","text":"# Environment","cache_control":{"type":"ephemeral"}}]}],
+			"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.03d; cc_entrypoint=sdk-cli;"},{"type":"text","text":"You are","cache_control":{"type":"ephemeral"}}],
+			"tools":[{"name":"Bash","description":"d","input_schema":{"type":"object"}},{"name":"DeferredToolPlaceholder","description":"d","input_schema":{"type":"object"},"defer_loading":true}],
+			"metadata":{"user_id":"{}"},"max_tokens":32000,"thinking":{"type":"adaptive","display":"omitted"},"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},
+			"output_config":{"effort":"high"},"stream":true`, ""},
+		"codex 0.169": {Responses, `"stream":true,"input":[{"type":"message","id":"msg_1","role":"developer","content":[{"type":"input_text","text":"You are"}]}],
+			"tools":[{"type":"function","name":"exec_command","description":"d","strict":false,"parameters":{"type":"object"}},
+			{"type":"namespace","name":"multi_agent_v1","description":"d","tools":[{"type":"function","name":"spawn_agent","parameters":{"type":"object"}}]},{"type":"web_search","external_web_access":false}],
+			"tool_choice":"auto","parallel_tool_calls":true,"reasoning":{"summary":"auto"},"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","client_metadata":{"thread_id":"t"}`, "tools: web_search"},
+		"copilot 1.0.102": {Chat, `"messages":[{"role":"system","content":"You are"}],"temperature":0,"top_p":0.95,"frequency_penalty":0,"presence_penalty":0,
+			"tools":[{"type":"function","function":{"name":"bash","description":"d","parameters":{"type":"object"}}}],"stream":true,"stream_options":{"include_usage":true}`, ""},
+		"qwen 0.24.4": {Chat, `"messages":[{"role":"system","content":"You are"}],"max_tokens":32000,"stream":true,"stream_options":{"include_usage":true},
+			"tools":[{"type":"function","function":{"name":"a","description":"d","parameters":{}}},{"type":"function","function":{"name":"b","description":"d"}}]`, ""},
+		"gemini 0.61.0": {Gemini, `"contents":[{"parts":[{"text":"hi"}],"role":"user"},{"parts":[{"functionCall":{"id":"1","args":{},"name":"a"},"thoughtSignature":"skip_thought_signature_validator"}],"role":"model"}],
+			"systemInstruction":{"parts":[{"text":"You are"}],"role":"user"},"tools":[{"functionDeclarations":[{"name":"a","description":"d","parametersJsonSchema":{"type":"object"}}]}],
+			"generationConfig":{"temperature":1,"topP":0.95,"topK":64,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":8192}}`, ""},
+	} {
+		body := []byte("{" + c.fields + "}")
+		var r *Request
+		var err error
+		if c.d == Gemini {
+			r, err = ParseGemini(GeminiPath{Model: "m"}, body)
+		} else {
+			r, err = ParseRequest(c.d, []byte(`{"model":"m",`+c.fields+"}"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := decodeJSON(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeJSON(r.Body("m", false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(asObject(got), "model")
+		if c.dropped != "" { // it stands last
+			tools := asList(asObject(want)["tools"])
+			asObject(want)["tools"] = tools[:len(tools)-1]
+		}
+		if strings.Join(r.Dropped, ", ") != c.dropped || string(writeJSON(got)) != string(writeJSON(want)) {
+			t.Errorf("%s: dropped are %q; the provider gets\n%s\nof\n%s", program, r.Dropped, writeJSON(got), writeJSON(want))
+		}
+	}
+}
+
 // What says nothing is not told of, and names are told so that they can be shown.
 func TestDroppedNames(t *testing.T) {
 	r, _ := parse(t, Chat, `"audio":null,"background":false,"a":"","b":[]`)

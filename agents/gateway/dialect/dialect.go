@@ -1,6 +1,6 @@
-// Package dialect reads and writes the three ways in which model APIs speak over
-// HTTP: OpenAI chat completions, OpenAI responses and Anthropic messages, as one
-// JSON body or as server-sent events. It turns a request into what identifies it
+// Package dialect reads and writes the four ways in which model APIs speak over
+// HTTP: OpenAI chat completions, OpenAI responses, Anthropic messages and Google's
+// generateContent, as one JSON body or as server-sent events. It turns a request into what identifies it
 // (model, messages, tool names), an answer into text, tool calls and usage, and
 // back. It never opens a connection, and it never logs.
 package dialect
@@ -19,6 +19,7 @@ const (
 	Chat      Dialect = iota // POST /v1/chat/completions (OpenAI-compatible)
 	Responses                // POST /v1/responses (OpenAI)
 	Messages                 // POST /v1/messages (Anthropic)
+	Gemini                   // POST /v1beta/models/MODEL:generateContent and :streamGenerateContent (Google)
 )
 
 // format is how a dialect puts what all of them say: it reads into Messages and an Answer,
@@ -38,12 +39,16 @@ type format struct {
 type end struct{ theirs, ours string }
 
 func formatOf(d Dialect) format {
-	return [...]format{Chat: chatFormat(), Responses: responsesFormat(), Messages: messagesFormat()}[d]
+	return [...]format{Chat: chatFormat(), Responses: responsesFormat(), Messages: messagesFormat(), Gemini: geminiFormat()}[d]
 }
 
 // ForPath finds the dialect of a request path. The leading "/v1" may be missing,
-// because clients differ in whether their base URL holds it.
+// because clients differ in whether their base URL holds it. Google's is any of the paths
+// that ParseGeminiPath reads, but for countTokens.
 func ForPath(path string) (Dialect, bool) {
+	if g, ok := ParseGeminiPath(path); ok {
+		return Gemini, !g.Count
+	}
 	for d := Chat; d <= Messages; d++ {
 		if formatOf(d).path == TrimVersion(path) {
 			return d, true
@@ -61,8 +66,14 @@ func TrimVersion(path string) string {
 	return path
 }
 
-// Path is the dialect's path with its version, as in "/v1/chat/completions".
-func (d Dialect) Path() string { return "/v1" + formatOf(d).path }
+// Path is the dialect's path with its version, as in "/v1/chat/completions". Google's has
+// "{model}" where the model stands.
+func (d Dialect) Path() string {
+	if d == Gemini {
+		return geminiPath
+	}
+	return "/v1" + formatOf(d).path
+}
 
 // readEnd is why an answer ended, by the dialect's word for it; what is not known stays.
 func (f format) readEnd(word string) string {

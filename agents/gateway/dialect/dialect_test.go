@@ -13,6 +13,7 @@ func TestForPath(t *testing.T) {
 	for path, want := range map[string]Dialect{
 		"/v1/chat/completions": Chat, "/chat/completions": Chat,
 		"/v1/responses": Responses, "/v1/messages": Messages, "/messages": Messages,
+		"/v1beta/models/gemini-3:generateContent": Gemini, "/v1/models/gemini-3:streamGenerateContent": Gemini, "/v1beta/models/qwen3:8b:generateContent": Gemini,
 	} {
 		if d, ok := ForPath(path); !ok || d != want {
 			t.Errorf("ForPath(%q) = %v, %v", path, d, ok)
@@ -21,7 +22,8 @@ func TestForPath(t *testing.T) {
 			t.Errorf("the path of %v is not its own", want)
 		}
 	}
-	for _, path := range []string{"/v1/completions", "/v1/responses/resp_1", "/v1", "", "/v1/v1/messages"} {
+	for _, path := range []string{"/v1/completions", "/v1/responses/resp_1", "/v1", "", "/v1/v1/messages",
+		"/v1beta/models/m:countTokens", "/v1beta/models/m:embedContent", "/v1beta/models/:generateContent", "/v1beta/models/m", "/v1beta/chat/completions", "/models/m:generateContent"} {
 		if _, ok := ForPath(path); ok {
 			t.Errorf("ForPath(%q) is known", path)
 		}
@@ -133,7 +135,7 @@ func TestReplyIsReadBack(t *testing.T) {
 	usage := Usage{In: 100, Out: 20, CacheRead: 30, HasIn: true, HasOut: true}
 	for _, want := range replies {
 		want.Usage = usage
-		for _, d := range []Dialect{Chat, Responses, Messages} {
+		for _, d := range []Dialect{Chat, Responses, Messages, Gemini} {
 			reply := Reply{Answer: want, ID: "x-1", Model: "m"}
 			got, err := ParseAnswer(d, reply.Body(d))
 			if err != nil {

@@ -39,7 +39,10 @@ func errorOf(o object) *StreamError {
 // in "budget_exceeded".
 func ErrorBody(d Dialect, status int, code, message string) []byte {
 	kind := errorType(d, status)
-	if d == Messages {
+	switch d {
+	case Gemini:
+		return writeJSON(geminiError(status, code, message))
+	case Messages:
 		return writeJSON(object{"type": "error", "error": object{"type": kind, "message": message}})
 	}
 	return writeJSON(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
@@ -48,7 +51,7 @@ func ErrorBody(d Dialect, status int, code, message string) []byte {
 // ErrorEvent is the same error inside a stream that has begun already.
 func ErrorEvent(d Dialect, status int, code, message string) []byte {
 	body := ErrorBody(d, status, code, message)
-	if d == Chat {
+	if d == Chat || d == Gemini {
 		return fmt.Appendf(nil, "\n\ndata: %s\n\n", body)
 	}
 	if d == Responses {

@@ -32,6 +32,7 @@ type Request struct {
 	Dropped []string
 
 	fields map[string]json.RawMessage // as the provider gets them
+	counts bool                       // Google's countTokens
 }
 
 // ErrRequest is wrapped by errors of ParseRequest: the client's mistake.
@@ -43,7 +44,16 @@ var ErrTooLarge = errors.New("request too large")
 // ParseRequest reads a request's body. Only fields that are known to cost nothing
 // besides tokens are kept for the provider, see allowed; a body that would take far
 // more memory than its size is refused before it is taken apart.
+// Google's, whose model is in the path, are for ParseGemini.
 func ParseRequest(d Dialect, body []byte) (*Request, error) {
+	fields, err := parseFields(body)
+	if err != nil {
+		return nil, err
+	}
+	return newRequest(d, textOf(fields["model"]), fields)
+}
+
+func parseFields(body []byte) (map[string]json.RawMessage, error) {
 	if err := checkShape(body); err != nil {
 		return nil, err
 	}
@@ -54,9 +64,16 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 	if fields == nil {
 		return nil, fmt.Errorf("%w: the body is no JSON object", ErrRequest)
 	}
-	r := &Request{Dialect: d, Model: textOf(fields["model"])}
+	return fields, nil
+}
+
+func newRequest(d Dialect, model string, fields map[string]json.RawMessage) (*Request, error) {
+	r := &Request{Dialect: d, Model: model}
 	if r.Model == "" {
 		return nil, fmt.Errorf("%w: \"model\" is missing", ErrRequest)
+	}
+	if d == Gemini {
+		writeGeminiNames(fields)
 	}
 	s := sieve{dialect: d}
 	r.fields = s.siftRequest(fields)
@@ -67,6 +84,10 @@ func ParseRequest(d Dialect, body []byte) (*Request, error) {
 
 // readOptions reads what the provider is told besides the conversation.
 func (r *Request) readOptions() {
+	if r.Dialect == Gemini {
+		r.readGeminiOptions()
+		return
+	}
 	r.Stream, _ = readField(r.fields["stream"]).(bool)
 	r.WantUsage, _ = r.readObject("stream_options")["include_usage"].(bool)
 	number := func(name string) int { return intOf(readField(r.fields[name])) }
@@ -88,7 +109,7 @@ func (r *Request) readObject(name string) object { return asObject(readField(r.f
 // those that the client asked for: recordings are compared by them.
 func (r *Request) readConversation(fields map[string]json.RawMessage) error {
 	o := object{}
-	for _, name := range []string{"messages", "system", "input", "instructions", "tools", "functions"} {
+	for _, name := range []string{"messages", "system", "input", "instructions", "contents", "systemInstruction", "tools", "functions"} {
 		raw, ok := fields[name]
 		if !ok {
 			continue
@@ -99,8 +120,8 @@ func (r *Request) readConversation(fields map[string]json.RawMessage) error {
 		}
 		o[name] = v
 	}
-	r.Tools = toolNames(o)
-	for _, name := range []string{"messages", "system", "input"} {
+	r.Tools = toolNames(r.Dialect, o)
+	for _, name := range []string{"messages", "system", "input", "contents"} {
 		r.Outside = r.Outside || refersOutside(o[name])
 	}
 	r.Messages = formatOf(r.Dialect).messages(o)
@@ -114,13 +135,16 @@ func refersOutside(v any) bool {
 	case list:
 		return slices.ContainsFunc(x, refersOutside)
 	case object:
+		if geminiField(x, "fileData", "file_data") != nil {
+			return true
+		}
 		switch asString(x["type"]) {
 		case "item_reference":
 			return true
 		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url", "audio_url", "computer_screenshot":
 			return holdsReference(x)
 		}
-		return refersOutside(x["content"]) || refersOutside(x["output"])
+		return refersOutside(x["content"]) || refersOutside(x["output"]) || refersOutside(x["parts"])
 	}
 	return false
 }
@@ -143,10 +167,17 @@ func holdsReference(v any) bool {
 }
 
 // Body is the request for the provider: what it gets of the client's, with the
-// model's own name and, where askUsage is set and the answer is a chat stream, the
+// model's own name (which Google has in the path) and, where askUsage is set and the answer is a chat stream, the
 // wish for a usage report at its end.
 func (r *Request) Body(model string, askUsage bool) []byte {
 	out := maps.Clone(r.fields)
+	switch {
+	case r.counts:
+		out["model"] = writeJSON("models/" + strings.TrimPrefix(model, "models/"))
+		return writeJSON(object{"generateContentRequest": out})
+	case r.Dialect == Gemini:
+		return writeJSON(out)
+	}
 	out["model"] = writeJSON(model)
 	if askUsage && r.Stream && r.Dialect == Chat {
 		options := r.readObject("stream_options")
@@ -159,11 +190,24 @@ func (r *Request) Body(model string, askUsage bool) []byte {
 	return writeJSON(out)
 }
 
-func toolNames(o object) []string {
+// Endpoint is the path for a model of that name, where it differs by model and request, as
+// Google's does; else empty.
+func (r *Request) Endpoint(model string) string {
+	if r.Dialect != Gemini {
+		return ""
+	}
+	return GeminiPath{Stream: r.Stream, Count: r.counts}.Endpoint(model)
+}
+
+func toolNames(d Dialect, o object) []string {
 	var names []string
 	for _, field := range []string{"tools", "functions"} {
 		for _, t := range asList(o[field]) {
 			tool := asObject(t)
+			if d == Gemini {
+				names = append(names, geminiToolNames(tool)...)
+				continue
+			}
 			names = append(names, cmp.Or(asString(asObject(tool["function"])["name"]), asString(tool["name"]), asString(tool["type"])))
 		}
 	}

@@ -492,7 +492,7 @@ func TestAllow(t *testing.T) {
 func TestAnsweredAndNotAsked(t *testing.T) {
 	for _, tt := range []struct{ provider, address, secret, not string }{
 		{"1", "https://wrong.example/v1", "", "wrong.example"}, // OpenAI has its own
-		{"4", "", "WRONG_KEY", "WRONG_KEY"},                    // GitHub Models need none
+		{"5", "", "WRONG_KEY", "WRONG_KEY"},                    // GitHub Models need none
 	} {
 		w := newWorld(t)
 		w.ask = func(_ context.Context, questions []setup.Question) error {

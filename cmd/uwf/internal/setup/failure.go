@@ -48,6 +48,9 @@ func baseAdvice(t Target) string {
 	if t.Kind == engine.Anthropic {
 		return "check " + t.addressBy() + ": for Anthropic's protocol it ends before /v1, as in https://api.anthropic.com"
 	}
+	if t.Kind == engine.Gemini {
+		return "check " + t.addressBy() + ": for Google's protocol it ends before /v1beta, as in https://generativelanguage.googleapis.com"
+	}
 	return "check " + t.addressBy() + ": it usually ends in /v1, as in https://api.openai.com/v1"
 }
 

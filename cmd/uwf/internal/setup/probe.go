@@ -87,8 +87,11 @@ func (t Target) isNative() bool { return t.Kind == engine.Anthropic && !t.Chat }
 // pageURL is the address of one of the provider's pages.
 func (t Target) pageURL(page string) string {
 	base := strings.TrimRight(t.BaseURL, "/")
-	if t.Kind == engine.Anthropic {
+	switch t.Kind {
+	case engine.Anthropic:
 		base += "/v1"
+	case engine.Gemini: // its OpenAI-compatible address
+		base += "/v1beta/openai"
 	}
 	return base + page
 }

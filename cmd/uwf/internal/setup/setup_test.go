@@ -359,7 +359,7 @@ func TestQuestions(t *testing.T) {
 	if w.code != 0 || !strings.Contains(w.file("home", ".uwf", "config.yaml"), "name: gpt-5.1") || !strings.Contains(screen.String(), "OPENAI_API_KEY, which is set in the environment") {
 		t.Errorf("%d %s\n%s", w.code, w.errs.String(), screen.String())
 	}
-	w.run(ask("99\nx\n6\nnonsense\n"+base+"\nmy-model\n3\ny\n"), "--user", "--agent", "builtin")
+	w.run(ask("99\nx\n7\nnonsense\n"+base+"\nmy-model\n3\ny\n"), "--user", "--agent", "builtin")
 	if got := w.file("home", ".uwf", "config.yaml"); w.code != 0 || !strings.Contains(got, "defaultModel: custom") || !strings.Contains(got, "name: my-model") {
 		t.Errorf("%d %s\n%s\n%s", w.code, w.errs.String(), got, screen.String())
 	}

@@ -23,7 +23,8 @@ import (
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
-// replayedModel is the name of the model whose words come from a cassette.
+// replayedModel is the name of the model whose words come from a cassette that does not
+// say which one was recorded.
 const replayedModel = "replayed"
 
 // settings are the configuration as the engine asks for it.
@@ -131,10 +132,17 @@ func (s settings) replayedModel(role string) *task.Model {
 	if !ok {
 		return out
 	}
-	out.API = string(config.OpenAI)
-	if d == dialect.Messages {
+	switch d {
+	case dialect.Messages:
 		out.API = string(config.Anthropic)
+	case dialect.Gemini:
+		out.API = string(config.Gemini)
+	default:
+		out.API = string(config.OpenAI)
 	}
+	// Programs write their model's name into what they ask: another name would be another
+	// request than the recorded one.
+	out.Alias, out.Name = cmp.Or(alias, out.Alias), cmp.Or(alias, out.Name)
 	if m, ok := s.w.config.Models[alias]; ok { // its key is not needed
 		out.Name, out.Window, out.MaxOutput = m.Name, m.Window, m.MaxOutput
 	}
@@ -223,14 +231,10 @@ func (w *Worker) gatewayModels() []gateway.Model {
 		if err != nil {
 			continue // its key is not set: it can't be used in this run
 		}
-		api := gateway.OpenAI
-		if m.Provider.Kind == config.Anthropic {
-			api = gateway.Anthropic
-		}
 		gm := gateway.Model{
 			Alias: alias, Name: m.Model.Name, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
 			ReportsCost: w.config.ReportsCost(alias), SetPrice: w.config.BuildPriceCommand(alias),
-			Provider: gateway.Provider{Name: m.Model.Provider, API: api, BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
+			Provider: gateway.Provider{Name: m.Model.Provider, API: gateway.API(m.Provider.Kind), BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
 		}
 		if p := m.Model.Price; p.Known() {
 			gm.Price = &gateway.Price{Input: *p.Input, CachedInput: p.OfCachedInput(), Output: *p.Output}
