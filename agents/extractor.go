@@ -3,12 +3,9 @@ package agents
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -42,7 +39,6 @@ type Extractor struct {
 	Context   *Context
 	Environ   []string
 	Transport http.RoundTripper // nil: http.DefaultTransport
-	Rand      io.Reader         // for the fence around the answer; nil: crypto/rand
 }
 
 // Extracted is what the model found, and what it cost.
@@ -103,12 +99,8 @@ func (e Extractor) newQuestion(text string) (extract.Question, error) {
 	if err != nil {
 		return extract.Question{}, err
 	}
-	var word [9]byte
-	if _, err := io.ReadFull(cmp.Or(e.Rand, rand.Reader), word[:]); err != nil {
-		return extract.Question{}, fmt.Errorf("making a fence around the answer: %w", err)
-	}
 	return extract.Question{
-		Report: text, Schema: schema, Statuses: t.Statuses, StatusOptional: t.StatusOptional, Suspends: t.Suspends, Fence: hex.EncodeToString(word[:]),
+		Report: text, Schema: schema, Statuses: t.Statuses, StatusOptional: t.StatusOptional, Suspends: t.Suspends,
 		Room: int(float64(t.Extract.Window) * reportShare * bytesPerToken),
 	}, nil
 }

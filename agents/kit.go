@@ -68,8 +68,6 @@ type Process struct {
 	// Transport carries the requests to the model that reads an unreadable answer.
 	// Nil: http.DefaultTransport.
 	Transport http.RoundTripper
-	// Rand makes the fence around such an answer. Nil: crypto/rand.
-	Rand io.Reader
 }
 
 // Main runs an agent as the main function of a program of its own: it reads
@@ -131,7 +129,7 @@ func OpenSession(p Process) (*Session, error) {
 	}
 	return &Session{
 		Context: c, Stage: stage, Workspace: p.Dir, Environ: p.Environ, Stderr: p.Stderr, Now: p.Now,
-		extractor: Extractor{Context: c, Environ: p.Environ, Transport: p.Transport, Rand: p.Rand},
+		extractor: Extractor{Context: c, Environ: p.Environ, Transport: p.Transport},
 	}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // saying is an agent that gives its answers one after the other.
@@ -108,7 +109,6 @@ func process(t *testing.T, m *model, change ...func(*task.Task)) *agenttest.Proc
 		f(&asked)
 	}
 	p := agenttest.NewProcess(t, asked, "UWF_GATEWAY_URL="+m.URL, "UWF_GATEWAY_KEY=one-time")
-	p.Rand = strings.NewReader(strings.Repeat("fence", 100))
 	return p
 }
 
@@ -147,7 +147,7 @@ func TestExtractAfterCorrections(t *testing.T) {
 		t.Errorf("stderr %q", p.Err)
 	}
 	// The answer stands behind a fence, and nowhere else.
-	fence := "66656e636566656e63"
+	fence := text.FenceOf(prose)
 	if !strings.Contains(q.Messages[0].Content, fence) || strings.Contains(q.Messages[0].Content, "parser") ||
 		q.Messages[1].Content != "----- BEGIN "+fence+" -----\n"+prose+"\n----- END "+fence+" -----" {
 		t.Errorf("messages %+v", q.Messages)

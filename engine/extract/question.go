@@ -28,12 +28,11 @@ type Question struct {
 	Statuses       []string // that the workflow has an edge for; empty: any that the schema takes
 	StatusOptional bool     // the report may claim no outcome
 	Suspends       bool     // the report may be a question to a person
-	Fence          string   // a random word that the report can't know
 	Room           int      // bytes of the report that fit; 0: unknown
 }
 
 // Texts are the system prompt and the message. The report stands in the message
-// alone, between two lines with the fence.
+// alone, fenced.
 func (q Question) Texts() (system, message string, err error) {
 	s, err := compileSchema(q.Schema)
 	if err != nil {
@@ -43,6 +42,7 @@ func (q Question) Texts() (system, message string, err error) {
 	if err != nil {
 		return "", "", &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}
+	report := q.shownReport()
 	var b strings.Builder
 	fmt.Fprintf(&b, `An agent did one step of a workflow and reported it, but did not write its result in the form that programs read. You write that form: you put down what the report says. You don't do the work, don't judge it and don't add to it.
 
@@ -55,7 +55,7 @@ Answer with one JSON object and nothing else:
 "fields" must fit this JSON Schema:
 
 %s
-`, q.Fence, schema)
+`, text.FenceOf(report), schema)
 	if len(q.Statuses) > 0 {
 		fmt.Fprintf(&b, "\n%q is the outcome that the report itself claims for its work. It must be one of: %s.\n", cmp.Or(s.statusKey(), workflow.StatusField), strings.Join(quoteAll(q.Statuses), ", "))
 		if q.StatusOptional {
@@ -70,8 +70,7 @@ Where the report does not say what a field needs, leave the field out if the sch
 
 {"fields": null, "problem": "what the report does not say"}
 `)
-	report := strings.ReplaceAll(q.shownReport(), q.Fence, "[…]")
-	return b.String(), fmt.Sprintf("----- BEGIN %s -----\n%s\n----- END %[1]s -----", q.Fence, report), nil
+	return b.String(), text.Fence(report), nil
 }
 
 // shownReport is the report, or its two ends where it is too long.

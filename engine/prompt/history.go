@@ -78,7 +78,6 @@ func writeHistory(in Input) string {
 
 // writeStep shows one step within what is left; empty where that is too little.
 func writeStep(in Input, number int, s Step, left budget) string {
-	tag := "step"
 	body := writeFields(s, in.Definition.StatusKeyOf(s.Role))
 	if text := strings.Trim(s.Body, "\n"); strings.TrimSpace(text) != "" {
 		if body != "" {
@@ -86,12 +85,26 @@ func writeStep(in Input, number int, s Step, left budget) string {
 		}
 		body += text + "\n"
 	}
-	if in.Outside {
-		// Who read text from outside may repeat it.
-		tag += "-" + in.Fence
-		body = removeFence(body, in.Fence)
-	} else {
+	if !in.Outside {
 		body = strings.ReplaceAll(body, "</step", "</ step")
+	}
+	if page := wrapStep(in, number, s, body, ""); left.hasRoom(page) {
+		return page
+	}
+	const mark = "\n[… cut: the step is too long to show whole …]\n"
+	room := left.lessText(wrapStep(in, number, s, "", mark))
+	if room.chars < minStep || room.bytes < minStep {
+		return ""
+	}
+	return wrapStep(in, number, s, cutText(body, room), mark)
+}
+
+// wrapStep puts what is shown of a step between two tags. Who read text from outside may
+// repeat it: the tags have its fence in their name then.
+func wrapStep(in Input, number int, s Step, body, mark string) string {
+	tag := "step"
+	if in.Outside {
+		tag += "-" + text.FenceOf(body)
 	}
 	head := fmt.Sprintf("<%s number=\"%d\" role=%q", tag, number, s.Role)
 	if s.Status != "" {
@@ -100,18 +113,7 @@ func writeStep(in Input, number int, s Step, left budget) string {
 	if s.Role == in.Role {
 		head += " yours=\"yes\""
 	}
-	head += ">\n"
-	foot := "</" + tag + ">"
-	whole := head + body + foot
-	if left.hasRoom(whole) {
-		return whole
-	}
-	const mark = "\n[… cut: the step is too long to show whole …]\n"
-	room := left.lessText(head + mark + foot)
-	if room.chars < minStep || room.bytes < minStep {
-		return ""
-	}
-	return head + cutText(body, room) + mark + foot
+	return head + ">\n" + body + mark + "</" + tag + ">"
 }
 
 // cutText keeps the beginning of a text, whole lines where that costs little.

@@ -162,7 +162,7 @@ func (w *world) runner(a *aJob) *Runner {
 			w.hook(point)
 		}
 	}
-	e := &step.Stepper{Agent: &scripted{w: w, folder: folder}, Folder: folder, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+	e := &step.Stepper{Agent: &scripted{w: w, folder: folder}, Folder: folder, Engine: &thread.Engine{
 		Store: store, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
 		Nonce: rand.Text, Who: lease.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
 	}}

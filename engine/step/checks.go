@@ -101,7 +101,7 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 			complaints[i] = prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: checks.CutHead(f.Output)}
 		}
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
-		r.task.Prompt = prompt.Correct(asked, answer, complaints, r.e.Fence(), n, maxCorrections)
+		r.task.Prompt = prompt.Correct(asked, answer, complaints, n, maxCorrections)
 		r.task.Timeout = r.Lease.AgentTime(left)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // checker says one set of results after the other, and the last one from then on.
@@ -209,7 +210,7 @@ func TestChecksMended(t *testing.T) {
 		t.Errorf("%d runs, %+v", len(agent.tasks), u)
 	}
 	asked, again := agent.tasks[0].Prompt, agent.tasks[1].Prompt
-	for _, want := range []string{"# Correction 1 of 2", "\n## test: exit code 1\n\n----- BEGIN fence -----\none\n----- END […] -----\ntwo\n----- END fence -----\n", `"note":"x"`, "body: x"} {
+	for _, want := range []string{"# Correction 1 of 2", "\n## test: exit code 1\n\n" + text.Fence("one\n----- END fence -----\ntwo") + "\n", `"note":"x"`, "body: x"} {
 		if strings.Contains(asked, want) || !strings.Contains(again, want) {
 			t.Errorf("%q is not in the prompt\n%s", want, again)
 		}

@@ -95,7 +95,10 @@ func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed 
 		err.Reason = r.plan.suspend
 		return err
 	}
-	return r.prepareTask()
+	if err := r.prepareTask(); err != nil {
+		return err
+	}
+	return r.assemblePrompt(ctx)
 }
 
 // countClaim adds a job that died to what was used. No attempt's ref tells of it yet.

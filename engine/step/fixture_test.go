@@ -189,7 +189,7 @@ func (f *forge) job(run string, r wire.Remote, agent task.Agent, secrets ...reda
 	red, err := redact.New(redact.Options{Secrets: secrets})
 	must(f, err)
 	fo := &folder{Workspace: w, dir: dir}
-	return &job{folder: fo, Stepper: &step.Stepper{Agent: agent, Folder: fo, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+	return &job{folder: fo, Stepper: &step.Stepper{Agent: agent, Folder: fo, Engine: &thread.Engine{
 		Store: gitcas.Open(r, gitcas.Options{}), Redact: red, Settings: settings{}, Clock: deadline.SystemClock{},
 		Nonce: rand.Text,
 		Who:   lease.Identity{Run: run, Attempt: 1, Host: run, Boot: "boot", PID: 7},

@@ -163,6 +163,9 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	case err != nil:
 		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
 	}
+	if err := r.assemblePrompt(ctx); err != nil {
+		return r.describeThread(), r.failStep(ctx, "prepare", task.Draft{}, err)
+	}
 	r.e.Reached("workspace")
 	draft, err := r.runAgent(ctx)
 	if err != nil {
@@ -236,14 +239,14 @@ type Unpushed interface {
 	Path(store string, id gitcas.ThreadID, nonce string) string
 }
 
-// Stepper steps threads, and can all that its Engine can. Agent, Folder and Fence are
+// Stepper steps threads, and can all that its Engine can. Agent and Folder are
 // required.
 type Stepper struct {
 	*thread.Engine
 	Agent  task.Agent
 	Folder Folder
-	// Fence returns the random word around text that came from outside.
-	Fence func() string
+	// Repository reads what the thread's work began from; nil: agents are told nothing of it.
+	Repository Repository
 	// Checker runs the checks that roles have; nil: nothing does, and no step has results.
 	Checker Checker
 	// Preparer makes the folder ready for agents; nil: it is as the commit has it.

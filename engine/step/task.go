@@ -1,10 +1,14 @@
 package step
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/task"
@@ -13,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/view"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // prepareTask works out what the agent is asked to do.
@@ -34,26 +39,61 @@ func (r *agentRun) prepareTask() error {
 		r.task.Workspace = r.e.Folder.Dir()
 	}
 	r.task.Prev = r.LastStep()
-	r.task.Prompt = r.assemblePrompt()
 	var err error
 	r.task.Nodes, err = r.visibleNodes()
 	return err
 }
 
-func (r *agentRun) assemblePrompt() string {
+// Repository reads the commit that the work of a thread began from. Agents are told of that
+// one alone: the work branch is what agents wrote.
+type Repository interface {
+	// ReadFile reads a regular file of a commit, of at most limit bytes. Nil: the commit has
+	// no such file, or it is larger.
+	ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error)
+}
+
+// maxConvention bounds a file with the repository's conventions, in bytes.
+const maxConvention = 1 << 20
+
+// readConventions reads how the repository is worked on.
+func (r *agentRun) readConventions(ctx context.Context) ([]prompt.Convention, error) {
+	base := plumbing.NewHash(r.Chain.Start.Base)
+	if r.e.Repository == nil || base.IsZero() {
+		return nil, nil
+	}
+	list, err := prompt.PickConventions(func(name string) ([]byte, error) {
+		return r.e.Repository.ReadFile(ctx, base, name, maxConvention)
+	})
+	if errors.Is(err, wire.ErrNotFound) { // such as after a branch was rewritten
+		r.emitNotice(fmt.Sprintf("the agent is not told the repository's conventions: commit %s, which the thread's work began from, is no longer on the remote", base))
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the repository's conventions: %w", err)
+	}
+	return list, nil
+}
+
+// assemblePrompt writes what the agent is told.
+func (r *agentRun) assemblePrompt(ctx context.Context) error {
+	conventions, err := r.readConventions(ctx)
+	if err != nil {
+		return err
+	}
 	now := r.plan.prompt
 	if r.approval.note != "" {
 		now = strings.TrimRight(now, "\n") + "\n\n" + r.approval.note
 	}
 	in := prompt.Input{
 		Definition: r.Def, Role: r.plan.role, Task: r.Chain.Start.Prompt, Outside: r.Chain.Start.Trigger != nil,
-		Fence: r.e.Fence(), Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
+		Conventions: conventions, Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
 		Closed: r.approval.closed,
 	}
 	if m := r.task.Model; m != nil {
 		in.Window = m.Window
 	}
-	return prompt.Assemble(in)
+	r.task.Prompt = prompt.Assemble(in)
+	return nil
 }
 
 // visibleNodes are the nodes that the agent may read: the thread's chain with

@@ -158,7 +158,7 @@ func (f *fixture) says(text string, want ...string) {
 
 // engine is that of one job.
 func (f *fixture) engine(run string, attempt int) *engine {
-	e := &step.Stepper{Agent: f, Folder: &testFolder{f: f}, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+	e := &step.Stepper{Agent: f, Folder: &testFolder{f: f}, Engine: &thread.Engine{
 		Store:  gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
 		Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
 		Hook: f.hook, By: f.by,

@@ -86,7 +86,7 @@ func (f goldenFolder) Sub(location string) (string, error) {
 // engine is that of the next job.
 func (g *golden) engine() *engine {
 	g.jobs++
-	return &engine{&step.Stepper{Agent: g, Folder: g.folder, Fence: func() string { return "fence" }, Engine: &thread.Engine{
+	return &engine{&step.Stepper{Agent: g, Folder: g.folder, Engine: &thread.Engine{
 		Store:  gitcas.Open(g.mem, gitcas.Options{Now: time.Now, Rand: zeros{}, Jitter: func() float64 { return 0.5 }}),
 		Redact: noSecrets{}, Settings: g, Clock: deadline.SystemClock{}, Nonce: func() string { return fmt.Sprintf("nonce-%d", g.jobs) },
 		By:  g.by,

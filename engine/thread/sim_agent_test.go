@@ -79,7 +79,7 @@ func simStart(id gitcas.ThreadID) thread.StartRequest {
 // engine is an actor's engine.
 func (w *world) engine(a *actor) *engine {
 	folder := &simFolder{w: w, a: a, files: map[string]string{}}
-	return &engine{&step.Stepper{Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Fence: func() string { return "fence" }, Unpushed: &simDisk{w: w, a: a}, Engine: &thread.Engine{
+	return &engine{&step.Stepper{Agent: &simAgent{w: w, a: a, folder: folder}, Folder: folder, Unpushed: &simDisk{w: w, a: a}, Engine: &thread.Engine{
 		Store: w.store(a), Redact: noSecrets{}, Settings: simSettings{w.timeout}, Clock: simClock{a: a},
 		Nonce: func() string { a.claims++; return fmt.Sprintf("p%d-%d", a.pid, a.claims) },
 		Who:   w.identity(a),

@@ -44,7 +44,7 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 
 // ReadFile reads a file of a commit, of at most limit bytes: from the workspace, where it is as
 // the commit has it, else from the remote. Nil: the commit has no such file, or it is larger.
-func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) (data []byte, err error) {
+func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tree, err := w.treeOf(ctx, commit)
@@ -59,28 +59,39 @@ func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, l
 	if e == nil || !isFile(e.mode) {
 		return nil, nil
 	}
-	root, err := os.OpenRoot(w.path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	at := cursor{root: root, op: "read"}
-	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
-	found, ferr := at.readPath(&rd, path, limit)
-	if err := at.closeAll(); err != nil {
-		return nil, err
-	}
-	if ferr == nil && found.id == e.id {
-		if found.size > limit {
-			return nil, nil
+	if w.path != "" {
+		if data, here, err := w.readHere(ctx, path, e.id, limit); here || err != nil {
+			return data, err
 		}
-		return append([]byte{}, found.data...), nil
 	}
 	blobs, err := w.openLoader().fetchBlobs(ctx, "read", commit, map[wire.ID]bool{e.id: true})
 	if err != nil || int64(len(blobs[e.id].Data)) > limit {
 		return nil, err
 	}
 	return append([]byte{}, blobs[e.id].Data...), nil
+}
+
+// readHere reads a file of the folder, if its content is the one of that id. Nil: it is larger
+// than limit.
+func (w *Workspace) readHere(ctx context.Context, path string, id wire.ID, limit int64) (data []byte, here bool, err error) {
+	root, err := os.OpenRoot(w.path)
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	at := cursor{root: root, op: "read"}
+	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
+	found, ferr := at.readPath(&rd, path, limit)
+	if err := at.closeAll(); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case ferr != nil || found.id != id:
+		return nil, false, nil
+	case found.size > limit:
+		return nil, true, nil
+	}
+	return append([]byte{}, found.data...), true, nil
 }
 
 // copier copies a tree from one folder to another, and notes what is not there as it is to be.

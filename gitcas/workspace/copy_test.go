@@ -113,6 +113,9 @@ func TestReadFile(t *testing.T) {
 				t.Errorf("%s: %s: %q %v", over, path, got, err)
 			}
 		}
+		if got, err := OpenRemote(r).ReadFile(ctx, first, "d/b", 9); err != nil || string(got) != "2" {
+			t.Errorf("%s: without a folder: %q %v", over, got, err)
+		}
 		if _, err := w.ReadFile(ctx, wire.ID{1}, "a", 9); err == nil {
 			t.Error("of a commit that isn't there")
 		}

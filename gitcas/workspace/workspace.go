@@ -98,6 +98,11 @@ func Open(path string, remote wire.Remote) (*Workspace, error) {
 	}, nil
 }
 
+// OpenRemote is a workspace without a folder: only files of commits can be read from it.
+func OpenRemote(remote wire.Remote) *Workspace {
+	return &Workspace{remote: remote, most: limits{files: DefaultMaxFiles}}
+}
+
 // rememberTree keeps the tree of a commit.
 func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
 	others := slices.DeleteFunc(w.trees, func(k knownTree) bool { return k.commit == commit })

@@ -132,7 +132,7 @@ func (o commitOptions) extractOrCorrect(ctx context.Context, c *agents.Context, 
 	if err != nil {
 		return agents.Handle{}, err
 	}
-	e := agents.Extractor{Context: c, Environ: o.Environ, Transport: o.Transport, Rand: o.Rand}
+	e := agents.Extractor{Context: c, Environ: o.Environ, Transport: o.Transport}
 	due := o.extract == extractAlways || o.extract == extractAuto && refused > agents.MaxCorrections
 	if !due || !e.Enabled() {
 		return agents.Handle{}, o.printComplaint(bad)

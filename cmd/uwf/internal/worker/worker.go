@@ -147,8 +147,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			ShowRef: func(ref string) string { return f.ShowRef(ctx, "show", ref) },
 			Nonce:   func() string { return randomWord(f.Rand) },
 		},
-		Folder: w.folder,
-		Fence:  func() string { return cmp.Or(randomWord(f.Rand), "OUTSIDE") },
+		Folder: w.folder, Repository: w.folder,
 	}
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
@@ -219,6 +218,8 @@ type folder struct {
 	store *gitcas.Store
 	dir   string
 	ws    *workspace.Workspace
+	// far reads commits as long as ws is nil.
+	far *workspace.Workspace
 	// thread is whose folder it is.
 	thread gitcas.ThreadID
 	// left is how the last picture of the folder shows it; empty: there is none since
@@ -395,6 +396,14 @@ func (f *folder) Sub(location string) (dir string, err error) {
 	// The name that was opened: links in it were followed only inside the root.
 	dir, err = filepath.EvalSymlinks(filepath.Join(f.dir, location))
 	return dir, errors.Join(err, sub.Close())
+}
+
+// ReadFile implements step.Repository, also before a folder is chosen.
+func (f *folder) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error) {
+	if f.ws == nil && f.far == nil {
+		f.far = workspace.OpenRemote(f.store.Remote())
+	}
+	return cmp.Or(f.ws, f.far).ReadFile(ctx, commit, path, limit)
 }
 
 // Restore makes the folder equal to a commit.
