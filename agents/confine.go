@@ -20,7 +20,7 @@ import (
 func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Draft, error) {
 	unconfined := func() (task.Draft, error) {
 		if r.foreign != nil {
-			if err := errors.Join(r.foreign.makeHome(), r.foreign.lendLogin()); err != nil {
+			if err := errors.Join(r.foreign.makeHome(), r.foreign.fillHome()); err != nil {
 				return task.Draft{}, s.newAgentError(t, "its HOME can't be made", "", err)
 			}
 		}
@@ -53,7 +53,7 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Dra
 	}
 	env, err := cell.Confined(s.childEnviron(t, r, cell))
 	if err == nil {
-		err = r.foreign.lendLogin()
+		err = r.foreign.fillHome()
 	}
 	var draft task.Draft
 	if err == nil {

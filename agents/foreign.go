@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/agents/sandbox"
@@ -27,6 +30,9 @@ type Foreign struct {
 	// Credential is the file below a user's home, with slashes, that holds the program's own
 	// login; empty: there is none that could be lent.
 	Credential string
+	// Seed is what the program fills a HOME with when it first runs, and needs not write again;
+	// nil: nothing that takes long.
+	Seed *Seed
 }
 
 // resolved is an agent's command line, resolved.
@@ -45,6 +51,7 @@ type foreignRun struct {
 	home    string // private
 	temp    string
 	login   string // the credential's file; empty: none is lent
+	seed    string // what stands for Seed.Folder; empty: the program fills it itself
 }
 
 // FindForeign finds the program of somebody else's that an agent runs. Ok is false for agents
@@ -83,14 +90,17 @@ func (s *Spawner) locateProgram(f Foreign) (program.Program, error) {
 }
 
 // beginForeign makes a run's own HOME and TMPDIR; nil: the agent runs nobody else's program.
-func (s *Spawner) beginForeign(r resolved, f *folders) (*foreignRun, error) {
+func (s *Spawner) beginForeign(ctx context.Context, r resolved, f *folders) (*foreignRun, error) {
 	foreign, ok := s.foreignOf(r)
 	if !ok {
 		return nil, nil
 	}
 	run := &foreignRun{Foreign: foreign, home: sandbox.HomeOf(f.base), temp: sandbox.TempOf(f.base)}
 	var err error
-	if run.program, err = s.locateProgram(foreign); err != nil || !r.ownLogin {
+	if run.program, err = s.locateProgram(foreign); err != nil {
+		return nil, err
+	}
+	if run.seed, err = s.makeSeed(ctx, foreign, run.program); err != nil || !r.ownLogin {
 		return run, err
 	}
 	if foreign.Credential == "" {
@@ -132,20 +142,56 @@ func (r *foreignRun) places() (read, write []string) {
 	}
 	read = append(read, r.program.Path)
 	read = append(read, r.program.Places...)
+	if r.seed != "" {
+		read = append(read, r.seed)
+	}
 	if r.login != "" {
 		write = []string{r.login}
 	}
 	return read, write
 }
 
-// lendLogin puts a link to the credential's file into HOME: a copy would be worth nothing as
-// soon as the program renews it.
-func (r *foreignRun) lendLogin() error {
-	if r == nil || r.login == "" {
+// fillHome puts links into HOME: to what is the same in each run of the program, and to the
+// credential's file, of which a copy would be worth nothing as soon as the program renews it.
+func (r *foreignRun) fillHome() error {
+	if r == nil {
 		return nil
 	}
-	link := filepath.Join(r.home, filepath.FromSlash(r.Credential))
-	return errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(r.login, link))
+	var err error
+	if r.seed != "" {
+		err = r.linkInto(r.Seed.Folder, r.seed)
+	}
+	if r.login != "" {
+		err = errors.Join(err, r.linkInto(r.Credential, r.login))
+	}
+	return err
+}
+
+// linkInto puts a link into HOME, whose folders belong to whom HOME does.
+func (r *foreignRun) linkInto(name, target string) error {
+	home, err := os.OpenRoot(r.home)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = home.Close() }()
+	var owner unix.Stat_t
+	if err := unix.Stat(r.home, &owner); err != nil {
+		return err
+	}
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if err := home.Mkdir(name[:i], 0o700); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err := home.Lchown(name[:i], int(owner.Uid), int(owner.Gid)); err != nil {
+			return err
+		}
+	}
+	return home.Symlink(target, name)
 }
 
 // maxCredential bounds a credential's file, in bytes.

@@ -129,6 +129,52 @@ func TestForeignVersion(t *testing.T) {
 	}
 }
 
+// TestSeed: what a program unpacks is made once for a version, without anything of a workspace,
+// and every run finds it where it would be, to read.
+func TestSeed(t *testing.T) {
+	for _, confined := range []bool{false, true} {
+		w, home := newForeignWorld(t)
+		if confined {
+			w.options.Sandbox = newSandboxOrSkip(t, w)
+		}
+		storage := t.TempDir()
+		if err := os.Chmod(storage, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.options.SeedDir = filepath.Join(storage, "seeds")
+		w.options.Foreign = func(name string, _ []string) (agents.Foreign, bool) {
+			return agents.Foreign{Program: "tool", Seed: &agents.Seed{Args: []string{"--version"}, Folder: ".cache/tool/big"}}, name == "tool"
+		}
+		part := filepath.Join(home, "lib/node_modules/tool/part.sh")
+		text := `if [ "$1" = --version ]; then mkdir -p "$HOME/.cache/tool/big"; echo "unpacked in $(ls -A | wc -l)" > "$HOME/.cache/tool/big/f"; exit; fi
+cat "$HOME/.cache/tool/big/f" >&2; touch "$HOME/.cache/tool/own" && echo own >&2; touch "$HOME/.cache/tool/big/more" 2>/dev/null && echo CHANGED >&2; exit 0
+`
+		if err := os.WriteFile(part, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w.task.Agent, w.task.Command = "tool", "tool"
+		for range 2 {
+			_, _ = w.run(t.Context()) // it gives no step
+		}
+		said := w.stderr.String()
+		if strings.Count(said, "unpacked in 0\n") != 2 || strings.Count(said, "own\n") != 2 || confined && strings.Contains(said, "CHANGED") {
+			t.Errorf("confined %v: %s", confined, said)
+		}
+		if entries, err := os.ReadDir(w.options.SeedDir); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "tool-1.2.3-") {
+			t.Errorf("seeds: %v %v", entries, err)
+		}
+		if err := os.WriteFile(part, []byte("echo broken >&2; exit 3\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(w.options.SeedDir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "run tool for the first time: exit code 3: broken") {
+			t.Error(err)
+		}
+	}
+}
+
 // TestOwnLogin: the one file is lent, and what the program wrote in its place is kept.
 func TestOwnLogin(t *testing.T) {
 	w, home := newForeignWorld(t)

@@ -51,6 +51,9 @@ type Options struct {
 	AllowShell func() bool
 	// FillHome fills the HOME of confined agents before each run. Nil: it begins empty.
 	FillHome func(ctx context.Context, home string) error
+	// SeedDir is a folder below one that exists, for what programs of Foreign agents fill a
+	// HOME with. Empty: each run fills its own.
+	SeedDir string
 	// Sandbox confines agents. Nil: they are not confined.
 	Sandbox *sandbox.Sandbox
 	// Folder is the whole folder that tasks work in, where Task.Workspace may be a
@@ -146,7 +149,7 @@ func (s *Spawner) Run(ctx context.Context, t task.Task, m *task.Meter) (task.Dra
 		return task.Draft{}, s.newAgentError(t, "its folders can't be made", "", err)
 	}
 	defer s.retireFolders(folders)
-	foreign, err := s.beginForeign(r, folders)
+	foreign, err := s.beginForeign(ctx, r, folders)
 	if err != nil {
 		return task.Draft{}, s.newAgentError(t, "it can't be started", "", err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ func claudeCode() CLI {
 		Name: "claude-code", Program: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code",
 		Versions: program.Range{Min: "2.1.197", Tested: "2.1.330"}, Wires: []string{"messages"},
 		Credential: ".claude/.credentials.json",
-		argv:       claudeArgs, environ: claudeEnviron, files: claudeFiles, read: readClaude,
+		argv:       claudeArgs, environ: claudeEnviron, files: func(c call) map[string]string { return serverFile(c) }, read: readClaude,
 	}
 }
 
@@ -26,7 +27,7 @@ func claudeArgs(c call) []string {
 		args = append(args, "--model", c.Model)
 	}
 	if len(c.MCP) > 0 {
-		args = append(args, "--mcp-config", c.Home+"/"+claudeMCP)
+		args = append(args, "--mcp-config", c.Home+"/"+mcpFile)
 	}
 	if c.Resume {
 		return append(args, "--resume", c.Session)
@@ -59,19 +60,6 @@ func claudeEnviron(c call) []string {
 	return env
 }
 
-const claudeMCP = "uwf-mcp.json"
-
-func claudeFiles(c call) map[string]string {
-	if len(c.MCP) == 0 {
-		return nil
-	}
-	servers := map[string]any{}
-	for _, m := range c.MCP {
-		servers[m.Name] = map[string]any{"type": "http", "url": m.URL, "headers": map[string]string{"Authorization": "Bearer " + c.Key}}
-	}
-	return map[string]string{claudeMCP: writeJSON(map[string]any{"mcpServers": servers})}
-}
-
 // claudeLine is a line of stream-json, as far as it is read. An answer that failed says so in
 // is_error alone: its subtype is "success" all the same.
 type claudeLine struct {
@@ -81,10 +69,13 @@ type claudeLine struct {
 	Message   struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
-	IsError bool    `json:"is_error"`
-	Result  *string `json:"result"`
-	Subtype string  `json:"subtype"`
-	Errors  []any   `json:"errors"`
+	IsError bool     `json:"is_error"`
+	Result  *string  `json:"result"`
+	Subtype string   `json:"subtype"`
+	Errors  []any    `json:"errors"`
+	Error   struct { // qwen's
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 func readClaude(r *report, raw []byte) {
@@ -105,7 +96,7 @@ func readClaude(r *report, raw []byte) {
 		case line.IsError && line.Result != nil && *line.Result != "":
 			r.Failure = *line.Result
 		case line.IsError:
-			r.Failure = strings.TrimSpace(line.Subtype + " " + writeJSON(line.Errors))
+			r.Failure = cmp.Or(line.Error.Message, strings.TrimSpace(line.Subtype+" "+writeJSON(line.Errors)))
 		case line.Result != nil:
 			r.Text = *line.Result
 		}

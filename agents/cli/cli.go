@@ -29,7 +29,7 @@ type CLI struct {
 	// Credential is the file below HOME with its own login; empty: it has none that can be lent.
 	Credential string
 	// Seed makes what a HOME needs that is slow to make, without a workspace; nil: nothing.
-	Seed *Seed
+	Seed *agents.Seed
 
 	argv    func(c call) []string          // without the program
 	environ func(c call) []string          // NAME=value
@@ -37,12 +37,6 @@ type CLI struct {
 	read    func(r *report, line []byte)   // one line of stdout
 	whole   bool                           // stdout is one JSON value, not a line each
 	finish  func(r *report, c call)        // after its end; nil: nothing
-}
-
-// Seed is a part of HOME that a CLI fills when it first runs.
-type Seed struct {
-	Args   []string // of a run that fills it and asks no model
-	Folder string   // below HOME
 }
 
 // call is one run of a CLI.
@@ -68,7 +62,7 @@ func (c call) base() string { return c.URL + "/v1" }
 
 // All are the CLIs, in the order in which people are shown them.
 func All() []CLI {
-	return []CLI{claudeCode(), codex()}
+	return []CLI{claudeCode(), codex(), copilot(), openCode(), qwenCode(), geminiCLI()}
 }
 
 // Find finds a CLI by its agent's name.
@@ -86,7 +80,7 @@ func (c CLI) Install() string { return "npm install -g " + c.Package + "@" + c.V
 
 // Foreign is what the parent of such an agent has to know.
 func (c CLI) Foreign() agents.Foreign {
-	return agents.Foreign{Program: c.Program, Install: c.Install(), Credential: c.Credential}
+	return agents.Foreign{Program: c.Program, Install: c.Install(), Credential: c.Credential, Seed: c.Seed}
 }
 
 // newCall is what is the same in each run of a step.

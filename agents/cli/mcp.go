@@ -32,6 +32,21 @@ func readServers(list string) (out []mcpServer) {
 	return out
 }
 
+// mcpFile is the file below HOME that lists the servers.
+const mcpFile = "uwf-mcp.json"
+
+// serverFile is that file in the form that Claude Code introduced; none: there are no servers.
+func serverFile(c call) map[string]string {
+	if len(c.MCP) == 0 {
+		return nil
+	}
+	servers := map[string]any{}
+	for _, m := range c.MCP {
+		servers[m.Name] = map[string]any{"type": "http", "url": m.URL, "headers": map[string]string{"Authorization": "Bearer " + c.Key}}
+	}
+	return map[string]string{mcpFile: writeJSON(map[string]any{"mcpServers": servers})}
+}
+
 // writeJSON writes what was built here of texts, and so can be written.
 func writeJSON(v any) string {
 	b, err := text.EncodeJSON(v)

@@ -222,18 +222,19 @@ func (l *local) findLocal() error {
 	})
 }
 
-// findImages finds what was prepared for workspaces and is long unused: images of a store, and
-// those of single threads, which go with their threads where these end here.
+// findImages finds what was prepared for workspaces or unpacked by coding agents, and is long
+// unused: images of a store, and those of single threads, which go with their threads where
+// these end here; seeds of all stores.
 func (l *local) findImages() error {
-	return visitFolder(worker.ImageRoot(l.root), func(store string, _ fs.DirEntry) error {
-		stale := func(path string, e fs.DirEntry) error {
-			if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != worker.ThreadImages && l.now.Sub(info.ModTime()) >= max(cacheAge, l.age) {
-				l.caches = append(l.caches, path)
-			}
-			return nil
+	stale := func(path string, e fs.DirEntry) error {
+		if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != worker.ThreadImages && l.now.Sub(info.ModTime()) >= max(cacheAge, l.age) {
+			l.caches = append(l.caches, path)
 		}
+		return nil
+	}
+	return errors.Join(visitFolder(worker.SeedRoot(l.root), stale), visitFolder(worker.ImageRoot(l.root), func(store string, _ fs.DirEntry) error {
 		return errors.Join(visitFolder(store, stale), visitFolder(filepath.Join(store, worker.ThreadImages), stale))
-	})
+	}))
 }
 
 // threadIDs are those that something here is for.

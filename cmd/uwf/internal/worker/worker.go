@@ -190,12 +190,18 @@ func (w *Worker) newSpawner(self []string) *agents.Spawner {
 		Self: self, Own: agent.Names(), Foreign: agent.Foreign, Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
 		Inside: w.f.Inside, Gateway: w.openGateway, FillHome: w.fillHome, AllowShell: w.allowsShell, Now: w.f.Now,
 	}
+	if root, err := w.f.StorageRoot(); err == nil {
+		o.SeedDir = SeedRoot(root)
+	}
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)
 	}
 	w.confineAgents(&o)
 	return agents.NewSpawner(o)
 }
+
+// SeedRoot is the folder below the storage root with what coding agents unpack when they first run.
+func SeedRoot(root string) string { return filepath.Join(root, "seeds") }
 
 // randomWord is a word that nobody can guess; empty where there are no random numbers.
 func randomWord(r io.Reader) string {
