@@ -193,6 +193,7 @@ func (m *Model) costOf(u dialect.Usage) (usd float64, known bool) {
 	hour := min(u.CacheHour, u.CacheWrite)
 	read := min(u.CacheRead, max(0, u.In-u.CacheWrite))
 	plain := max(0, u.In-u.CacheWrite-read)
-	in := float64(plain) + 1.25*float64(u.CacheWrite-hour) + 2*float64(hour)
-	return (in*m.Price.Input + float64(read)*m.Price.CachedInput + float64(u.Out)*m.Price.Output) / 1e6, true
+	p := m.Price
+	written := (float64(u.CacheWrite-hour) + hourWrite*float64(hour)) * p.CacheWrite
+	return (float64(plain)*p.Input + float64(read)*p.CachedInput + written + float64(u.Out)*p.Output) / 1e6, true
 }

@@ -130,7 +130,7 @@ func TestUnknownCostIsMeteredAsUnknown(t *testing.T) {
 // What is written to a cache costs more than other input, and twice as much where it
 // is kept for an hour.
 func TestCostOfCaches(t *testing.T) {
-	m := &Model{Price: &Price{Input: 1, CachedInput: 0.1, Output: 10}}
+	m := &Model{Price: &Price{Input: 1, CachedInput: 0.1, CacheWrite: 1.25, Output: 10}}
 	for _, c := range []struct {
 		u    dialect.Usage
 		want float64
@@ -148,6 +148,10 @@ func TestCostOfCaches(t *testing.T) {
 		if got, known := m.costOf(c.u); !known || got < c.want/1e6-1e-12 || got > c.want/1e6+1e-12 {
 			t.Errorf("%+v costs $%v, not $%v", c.u, got, c.want/1e6)
 		}
+	}
+	m.Price.CacheWrite = 0 // a provider that takes nothing for it
+	if got, _ := m.costOf(dialect.Usage{In: 1000, CacheRead: 400, CacheWrite: 500, CacheHour: 100}); got < 140e-6-1e-12 || got > 140e-6+1e-12 {
+		t.Errorf("without a price of writing it costs $%v", got)
 	}
 }
 

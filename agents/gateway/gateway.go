@@ -47,9 +47,13 @@ type Provider struct {
 }
 
 // Price is what a model costs in US dollars for a million tokens; 0 is a price.
-// CachedInput is that of input read from a prompt cache. Input written to one costs a
-// quarter more than other input, twice as much where it is kept for an hour.
-type Price struct{ Input, CachedInput, Output float64 }
+// CachedInput is that of input read from a prompt cache, CacheWrite that of input written to
+// one for minutes; for an hour it is 1.6 times as much: with Anthropic, five quarters of what
+// other input costs and twice that.
+type Price struct{ Input, CachedInput, CacheWrite, Output float64 }
+
+// hourWrite is how much more it costs to keep input in a cache for an hour.
+const hourWrite = 1.6
 
 // Model is one that agents may use.
 type Model struct {

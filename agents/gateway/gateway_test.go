@@ -113,7 +113,7 @@ func (u *upstream) model(api API) Model {
 	if api == Anthropic || api == Gemini {
 		base = u.URL
 	}
-	return Model{Alias: "main", Name: "gpt-test", Price: &Price{Input: 1, CachedInput: 1, Output: 10},
+	return Model{Alias: "main", Name: "gpt-test", Price: &Price{Input: 1, CachedInput: 1, CacheWrite: 1.25, Output: 10},
 		Provider: Provider{Name: "test", API: api, BaseURL: base, Key: providerKey}}
 }
 

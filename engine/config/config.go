@@ -143,6 +143,8 @@ type Model struct {
 type Price struct {
 	Input, Output *float64
 	CachedInput   *float64 // of input that is read from a prompt cache; nil: as other input
+	CacheWrite    *float64 // of input that is written to one, for minutes; nil: a quarter more than other input
+	AsOf          string   // the day that it was looked up, 2026-11-23; empty: nobody says
 }
 
 // Known says whether the price is, as far as it is needed.
@@ -151,6 +153,15 @@ func (p Price) Known() bool { return p.Input != nil && p.Output != nil }
 // OfCachedInput is the price of input that is read from a prompt cache: that of other
 // input, where none is said. The price must be known.
 func (p Price) OfCachedInput() float64 { return *cmp.Or(p.CachedInput, p.Input) }
+
+// OfCacheWrite is the price of input that is written to a prompt cache: a quarter more than
+// that of other input, as Anthropic takes it, where none is said. The price must be known.
+func (p Price) OfCacheWrite() float64 {
+	if p.CacheWrite != nil {
+		return *p.CacheWrite
+	}
+	return 1.25 * *p.Input
+}
 
 // Agent is a program that works on steps.
 type Agent struct {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/shlex"
 
@@ -148,7 +149,13 @@ func modelSettings(name string, m *Model, keep func()) table.Setting {
 		table.Field{Name: "price", Setting: table.Object("US dollars for a million tokens; 0 where it costs nothing. Those of input and output are needed for a limit on cost.",
 			table.Field{Name: "input", Setting: table.Amount("Of input.", &m.Price.Input)},
 			table.Field{Name: "cachedInput", Setting: table.Amount("Of input that the provider reads from its prompt cache; as other input, where it is left out.", &m.Price.CachedInput)},
+			table.Field{Name: "cacheWrite", Setting: table.Amount("Of input that the provider writes to its prompt cache for minutes, 1.6 times as much for an hour; a quarter more than other input, where it is left out.", &m.Price.CacheWrite)},
 			table.Field{Name: "output", Setting: table.Amount("Of output.", &m.Price.Output)},
+			table.Field{Name: "asOf", Setting: table.Text("The day that these were looked up, for people: 2026-11-23.", &m.Price.AsOf).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+				if _, err := time.Parse(time.DateOnly, m.Price.AsOf); err != nil {
+					r.NoteProblem(n, path, "write it as 2026-11-23", "%.40q is no day", m.Price.AsOf)
+				}
+			})},
 		)},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if m.Provider == "" {

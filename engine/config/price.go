@@ -13,7 +13,7 @@ import (
 func setZeroPrices(c *Config) {
 	for alias, m := range c.Models {
 		if v, known := vendorOf(c.Providers[m.Provider]); known && v.free && m.Price == (Price{}) {
-			m.Price = newPrice(0, 0, 0)
+			m.Price = newPrice(0, 0, 0, 0, "")
 			c.Models[alias] = m
 		}
 	}

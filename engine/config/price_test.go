@@ -15,11 +15,29 @@ func price(input, output float64) config.Price { return config.Price{Input: &inp
 
 // A price of 0 is a price, one that is not there is unknown, and half a price is none.
 func TestPriceOfCachedInput(t *testing.T) {
-	const file = "models:\n  a: {provider: openai, price: {input: 3, output: 4}}\n  b: {provider: openai, price: {input: 3, cachedInput: 0, output: 4}}\n"
+	const file = "models:\n  a: {provider: openai, price: {input: 3, output: 4}}\n  b: {provider: openai, price: {input: 3, cachedInput: 0, cacheWrite: 0, output: 4, asOf: 2026-11-23}}\n"
 	c := mustLoad(t, sources{home: file})
-	for alias, want := range map[string]float64{"a": 3, "b": 0} {
-		if got := c.Models[alias].Price.OfCachedInput(); got != want {
-			t.Errorf("%s: %v, not %v", alias, got, want)
+	for alias, want := range map[string][2]float64{"a": {3, 3.75}, "b": {0, 0}} {
+		if p := c.Models[alias].Price; p.OfCachedInput() != want[0] || p.OfCacheWrite() != want[1] {
+			t.Errorf("%s: %v and %v, not %v", alias, p.OfCachedInput(), p.OfCacheWrite(), want)
+		}
+	}
+	if got := c.Models["b"].Price.AsOf; got != "2026-11-23" {
+		t.Errorf("as of %q", got)
+	}
+	for _, bad := range []string{"yesterday", "2026-13-01", "[1]"} {
+		_, err := sources{home: strings.Replace(file, "asOf: 2026-11-23", "asOf: "+bad, 1)}.load()
+		if !errors.As(err, new(*config.InvalidError)) {
+			t.Errorf("as of %s: %v", bad, err)
+		}
+	}
+}
+
+// The prices of presets say of which day they are, and what all input costs.
+func TestPresetsAreDated(t *testing.T) {
+	for _, p := range config.Presets() {
+		if price := p.Model.Price; price.Known() && (price.AsOf == "" || price.CachedInput == nil || price.CacheWrite == nil) {
+			t.Errorf("%s: %+v", p.Name, price)
 		}
 	}
 }

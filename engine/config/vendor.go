@@ -28,10 +28,10 @@ type Preset struct {
 func knownVendors() []Preset {
 	return []Preset{
 		{Name: "openai", Label: "OpenAI", Kind: OpenAI, BaseURL: "https://api.openai.com/v1", APIKeyEnv: "OPENAI_API_KEY", ambient: true,
-			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", Model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 10)},
+			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", Model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 1.25, 10, "2026-11-23")},
 			Note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
 		{Name: "anthropic", Label: "Anthropic", Kind: Anthropic, BaseURL: "https://api.anthropic.com", APIKeyEnv: "ANTHROPIC_API_KEY", ambient: true,
-			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", Model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 10)},
+			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", Model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 2.5, 10, "2026-11-23")},
 			Note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
 		{Name: "openrouter", Label: "OpenRouter", Kind: OpenAI, BaseURL: "https://openrouter.ai/api/v1", APIKeyEnv: "OPENROUTER_API_KEY", ambient: true,
 			modEnv: "OPENROUTER_MODEL", reports: true, Model: Model{Name: "anthropic/claude-sonnet-5.5"},
@@ -89,8 +89,8 @@ func vendorOf(p Provider) (Preset, bool) {
 	return findVendor(func(v Preset) bool { return sameURL(v.BaseURL, p.BaseURL) })
 }
 
-func newPrice(input, cachedInput, output float64) Price {
-	return Price{Input: &input, CachedInput: &cachedInput, Output: &output}
+func newPrice(input, cachedInput, cacheWrite, output float64, asOf string) Price {
+	return Price{Input: &input, CachedInput: &cachedInput, CacheWrite: &cacheWrite, Output: &output, AsOf: asOf}
 }
 
 // vendorAt is the vendor whose own host an address has, reached over TLS.

@@ -103,10 +103,12 @@ func (a Answers) knownValues(model []string) []edit.Change {
 	var price struct {
 		Input       *float64 `yaml:"input"`
 		CachedInput *float64 `yaml:"cachedInput,omitempty"`
+		CacheWrite  *float64 `yaml:"cacheWrite,omitempty"`
 		Output      *float64 `yaml:"output"`
+		AsOf        string   `yaml:"asOf,omitempty"`
 	}
-	if m.Price.Known() {
-		price.Input, price.CachedInput, price.Output = m.Price.Input, m.Price.CachedInput, m.Price.Output
+	if p := m.Price; p.Known() {
+		price.Input, price.CachedInput, price.CacheWrite, price.Output, price.AsOf = p.Input, p.CachedInput, p.CacheWrite, p.Output, p.AsOf
 	}
 	var out []edit.Change
 	for _, c := range []edit.Change{

@@ -189,6 +189,10 @@ func setupRun(ctx context.Context, o *Options) error {
 	if err := o.writeSettings(ctx, a, key != "", &out); err != nil {
 		return err
 	}
+	if p := a.modelSettings().Price; p.AsOf != "" {
+		o.Factory.Notes().Printf("the price of %s is that of %s: $%v for a million tokens in, $%v from a cache, $%v into one, $%v out; where yours is another, change models.%s.price\n",
+			output.Line(a.Model, 80), p.AsOf, *p.Input, *p.CachedInput, *p.CacheWrite, *p.Output, a.Provider)
+	}
 	return o.Factory.Printer().Print(out, out.writeText)
 }
 

@@ -186,6 +186,9 @@ func TestAnotherModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.run(nil, "--provider", "openai", "--no-test")
+	if said, file := w.errs.String(), w.file("home", ".uwf", "config.yaml"); !strings.Contains(said, "the price of gpt-5.1 is that of 2026-11-23: $1.25 for a million tokens in, $0.125 from a cache, ") || !strings.Contains(file, "asOf: \"2026-11-23\"") {
+		t.Errorf("%s%s", said, file)
+	}
 	w.run(nil, "--provider", "openai", "--model", "my-own", "--no-test", "--agent", "builtin")
 	got := w.file("home", ".uwf", "config.yaml")
 	want := `# mine

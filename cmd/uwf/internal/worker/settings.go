@@ -237,7 +237,7 @@ func (w *Worker) gatewayModels() []gateway.Model {
 			Provider: gateway.Provider{Name: m.Model.Provider, API: gateway.API(m.Provider.Kind), BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
 		}
 		if p := m.Model.Price; p.Known() {
-			gm.Price = &gateway.Price{Input: *p.Input, CachedInput: p.OfCachedInput(), Output: *p.Output}
+			gm.Price = &gateway.Price{Input: *p.Input, CachedInput: p.OfCachedInput(), CacheWrite: p.OfCacheWrite(), Output: *p.Output}
 		}
 		out = append(out, gm)
 	}
