@@ -37,7 +37,7 @@ func knownVendors() []Preset {
 			modEnv: "OPENROUTER_MODEL", reports: true, Model: Model{Name: "anthropic/claude-sonnet-5.5"},
 			Note: "one key for models of many providers; it reports the price of each answer"},
 		{Name: "gemini", Label: "Google Gemini", Kind: Gemini, BaseURL: "https://generativelanguage.googleapis.com", APIKeyEnv: "GEMINI_API_KEY", ambient: true,
-			modEnv: "GEMINI_MODEL", Model: Model{Name: "gemini-3.5-flash", Price: newPrice(1.5, 0.15, 9)},
+			modEnv: "GEMINI_MODEL", Model: Model{Name: "gemini-3.5-flash", Price: newPrice(1.5, 0.15, 1.5, 9, "2026-11-26")},
 			Note: "gemini speaks its own protocol; uwf's own agent uses its OpenAI-compatible address"},
 		{Name: "github-models", Label: "GitHub Models", Kind: OpenAI, BaseURL: "https://models.github.ai/inference", APIKeyEnv: "GITHUB_TOKEN", free: true,
 			Model: Model{Name: "openai/gpt-4.1", Window: 12_000, MaxOutput: 4_000},
