@@ -30,6 +30,9 @@ type Foreign struct {
 	// Credential is the file below a user's home, with slashes, that holds the program's own
 	// login; empty: there is none that could be lent.
 	Credential string
+	// Hide are names of files of a workspace that this program obeys whatever it is told, besides
+	// those of package toolsettings.
+	Hide []string
 	// Seed is what the program fills a HOME with when it first runs, and needs not write again;
 	// nil: nothing that takes long.
 	Seed *Seed

@@ -26,7 +26,9 @@ const (
 	grace = 700 * time.Millisecond
 	// maxOutput bounds what a CLI may print on stdout, and maxStderr what is kept of stderr.
 	maxOutput = 256 << 20
-	maxStderr = 4 << 10
+	maxStderr = 32 << 10
+	// shownStderr is how much of stderr an error shows, in bytes.
+	shownStderr = 2 << 10
 )
 
 // Agent is one conversation with a CLI. It implements agents.Adapter; use a new one for each
@@ -61,7 +63,7 @@ func (a *Agent) Continue(ctx context.Context, s *agents.Session, complaint strin
 	if a.call.Session == "" {
 		return agents.Answer{}, fmt.Errorf("%s gave no session that could go on", a.CLI.Program)
 	}
-	aside := toolsettings.Aside{Workspace: s.Workspace, Dir: filepath.Join(a.call.Temp, "uwf-aside")}
+	aside := toolsettings.Aside{Workspace: s.Workspace, Dir: filepath.Join(a.call.Temp, "uwf-aside"), Also: a.CLI.Hide}
 	if err := aside.Hide(ctx); err != nil {
 		return agents.Answer{}, err
 	}
@@ -124,8 +126,8 @@ func (a *Agent) writeFiles() error {
 func (a *Agent) ask(ctx context.Context, s *agents.Session, message string) (agents.Answer, error) {
 	r := &report{tell: func(line string) { _, _ = fmt.Fprintf(s.Stderr, "%s: %s\n", a.CLI.Name, text.Line(line)) }}
 	res, stderr, err := a.runProgram(ctx, s, message, r)
-	if err == nil && a.CLI.finish != nil {
-		a.CLI.finish(r, a.call)
+	if a.CLI.finish != nil {
+		a.CLI.finish(r, a.call, stderr)
 	}
 	if r.Session != "" {
 		a.call.Session = r.Session
@@ -180,7 +182,7 @@ func (a *Agent) judge(res proc.Result, r *report, stderr string) error {
 	fail := func(format string, args ...any) error {
 		err := fmt.Errorf(a.CLI.Program+" "+format, args...)
 		if stderr != "" {
-			err = fmt.Errorf("%w\n%s", err, stderr)
+			err = fmt.Errorf("%w\n%s", err, stderr[max(0, len(stderr)-shownStderr):])
 		}
 		return err
 	}
@@ -188,7 +190,7 @@ func (a *Agent) judge(res proc.Result, r *report, stderr string) error {
 	case res.Stopped != nil:
 		return fail("was stopped: %w", res.Stopped)
 	case r.Failure != "":
-		return fail("failed: %s", text.Cut(text.Line(r.Failure), 1000))
+		return fmt.Errorf("%s failed: %s", a.CLI.Program, text.Cut(text.Line(r.Failure), 1000))
 	case res.Signal == syscall.SIGKILL:
 		return fail("was killed; the system does that when memory runs out")
 	case res.Signal != 0:

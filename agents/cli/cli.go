@@ -28,15 +28,17 @@ type CLI struct {
 	Wires []string
 	// Credential is the file below HOME with its own login; empty: it has none that can be lent.
 	Credential string
+	// Hide are names of files of a workspace that it obeys whatever it is told.
+	Hide []string
 	// Seed makes what a HOME needs that is slow to make, without a workspace; nil: nothing.
 	Seed *agents.Seed
 
-	argv    func(c call) []string          // without the program
-	environ func(c call) []string          // NAME=value
-	files   func(c call) map[string]string // below HOME
-	read    func(r *report, line []byte)   // one line of stdout
-	whole   bool                           // stdout is one JSON value, not a line each
-	finish  func(r *report, c call)        // after its end; nil: nothing
+	argv    func(c call) []string                  // without the program
+	environ func(c call) []string                  // NAME=value
+	files   func(c call) map[string]string         // below HOME
+	read    func(r *report, line []byte)           // one line of stdout
+	whole   bool                                   // stdout is one JSON value, not a line each
+	finish  func(r *report, c call, stderr string) // after its end; nil: nothing
 }
 
 // call is one run of a CLI.
@@ -80,7 +82,7 @@ func (c CLI) Install() string { return "npm install -g " + c.Package + "@" + c.V
 
 // Foreign is what the parent of such an agent has to know.
 func (c CLI) Foreign() agents.Foreign {
-	return agents.Foreign{Program: c.Program, Install: c.Install(), Credential: c.Credential, Seed: c.Seed}
+	return agents.Foreign{Program: c.Program, Install: c.Install(), Credential: c.Credential, Hide: c.Hide, Seed: c.Seed}
 }
 
 // newCall is what is the same in each run of a step.

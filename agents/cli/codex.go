@@ -129,7 +129,7 @@ func readCodexItem(r *report, line codexLine) {
 
 // finishCodex takes the answer from the file that codex writes its last message into; what came
 // by lines is the same, where there is no file.
-func finishCodex(r *report, c call) {
+func finishCodex(r *report, c call, _ string) {
 	root, err := os.OpenRoot(c.Temp)
 	if err != nil {
 		return

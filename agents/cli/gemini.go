@@ -14,8 +14,8 @@ func geminiCLI() CLI {
 	return CLI{
 		Name: "gemini-cli", Program: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli",
 		Versions: program.Range{Min: "0.61.0", Tested: "0.61.0"}, Wires: []string{"gemini"},
-		Credential: ".gemini/oauth_creds.json",
-		argv:       geminiArgs, environ: geminiEnviron, files: geminiFiles, read: readGemini, whole: true,
+		Credential: ".gemini/oauth_creds.json", Hide: []string{"GEMINI.md"}, // which it reads beside context.fileName
+		argv: geminiArgs, environ: geminiEnviron, files: geminiFiles, read: readGemini, whole: true, finish: finishGemini,
 	}
 }
 
@@ -39,7 +39,6 @@ func geminiEnviron(c call) []string {
 }
 
 // geminiFiles are its settings: with the environment alone it finds no way to log in (exit 41).
-// No file of a workspace has the name of what would instruct it.
 func geminiFiles(c call) map[string]string {
 	auth := "oauth-personal"
 	if c.URL != "" {
@@ -48,7 +47,6 @@ func geminiFiles(c call) map[string]string {
 	settings := map[string]any{
 		"security": map[string]any{"auth": map[string]any{"selectedType": auth}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"telemetry": map[string]any{"enabled": false}, "general": map[string]any{"enableAutoUpdate": false},
-		"context": map[string]any{"fileName": ".uwf-no-such-file"},
 	}
 	servers := map[string]any{}
 	for _, m := range c.MCP {
@@ -76,5 +74,20 @@ func readGemini(r *report, raw []byte) {
 	r.Text = a.Response
 	if reason := strings.TrimSpace(string(a.Error)); reason != "" && reason != "null" {
 		r.Failure = errorText(`{"error":` + reason + `}`)
+	}
+}
+
+// finishGemini takes the reason of a failure from where it stands: at the end of stderr, as JSON
+// on lines of its own.
+func finishGemini(r *report, _ call, stderr string) {
+	at := strings.LastIndex("\n"+stderr, "\n{")
+	if r.Text != "" || at < 0 {
+		return
+	}
+	var a struct {
+		Error struct{ Message string } `json:"error"`
+	}
+	if json.NewDecoder(strings.NewReader(stderr[at:])).Decode(&a) == nil && a.Error.Message != "" {
+		r.Failure = errorText(a.Error.Message)
 	}
 }

@@ -30,11 +30,11 @@ var hidden = []string{
 	".goose", ".goosehints", ".hermes", ".env",
 }
 
-// IsSettings says whether a path, with slashes, is one that tools obey. Case is folded, as
+// isSettings says whether a path, with slashes, is one that tools obey. Case is folded, as
 // file systems may do.
-func IsSettings(name string) bool {
+func (a Aside) isSettings(name string) bool {
 	base, parent := path.Base(name), path.Base(path.Dir(name))
-	return slices.ContainsFunc(hidden, func(h string) bool {
+	return slices.ContainsFunc(slices.Concat(hidden, a.Also), func(h string) bool {
 		above, last, two := strings.Cut(h, "/")
 		if !two {
 			return strings.EqualFold(h, base)
@@ -49,6 +49,8 @@ type Aside struct {
 	// Dir is a folder that agents can't read, below one that exists. It is there from Hide to
 	// Restore alone, so that a later process finds what one that was killed has hidden.
 	Dir string
+	// Also are more names, of what one tool obeys and nothing else keeps it from.
+	Also []string
 }
 
 // Hide moves the settings out of the workspace. What a killed process had hidden is put back
@@ -123,7 +125,7 @@ func (a Aside) eachSettings(ctx context.Context, visit func(root *os.Root, name 
 			return fs.SkipDir
 		case err != nil || name == ".":
 			return nil
-		case IsSettings(name):
+		case a.isSettings(name):
 			if err := visit(root, name); err != nil || !e.IsDir() {
 				return err
 			}

@@ -140,6 +140,25 @@ func TestOthersStay(t *testing.T) {
 	}
 }
 
+// TestAlso: what one tool alone obeys is hidden from that one.
+func TestAlso(t *testing.T) {
+	a := newAside(t)
+	write(t, a.Workspace, "sub/gemini.md", "x")
+	hide(t, a)
+	if _, err := os.Stat(filepath.Join(a.Workspace, "sub/gemini.md")); err != nil {
+		t.Error(err)
+	}
+	a.Also = []string{"GEMINI.md"}
+	hide(t, a)
+	if _, err := os.Stat(filepath.Join(a.Workspace, "sub/gemini.md")); err == nil {
+		t.Error("it is there")
+	}
+	restore(t, a)
+	if got := list(t, a.Workspace); !slices.Equal(got, []string{"sub/", "sub/gemini.md=x"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestOwnEdits: what the agent writes in the place of settings is kept, and named.
 func TestOwnEdits(t *testing.T) {
 	a := newAside(t)

@@ -34,9 +34,10 @@ func newNormaliser() normaliser {
 		replace(`\b(?:\d+(?:\.\d+)?(?:ns|µs|us|ms|h|m|s))+\b|\(cached\)`, "<time>"),
 		replace(`\b0x[0-9a-f]{6,16}\b`, "<address>"),
 		replace(`\bgoroutine \d+\b`, "goroutine <n>"),
-		replace(`\bChunk ID: [0-9a-f]{6}\b`, "Chunk ID: <id>"),
-		replace(`\bWall time: [0-9.]+ seconds\b`, "Wall time: <time>"),
-		replace(`\bProcess Group PGID: \d+\b`, "Process Group PGID: <n>"),
+		// Without \b before them: in a text that is JSON they follow the n of \n.
+		replace(`Chunk ID: [0-9a-f]{6}\b`, "Chunk ID: <id>"),
+		replace(`Wall time: [0-9.]+ seconds\b`, "Wall time: <time>"),
+		replace(`Process Group PGID: \d+\b`, "Process Group PGID: <n>"),
 		replace(`(?m)[ \t\r]+$`, ""),
 	}
 }

@@ -60,8 +60,8 @@ func (w *Worker) confineAgents(o *agents.Options) {
 	o.Gaps = w.tellGaps
 }
 
-// describeCell says in one line what agents of this process may do.
-func (w *Worker) describeCell() string {
+// describeCell says in one line what an agent of this process may do.
+func (w *Worker) describeCell(agent string) string {
 	confined, network := w.sandbox.Summary()
 	switch err := w.sandbox.Check(); {
 	case err != nil:
@@ -73,7 +73,7 @@ func (w *Worker) describeCell() string {
 		confined += " (nobody has tried uwf's sandbox on macOS yet; sandbox: auto uses it)"
 	}
 	shell := "no shell"
-	if w.o.AllowShell || w.config.AllowShell {
+	if w.o.AllowShell || w.config.AllowShell || w.runsForeign(agent) { // who brings its own tools has one
 		shell = "shell"
 	}
 	return fmt.Sprintf("agents: %s, %s, network %s", confined, shell, network)

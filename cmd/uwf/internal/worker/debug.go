@@ -70,7 +70,7 @@ func (w *Worker) logCall(t task.Task, c gateway.Call) {
 // what agents may do.
 func (w *Worker) logEvent(e thread.Event) {
 	if e.Kind == "agent" {
-		w.told.Do(func() { w.logEvent(thread.Event{Kind: "notice", Thread: e.Thread, Text: w.describeCell()}) })
+		w.told.Do(func() { w.logEvent(thread.Event{Kind: "notice", Thread: e.Thread, Text: w.describeCell(e.Agent)}) })
 	}
 	attrs := []slog.Attr{slog.String("event", e.Kind), slog.String("thread", string(e.Thread)), slog.Int("step", e.Step), slog.String("role", e.Role),
 		slog.String("agent", e.Agent), slog.String("status", e.Status), slog.Int64("tokens", e.Tokens)}

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/builtin"
-	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/agents/mock"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -64,12 +64,15 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 }
 
 // needsModel says whether an agent can do nothing without a configured model.
-func (s settings) needsModel(name string) bool {
-	if alias, ok := s.w.config.Agents[name]; ok && alias.Command != "" {
+func (s settings) needsModel(name string) bool { return name == builtin.Name || s.w.runsForeign(name) }
+
+// runsForeign says whether an agent of this binary runs a coding agent of somebody else's.
+func (w *Worker) runsForeign(name string) bool {
+	if alias, ok := w.config.Agents[name]; ok && alias.Command != "" {
 		name = strings.TrimPrefix(alias.Command, "uwf-")
 	}
-	_, foreign := cli.Find(name)
-	return name == builtin.Name || foreign
+	_, foreign := agent.Foreign(name, nil)
+	return foreign
 }
 
 // resolveAgent finds a role's agent, without asking whether it can work.

@@ -40,7 +40,7 @@ func (w *Worker) hidingToolSettings(ctx context.Context, t task.Task, s *agents.
 		return d, &task.AgentError{Agent: t.Agent, Reason: reason, Err: err}
 	}
 	aside, err := w.newAside()
-	if err == nil {
+	if aside.Also = foreign.Hide; err == nil {
 		err = aside.Hide(ctx)
 	}
 	if err != nil {
