@@ -51,6 +51,7 @@ type Client struct {
 
 	conn      *conn
 	methods   []string // names of the logins that the server offers
+	takesHTTP bool     // MCP servers over HTTP
 	session   string
 	offered   []string // modes
 	cancelled bool
@@ -109,8 +110,13 @@ var ErrEmpty = errors.New("it ended its turn without an answer; look at its log,
 // Initialize begins the conversation.
 func (c *Client) Initialize(ctx context.Context) error {
 	var got struct {
-		ProtocolVersion int `json:"protocolVersion"`
-		AuthMethods     []struct {
+		ProtocolVersion   int `json:"protocolVersion"`
+		AgentCapabilities struct {
+			MCP struct {
+				HTTP bool `json:"http"`
+			} `json:"mcpCapabilities"`
+		} `json:"agentCapabilities"`
+		AuthMethods []struct {
 			ID   string `json:"id"`
 			Name string `json:"name"`
 		} `json:"authMethods"`
@@ -124,16 +130,27 @@ func (c *Client) Initialize(ctx context.Context) error {
 	if got.ProtocolVersion != protocolVersion {
 		return fmt.Errorf("it speaks version %d of the Agent Client Protocol, uwf version %d; install a version of the program that speaks it", got.ProtocolVersion, protocolVersion)
 	}
+	c.takesHTTP = got.AgentCapabilities.MCP.HTTP
 	for _, m := range got.AuthMethods[:min(len(got.AuthMethods), 20)] {
 		c.methods = append(c.methods, text.OneLine(m.Name))
 	}
 	return nil
 }
 
-// StartSession starts the session, in a folder. Meta is a JSON object for extensions of the
-// protocol; nil: there is none.
-func (c *Client) StartSession(ctx context.Context, dir string, meta json.RawMessage) error {
-	params := map[string]any{"cwd": dir, "mcpServers": []any{}}
+// MCPServer is one that the server may use, over HTTP.
+type MCPServer struct{ Name, URL, Key string }
+
+// StartSession starts the session, in a folder. MCP servers are left out where the server takes
+// none over HTTP. Meta is a JSON object for extensions of the protocol; nil: there is none.
+func (c *Client) StartSession(ctx context.Context, dir string, servers []MCPServer, meta json.RawMessage) error {
+	list := []any{}
+	for _, m := range servers {
+		if c.takesHTTP {
+			header := map[string]string{"name": "Authorization", "value": "Bearer " + m.Key}
+			list = append(list, map[string]any{"type": "http", "name": m.Name, "url": m.URL, "headers": []any{header}})
+		}
+	}
+	params := map[string]any{"cwd": dir, "mcpServers": list}
 	if len(meta) > 0 {
 		params["_meta"] = meta
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/program"
-	"github.com/united-workforce/uwf/agents/toolsettings"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -52,7 +51,7 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	}
 	a.warnOfVersion(s)
 	if err := a.writeFiles(); err != nil {
-		return agents.Answer{}, fmt.Errorf("prepare the HOME of %s: %w", a.CLI.Program, err)
+		return agents.Answer{}, err
 	}
 	return a.ask(ctx, s, s.Task.Prompt)
 }
@@ -63,14 +62,11 @@ func (a *Agent) Continue(ctx context.Context, s *agents.Session, complaint strin
 	if a.call.Session == "" {
 		return agents.Answer{}, fmt.Errorf("%s gave no session that could go on", a.CLI.Program)
 	}
-	aside := toolsettings.Aside{Workspace: s.Workspace, Dir: filepath.Join(a.call.Temp, "uwf-aside"), Also: a.CLI.Hide}
-	if err := aside.Hide(ctx); err != nil {
+	restore, err := HideSettings(ctx, s, a.CLI.Hide...)
+	if err != nil {
 		return agents.Answer{}, err
 	}
-	defer func() {
-		_, rerr := aside.Restore(context.WithoutCancel(ctx))
-		err = errors.Join(err, rerr)
-	}()
+	defer func() { err = errors.Join(err, restore()) }()
 	a.call.Resume = true
 	return a.ask(ctx, s, complaint)
 }
@@ -112,11 +108,8 @@ func (a *Agent) writeFiles() error {
 	if a.CLI.files == nil {
 		return nil
 	}
-	for name, content := range a.CLI.files(a.call) {
-		file := filepath.Join(a.call.Home, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(content), 0o600)); err != nil {
-			return err
-		}
+	if err := WriteHome(a.call.Home, a.CLI.files(a.call)); err != nil {
+		return fmt.Errorf("prepare the HOME of %s: %w", a.CLI.Program, err)
 	}
 	return nil
 }
@@ -163,18 +156,9 @@ func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message strin
 	return res, errs.String(), err
 }
 
-// clientVariables are what the gateway gives to agents of whom it knows nothing.
-var clientVariables = [...]string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY", "OPENAI_MODEL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_MODEL"}
-
-// environ is what a CLI finds in its environment: what the agent has, but for what leads to the
-// step's folders and to models, and its own variables.
+// environ is all that a CLI finds in its environment.
 func (a *Agent) environ(s *agents.Session) []string {
-	env := slices.DeleteFunc(slices.Clone(s.Environ), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return strings.HasPrefix(name, "UWF_") || slices.Contains(clientVariables[:], name)
-	})
-	env = append(env, "CI=1", "TERM=dumb", "NO_COLOR=1")
-	return append(env, a.CLI.environ(a.call)...)
+	return append(Environ(s, false), a.CLI.environ(a.call)...)
 }
 
 // judge says why a run gave no answer.

@@ -31,14 +31,14 @@ func Names() []string {
 	for _, c := range cli.All() {
 		names = append(names, c.Name)
 	}
-	return names
+	return append(names, acpNames()...)
 }
 
 // Foreign says which of them run a program of somebody else's, for agents.Options.Foreign.
-func Foreign(name string, _ []string) (agents.Foreign, bool) {
+func Foreign(name string, argv []string) (agents.Foreign, bool) {
 	c, ok := cli.Find(name)
 	if !ok {
-		return agents.Foreign{}, false
+		return foreignServer(name, argv)
 	}
 	return c.Foreign(), true
 }
@@ -71,6 +71,7 @@ on one page.`,
 	for _, c := range cli.All() {
 		cmd.AddCommand(newCLICmd(o, c))
 	}
+	cmd.AddCommand(newACPCmds(o)...)
 	return cmd
 }
 
