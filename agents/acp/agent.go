@@ -85,6 +85,9 @@ func (a *Agent) checkSession(s *agents.Session, v values) error {
 // openSession begins the conversation.
 func (a *Agent) openSession(ctx context.Context, s *agents.Session, v values) error {
 	if err := a.process.Initialize(ctx); err != nil {
+		if a.Server.hint != "" {
+			err = fmt.Errorf("%w; %s", err, a.Server.hint)
+		}
 		return err
 	}
 	var servers []MCPServer

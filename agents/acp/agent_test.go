@@ -99,6 +99,7 @@ func TestAgentFails(t *testing.T) {
 		fails        []string
 	}{
 		{"an end before the first answer", "exit", Server{}, "", nil, []string{"prog: initialize: it ended with exit code 1\nserver: unknown option --acp \uFFFD[2J"}},
+		{"an end that is known", "exit", Server{hint: "use another"}, "", nil, []string{"prog: initialize: it ended with exit code 1; use another\nserver: "}},
 		{"another program", "help", Server{}, "", nil, []string{`prog: initialize: it ended with exit code 0; among what it printed is no message of the protocol: "Usage: prog [prompt]"`}},
 		{"a login", "login", Server{}, "", nil, []string{"prog: session/new: it wants a login (error -32000: Authentication required; it offers: Log in)", "login: own"}},
 		{"a death in the prompt", "die", Server{}, "", nil, []string{"prog: session/prompt: it was killed; the system does that when memory runs out\nabout to die"}},

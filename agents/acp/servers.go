@@ -36,6 +36,7 @@ type Server struct {
 	// OwnServers: it talks to its makers' servers alone, and so needs login: own.
 	OwnServers bool
 
+	hint  string                           // what it may be where it does not even begin; empty: nothing
 	cli   *cli.CLI                         // whose HOME and environment it has, too; nil: nobody's
 	files func(v values) map[string]string // below HOME; nil: none
 }
@@ -63,7 +64,10 @@ func (s Server) hiddenNames() []string {
 // untested ones are given is from their documentation.
 func All() []Server {
 	return []Server{
-		fromCLI("opencode", Server{Name: "opencode-acp", Args: []string{"acp"}}),
+		fromCLI("opencode", Server{
+			Name: "opencode-acp", Args: []string{"acp", "--pure"},
+			hint: "opencode acp listens on loopback, which confine.network: gateway does not allow: there, use the agent opencode",
+		}),
 		fromCLI("gemini-cli", Server{Name: "gemini-acp", Args: []string{"--acp"}, Env: []string{"GEMINI_MODEL=$UWF_MODEL"}, Mode: "yolo"}),
 		{
 			Name: "goose", Title: "goose", Program: "goose", Args: []string{"acp"}, Install: "see https://block.github.io/goose",
