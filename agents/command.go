@@ -39,12 +39,25 @@ func (o Options) resolveCommand(line string) (resolved, error) {
 			return resolved{}, fmt.Errorf("agent %q of the configuration: %w", line, err)
 		}
 		r.argv, r.env, r.ownLogin = append(r.argv, c.Args...), c.Env, c.OwnLogin
+		r.own = o.ownAgent(r.argv)
 		return r, nil
 	}
 	if slices.Contains(o.Own, line) {
 		line = "uwf-" + line
 	}
-	return o.splitWords(line)
+	r, err := o.splitWords(line)
+	r.own = o.ownAgent(r.argv)
+	return r, err
+}
+
+// ownAgent is the agent of this binary that a whole command line runs: the configuration may
+// have its words in two parts. Empty: it runs another program.
+func (o Options) ownAgent(argv []string) string {
+	n := len(o.Self)
+	if n == 0 || len(argv) < n+2 || !slices.Equal(argv[:n], o.Self) || argv[n] != "agent" {
+		return ""
+	}
+	return argv[n+1]
 }
 
 func (o Options) splitWords(line string) (resolved, error) {
@@ -56,18 +69,14 @@ func (o Options) splitWords(line string) (resolved, error) {
 		return resolved{}, &CommandError{Line: line, Why: "it names no program", Fix: "set defaultAgent, or pass --agent"}
 	}
 	if words[0] == "uwf" && len(o.Self) > 0 {
-		r := resolved{argv: append(slices.Clone(o.Self), words[1:]...)}
-		if len(words) > 2 && words[1] == "agent" {
-			r.own = words[2]
-		}
-		return r, nil
+		return resolved{argv: append(slices.Clone(o.Self), words[1:]...)}, nil
 	}
 	program, err := o.findProgram(line, words[0])
 	if err == nil {
 		return resolved{argv: append([]string{program}, words[1:]...)}, nil
 	}
 	if name, ok := strings.CutPrefix(words[0], "uwf-"); ok && slices.Contains(o.Own, name) {
-		return resolved{argv: append(append(slices.Clone(o.Self), "agent", name), words[1:]...), own: name}, nil
+		return resolved{argv: append(append(slices.Clone(o.Self), "agent", name), words[1:]...)}, nil
 	}
 	return resolved{}, err
 }

@@ -121,7 +121,10 @@ func TestForeignProgramIsMissing(t *testing.T) {
 // TestForeignVersion: what runs is found without running it.
 func TestForeignVersion(t *testing.T) {
 	w, home := newForeignWorld(t)
-	for line, foreign := range map[string]bool{"environ": true, "uwf agent environ": true, "uwf-environ": true, "mock": false, "/bin/sh": false} {
+	w.options.Aliases = map[string]agents.Command{"parted": {Command: "uwf", Args: []string{"agent", "environ"}}, "other": {Command: "/bin/sh", Args: []string{"agent", "environ"}}}
+	for line, foreign := range map[string]bool{
+		"environ": true, "uwf agent environ": true, "uwf-environ": true, "parted": true, "mock": false, "/bin/sh": false, "other": false, "uwf agent": false,
+	} {
 		f, p, ok, err := agents.NewSpawner(w.options).FindForeign(line)
 		if err != nil || ok != foreign || ok && (f.Program != "tool" || p.Version != "1.2.3" || p.Path != filepath.Join(home, ".local/bin/tool")) {
 			t.Errorf("%s: %+v %+v %v %v", line, f, p, ok, err)
