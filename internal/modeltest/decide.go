@@ -64,7 +64,7 @@ func decide(c conversation) action {
 	shell, write := c.findTool(shellNames), c.findTool(writeNames)
 	useless := shell == nil && write == nil
 	switch {
-	case !c.hasResult() && !useless && c.countAnswers("$status") == 0:
+	case !c.hasResult() && !useless && c.countAnswers("$status") == 0 && !has("plain"):
 		t := shell
 		if t == nil || write != nil && has("write") {
 			t = write

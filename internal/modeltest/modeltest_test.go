@@ -157,6 +157,7 @@ func TestMarks(t *testing.T) {
 		{"[[env]]", false, 200, "env.txt"},
 		{"[[run kill -9 $PPID]]", false, 200, "kill -9 $PPID"},
 		{Edit("a/b.txt", "x"), false, 200, "base64 -d > 'a/b.txt'"},
+		{"[[plain]]", false, 200, "$status: done"},
 		{"[[garbage]]", true, 200, badFinal},
 		{"[[badfinal]]", true, 200, badFinal},
 		{"## Examples\n\nAn answer, `ready`:\n\n```\n---\n$status: ready\n---\n\nx\n```\n\nAn answer:\n\n```\n---\nn: 1\n---\n```\n", true, 200, "$status: ready"},
