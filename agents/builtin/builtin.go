@@ -16,6 +16,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/gateway/fetch"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/agents/tools"
@@ -107,6 +109,7 @@ func (a *Agent) openSession(s *agents.Session) error {
 		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
 		Explain: func(output string) string { return sandbox.ExplainOwnDenial(s.Environ, output) },
+		Gateway: tools.Gateway{URL: s.Getenv(gateway.EnvURL), Key: s.Getenv(gateway.EnvKey), Transport: a.Transport, Hosts: s.Getenv(fetch.EnvHosts)},
 		Mark:    s.Getenv(proc.MarkName), MaxResult: c.resultLimit(),
 	})
 	if err != nil {

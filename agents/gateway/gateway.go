@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -95,8 +97,9 @@ type Call struct {
 	CostUSD  float64
 	Unpriced bool // nobody knows what some of it cost
 	Duration time.Duration
-	HungUp   bool  // the client did not wait for the end
-	Err      error // why it failed; nil where Status is 200
+	Side     string // what was asked for besides a model, in a few words; Model is empty then
+	HungUp   bool   // the client did not wait for the end
+	Err      error  // why it failed; nil where Status is 200
 	// Dropped are fields and tools of the request that the provider did not get. Each
 	// is named in one Call of a gateway.
 	Dropped []string
@@ -111,6 +114,8 @@ type Options struct {
 
 	Record *cassette.Recorder // written when the gateway is closed
 	Replay *cassette.Player   // answers everything; no connection is ever made
+
+	Sides map[string]Side // what is served besides models, by path
 
 	Proxy     func(*http.Request) (*url.URL, error) // nil: no proxy, whatever the environment says
 	Transport http.RoundTripper                     // for tests; Proxy is ignored then
@@ -140,6 +145,7 @@ type Gateway struct {
 	key    string // the one-time key that clients present, see isAuthorized
 	ledger *ledger
 	intake *intake
+	sides  *semaphore.Weighted // requests to Sides under way
 	models map[string]*Model
 
 	upstream  context.Context    // of requests to providers, whatever clients do
@@ -182,6 +188,7 @@ func startOn(ctx context.Context, l net.Listener, o Options) *Gateway {
 		key:       "uwf-" + rand.Text(),
 		ledger:    newLedger(o.Budget),
 		intake:    newIntake(o.MaxRequest),
+		sides:     semaphore.NewWeighted(maxSides),
 		models:    indexModels(o.Models),
 		transport: o.Transport,
 		serving:   make(chan struct{}),

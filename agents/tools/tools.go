@@ -2,7 +2,8 @@
 // within one workspace. Files are reached through os.Root only, so that nothing
 // outside the workspace is read or written; `.git` is out of reach by any name;
 // what is not a regular file is never opened to the end. Every result is bounded.
-// The package never talks to a model and never reads the environment.
+// The package never talks to a model, never reads the environment, and reaches nothing
+// but uwf's gateway.
 package tools
 
 import (
@@ -30,6 +31,8 @@ type Options struct {
 	// Explain says in one short line what would help against what an output complains of;
 	// empty: nothing. Nil: nobody knows.
 	Explain func(output string) string
+	// Gateway is asked for what is outside of this machine.
+	Gateway Gateway
 	// Mark is the value of the process mark in this process's environment.
 	Mark string
 	// MaxResult bounds one result, in bytes. 0: 48 KiB.
@@ -93,6 +96,9 @@ func Open(o Options) (*Set, error) {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
 	s := &Set{dir: dir, root: root, o: o, tools: fileTools(), runner: proc.NewRunner(o.Mark)}
+	if o.Gateway.Hosts != "" {
+		s.tools = append(s.tools, fetchTool(o.Gateway.Hosts))
+	}
 	if o.AllowShell {
 		s.tools = append(s.tools, commandTool())
 	}

@@ -33,6 +33,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/consent"
@@ -60,6 +61,7 @@ type Config struct {
 	Checks     Checks
 	Workspace  Workspace
 	Gateway    Gateway
+	Fetch      Fetch
 	Sandbox    Sandbox
 	Confine    Confine
 	Redact     Redact
@@ -201,6 +203,24 @@ const DefaultCheckTime = 10 * time.Minute
 // Gateway bounds what agents may send to their models.
 type Gateway struct {
 	MaxBody int64 // bytes of one request; 0: the default
+}
+
+// Fetch says what agents may get from the web through uwf.
+type Fetch struct {
+	Hosts []string // names, *.name for all below it, or AnyHost
+}
+
+// AnyHost stands in a list for every host.
+const AnyHost = "*"
+
+// FetchHosts are the hosts that agents may fetch pages of. AnyHost counts for nothing in CI,
+// and where agents reach nothing but the gateway: there every host is listed by its name.
+func (c *Config) FetchHosts() []string {
+	hosts := slices.Clone(c.Fetch.Hosts)
+	if c.inCI || c.Confine.Network == NetworkGateway {
+		hosts = slices.DeleteFunc(hosts, func(h string) bool { return h == AnyHost })
+	}
+	return hosts
 }
 
 // Sandbox says how an agent's process is confined.

@@ -603,6 +603,32 @@ func TestConfine(t *testing.T) {
 	}
 }
 
+// Hosts add up. That every host is meant counts neither in a job nor under network: gateway.
+func TestFetchHosts(t *testing.T) {
+	const repo, home = "fetch: {hosts: [a.example.com]}\n", "fetch: {hosts: ['*', '*.example.org']}\n"
+	for name, x := range map[string]struct {
+		s    sources
+		want []string
+	}{
+		"nothing said":     {sources{}, nil},
+		"own file":         {sources{home: home}, []string{"*", "*.example.org"}},
+		"both":             {sources{home: home, repo: repo}, []string{"*", "*.example.org", "a.example.com"}},
+		"not consented to": {sources{home: home, repo: repo, refused: true}, []string{"*", "*.example.org"}},
+		"in a job":         {sources{repo: home, trusted: true}, []string{"*.example.org"}},
+		"network gateway":  {sources{home: home + "confine: {network: gateway}\n"}, []string{"*.example.org"}},
+		"gateway, prepare": {sources{home: home + "workspace: {prepare: [make]}\n"}, []string{"*.example.org"}},
+	} {
+		if got := mustLoad(t, x.s).FetchHosts(); !slices.Equal(got, x.want) {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+	for _, host := range []string{"Example.com", "localhost", "127.0.0.1", "*.com.", "a.*.com", "https://a.com", "a.com/x", "**", "*."} {
+		if _, err := (sources{home: "fetch: {hosts: ['" + host + "']}\n"}).load(); err == nil || !strings.Contains(err.Error(), "is no host") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 // Each value says where it comes from, and what else was said.
 func TestValues(t *testing.T) {
 	c := mustLoad(t, sources{
@@ -758,6 +784,7 @@ func TestDemands(t *testing.T) {
 		{"what prepares a workspace", "workspace: {prepare: [npm ci]}", "workspace.prepare", `["npm ci"]`},
 		{"a shell", "allowShell: true", "allowShell", "true"},
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
+		{"hosts", "fetch: {hosts: [docs.example.com]}", "fetch.hosts", `["docs.example.com"]`},
 		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
 		{"places to write", "confine: {write: [/opt]}", "confine.write", `["/opt"]`},
 	} {
@@ -767,7 +794,7 @@ func TestDemands(t *testing.T) {
 			if d := got.Unconsented(); len(d) != 1 || d[0].Path != c.path || d[0].Says != c.says || d[0].Means == "" || !reflect.DeepEqual(d, got.Demands()) {
 				t.Errorf("%+v", d)
 			}
-			if got.AllowShell || len(got.Agents)+len(got.Checks.Commands)+len(got.Workspace.Prepare) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
+			if got.AllowShell || len(got.FetchHosts())+len(got.Agents)+len(got.Checks.Commands)+len(got.Workspace.Prepare) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
 				t.Errorf("it counts: %+v", got)
 			}
 			if v := got.Values(); len(v) != len(want.Values()) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], c.path+" counts once you consent") {

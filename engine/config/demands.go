@@ -91,6 +91,7 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 		{len(repo.Confine.Read) > 0, "confine.read", repo.Confine.Read, "agents may read these places", func() { repo.Confine.Read = nil }},
 		{len(repo.Confine.Write) > 0, "confine.write", repo.Confine.Write, "agents may change these places", func() { repo.Confine.Write = nil }},
 		{isForeign(repo.DefaultAgent), "defaultAgent", repo.DefaultAgent, "chooses the agent", func() { repo.DefaultAgent = "" }},
+		{len(repo.Fetch.Hosts) > 0, "fetch.hosts", repo.Fetch.Hosts, "agents may get pages from there through uwf", func() { repo.Fetch.Hosts = nil }},
 		{len(repo.Workspace.Prepare) > 0, "workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }},
 	} {
 		if x.wanted {

@@ -44,6 +44,9 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "gateway", Setting: table.Object("The way to the models, which agents have in the place of keys.",
 			table.Field{Name: "maxBody", Setting: table.Whole("Bytes that one request to a model may have. It takes several times as much memory.", &c.Gateway.MaxBody, 1<<16, 1<<28).Default(int64(8 << 20))},
 		)},
+		table.Field{Name: "fetch", Setting: table.Object("What agents may get from the web through uwf (the builtin agent's fetch_url), whatever network they have themselves.",
+			table.Field{Name: "hosts", Setting: fetchHosts(&c.Fetch.Hosts)},
+		)},
 		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off (they run as you), auto (as far as the machine can), require (refuse to run without). Without it: auto on Linux, off elsewhere, and auto in the action. Only the user's own file, or one that is trusted, switches it off.", &c.Sandbox,
 			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxAuto))},
 		table.Field{Name: "confine", Setting: confineSettings(&c.Confine)},
@@ -281,6 +284,19 @@ func confineSettings(x *Confine) table.Setting {
 		table.Field{Name: "read", Setting: absolute(table.List("More folders and files that they may read, as absolute paths.", &x.Read), &x.Read)},
 		table.Field{Name: "write", Setting: absolute(table.List("More folders and files that they may write, as absolute paths.", &x.Write), &x.Write)},
 	)
+}
+
+// hostName is how a host is named in a list: a name of DNS, or *. and one.
+var hostName = lazyregexp.New(`^(\*\.)?([a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func fetchHosts(hosts *[]string) table.Setting {
+	return table.List("Hosts that pages are got from, over https: docs.example.com, *.example.com for all below it, or * for every one. In CI and under network: gateway, * counts for nothing.", hosts).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+		for _, host := range *hosts {
+			if host != AnyHost && !hostName.MatchString(host) {
+				r.NoteProblem(n, path, "write a name in small letters (docs.example.com), *.example.com for all below it, or * for every one", "%.80q is no host", host)
+			}
+		}
+	})
 }
 
 func redactSettings(x *Redact) table.Setting {

@@ -36,6 +36,7 @@ func mergeConfigs(repo, home *Config) *Config {
 		c.Workspace = home.Workspace
 	}
 	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
+	c.Fetch.Hosts = unionOf(repo.Fetch.Hosts, home.Fetch.Hosts)
 	c.Confine = mergeConfine(repo.Confine, home.Confine)
 	if c.Confine.Network == "" && len(c.Workspace.Prepare) > 0 {
 		c.Confine.Network = NetworkGateway // what has to be installed is there already

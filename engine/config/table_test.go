@@ -33,6 +33,7 @@ gateway: {maxBody: 1000000}
 workspace: {prepare: [npm ci]}
 checks: {test: go test ./..., strict: true, time: 15m, protect: [e2e/**]}
 sandbox: require
+fetch: {hosts: [docs.example.com, "*.example.org"]}
 confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}
 state: {branch: b, remote: origin, credentialHelper: repository}

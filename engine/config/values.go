@@ -177,7 +177,7 @@ func describeMerge(p Path, origin string, others []Other) string {
 		return "the strictest counts"
 	case p[0] == "allowShell":
 		return "every file that mentions it must allow it"
-	case p[0] == "redact" || p[0] == "confine":
+	case p[0] == "redact" || p[0] == "confine" || p[0] == "fetch":
 		return "all of them count"
 	}
 	return "overrides"

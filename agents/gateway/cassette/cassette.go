@@ -44,6 +44,12 @@
 // status is 200, or 400 beside error, where it is left out. usage has in, out,
 // cacheRead, cacheWrite (tokens; in includes both cache counts) and costUsd; where
 // usage is left out it is estimated.
+//
+// What an agent asked a gateway for besides its model stands beside the exchanges of its
+// step. It is found by path and body, in any order; the last of several is played again:
+//
+//	{"step":2,"role":"developer","aside":{"post":"/fetch","body":"{\"url\":\"https://go.dev/\"}"},
+//	 "answer":{"body":"{\"status\":200,\"text\":\"Go\"}"}}
 package cassette
 
 import (
@@ -80,6 +86,7 @@ type Entry struct {
 	Role    string   `json:"role"`
 	Request *Request `json:"request,omitempty"`
 	Match   *Match   `json:"match,omitempty"`
+	Aside   *Aside   `json:"aside,omitempty"`
 	Answer  Answer   `json:"answer"`
 
 	line int // where it stands in the file
@@ -93,6 +100,12 @@ type Request struct {
 	Tools    []string          `json:"tools,omitempty"`
 	Repeats  int               `json:"repeats,omitempty"` // messages of the request before that come before Messages
 	Messages []dialect.Message `json:"messages,omitempty"`
+}
+
+// Aside is what was asked for besides a model.
+type Aside struct {
+	Path string `json:"post"`
+	Body string `json:"body"`
 }
 
 // Match is the loose form of Request.
@@ -243,6 +256,8 @@ func (e *Entry) checkPlace() error {
 		return errors.New("step counts from 1")
 	case e.Request != nil && e.Match != nil:
 		return errors.New("an exchange has request (exact) or match (loose), not both")
+	case e.Aside != nil && (e.Request != nil || e.Match != nil || e.Aside.Path == "" || e.Answer.Body == ""):
+		return errors.New("an aside has post and body, and its answer a body")
 	case e.Request != nil && e.Request.Repeats < 0:
 		return errors.New("repeats is a number of messages")
 	}

@@ -30,7 +30,8 @@ type Player struct {
 	cassette *Cassette
 	o        PlayerOptions
 	norm     normaliser
-	entries  []Entry
+	entries  []Entry // exchanges with models
+	asides   []Entry
 
 	mu   sync.Mutex
 	next int               // index of the entry that is due
@@ -44,7 +45,15 @@ func (c *Cassette) NewPlayer(o PlayerOptions) *Player {
 	if o.Redact == nil {
 		o.Redact = func(s string) (string, error) { return s, nil }
 	}
-	return &Player{cassette: c, o: o, norm: newNormaliser(), entries: c.entriesOf(o.Step, o.Role)}
+	p := &Player{cassette: c, o: o, norm: newNormaliser()}
+	for _, e := range c.entriesOf(o.Step, o.Role) {
+		if e.Aside != nil {
+			p.asides = append(p.asides, e)
+		} else {
+			p.entries = append(p.entries, e)
+		}
+	}
+	return p
 }
 
 // MismatchError says which request of a replay does not fit its cassette.

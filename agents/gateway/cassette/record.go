@@ -37,6 +37,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	turn    int
 	entries map[int]Entry
+	asides  []Entry
 	memo    map[string]string // redacted texts: every turn repeats the former ones
 	err     error             // the first failure: then nothing is written
 	closed  bool
@@ -267,6 +268,7 @@ func (r *Recorder) encodeTurns() ([]byte, error) {
 		e.Request.Repeats, e.Request.Messages, past = same, full[same:], full
 		turns = append(turns, e)
 	}
+	turns = append(turns, r.asides...)
 	lines, err := encodeEntries(turns)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,11 @@ func exitOf(err error) int {
 // logCall writes down one exchange with a model, and what the model did not get of the
 // request. It holds nothing of what was said.
 func (w *Worker) logCall(t task.Task, c gateway.Call) {
+	if c.Side != "" {
+		w.f.Log().LogOutcome(c.Err, "S1DEASKD", "agent asked the gateway", append(taskAttrs(t), slog.String("path", c.Path), slog.String("for", c.Side),
+			slog.Int("status", c.Status), debuglog.DurationAttr(c.Duration))...)
+		return
+	}
 	if len(c.Dropped) > 0 {
 		w.f.Log().Info("DR0PPEDF", "request fields that may cost money, or are not known, did not reach the model",
 			append(taskAttrs(t), slog.String("model", c.Model), slog.String("path", c.Path), slog.String("fields", strings.Join(c.Dropped, ", ")))...)

@@ -181,7 +181,10 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	}
 	if o.Replay == nil {
 		o.Models = w.gatewayModels()
-		if len(o.Models) == 0 || t.Model == nil && t.Extract == nil {
+	}
+	sides := w.addSides(&o, t)
+	if o.Replay == nil {
+		if (len(o.Models) == 0 || t.Model == nil && t.Extract == nil) && len(o.Sides) == 0 {
 			return nil, func(error) error { return nil }, nil
 		}
 	}
@@ -198,7 +201,7 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 		// By its alias: two aliases may stand for one name with different prices.
 		env = g.Env(t.Model.Alias)
 	}
-	return env, func(run error) error {
+	return append(env, sides...), func(run error) error {
 		err := g.Close()
 		if cause := g.Err(); run != nil || errors.As(cause, new(*cassette.MismatchError)) {
 			err = errors.Join(err, cause)

@@ -1,0 +1,7 @@
+package fetch
+
+// For fuzzing.
+var (
+	ReadHTML = readHTML
+	CheckURL = checkURL
+)
