@@ -23,7 +23,9 @@ type exchange struct {
 	g        *Gateway
 	w        http.ResponseWriter
 	request  *dialect.Request
-	size     int // bytes of the client's body
+	sent     *dialect.Request // as the provider gets it: request, or what that is translated to
+	foreign  *foreignAnswer   // nil: the provider speaks the client's dialect
+	size     int              // bytes of the client's body
 	header   http.Header
 	path     string
 	model    *Model
@@ -92,6 +94,8 @@ func (x *exchange) waitForRetry(client context.Context, err error) (again bool) 
 		return false
 	case x.askUsage && u.noOptions:
 		x.askUsage = false // this server does not know the wish for usage
+		return true
+	case u.otherLimit && x.renameLimit():
 		return true
 	}
 	if x.outage == nil { // the first try may have hung for long: that is no part of it
@@ -166,20 +170,23 @@ func (x *exchange) askOnce(client context.Context) error {
 	timer := time.AfterFunc(answerTime, func() { cancel(errTimeout) })
 	defer timer.Stop()
 
-	body := x.request.Body(x.model.Name, x.askUsage)
-	path := x.request.Endpoint(x.model.Name)
+	body := x.sent.Body(x.model.Name, x.askUsage)
+	path := x.sent.Endpoint(x.model.Name)
 	if path == "" {
-		path = x.path
+		path = x.sent.Dialect.Path()
+		if x.free {
+			path = x.path
+		}
 	}
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(i.Err == nil) },
 	})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpointURL(x.request.Dialect, path), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.model.Provider.endpointURL(x.sent.Dialect, path), bytes.NewReader(body))
 	if err != nil {
 		return x.newUnanswered(err)
 	}
-	req.Header = x.model.outgoingHeader(x.header, x.request.Dialect)
+	req.Header = x.model.outgoingHeader(x.header, x.sent.Dialect)
 	// RoundTrip and not a Client: redirections would take the key elsewhere.
 	resp, err := x.g.transport.RoundTrip(req)
 	x.try.sent = sent.Load() || err == nil
@@ -279,7 +286,7 @@ func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 	x.try.ended = true
 	body = x.hideKey(body)
 	if !x.free {
-		a, err := dialect.ParseAnswer(x.request.Dialect, body)
+		a, err := dialect.ParseAnswer(x.sent.Dialect, body)
 		if err != nil {
 			if !errors.Is(err, dialect.ErrAnswer) { // it says so itself
 				x.try.failed, x.try.answer = true, dialect.Answer{}
@@ -287,6 +294,9 @@ func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 			return x.errorInside(err)
 		}
 		x.try.answer = a
+		if body, err = x.translateWhole(body); err != nil {
+			return x.newUnusableError(err)
+		}
 	}
 	if !x.recordExchange(http.StatusOK, body) {
 		return nil // the client was told
@@ -300,6 +310,12 @@ func (x *exchange) passWhole(ctx context.Context, from io.Reader) error {
 func (x *exchange) newTooLargeError() *UpstreamError {
 	return &UpstreamError{Provider: x.model.Provider.Name, Status: http.StatusOK,
 		Message: fmt.Sprintf("the answer is larger than %d bytes", x.g.o.MaxAnswer)}
+}
+
+// newUnusableError is about an answer that came whole and can't be given to the client: the
+// same request may well get the like again.
+func (x *exchange) newUnusableError(err error) *UpstreamError {
+	return &UpstreamError{Provider: x.model.Provider.Name, Status: http.StatusBadGateway, Message: err.Error()}
 }
 
 // errorInside is an error that came with status 200.
@@ -319,7 +335,8 @@ func (x *exchange) errorInside(err error) *UpstreamError {
 // the rest is read for what it costs.
 func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) error {
 	events := dialect.NewEventReader(from, int(min(x.g.o.MaxAnswer, 16<<20)))
-	collector := dialect.NewCollector(x.request.Dialect)
+	collector := dialect.NewCollector(x.sent.Dialect)
+	x.foreign.beginStream()
 	var total int64
 	for !collector.Ended() {
 		ev, err := events.Next()
@@ -343,17 +360,20 @@ func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) 
 			x.try.ended, x.try.failed = true, true
 			return x.errorInside(err)
 		}
-		if usageOnly && x.askUsage && !x.request.WantUsage {
+		if usageOnly && x.askUsage && !x.request.WantUsage && x.foreign == nil {
 			continue // the client did not ask for it, and may stumble over it
 		}
 		if collector.Ended() {
 			x.try.ended = true
 			x.settleTry()
 		}
-		x.passEvent(p.client, ev.Raw)
+		x.passEvent(p.client, x.foreign.translateEvent(ev.Raw, x.try.answer))
 	}
 	if !collector.Done() {
 		return x.newUnanswered(fmt.Errorf("the stream was cut before its end: %w", io.ErrUnexpectedEOF))
+	}
+	if err := x.endForeign(p.client); err != nil {
+		return x.newUnusableError(err)
 	}
 	x.recordExchange(http.StatusOK, x.raw.Bytes()) // in a failure the next request is refused
 	if p.client.Err() != nil {
@@ -364,6 +384,9 @@ func (x *exchange) passStream(ctx context.Context, from io.Reader, p *patience) 
 
 // passEvent gives the client an event.
 func (x *exchange) passEvent(client context.Context, event []byte) {
+	if len(event) == 0 {
+		return
+	}
 	if !x.wrote {
 		x.w.Header().Set("Content-Type", dialect.ContentType(true))
 		x.w.Header().Set("Cache-Control", "no-cache")
@@ -389,6 +412,7 @@ func (x *exchange) recordExchange(status int, raw []byte) (ok bool) {
 	}
 	answer := x.try.answer
 	if status == http.StatusOK {
+		answer = x.readGiven(answer, raw)
 		answer.Usage = completeUsage(answer.Usage, x.size, answer.Bytes)
 		if cost, known := x.model.costOf(answer.Usage); known {
 			answer.Usage.CostUSD, answer.Usage.HasCost = cost, true
@@ -415,7 +439,7 @@ func (x *exchange) passFailure(u *UpstreamError) {
 	if status < 400 {
 		status = http.StatusBadGateway
 	}
-	if body == nil {
+	if body == nil || x.foreign != nil { // which is in the provider's form
 		body = dialect.ErrorBody(x.request.Dialect, status, codeProvider, u.Error())
 	}
 	if !x.recordExchange(status, body) {

@@ -1,6 +1,6 @@
 // Package gateway gives an agent a model on loopback. It runs in the parent
 // process, takes requests in the dialects of OpenAI, Anthropic and Google with a one-time
-// key, adds the provider's key, allows only the configured models, counts tokens
+// key, translates them into chat completions where a provider speaks nothing else, adds its key, allows only the configured models, counts tokens
 // and cost, keeps budgets, retries, and records conversations into a cassette or
 // plays them from one. The agent never sees a provider's key, and what passes
 // through is never logged.
@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -44,6 +45,9 @@ type Provider struct {
 	// (https://api.openai.com/v1), without it for Anthropic
 	// (https://api.anthropic.com) and Gemini (https://generativelanguage.googleapis.com).
 	BaseURL string
+	// Wires are the dialects that it speaks; none: those of its API. A client of another is
+	// answered by translation, where chat is among them.
+	Wires   []dialect.Dialect
 	Key     string // may be empty for a provider that needs none
 	KeyName string // for messages: the variable that holds it; may be empty
 }

@@ -444,6 +444,7 @@ func TestRefusals(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	claude := u.model(Anthropic)
 	claude.Alias, claude.Name = "", "claude-test"
+	claude.Provider.Wires = []dialect.Dialect{dialect.Messages}
 	g := start(t, Options{Models: []Model{u.model(OpenAI), claude}, MaxRequest: 1000})
 	for _, c := range []struct {
 		name, method, path, body string
@@ -455,7 +456,7 @@ func TestRefusals(t *testing.T) {
 		{"wrong key", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Bearer " + providerKey}, 401, "invalid_api_key", "key"},
 		{"key as basic auth", "POST", "/v1/chat/completions", chatRequest, []string{"Authorization", "Basic " + g.key}, 401, "invalid_api_key", "key"},
 		{"another model", "POST", "/v1/chat/completions", `{"model":"gpt-dear"}`, nil, 404, "model_not_found", `"gpt-dear" is not configured; configured are: claude-test, gpt-test, main`},
-		{"Anthropic model", "POST", "/v1/responses", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages or /v1/chat/completions"},
+		{"Anthropic model", "POST", "/v1/responses", `{"model":"claude-test"}`, nil, 400, "model_not_found", "reached by /v1/messages"},
 		{"no JSON", "POST", "/v1/chat/completions", `hello`, nil, 400, "invalid_request", "no JSON object"},
 		{"compressed", "POST", "/v1/chat/completions", chatRequest, []string{"Content-Encoding", "gzip"}, 415, "invalid_request", "compressed"},
 		{"too large", "POST", "/v1/chat/completions", `{"model":"` + strings.Repeat("x", 2000), nil, 413, "request_too_large", "the request has 2010 bytes, more than the 1000 that are taken: shorten the conversation (what tools put out is the most of it), or raise the limit: uwf config set gateway.maxBody BYTES"},

@@ -101,7 +101,7 @@ func (g *Gateway) refuseUnread(w http.ResponseWriter, r *http.Request, d dialect
 	case err != nil:
 		g.keepError(codeBudget, err)
 		g.refuseRequest(w, d, http.StatusBadRequest, codeBudget, err.Error())
-	case g.o.Replay == nil && !g.speaksDialect(d):
+	case g.o.Replay == nil && !g.servesDialect(d):
 		g.refuseRequest(w, d, http.StatusNotFound, codeModel, fmt.Sprintf("no configured model is reached by %s; configured are: %s", d.Path(), g.modelList()))
 	case enc != "" && enc != "identity":
 		g.refuseRequest(w, d, http.StatusUnsupportedMediaType, codeRequest, "compressed requests are not supported: send the body as it is")
@@ -149,10 +149,10 @@ func (g *Gateway) refuseTooLarge(w http.ResponseWriter, d dialect.Dialect, why s
 		why+": shorten the conversation (what tools put out is the most of it), or raise the limit: uwf config set gateway.maxBody BYTES")
 }
 
-// speaksDialect says whether any model is reached in a dialect.
-func (g *Gateway) speaksDialect(d dialect.Dialect) bool {
+// servesDialect says whether any model is reached by clients of a dialect.
+func (g *Gateway) servesDialect(d dialect.Dialect) bool {
 	for _, m := range g.models {
-		if m.Provider.speaksDialect(d) {
+		if m.Provider.servesDialect(d) {
 			return true
 		}
 	}

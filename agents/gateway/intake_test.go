@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 )
 
 // dial opens a connection to a gateway on loopback.
@@ -71,7 +73,11 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstream(t, answer(200, chatBody))
-			g := start(t, Options{Models: []Model{u.model(OpenAI)}, Budget: Budget{Tokens: 1000, CostUSD: 5}})
+			m := u.model(OpenAI)
+			if c.path == "/v1/messages" || c.path == "/v1/messages/count_tokens" { // chat would do, by translation
+				m.Provider.Wires = []dialect.Dialect{dialect.Responses}
+			}
+			g := start(t, Options{Models: []Model{m}, Budget: Budget{Tokens: 1000, CostUSD: 5}})
 			if c.before != nil {
 				g.ledger.running++
 				c.before(g)

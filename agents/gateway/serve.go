@@ -167,7 +167,7 @@ func (g *Gateway) findModel(w http.ResponseWriter, req *dialect.Request) (*Model
 		g.refuseRequest(w, req.Dialect, http.StatusNotFound, codeModel, g.unknownModel(req.Model))
 		return nil, false
 	}
-	if !m.Provider.speaksDialect(req.Dialect) {
+	if !m.Provider.servesDialect(req.Dialect) {
 		g.refuseRequest(w, req.Dialect, http.StatusBadRequest, codeModel, fmt.Sprintf("the model %q is reached by %s", req.Model, m.Provider.paths()))
 		return nil, false
 	}
@@ -204,8 +204,11 @@ func (g *Gateway) passRequest(w http.ResponseWriter, r *http.Request, d dialect.
 	if x.model, ok = g.findModel(w, in.Request); !ok || g.refuseUnpriced(w, x) {
 		return
 	}
-	x.askUsage = in.Stream && d == dialect.Chat
-	x.expected = expectUsage(in.Request, in.size, x.model)
+	if !x.chooseWire() {
+		return
+	}
+	x.askUsage = in.Stream && x.sent.Dialect == dialect.Chat
+	x.expected = expectUsage(x.sent, in.size, x.model)
 	cost, known := x.model.costOf(x.expected)
 	if !known {
 		cost = g.o.Budget.CostUSD // one at a time, until the provider has told
@@ -243,7 +246,11 @@ func (g *Gateway) countTokens(w http.ResponseWriter, r *http.Request, d dialect.
 	if !ok {
 		return
 	}
-	x := &exchange{g: g, w: w, request: in.Request, size: in.size, header: r.Header,
+	if !m.Provider.speaksDialect(d) { // chat has no such question
+		writeAnswer(w, http.StatusOK, dialect.ContentType(false), dialect.TokenCount(d, dialect.Estimate(in.size)))
+		return
+	}
+	x := &exchange{g: g, w: w, request: in.Request, sent: in.Request, size: in.size, header: r.Header,
 		path: "/v1" + countPath, started: g.o.Now(), model: m, free: true}
 	x.askUntilAnswered(r.Context())
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/agents/gateway/translate"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -29,6 +30,7 @@ type UpstreamError struct {
 	retryAfter time.Duration // as the provider asks
 	body       []byte        // as it came, for the client; nil: make one
 	noOptions  bool          // it complains about stream_options
+	otherLimit bool          // it wants the answer's limit as max_completion_tokens
 }
 
 func (e *UpstreamError) Error() string {
@@ -85,16 +87,24 @@ func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
 // wires are the dialects in which a provider is reached, its own first. Anthropic and Google
 // have chat completions beside their own.
 func (p Provider) wires() []dialect.Dialect {
-	switch p.API {
-	case Anthropic:
+	switch {
+	case len(p.Wires) > 0:
+		return p.Wires
+	case p.API == Anthropic:
 		return []dialect.Dialect{dialect.Messages, dialect.Chat}
-	case Gemini:
+	case p.API == Gemini:
 		return []dialect.Dialect{dialect.Gemini, dialect.Chat}
 	}
 	return []dialect.Dialect{dialect.Chat, dialect.Responses}
 }
 
-// speaksDialect says whether a provider is reached in a dialect.
+// servesDialect says whether clients of a dialect are answered, by translation or without.
+func (p Provider) servesDialect(d dialect.Dialect) bool {
+	_, ok := translate.WireFor(p.wires(), d)
+	return ok
+}
+
+// speaksDialect says whether a provider itself speaks a dialect.
 func (p Provider) speaksDialect(d dialect.Dialect) bool { return slices.Contains(p.wires(), d) }
 
 // paths names the paths by which a provider is reached, for messages.
@@ -191,6 +201,7 @@ func readFailure(p Provider, status int, h http.Header, body []byte, now time.Ti
 	e := &UpstreamError{Provider: p.Name, KeyName: p.KeyName, Status: status, temporary: isTemporary(status), body: body}
 	e.Code, e.Message = dialect.ErrorMessage(body)
 	e.noOptions = (status == 400 || status == 422) && bytes.Contains(body, []byte("stream_options"))
+	e.otherLimit = (status == 400 || status == 422) && bytes.Contains(body, []byte("max_completion_tokens"))
 	if e.Code == "" && e.Message == "" {
 		e.body = nil // no error that a client would understand
 	}

@@ -98,12 +98,16 @@ const (
 	Gemini    Kind = "gemini"    // Google's generateContent, below a base URL without /v1beta
 )
 
+// Wires are the ways of asking a model that uwf knows, by their names in settings.
+func Wires() []string { return []string{"chat", "responses", "messages", "gemini"} }
+
 // Provider is a service that runs models.
 type Provider struct {
 	BaseURL   string
 	APIKeyEnv string // variable that holds the key
 	APIKey    Key    // empty: the variable is not set, or no key is needed
 	Kind      Kind
+	Wires     []string // the wires that it speaks, of Wires(); never empty after reading
 }
 
 // Key is a provider's key. It prints as a placeholder in every format; Reveal is

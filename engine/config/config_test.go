@@ -96,7 +96,7 @@ func TestEverySetting(t *testing.T) {
 	want := config.ResolvedModel{Alias: "big",
 		Model: config.Model{Provider: "claude", Name: "claude-sonnet-4-5", Window: 200_000, MaxOutput: 64_000, Price: price(3, 15)},
 		Provider: config.Provider{BaseURL: "https://api.anthropic.com", APIKeyEnv: "CLAUDE_KEY", APIKey: fakeKey,
-			Kind: config.Anthropic}}
+			Kind: config.Anthropic, Wires: []string{"messages", "chat"}}}
 	if !reflect.DeepEqual(big, want) {
 		t.Errorf("big model\n%#v\nwant\n%#v", big, want)
 	}

@@ -72,6 +72,7 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 		table.Field{Name: "apiKeyEnv", Setting: table.Text("The variable that holds its key.", &p.APIKeyEnv)},
 		table.Field{Name: "apiKey", Setting: secret},
 		table.Field{Name: "kind", Setting: table.Text("The protocol it speaks.", &p.Kind, string(OpenAI), string(Anthropic), string(Gemini))},
+		table.Field{Name: "wires", Setting: table.List("What it can be asked by: chat (chat completions), responses, messages, gemini (generateContent). Without it: messages and chat for kind anthropic, gemini and chat for kind gemini, chat and responses for OpenAI itself, else chat. A program that speaks another wire is answered by translation, where chat is among them.", &p.Wires)},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if p.APIKeyEnv != "" && p.APIKey != "" {
 			r.NoteProblem(n, path, "keep apiKeyEnv", "has both apiKey and apiKeyEnv")
@@ -80,6 +81,11 @@ func providerSettings(name string, p *Provider, keep func()) table.Setting {
 			// The text may be a key that was put in the wrong place: it is not repeated.
 			r.NoteProblem(valueOf(n, "apiKeyEnv"), path+".apiKeyEnv", "write the variable's name, not its value", "is no name of a variable")
 			p.APIKeyEnv = ""
+		}
+		for i, wire := range p.Wires {
+			if !slices.Contains(Wires(), wire) {
+				r.NoteProblem(valueOf(n, "wires"), fmt.Sprintf("%s.wires[%d]", path, i), "", "must be one of %s, not %q", strings.Join(Wires(), ", "), wire)
+			}
 		}
 		whole, problem := completeProvider(name, *p)
 		if problem != "" {
@@ -140,7 +146,25 @@ func completeProvider(name string, p Provider) (Provider, string) {
 	if p.Kind == Gemini { // as clients of Google's OpenAI-compatible API take it
 		p.BaseURL = strings.TrimSuffix(strings.TrimSuffix(p.BaseURL, "/openai"), "/v1beta")
 	}
+	if len(p.Wires) == 0 {
+		p.Wires = p.usualWires()
+	}
 	return p, ""
+}
+
+// usualWires are those of a provider that does not say. Of the servers that are compatible
+// with OpenAI's chat completions, few have its responses as well.
+func (p Provider) usualWires() []string {
+	v, _ := vendorAt(p.BaseURL)
+	switch {
+	case p.Kind == Anthropic:
+		return []string{"messages", "chat"}
+	case p.Kind == Gemini:
+		return []string{"gemini", "chat"}
+	case v.Name == "openai":
+		return []string{"chat", "responses"}
+	}
+	return []string{"chat"}
 }
 
 func modelSettings(name string, m *Model, keep func()) table.Setting {

@@ -36,7 +36,8 @@
 //	text, calls, finish    what the model said; nothing, where finish stands alone. It is
 //	                       given in the dialect that the client speaks, streamed or not.
 //	                       A call has name, args (an object, or a text with JSON) and
-//	                       maybe an id; finish is stop, calls, length or filter
+//	                       maybe an id; OpenAI's custom tools have custom, their args
+//	                       are any text; namespace is where a tool stands; finish is stop, calls, length or filter
 //	body                   a plain answer as it came, any text
 //	events                 a streamed answer as it came (server-sent events)
 //	error                  a message, given in the client's form with status

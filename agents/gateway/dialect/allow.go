@@ -209,6 +209,7 @@ type sieve struct {
 	dialect Dialect
 	dropped []string // fields and tools that it does not get, as they are told
 	lost    []string // types and names of these tools
+	forced  string   // the one of these tools that the model must call; empty: none
 }
 
 // maxDropped is how many dropped fields of one request are told, and maxName how
@@ -230,7 +231,11 @@ func (s *sieve) siftRequest(fields map[string]json.RawMessage) map[string]json.R
 		delete(kept, "toolConfig")
 	}
 	chosen := !some
-	Texts(kept["tool_choice"], func(_, name string) { chosen = chosen || slices.Contains(s.lost, name) })
+	Texts(kept["tool_choice"], func(_, name string) {
+		if slices.Contains(s.lost, name) && name != "" {
+			chosen, s.forced = true, name
+		}
+	})
 	if chosen { // a choice among tools that are not there is an error
 		delete(kept, "tool_choice")
 	}

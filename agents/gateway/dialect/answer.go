@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,10 +10,12 @@ import (
 
 // Answer is what a model answered.
 type Answer struct {
-	Text   string
-	Calls  []Call
-	Finish string // stop, calls, length or filter; empty when the provider did not say
-	Usage  Usage
+	Text string
+	// Thoughts are what a chat model thought before it spoke, where its server tells.
+	Thoughts string
+	Calls    []Call
+	Finish   string // stop, calls, length or filter; empty when the provider did not say
+	Usage    Usage
 	// Bytes counts what the model wrote, thoughts too, for an estimate where the
 	// provider reports no usage.
 	Bytes int
@@ -57,6 +58,7 @@ type Collector struct {
 	calls     map[int]int // index in the stream → index in answer.Calls
 	texts     int
 	choices   map[int]bool // those of chat that go on
+	refused   bool         // a chat model refuses in a field of its own
 	usageOnly bool         // of the last event
 	done      bool
 	ended     bool
@@ -198,9 +200,9 @@ func (r Reply) Body(d Dialect) []byte { return writeJSON(formatOf(d).body(r.fill
 // Stream is the reply as server-sent events. wantUsage is what a chat client
 // asked for; the other dialects always report usage.
 func (r Reply) Stream(d Dialect, wantUsage bool) []byte {
-	var buf bytes.Buffer
-	formatOf(d).stream(r.fillGaps(), wantUsage, &buf)
-	return buf.Bytes()
+	r = r.fillGaps()
+	w := NewStreamWriter(d, r, wantUsage)
+	return slices.Concat(w.Add(r.Thoughts, r.Text), w.End(r))
 }
 
 // fillGaps is the reply with what it leaves out: ids and arguments of calls, and why it
@@ -209,7 +211,9 @@ func (r Reply) fillGaps() Reply {
 	r.Calls = slices.Clone(r.Calls)
 	for i := range r.Calls {
 		c := &r.Calls[i]
-		c.ID, c.Args = cmp.Or(c.ID, fmt.Sprintf("call_%s_%d", r.ID, i+1)), cmp.Or(c.Args, "{}")
+		if c.ID = cmp.Or(c.ID, fmt.Sprintf("call_%s_%d", r.ID, i+1)); !c.Custom {
+			c.Args = cmp.Or(c.Args, "{}")
+		}
 	}
 	if r.Finish == "" && len(r.Calls) > 0 {
 		r.Finish = FinishCalls

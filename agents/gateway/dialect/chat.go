@@ -1,11 +1,11 @@
 package dialect
 
-import "bytes"
+import "cmp"
 
 // chatFormat is that of OpenAI's chat completions and of all that is compatible with it.
 func chatFormat() format {
 	return format{
-		path: "/chat/completions", messages: chatMessages, body: chatBody, stream: streamChat,
+		path: "/chat/completions", messages: chatMessages, body: chatBody, stream: newChatStream,
 		answer: func(c *Collector, o object) { c.addChat(o, "message") },
 		event:  func(c *Collector, _ string, o object) { c.addChat(o, "delta") },
 		ends:   []end{{"tool_calls", FinishCalls}, {"function_call", FinishCalls}, {"content_filter", FinishFilter}},
@@ -51,7 +51,9 @@ func (c *Collector) addChat(o object, part string) {
 			delete(c.choices, index)
 			c.done = len(c.choices) == 0
 			if index == 0 {
-				a.Finish = c.format.readEnd(reason)
+				if a.Finish = c.format.readEnd(reason); c.refused {
+					a.Finish = FinishFilter
+				}
 			}
 		}
 	}
@@ -59,6 +61,10 @@ func (c *Collector) addChat(o object, part string) {
 
 func (c *Collector) addChatMessage(m object) {
 	c.answer.Text += flattenContent(m["content"])
+	if refusal := asString(m["refusal"]); refusal != "" {
+		c.answer.Text, c.refused = c.answer.Text+refusal, true
+	}
+	c.answer.Thoughts += cmp.Or(asString(m["reasoning_content"]), asString(m["reasoning"]))
 	for n, v := range asList(m["tool_calls"]) {
 		part := chatCall(asObject(v))
 		call := c.callAt(indexOf(asObject(v), n))
@@ -88,6 +94,9 @@ func chatCalls(r Reply) list {
 
 func chatBody(r Reply) object {
 	m := object{"role": "assistant", "content": r.Text}
+	if r.Thoughts != "" {
+		m["reasoning_content"] = r.Thoughts
+	}
 	if calls := chatCalls(r); len(calls) > 0 {
 		for _, call := range calls {
 			delete(asObject(call), "index")
@@ -102,29 +111,4 @@ func chatBody(r Reply) object {
 		"choices": list{object{"index": 0, "message": m, "finish_reason": chatFormat().writeEnd(r.Finish), "logprobs": nil}},
 		"usage":   r.writeOpenAIUsage("prompt", "completion"),
 	}
-}
-
-func streamChat(r Reply, wantUsage bool, buf *bytes.Buffer) {
-	chunk := func(choices list, usage any) {
-		o := object{"id": "chatcmpl-" + r.ID, "object": "chat.completion.chunk", "created": 0, "model": r.Model, "choices": choices}
-		if wantUsage {
-			o["usage"] = usage
-		}
-		writeEvent(buf, "", o)
-	}
-	delta := func(d object, finish any) {
-		chunk(list{object{"index": 0, "delta": d, "finish_reason": finish}}, nil)
-	}
-	delta(object{"role": "assistant", "content": ""}, nil)
-	if r.Text != "" {
-		delta(object{"content": r.Text}, nil)
-	}
-	if len(r.Calls) > 0 {
-		delta(object{"tool_calls": chatCalls(r)}, nil)
-	}
-	delta(object{}, chatFormat().writeEnd(r.Finish))
-	if wantUsage {
-		chunk(list{}, r.writeOpenAIUsage("prompt", "completion"))
-	}
-	buf.WriteString("data: [DONE]\n\n")
 }

@@ -31,7 +31,7 @@ type format struct {
 	answer   func(c *Collector, body object)               // a plain answer
 	event    func(c *Collector, kind string, event object) // a part of one that is streamed
 	body     func(r Reply) object
-	stream   func(r Reply, wantUsage bool, buf *bytes.Buffer)
+	stream   func(head Reply, wantUsage bool, buf *bytes.Buffer) eventStream
 	// ends are the dialect's words for why an answer ended, the usual one first.
 	ends []end
 }
@@ -64,6 +64,21 @@ func TrimVersion(path string) string {
 		return rest
 	}
 	return path
+}
+
+// Named is the dialect of a short name, as settings have it.
+func Named(name string) (Dialect, bool) {
+	for d := Chat; d <= Gemini; d++ {
+		if d.Name() == name {
+			return d, true
+		}
+	}
+	return Chat, false
+}
+
+// Name is the dialect's short name, as settings have it.
+func (d Dialect) Name() string {
+	return [...]string{Chat: "chat", Responses: "responses", Messages: "messages", Gemini: "gemini"}[d]
 }
 
 // Path is the dialect's path with its version, as in "/v1/chat/completions". Google's has
@@ -108,6 +123,10 @@ type Call struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
 	Args Args   `json:"args,omitempty"`
+	// Custom: a call of a tool of OpenAI's that takes any text, which Args is. Namespace is
+	// where such a tool or function stands; empty: nowhere.
+	Custom    bool   `json:"custom,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Args is the JSON text of a call's arguments, or whatever a model wrote in its place. As

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 // streamed stand in the path, which is not compared: both are in a request's own fields.
 func geminiFormat() format {
 	return format{
-		path: geminiPath, messages: geminiMessages, body: geminiBody, stream: streamGemini,
+		path: geminiPath, messages: geminiMessages, body: geminiBody, stream: newGeminiStream,
 		answer: (*Collector).addGemini, event: func(c *Collector, _ string, o object) { c.addGemini(o) },
 		ends: []end{
 			{"STOP", FinishStop}, {"STOP", FinishCalls}, {"MAX_TOKENS", FinishLength}, {"SAFETY", FinishFilter},
@@ -285,6 +284,9 @@ func readGeminiUsage(u object) Usage {
 
 func geminiParts(r Reply) list {
 	parts := list{}
+	if r.Thoughts != "" {
+		parts = append(parts, object{"text": r.Thoughts, "thought": true})
+	}
 	if r.Text != "" {
 		parts = append(parts, object{"text": r.Text})
 	}
@@ -305,8 +307,6 @@ func geminiBody(r Reply) object {
 			"candidatesTokenCount": r.Usage.Out, "totalTokenCount": r.Usage.In + r.Usage.Out},
 		"modelVersion": r.Model, "responseId": r.ID}
 }
-
-func streamGemini(r Reply, _ bool, buf *bytes.Buffer) { writeEvent(buf, "", geminiBody(r)) }
 
 // geminiStatus is Google's word for errors of a status: google.rpc.Code.
 func geminiStatus(status int) string {

@@ -1,11 +1,9 @@
 package dialect
 
-import "bytes"
-
 // messagesFormat is that of Anthropic's messages.
 func messagesFormat() format {
 	return format{
-		path: "/messages", messages: anthropicMessages, body: anthropicBody, stream: streamAnthropic,
+		path: "/messages", messages: anthropicMessages, body: anthropicBody, stream: newAnthropicStream,
 		answer: (*Collector).addAnthropicMessage, event: (*Collector).addAnthropicEvent,
 		ends: []end{
 			{"end_turn", FinishStop}, {"stop_sequence", FinishStop}, {"pause_turn", FinishStop}, {"tool_use", FinishCalls},
@@ -123,6 +121,9 @@ func (c *Collector) addAnthropicUsage(u object) {
 
 func anthropicBody(r Reply) object {
 	content := list{}
+	if r.Thoughts != "" {
+		content = append(content, object{"type": "thinking", "thinking": r.Thoughts, "signature": ""})
+	}
 	if r.Text != "" {
 		content = append(content, object{"type": "text", "text": r.Text})
 	}
@@ -141,30 +142,4 @@ func anthropicBody(r Reply) object {
 			"cache_creation_input_tokens": u.CacheWrite,
 			"output_tokens":               u.Out,
 		}}
-}
-
-func streamAnthropic(r Reply, _ bool, buf *bytes.Buffer) {
-	send := func(kind string, o object) {
-		o["type"] = kind
-		writeEvent(buf, kind, o)
-	}
-	whole, start := anthropicBody(r), anthropicBody(r)
-	start["content"], start["stop_reason"] = list{}, nil
-	asObject(start["usage"])["output_tokens"] = 0
-	send("message_start", object{"message": start})
-	for i, v := range asList(whole["content"]) {
-		block := asObject(v)
-		delta := object{"type": "text_delta", "text": block["text"]}
-		if asString(block["type"]) == "text" {
-			block["text"] = ""
-		} else {
-			delta = object{"type": "input_json_delta", "partial_json": string(writeJSON(block["input"]))}
-			block["input"] = object{}
-		}
-		send("content_block_start", object{"index": i, "content_block": block})
-		send("content_block_delta", object{"index": i, "delta": delta})
-		send("content_block_stop", object{"index": i})
-	}
-	send("message_delta", object{"delta": object{"stop_reason": whole["stop_reason"], "stop_sequence": nil}, "usage": whole["usage"]})
-	send("message_stop", object{})
 }

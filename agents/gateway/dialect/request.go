@@ -30,6 +30,9 @@ type Request struct {
 	// Dropped names fields and tools that the client sent and the provider does not
 	// get: at most 20, on one line each.
 	Dropped []string
+	// Forced is a dropped tool that the model was to call; empty: none. The provider does
+	// not get that choice.
+	Forced string
 
 	fields map[string]json.RawMessage // as the provider gets them
 	counts bool                       // Google's countTokens
@@ -77,7 +80,7 @@ func newRequest(d Dialect, model string, fields map[string]json.RawMessage) (*Re
 	}
 	s := sieve{dialect: d}
 	r.fields = s.siftRequest(fields)
-	r.Dropped = s.dropped
+	r.Dropped, r.Forced = s.dropped, s.forced
 	r.readOptions()
 	return r, r.readConversation(fields)
 }

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 )
@@ -9,7 +8,7 @@ import (
 // responsesFormat is that of OpenAI's responses.
 func responsesFormat() format {
 	return format{
-		path: "/responses", messages: responsesMessages, body: responseBody, stream: streamResponse,
+		path: "/responses", messages: responsesMessages, body: responseBody, stream: newResponseStream,
 		answer: (*Collector).addResponse, event: (*Collector).addResponseEvent,
 		ends: []end{{"max_output_tokens", FinishLength}, {"content_filter", FinishFilter}}, // of what is incomplete
 	}
@@ -27,13 +26,13 @@ func responsesMessages(request object) []Message {
 		item := asObject(v)
 		switch asString(item["type"]) {
 		case "reasoning":
-		case "function_call":
+		case "function_call", "custom_tool_call":
 			if n := len(out); n == 0 || out[n-1].Role != "assistant" {
 				out = append(out, Message{Role: "assistant"})
 			}
 			last := &out[len(out)-1]
 			last.Calls = append(last.Calls, responseCall(item))
-		case "function_call_output":
+		case "function_call_output", "custom_tool_call_output":
 			out = append(out, Message{Role: "tool", Text: flattenContent(item["output"])})
 		case "message", "":
 			out = append(out, Message{Role: mapRole(asString(item["role"])), Text: flattenContent(item["content"])})
@@ -45,7 +44,11 @@ func responsesMessages(request object) []Message {
 }
 
 func responseCall(item object) Call {
-	return Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"]))}
+	c := Call{ID: asString(item["call_id"]), Name: asString(item["name"]), Args: Args(asString(item["arguments"])), Namespace: asString(item["namespace"])}
+	if c.Custom = asString(item["type"]) == "custom_tool_call"; c.Custom {
+		c.Args = Args(asString(item["input"]))
+	}
+	return c
 }
 
 // addResponse adds a plain answer. The last event of a stream holds one, too.
@@ -58,7 +61,7 @@ func (c *Collector) addResponse(o object) {
 		switch asString(item["type"]) {
 		case "message":
 			c.addText(flattenContent(item["content"]))
-		case "function_call":
+		case "function_call", "custom_tool_call":
 			a.Calls = append(a.Calls, responseCall(item))
 		}
 	}
@@ -97,13 +100,24 @@ func (c *Collector) addResponseEvent(kind string, o object) {
 
 func responseItems(r Reply) list {
 	items := list{}
+	if r.Thoughts != "" {
+		items = append(items, object{"id": "rs_" + r.ID, "type": "reasoning", "summary": list{object{"type": "summary_text", "text": r.Thoughts}}})
+	}
 	if r.Text != "" {
 		items = append(items, object{"id": "msg_" + r.ID, "type": "message", "role": "assistant", "status": "completed",
-			"content": list{object{"type": "output_text", "text": r.Text, "annotations": list{}}}})
+			"content": list{outputText(r.Text)}})
 	}
 	for i, c := range r.Calls {
-		items = append(items, object{"id": fmt.Sprintf("fc_%s_%d", r.ID, i+1), "type": "function_call", "status": "completed",
-			"call_id": c.ID, "name": c.Name, "arguments": string(c.Args)})
+		item := object{"id": fmt.Sprintf("fc_%s_%d", r.ID, i+1), "type": "function_call", "status": "completed",
+			"call_id": c.ID, "name": c.Name, "arguments": string(c.Args)}
+		if c.Custom {
+			delete(item, "arguments")
+			item["type"], item["input"] = "custom_tool_call", string(c.Args)
+		}
+		if c.Namespace != "" {
+			item["namespace"] = c.Namespace
+		}
+		items = append(items, item)
 	}
 	return items
 }
@@ -117,37 +131,4 @@ func responseBody(r Reply) object {
 		o["status"], o["incomplete_details"] = "incomplete", object{"reason": responsesFormat().writeEnd(r.Finish)}
 	}
 	return o
-}
-
-func streamResponse(r Reply, _ bool, buf *bytes.Buffer) {
-	seq := 0
-	send := func(kind string, o object) {
-		o["type"], o["sequence_number"] = kind, seq
-		seq++
-		writeEvent(buf, kind, o)
-	}
-	whole, begun := responseBody(r), responseBody(r)
-	begun["status"], begun["usage"], begun["output"] = "in_progress", nil, list{}
-	begun["incomplete_details"] = nil
-	send("response.created", object{"response": begun})
-	for i, v := range asList(whole["output"]) {
-		item := asObject(v)
-		at := func(o object) object {
-			o["item_id"], o["output_index"] = item["id"], i
-			return o
-		}
-		send("response.output_item.added", object{"output_index": i, "item": item})
-		if content := asList(item["content"]); len(content) > 0 {
-			part := asObject(content[0])
-			send("response.content_part.added", at(object{"content_index": 0, "part": object{"type": "output_text", "text": "", "annotations": list{}}}))
-			send("response.output_text.delta", at(object{"content_index": 0, "delta": part["text"]}))
-			send("response.output_text.done", at(object{"content_index": 0, "text": part["text"]}))
-			send("response.content_part.done", at(object{"content_index": 0, "part": part}))
-		} else {
-			send("response.function_call_arguments.delta", at(object{"delta": item["arguments"]}))
-			send("response.function_call_arguments.done", at(object{"arguments": item["arguments"]}))
-		}
-		send("response.output_item.done", object{"output_index": i, "item": item})
-	}
-	send("response."+asString(whole["status"]), object{"response": whole})
 }

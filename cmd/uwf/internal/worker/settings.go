@@ -237,10 +237,16 @@ func (w *Worker) gatewayModels() []gateway.Model {
 		if err != nil {
 			continue // its key is not set: it can't be used in this run
 		}
+		var wires []dialect.Dialect
+		for _, name := range m.Provider.Wires {
+			if d, ok := dialect.Named(name); ok {
+				wires = append(wires, d)
+			}
+		}
 		gm := gateway.Model{
 			Alias: alias, Name: m.Model.Name, Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
 			ReportsCost: w.config.ReportsCost(alias), SetPrice: w.config.BuildPriceCommand(alias),
-			Provider: gateway.Provider{Name: m.Model.Provider, API: gateway.API(m.Provider.Kind), BaseURL: m.Provider.BaseURL, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
+			Provider: gateway.Provider{Name: m.Model.Provider, API: gateway.API(m.Provider.Kind), BaseURL: m.Provider.BaseURL, Wires: wires, Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv},
 		}
 		if p := m.Model.Price; p.Known() {
 			gm.Price = &gateway.Price{Input: *p.Input, CachedInput: p.OfCachedInput(), CacheWrite: p.OfCacheWrite(), Output: *p.Output}

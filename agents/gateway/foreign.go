@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/agents/gateway/translate"
+)
+
+// foreignAnswer is the answer of a provider that does not speak the client's dialect. Nil:
+// it does, and everything passes as it came.
+type foreignAnswer struct {
+	*translate.Translation
+	stream *translate.Stream
+}
+
+// chooseWire finds how the provider is asked. Where that can't be, it has told the client and
+// ok is false.
+func (x *exchange) chooseWire() (ok bool) {
+	x.sent = x.request
+	if x.model.Provider.speaksDialect(x.request.Dialect) {
+		return true
+	}
+	t, err := translate.NewTranslation(x.request, translate.Options{Model: x.request.Model, MaxOutput: x.model.MaxOutput})
+	if err != nil {
+		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRequest, err.Error())
+		return false
+	}
+	x.sent, x.foreign = t.Request, &foreignAnswer{Translation: t}
+	for _, what := range t.Lost {
+		x.request.Dropped = append(x.request.Dropped, what+" (by translation into chat)")
+	}
+	return true
+}
+
+// renameLimit asks again with the other name of the answer's limit, once.
+func (x *exchange) renameLimit() bool {
+	if x.foreign == nil || !x.foreign.UseCompletionLimit() {
+		return false
+	}
+	x.sent = x.foreign.Request
+	return true
+}
+
+// translateWhole is a plain answer as the client gets it.
+func (x *exchange) translateWhole(body []byte) ([]byte, error) {
+	if x.foreign == nil {
+		return body, nil
+	}
+	return x.foreign.WriteAnswer(x.try.answer, x.chargeOf())
+}
+
+func (f *foreignAnswer) beginStream() {
+	if f != nil {
+		f.stream = f.NewStream()
+	}
+}
+
+// translateEvent is what the client gets of an event; so is the answer so far.
+func (f *foreignAnswer) translateEvent(event []byte, so dialect.Answer) []byte {
+	if f == nil {
+		return event
+	}
+	return f.stream.Add(so)
+}
+
+// endForeign gives the client the end of a stream that came whole. It is counted before.
+func (x *exchange) endForeign(client context.Context) error {
+	if x.foreign == nil {
+		return nil
+	}
+	rest, err := x.foreign.stream.End(x.try.answer, x.chargeOf())
+	if err != nil {
+		return err
+	}
+	x.settleTry()
+	x.passEvent(client, rest)
+	return nil
+}
+
+// readGiven is the answer as a recording has it: with the client's names for its tools.
+func (x *exchange) readGiven(came dialect.Answer, raw []byte) dialect.Answer {
+	if x.foreign == nil {
+		return came
+	}
+	var given dialect.Answer
+	if x.request.Stream {
+		c := dialect.NewCollector(x.request.Dialect)
+		for events := dialect.NewEventReader(bytes.NewReader(raw), len(raw)+1); ; {
+			ev, err := events.Next()
+			if err != nil {
+				break
+			}
+			c.Add(ev)
+		}
+		given = c.AnswerSoFar()
+	} else if a, err := dialect.ParseAnswer(x.request.Dialect, raw); err == nil {
+		given = a
+	}
+	given.Usage, given.Bytes = came.Usage, came.Bytes
+	return given
+}
