@@ -1,5 +1,5 @@
-// Package builtin is the agent that needs no other program: a chat with tools,
-// over an OpenAI-compatible base URL, which is the gateway's. It works on the
+// Package builtin is the agent that needs no other program: a chat with tools
+// through the gateway, by the wire that suits the model. It works on the
 // workspace through package tools, keeps within the model's window and output
 // limit, and records every turn as it comes. It never holds a provider's key and
 // never retries a model call: the gateway does both.
@@ -76,7 +76,7 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.openSession(s); err != nil {
 		return agents.Answer{}, err
 	}
-	a.appendMessage(openai.ChatMessageRoleSystem, systemPrompt(s, a.set))
+	a.appendMessage(openai.ChatMessageRoleSystem, systemPrompt(a.set))
 	a.appendMessage(openai.ChatMessageRoleUser, s.Task.Prompt)
 	return a.runConversation(ctx, s)
 }
@@ -101,32 +101,32 @@ func (a *Agent) Close() error {
 }
 
 func (a *Agent) openSession(s *agents.Session) error {
-	c, err := newChat(s, a.Transport)
-	if err != nil {
-		return err
-	}
 	set, err := tools.Open(tools.Options{
 		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
 		Explain: func(output string) string { return sandbox.ExplainOwnDenial(s.Environ, output) },
 		Gateway: tools.Gateway{URL: s.Getenv(gateway.EnvURL), Key: s.Getenv(gateway.EnvKey), Transport: a.Transport, Hosts: s.Getenv(fetch.EnvHosts)},
-		Mark:    s.Getenv(proc.MarkName), MaxResult: c.resultLimit(),
+		Mark:    s.Getenv(proc.MarkName), MaxResult: resultLimit(s.Task.Model),
 	})
 	if err != nil {
 		return err
 	}
-	c.setTools(set.Definitions())
+	c, err := newChat(s, a.Transport, set.Definitions())
+	if err != nil {
+		return errors.Join(err, set.Close())
+	}
 	a.chat, a.set, a.began, a.maxTurns = c, set, s.Now(), MaxTurns
 	return nil
 }
 
-// systemPrompt says what the tools are for. It holds nothing that differs between
-// machines, so that a recorded run can be replayed anywhere.
-func systemPrompt(s *agents.Session, set *tools.Set) string {
-	return fmt.Sprintf(`You do one step of a workflow, in the role %q. The files you work on are in the workspace, which is the root of all paths; reach them with your tools: %s.
+// systemPrompt says what the tools are for. It holds nothing that differs between roles, so that
+// each reads what the provider has kept of the others, nor between machines, so that a recorded
+// run can be replayed anywhere.
+func systemPrompt(set *tools.Set) string {
+	return fmt.Sprintf(`You do one step of a workflow, in the role that your task names. The files you work on are in the workspace, which is the root of all paths; reach them with your tools: %s.
 Do the work first: look, change, check. What you only describe has not been done.
 Your final answer is a message without tool calls, in the form that the task asks for. You have %d turns in all.`,
-		s.Task.Role, strings.Join(set.Names(), ", "), MaxTurns)
+		strings.Join(set.Names(), ", "), MaxTurns)
 }
 
 // appendMessage appends a message that is not the model's.

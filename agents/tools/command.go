@@ -29,6 +29,9 @@ type commandIn struct {
 }
 
 func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
+	if !s.o.AllowShell {
+		return "", errors.New("it is not allowed here; work with the file tools")
+	}
 	if strings.TrimSpace(in.Command) == "" {
 		return "", errors.New("the command is empty")
 	}

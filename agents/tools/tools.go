@@ -24,7 +24,8 @@ import (
 type Options struct {
 	// Dir is the workspace.
 	Dir string
-	// AllowShell offers run_command.
+	// AllowShell has run_command done. It is offered always, so that all roles have the same
+	// tools: providers keep these with what requests begin with.
 	AllowShell bool
 	// Environ is the whole environment of commands; it is given to them as it is.
 	Environ []string
@@ -95,12 +96,9 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
-	s := &Set{dir: dir, root: root, o: o, tools: fileTools(), runner: proc.NewRunner(o.Mark)}
-	if o.Gateway.Hosts != "" {
+	s := &Set{dir: dir, root: root, o: o, tools: append(fileTools(), commandTool()), runner: proc.NewRunner(o.Mark)}
+	if o.Gateway.Hosts != "" { // the same for all roles of a thread
 		s.tools = append(s.tools, fetchTool(o.Gateway.Hosts))
-	}
-	if o.AllowShell {
-		s.tools = append(s.tools, commandTool())
 	}
 	return s, nil
 }
@@ -138,9 +136,6 @@ func (s *Set) Call(ctx context.Context, name, args string) (string, error) {
 			return "", describeError(name, err)
 		}
 		return s.boundResult(out), nil
-	}
-	if name == commandName {
-		return "", newError("run_command is not allowed here; work with the file tools")
 	}
 	return "", newError("no tool %q; there are: %s", name, strings.Join(s.Names(), ", "))
 }

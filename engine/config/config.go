@@ -142,6 +142,7 @@ type Model struct {
 	Name      string // as the provider calls it
 	Window    int    // tokens; 0: unknown
 	MaxOutput int    // tokens; 0: unknown
+	Reasoning bool   // it thinks before it answers, and goes on from its thoughts
 	Price     Price
 }
 

@@ -173,6 +173,7 @@ func modelSettings(name string, m *Model, keep func()) table.Setting {
 		table.Field{Name: "name", Setting: table.Text("What the provider calls it; the alias, where it is left out.", &m.Name)},
 		table.Field{Name: "window", Setting: table.Whole("Tokens that a request and its answer may have together; known for well-known models.", &m.Window, 1, 1<<31-1)},
 		table.Field{Name: "maxOutput", Setting: table.Whole("Tokens that an answer may have.", &m.MaxOutput, 1, 1<<31-1)},
+		table.Field{Name: "reasoning", Setting: table.Flag("It thinks before it answers: uwf's own agent asks it by OpenAI's responses where its provider has them, so that it goes on from its thoughts. Known for well-known models.", &m.Reasoning)},
 		table.Field{Name: "price", Setting: table.Object("US dollars for a million tokens; 0 where it costs nothing. Those of input and output are needed for a limit on cost.",
 			table.Field{Name: "input", Setting: table.Amount("Of input.", &m.Price.Input)},
 			table.Field{Name: "cachedInput", Setting: table.Amount("Of input that the provider reads from its prompt cache; as other input, where it is left out.", &m.Price.CachedInput)},

@@ -21,7 +21,7 @@ providers:
   mine: {baseUrl: "https://mine.example/v1", apiKey: not-a-real-key-4711, kind: openai}
   other: {baseUrl: "https://other.example/v1", apiKeyEnv: OTHER_KEY}
 models:
-  "gpt-4.1": {provider: mine, name: gpt-4.1, window: 1000, maxOutput: 100, price: {input: 1.5, cachedInput: 0.25, cacheWrite: 3, output: 2, asOf: 2026-11-23}}
+  "gpt-4.1": {provider: mine, name: gpt-4.1, window: 1000, maxOutput: 100, reasoning: true, price: {input: 1.5, cachedInput: 0.25, cacheWrite: 3, output: 2, asOf: 2026-11-23}}
 agents:
   own: {command: ./agent, args: [-v, two words], env: {MODE: fast, API_TOKEN: not-a-real-token-12}, login: own}
 defaultAgent: own

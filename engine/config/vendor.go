@@ -135,6 +135,7 @@ func withKnownSize(m Model) Model {
 		if !strings.HasPrefix(name, s.prefix) {
 			continue
 		}
+		m.Reasoning = m.Reasoning || s.prefix[0] == 'o' || s.prefix == "gpt-5" || s.prefix == "gpt-6"
 		if m.Window == 0 {
 			m.Window = s.window
 		}

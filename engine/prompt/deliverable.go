@@ -12,12 +12,15 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
+// deliverableTitle is the first line of what writeDeliverable writes.
+const deliverableTitle = "# Your deliverable"
+
 // writeDeliverable says how an answer must look: fields, statuses, examples.
 func writeDeliverable(in Input) string {
 	var b strings.Builder
 	schema := in.Definition.Roles[in.Role].Schema
 	key := statusKeyOf(in)
-	fmt.Fprintf(&b, "# Your deliverable\n\n"+
+	fmt.Fprintf(&b, deliverableTitle+"\n\n"+
 		"You are %q in the workflow %q. Do the work, then end with one message of this form, without the lines of backquotes and with nothing before it:\n\n"+
 		"```\n---\n<fields, as YAML>\n---\n\n<your report, as markdown>\n```\n\n"+
 		"A program reads the fields between the two lines of three dashes and decides by them what happens next. "+

@@ -26,6 +26,9 @@ type Input struct {
 	// Conventions are the repository's own words on how it is worked on, see
 	// PickConventions.
 	Conventions []Convention
+	// Files are the paths of the commit that the thread's work began from. Only
+	// AssembleCommonFirst shows them.
+	Files []string
 	// Steps are the thread's steps, oldest first.
 	Steps []Step
 	// EdgePrompt is what the moderator says to do now.
@@ -50,13 +53,19 @@ type Step struct {
 // Assemble writes the whole prompt, in the order: deliverable, role, task,
 // conventions, history, progress, what to do now.
 func Assemble(in Input) string {
-	parts := []string{
-		writeDeliverable(in), writeRole(in), writeTask(in), writeConventions(in), writeHistory(in), writeProgress(in), writeNow(in),
-	}
+	return joinParts(writeDeliverable(in), writeRole(in), writeTask(in), writeConventions(in), writeHistory(in), writeProgress(in), writeNow(in))
+}
+
+// joinParts puts an empty line between parts, and leaves out those that are empty.
+func joinParts(parts ...string) string {
 	for i := range parts {
 		parts[i] = strings.Trim(parts[i], "\n")
 	}
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n") + "\n"
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, "\n\n") + "\n"
 }
 
 func writeRole(in Input) string {

@@ -162,7 +162,7 @@ func (w *world) runner(a *aJob) *Runner {
 			w.hook(point)
 		}
 	}
-	e := &step.Stepper{Agent: &scripted{w: w, folder: folder}, Folder: folder, Engine: &thread.Engine{
+	e := &step.Stepper{Agent: &scripted{w: w, folder: folder}, Folder: folder, Repository: repositoryOf(folder), Engine: &thread.Engine{
 		Store: store, Redact: w.redact, Settings: settings{w}, Clock: clock{w},
 		Nonce: rand.Text, Who: lease.Identity{Run: a.run, CIRun: a.run, Job: job.Name, Attempt: a.attempt, Host: "h" + a.run, PID: 1}, Hook: hook,
 	}}
@@ -454,6 +454,12 @@ func (s *scripted) Run(_ context.Context, t task.Task, m *task.Meter) (task.Draf
 	s.w.ok(err)
 	nodes[h] = n
 	return task.Draft{Handle: h, Nodes: nodes}, nil
+}
+
+// repositoryOf is what a folder reads commits from; nil: only those on disk can.
+func repositoryOf(f step.Folder) step.Repository {
+	r, _ := f.(step.Repository)
+	return r
 }
 
 // diskFolder is a folder as the action has it.

@@ -98,6 +98,9 @@ func (r *agentRun) restoreFolder(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.from.IsZero() {
+		if base := r.base(); r.e.Repository != nil && !base.IsZero() && base != r.from {
+			r.e.Repository.Expect(base)
+		}
 		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
 			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
 		}

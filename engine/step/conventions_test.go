@@ -49,6 +49,9 @@ func (b badRepository) ReadFile(context.Context, wire.ID, string, int64) ([]byte
 	return nil, b.err
 }
 
+func (b badRepository) ListFiles(context.Context, wire.ID) ([]string, error) { return nil, b.err }
+func (badRepository) Expect(wire.ID)                                         {}
+
 // TestConventionsUnreadable: a commit that is gone is said, and anything else fails the step
 // before its agent is paid.
 func TestConventionsUnreadable(t *testing.T) {

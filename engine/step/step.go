@@ -247,6 +247,9 @@ type Stepper struct {
 	Folder Folder
 	// Repository reads what the thread's work began from; nil: agents are told nothing of it.
 	Repository Repository
+	// CommonFirst reports whether an agent, by its name, is told what is common to all roles
+	// first; nil: none is.
+	CommonFirst func(agent string) bool
 	// Checker runs the checks that roles have; nil: nothing does, and no step has results.
 	Checker Checker
 	// Preparer makes the folder ready for agents; nil: it is as the commit has it.

@@ -50,49 +50,64 @@ type Repository interface {
 	// ReadFile reads a regular file of a commit, of at most limit bytes. Nil: the commit has
 	// no such file, or it is larger.
 	ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error)
+	// ListFiles lists the regular files of a commit by their paths, sorted.
+	ListFiles(ctx context.Context, commit wire.ID) ([]string, error)
+	// Expect has what is needed of a commit come along with what is fetched next.
+	Expect(commit wire.ID)
 }
 
 // maxConvention bounds a file with the repository's conventions, in bytes.
 const maxConvention = 1 << 20
 
-// readConventions reads how the repository is worked on.
-func (r *agentRun) readConventions(ctx context.Context) ([]prompt.Convention, error) {
-	base := plumbing.NewHash(r.Chain.Start.Base)
+// base is the commit that the thread's work began from; zero: it began from nothing.
+func (r *agentRun) base() wire.ID { return plumbing.NewHash(r.Chain.Start.Base) }
+
+// readRepository reads how the repository is worked on, and which files it has where they are
+// shown.
+func (r *agentRun) readRepository(ctx context.Context, in *prompt.Input, withFiles bool) (err error) {
+	base := r.base()
 	if r.e.Repository == nil || base.IsZero() {
-		return nil, nil
+		return nil
 	}
-	list, err := prompt.PickConventions(func(name string) ([]byte, error) {
+	in.Conventions, err = prompt.PickConventions(func(name string) ([]byte, error) {
 		return r.e.Repository.ReadFile(ctx, base, name, maxConvention)
 	})
+	if err == nil && withFiles {
+		in.Files, err = r.e.Repository.ListFiles(ctx, base)
+	}
 	if errors.Is(err, wire.ErrNotFound) { // such as after a branch was rewritten
 		r.emitNotice(fmt.Sprintf("the agent is not told the repository's conventions: commit %s, which the thread's work began from, is no longer on the remote", base))
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the repository's conventions: %w", err)
+		return fmt.Errorf("read the repository's conventions: %w", err)
 	}
-	return list, nil
+	return nil
 }
 
 // assemblePrompt writes what the agent is told.
 func (r *agentRun) assemblePrompt(ctx context.Context) error {
-	conventions, err := r.readConventions(ctx)
-	if err != nil {
-		return err
-	}
 	now := r.plan.prompt
 	if r.approval.note != "" {
 		now = strings.TrimRight(now, "\n") + "\n\n" + r.approval.note
 	}
 	in := prompt.Input{
 		Definition: r.Def, Role: r.plan.role, Task: r.Chain.Start.Prompt, Outside: r.Chain.Start.Trigger != nil,
-		Conventions: conventions, Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
+		Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
 		Closed: r.approval.closed,
 	}
 	if m := r.task.Model; m != nil {
 		in.Window = m.Window
 	}
-	r.task.Prompt = prompt.Assemble(in)
+	commonFirst := r.e.CommonFirst != nil && r.e.CommonFirst(r.task.Agent)
+	if err := r.readRepository(ctx, &in, commonFirst); err != nil {
+		return err
+	}
+	if commonFirst {
+		r.task.Prompt, r.task.CommonBytes = prompt.AssembleCommonFirst(in)
+	} else {
+		r.task.Prompt = prompt.Assemble(in)
+	}
 	return nil
 }
 

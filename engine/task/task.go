@@ -33,6 +33,7 @@ type Task struct {
 	StatusOptional   bool            `json:"statusOptional,omitempty"` // there is an edge for no status too
 	Suspends         bool            `json:"suspends"`                 // it may answer `$status: $SUSPEND` with a reason instead
 	Prompt           string          `json:"prompt"`                   // assembled, whole
+	CommonBytes      int             `json:"commonBytes,omitempty"`    // so much of the prompt's beginning is the same for all roles of the thread
 	EdgePrompt       string          `json:"edgePrompt"`
 	StartPrompt      string          `json:"startPrompt"`
 	Cwd              string          `json:"cwd"`
@@ -58,12 +59,16 @@ type Task struct {
 
 // Model is what an agent may know of the model it is to use.
 type Model struct {
-	Alias     string `json:"alias"`
-	Name      string `json:"name"`
-	Provider  string `json:"provider"`
-	API       string `json:"api,omitempty"` // how it is spoken to: "openai", "anthropic" or "gemini"
-	Window    int    `json:"window"`        // tokens; 0: unknown
-	MaxOutput int    `json:"maxOutput"`     // tokens; 0: unknown
+	Alias    string `json:"alias"`
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	API      string `json:"api,omitempty"` // how it is spoken to: "openai", "anthropic" or "gemini"
+	// Wires are what it can be asked by: "chat", "responses", "messages". Reasoning: it thinks
+	// before it answers.
+	Wires     []string `json:"wires,omitempty"`
+	Reasoning bool     `json:"reasoning,omitempty"`
+	Window    int      `json:"window"`    // tokens; 0: unknown
+	MaxOutput int      `json:"maxOutput"` // tokens; 0: unknown
 }
 
 // Draft is what an agent's process left behind: nodes as the child staged them,

@@ -185,6 +185,23 @@ func (rd *reader) listExtra(p place, extra *[]string) error {
 	return nil
 }
 
+// ListFiles lists the regular files of a commit by their paths, sorted.
+func (w *Workspace) ListFiles(ctx context.Context, commit wire.ID) (files []string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
+	}
+	for path, e := range tree.allFiles() {
+		if isFile(e.mode) {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
 // FilesNamed lists the files of a commit that have one of the names, each as its path and the
 // id of its content, sorted.
 func (w *Workspace) FilesNamed(ctx context.Context, commit wire.ID, names []string) (found []string, err error) {

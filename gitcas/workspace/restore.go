@@ -118,12 +118,12 @@ func (r *restorer) readTarget() (*dir, error) {
 		return nil, err
 	}
 	if len(found) == 0 || len(found) == 1 && found[0].name == gitDir {
-		t, err := r.load.fetchTree(r.rd.ctx, r.commit, "")
+		t, err := r.w.fetchTree(r.rd.ctx, r.load, r.commit, "")
 		if !errors.Is(err, wire.ErrUnreadable) { // which may be too much for one answer
 			return t, err
 		}
 	}
-	return r.load.fetchTree(r.rd.ctx, r.commit, blobNone)
+	return r.w.fetchTree(r.rd.ctx, r.load, r.commit, blobNone)
 }
 
 // readTexts gets the commit's .gitignore files and symlinks: from what was

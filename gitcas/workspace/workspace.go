@@ -66,6 +66,8 @@ type Workspace struct {
 	seen *dir
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
+	// expected comes along with the next commit that is fetched; zero: nothing does.
+	expected wire.ID
 
 	// step, replaced by tests, is called before each change of a file; an error
 	// stops the operation there, like a kill would.
@@ -78,8 +80,8 @@ type knownTree struct {
 }
 
 // maxKnownTrees is how many trees a workspace remembers: a parent, the new
-// commit and one more.
-const maxKnownTrees = 3
+// commit, an expected one and one more.
+const maxKnownTrees = 4
 
 // Open prepares the folder at path (which must exist) for commits of the remote.
 // It does no network I/O. The remote may be nil for a workspace that is only
@@ -108,6 +110,31 @@ func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
 	others := slices.DeleteFunc(w.trees, func(k knownTree) bool { return k.commit == commit })
 	w.trees = slices.Insert(others, 0, knownTree{commit, tree})
 	w.trees = w.trees[:min(len(w.trees), maxKnownTrees)]
+}
+
+// Expect has a commit's trees come along with the next commit that Restore fetches, where they
+// are not known: that is one request less.
+func (w *Workspace) Expect(commit wire.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.findKnownTree(commit) == nil {
+		w.expected = commit
+	}
+}
+
+// fetchTree is the loader's, and remembers the tree of the commit that is expected. Where that
+// one is not to be had, it is no matter here: who asks for it is told.
+func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, filter string) (*dir, error) {
+	also := w.expected
+	if w.expected = wire.ZeroID; !also.IsZero() && also != commit && l.fetchObjects(ctx, 1, filter, commit, also) == nil {
+		if tree, err := l.readCommit(ctx, also); err == nil {
+			w.rememberTree(also, tree)
+		}
+		if tree, err := l.readCommit(ctx, commit); err == nil {
+			return tree, nil
+		}
+	}
+	return l.fetchTree(ctx, commit, filter)
 }
 
 // findKnownTree is the tree of a commit, if it is remembered.

@@ -3,7 +3,9 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,12 +23,32 @@ const maxResponse = 8 << 20
 func NewClient(base, key string, transport http.RoundTripper, timeout time.Duration) *openai.Client {
 	cfg := openai.DefaultConfig(key)
 	cfg.BaseURL = base
-	cfg.HTTPClient = &http.Client{
+	cfg.HTTPClient = newHTTPClient(transport, timeout)
+	return openai.NewClientWithConfig(cfg)
+}
+
+// Post sends a JSON body to an address and reads the whole answer, within the same bounds.
+func Post(ctx context.Context, url string, header http.Header, transport http.RoundTripper, timeout time.Duration, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header = header
+	resp, err := newHTTPClient(transport, timeout).Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+func newHTTPClient(transport http.RoundTripper, timeout time.Duration) *http.Client {
+	return &http.Client{
 		Transport: limited{cmp.Or(transport, http.DefaultTransport)}, Timeout: timeout,
 		// A redirect would carry the conversation somewhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return openai.NewClientWithConfig(cfg)
 }
 
 // limited bounds responses.

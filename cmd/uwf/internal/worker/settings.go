@@ -140,6 +140,8 @@ func (s settings) replayedModel(role string) *task.Model {
 		out.API = string(config.Anthropic)
 	case dialect.Gemini:
 		out.API = string(config.Gemini)
+	case dialect.Responses:
+		out.API, out.Reasoning, out.Wires = string(config.OpenAI), true, []string{"responses"}
 	default:
 		out.API = string(config.OpenAI)
 	}
@@ -155,8 +157,20 @@ func (s settings) replayedModel(role string) *task.Model {
 func describeModel(m config.ResolvedModel) *task.Model {
 	return &task.Model{
 		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
-		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput,
+		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput, Reasoning: m.Model.Reasoning, Wires: wiresOf(m.Provider),
 	}
+}
+
+// wiresOf are what a provider can be asked by. Of the servers that are compatible with OpenAI's
+// chat completions, few have its responses as well.
+func wiresOf(p config.Provider) []string {
+	switch {
+	case p.Kind == config.Anthropic:
+		return []string{"messages", "chat"}
+	case p.Kind == config.OpenAI && strings.HasPrefix(p.BaseURL, "https://api.openai.com/"):
+		return []string{"chat", "responses"}
+	}
+	return []string{"chat"}
 }
 
 // Limits of a thread that are configured.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
@@ -147,7 +148,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			ShowRef: func(ref string) string { return f.ShowRef(ctx, "show", ref) },
 			Nonce:   func() string { return randomWord(f.Rand) },
 		},
-		Folder: w.folder, Repository: w.folder,
+		Folder: w.folder, Repository: w.folder, CommonFirst: func(agent string) bool { return agent == builtin.Name },
 	}
 	if root, err := f.StorageRoot(); err == nil && (f.Job == nil || f.Job.Wrap == nil) { // else nothing is pushed
 		w.Unpushed = &unpushed.Folder{Dir: UnpushedRoot(root)}
@@ -406,10 +407,23 @@ func (f *folder) Sub(location string) (dir string, err error) {
 
 // ReadFile implements step.Repository, also before a folder is chosen.
 func (f *folder) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error) {
+	return f.commits().ReadFile(ctx, commit, path, limit)
+}
+
+// ListFiles implements step.Repository, too.
+func (f *folder) ListFiles(ctx context.Context, commit wire.ID) ([]string, error) {
+	return f.commits().ListFiles(ctx, commit)
+}
+
+// Expect implements step.Repository, too.
+func (f *folder) Expect(commit wire.ID) { f.commits().Expect(commit) }
+
+// commits is what files of commits are read from.
+func (f *folder) commits() *workspace.Workspace {
 	if f.ws == nil && f.far == nil {
 		f.far = workspace.OpenRemote(f.store.Remote())
 	}
-	return cmp.Or(f.ws, f.far).ReadFile(ctx, commit, path, limit)
+	return cmp.Or(f.ws, f.far)
 }
 
 // Restore makes the folder equal to a commit.
