@@ -1,0 +1,12 @@
+// Prints what go test -v said of the agent CLIs as JSON: node result.mjs LOG
+import fs from 'node:fs';
+const lock = JSON.parse(fs.readFileSync(new URL('package.json', import.meta.url)));
+const agents = {};
+for (const [, verdict, agent, row] of fs.readFileSync(process.argv[2], 'utf8').matchAll(/^ *--- (PASS|FAIL|SKIP): TestCLIs\/([^/ ]+)\/([^ ]+)/gm))
+  (agents[agent] ??= {})[row] = verdict.toLowerCase();
+console.log(JSON.stringify({
+  date: new Date().toISOString().slice(0, 10),
+  platform: `${process.platform} ${process.arch}`,
+  versions: { ...lock.dependencies, ...lock.optionalDependencies },
+  agents,
+}, null, 2));
