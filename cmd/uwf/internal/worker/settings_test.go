@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
@@ -25,7 +26,7 @@ func TestAReplayHandsOutTheRecordedModel(t *testing.T) {
 		"b": {Alias: "unknown", Name: "unknown", Provider: "cassette", API: "gemini"},
 		"c": {Alias: "replayed", Name: "replayed", Provider: "cassette"},
 	} {
-		if got := s.Model("", role); got == nil || *got != want {
+		if got := s.Model("", role); got == nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%s: %+v instead of %+v", role, got, want)
 		}
 	}
