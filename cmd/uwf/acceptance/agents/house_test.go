@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/internal/agentclitest"
 	"github.com/united-workforce/uwf/internal/modeltest"
 )
 
@@ -60,6 +61,9 @@ func newHouse(t *testing.T, agent cli.CLI, files map[string]string) *house {
 	h.check(err)
 	t.Cleanup(h.remove)
 	h.check(os.Chmod(dir, 0o755)) //nolint:gosec // confined agents are another user
+	if h.bin == "" {
+		h.bin = agentclitest.Install(t, filepath.Join(dir, "npm"), "")
+	}
 	s := httptest.NewServer(h.model)
 	t.Cleanup(s.Close)
 	t.Cleanup(s.CloseClientConnections)
@@ -206,6 +210,35 @@ func (h *house) asked() (asked []modeltest.Request) {
 		}
 	}
 	return asked
+}
+
+// control runs the CLI by itself in the workspace, as a person may who trusts it.
+func (h *house) control() string {
+	h.Helper()
+	c, known := controls[h.agent.Program]
+	if !known {
+		h.Fatalf("no control for %s", h.agent.Program)
+	}
+	ctx, cancel := context.WithTimeout(h.Context(), deadline)
+	defer cancel()
+	env := h.environ()
+	home := filepath.Join(h.dir, "home")
+	h.check(os.MkdirAll(filepath.Join(home, ".codex"), 0o700))
+	for name, text := range c.files {
+		h.write("home/"+name, text)
+	}
+	for _, kv := range append(c.env, "IS_SANDBOX=1") {
+		env = append(env, strings.ReplaceAll(strings.ReplaceAll(kv, "URL", h.url), "SECRET", providerKey))
+	}
+	argv := slices.Clone(c.argv)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "URL", h.url)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(h.bin, h.agent.Program), argv...) //nolint:gosec // the test's program
+	cmd.Dir, cmd.Env, cmd.Stdin = h.clone, env, strings.NewReader("Do it.")
+	cmd.WaitDelay = 5 * time.Second
+	out, _ := cmd.CombinedOutput() // it may fail: what it did is looked at
+	return string(out)
 }
 
 // word is one that is on no other command line.

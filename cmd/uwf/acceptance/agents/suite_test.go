@@ -12,13 +12,23 @@ import (
 
 // TestCLIs runs every CLI through what can happen to it.
 func TestCLIs(t *testing.T) {
-	if os.Getenv("UWF_AGENTS_BIN") == "" {
-		t.Skip("UWF_AGENTS_BIN names no folder with the real CLIs: .ci/run agents does")
-	}
+	real := os.Getenv("UWF_AGENTS_BIN") != ""
 	for _, agent := range cli.All() {
+		if !real && agent.Program != "claude" && agent.Program != "codex" {
+			continue // has no fake
+		}
 		t.Run(agent.Name, func(t *testing.T) {
 			for _, row := range rows {
-				t.Run(row.name, func(t *testing.T) { row.run(newHouse(t, agent, row.files)) })
+				t.Run(row.name, func(t *testing.T) {
+					switch {
+					case real: // one after the other: they take much memory
+					case row.real:
+						t.Skip("with the real CLIs only: .ci/run agents")
+					default:
+						t.Parallel()
+					}
+					row.run(newHouse(t, agent, row.files))
+				})
 			}
 		})
 	}
@@ -27,9 +37,10 @@ func TestCLIs(t *testing.T) {
 var rows = []struct {
 	name  string
 	files map[string]string
+	real  bool // with the real CLIs alone
 	run   func(h *house)
 }{
-	{"first run", nil, func(h *house) {
+	{"first run", nil, false, func(h *house) {
 		j := h.step("Do it.").ends(0)
 		var s struct {
 			Thread string
@@ -47,14 +58,14 @@ var rows = []struct {
 			h.Errorf("the step changed %q", got)
 		}
 	}},
-	{"correction by resume", nil, func(h *house) {
+	{"correction by resume", nil, false, func(h *house) {
 		j := h.step("Do it. [[badfinal]]").ends(0)
 		asked := h.asked()
 		if len(asked) != 3 || !strings.Contains(string(asked[2].Body), "All done, the file is written") {
 			h.Errorf("%d requests, and the last doesn't go on with the conversation\n%s", len(asked), j)
 		}
 	}},
-	{"timeout", nil, func(h *house) {
+	{"timeout", nil, true, func(h *house) {
 		word := h.word()
 		h.step("Do it. [[run touch "+h.dir+"/started; sleep "+word+"]]", "--timeout", "25s").ends(1).says("25s")
 		if _, err := os.Stat(filepath.Join(h.dir, "started")); err != nil {
@@ -64,7 +75,7 @@ var rows = []struct {
 			h.Errorf("%d processes live on", n)
 		}
 	}},
-	{"SIGTERM", nil, func(h *house) {
+	{"SIGTERM", nil, false, func(h *house) {
 		word := h.word()
 		j := h.step("Do it. [[run touch " + h.dir + "/started; sleep " + word + "]]")
 		h.await(filepath.Join(h.dir, "started"), j)
@@ -74,27 +85,27 @@ var rows = []struct {
 			h.Errorf("%d processes live on\n%s", n, j)
 		}
 	}},
-	{"crash", nil, func(h *house) {
+	{"crash", nil, false, func(h *house) {
 		h.step("Do it. [[run kill -9 $PPID]]").ends(1).says("was killed")
 	}},
-	{"garbage", nil, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
-	{"empty", nil, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("no answer") }},
-	{"400", nil, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
-	{"401", nil, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
-	{"429", nil, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
-	{"500", nil, func(h *house) { h.step("Do it. [[err500]]", "--timeout", "2m").ends(1).says("500") }},
-	{"budget", nil, func(h *house) {
+	{"garbage", nil, false, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
+	{"empty", nil, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("no answer") }},
+	{"400", nil, false, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
+	{"401", nil, false, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
+	{"429", nil, true, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
+	{"500", nil, true, func(h *house) { h.step("Do it. [[err500]]", "--timeout", "2m").ends(1).says("500") }},
+	{"budget", nil, false, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("", "limits: {tokens: 1300}\n"))
 		h.step("Do it. [[badfinal]]").ends(1, 3, 6).says("tokens")
 		if n := len(h.asked()); n > 2 {
 			h.Errorf("%d requests reached the model", n)
 		}
 	}},
-	{"no program", nil, func(h *house) {
+	{"no program", nil, false, func(h *house) {
 		h.bin = ""
 		h.step("Do it.").ends(1, 2).says(h.agent.Program, "npm install -g "+h.agent.Package)
 	}},
-	{"other version", nil, func(h *house) {
+	{"other version", nil, false, func(h *house) {
 		real := filepath.Join(h.bin, h.agent.Program)
 		h.write("other/node_modules/"+h.agent.Package+"/package.json", `{"version":"0.0.1"}`)
 		h.write("other/node_modules/"+h.agent.Package+"/cli", "#!/bin/sh\nexec "+real+" \"$@\"\n")
@@ -104,20 +115,28 @@ var rows = []struct {
 		h.bin = filepath.Join(h.dir, "other/bin") + ":" + h.bin
 		h.step("Do it.").ends(0) // uwf agent check warns
 	}},
-	{"planted", planted, func(h *house) {
+	{"planted", planted, false, func(h *house) {
 		h.step("Do it.").ends(0)
-		if found, _ := filepath.Glob(filepath.Join(h.dir, "PWNED*")); found != nil {
+		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
 		}
+		said := h.control()
+		bodies := ""
+		for _, r := range h.model.Requests() {
+			bodies += string(r.Body)
+		}
+		if mark := controls[h.agent.Program].mark; h.pwned() == nil && (mark == "" || !strings.Contains(bodies, mark)) {
+			h.Errorf("without uwf they do not run either, so this shows nothing: %s", said)
+		}
 	}},
-	{"confined", planted, func(h *house) {
+	{"confined", planted, true, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("require", "confine: {network: gateway}\n"))
 		h.step("Do it. [[badfinal]]").ends(0)
-		if found, _ := filepath.Glob(filepath.Join(h.dir, "PWNED*")); found != nil {
+		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
 		}
 	}},
-	{"replay", nil, func(h *house) {
+	{"replay", nil, false, func(h *house) {
 		file := filepath.Join(h.dir, "cassette.jsonl")
 		h.step("Do it. [[badfinal]]", "--record", file).ends(0)
 		before := len(h.asked())
@@ -131,6 +150,32 @@ var rows = []struct {
 			h.Error("the cassette has the key")
 		}
 	}},
+}
+
+// pwned are the files that planted settings make.
+func (h *house) pwned() []string {
+	found, err := filepath.Glob(filepath.Join(h.dir, "PWNED*"))
+	h.check(err)
+	return found
+}
+
+// controls are how each CLI is run without uwf, and without what keeps a workspace's
+// settings out. Codex runs nothing of a folder that nobody trusts: its mark reaches the model.
+var controls = map[string]struct {
+	argv, env []string
+	files     map[string]string // below HOME
+	mark      string
+}{
+	"claude": {argv: []string{"-p", "--model", "m", "--dangerously-skip-permissions"}, env: []string{"ANTHROPIC_BASE_URL=URL", "ANTHROPIC_API_KEY=SECRET", "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}},
+	"codex": {argv: []string{"exec", "--json", "-m", "m", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "-c", "model_provider=x", "-c", "model_providers.x.name=x",
+		"-c", `model_providers.x.base_url="URL/v1"`, "-c", "model_providers.x.env_key=OPENAI_API_KEY", "-c", "model_providers.x.wire_api=responses", "-"}, env: []string{"OPENAI_API_KEY=SECRET"}, mark: "MARK_AGENTS"},
+	"copilot": {argv: []string{"-s", "--allow-all", "--no-ask-user", "--disable-builtin-mcps", "--no-remote", "--no-auto-update"},
+		env: []string{"COPILOT_PROVIDER_BASE_URL=URL/v1", "COPILOT_PROVIDER_API_KEY=SECRET", "COPILOT_MODEL=m", "COPILOT_OFFLINE=true"}, mark: "MARK_AGENTS"},
+	"opencode": {argv: []string{"run", "--format", "json", "--auto", "--title", "x", "-m", "x/m"}, env: []string{"OPENAI_API_KEY=SECRET",
+		`OPENCODE_CONFIG_CONTENT={"enabled_providers":["x"],"provider":{"x":{"npm":"@ai-sdk/openai-compatible","name":"x","options":{"baseURL":"URL/v1","apiKey":"{env:OPENAI_API_KEY}"},"models":{"m":{}}}}}`}},
+	"qwen": {argv: []string{"--output-format", "json", "--yolo", "--auth-type", "openai", "-m", "m"}, env: []string{"OPENAI_API_KEY=SECRET", "OPENAI_BASE_URL=URL/v1", "OPENAI_MODEL=m"}},
+	"gemini": {argv: []string{"--output-format", "json", "--yolo", "--skip-trust", "-m", "m"}, env: []string{"GEMINI_API_KEY=SECRET", "GOOGLE_GEMINI_BASE_URL=URL"},
+		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`}},
 }
 
 // planted are settings that run a command, or lead away from the gateway, in each CLI's form.

@@ -1,0 +1,240 @@
+package agentclitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const claudeVersion = "2.1.330"
+
+// The flags of `claude --help` that have to do with runs without a terminal.
+var (
+	claudePlain = []string{"-p", "--print", "--verbose", "--dangerously-skip-permissions", "--strict-mcp-config", "--disable-slash-commands", "--bare", "--safe-mode",
+		"--no-session-persistence", "--include-partial-messages", "--version", "-v"}
+	claudeValued = []string{"--output-format", "--model", "--setting-sources", "--session-id", "--resume", "-r", "--append-system-prompt", "--mcp-config", "--max-turns",
+		"--settings", "--permission-mode", "--allowedTools", "--disallowedTools", "--tools", "--fallback-model", "--add-dir"}
+)
+
+// claude is one run.
+type claude struct {
+	id, model string
+	url, key  string
+	hooks     map[string][]string // by event
+	session   session
+	stream    bool
+	turns     int
+}
+
+func runClaude() {
+	flags, _, unknown := parseFlags(os.Args[1:], claudePlain, claudeValued)
+	one := func(name string) string { return strings.Join(flags[name], ",") }
+	switch {
+	case unknown != "":
+		exit(1, "error: unknown option '%s'", unknown)
+	case flags["--version"] != nil || flags["-v"] != nil:
+		fmt.Println(claudeVersion + " (Claude Code)")
+		os.Exit(0)
+	case flags["--dangerously-skip-permissions"] != nil && os.Geteuid() == 0 && os.Getenv("IS_SANDBOX") == "":
+		exit(1, "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
+	case one("--output-format") == "stream-json" && flags["--verbose"] == nil:
+		exit(1, "Error: When using --print, --output-format=stream-json requires --verbose")
+	}
+	c := &claude{id: one("--session-id"), model: one("--model"), hooks: map[string][]string{}, stream: one("--output-format") == "stream-json"}
+	c.obeyWorkspace(flags)
+	c.url, c.key = os.Getenv("ANTHROPIC_BASE_URL"), os.Getenv("ANTHROPIC_API_KEY")
+	resumed := one("--resume") + one("-r")
+	if resumed != "" {
+		c.id = resumed
+	}
+	if c.id == "" {
+		c.id = newID()
+	}
+	config := os.Getenv("CLAUDE_CONFIG_DIR")
+	if config == "" {
+		config = filepath.Join(os.Getenv("HOME"), ".claude")
+	}
+	folder := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(workFolder(), "-")
+	c.session.file = filepath.Join(config, "projects", folder, c.id+".jsonl")
+	switch found := c.session.load(); {
+	case resumed != "" && !found:
+		c.printResult(object{"subtype": "error_during_execution", "is_error": true, "errors": list{"No conversation found with session ID: " + c.id}})
+		exit(1, "No conversation found with session ID: %s", c.id)
+	case resumed == "" && found:
+		exit(1, "Error: Session ID %s is already in use.", c.id)
+	}
+	prompt := readPrompt()
+	if resumed == "" && readsProject(flags) {
+		prompt = claudeMemory() + prompt
+	}
+	c.session.Messages = append(c.session.Messages, object{"role": "user", "content": list{object{"type": "text", "text": prompt}}})
+	c.print(object{"type": "system", "subtype": "init", "cwd": workFolder(), "model": c.model, "claude_code_version": claudeVersion})
+	c.converse()
+}
+
+// readsProject says whether a workspace's own settings count.
+func readsProject(flags map[string][]string) bool {
+	sources := flags["--setting-sources"]
+	return sources == nil || slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, "project") })
+}
+
+// claudeMemory is what it reads without being asked.
+func claudeMemory() string {
+	rules, _ := filepath.Glob(".claude/rules/*.md")
+	text := readFiles(append([]string{"CLAUDE.md", "CLAUDE.local.md"}, rules...)...)
+	if readFiles("CLAUDE.md") == "" {
+		text += readFiles("AGENTS.md")
+	}
+	return "<system-reminder>\n" + text + "\n</system-reminder>\n"
+}
+
+// obeyWorkspace does what the workspace's settings say: the table of what which flags
+// stop was measured with 2.1.330.
+func (c *claude) obeyWorkspace(flags map[string][]string) {
+	quiet := flags["--bare"] != nil || flags["--safe-mode"] != nil
+	var settings struct {
+		Env          map[string]string
+		APIKeyHelper string
+		Hooks        map[string][]struct{ Hooks []struct{ Command string } }
+	}
+	if readsProject(flags) {
+		_ = json.Unmarshal([]byte(readFiles(".claude/settings.json")), &settings) // a broken one is ignored, as there
+	}
+	for name, value := range settings.Env {
+		_ = os.Setenv(name, value) // cannot fail with a name from JSON that is set there
+	}
+	if settings.APIKeyHelper != "" && flags["--bare"] == nil {
+		_ = os.Setenv("ANTHROPIC_API_KEY", plant(settings.APIKeyHelper))
+	}
+	if !quiet {
+		for event, all := range settings.Hooks {
+			for _, one := range all {
+				for _, h := range one.Hooks {
+					c.hooks[event] = append(c.hooks[event], h.Command)
+				}
+			}
+		}
+	}
+	c.runHooks("SessionStart")
+	if flags["--strict-mcp-config"] == nil && !quiet {
+		startServers(".mcp.json", "mcpServers")
+	}
+}
+
+func (c *claude) runHooks(event string) {
+	for _, command := range c.hooks[event] {
+		plant(command)
+	}
+}
+
+// startServers starts the MCP servers that a file names; they read nothing and end.
+func startServers(file, key string) {
+	var all map[string]map[string]struct {
+		Command string
+		Args    []string
+	}
+	_ = json.Unmarshal([]byte(readFiles(file)), &all) // a broken file starts none
+	for _, s := range all[key] {
+		plant(s.Command + " " + quoteWords(s.Args) + " </dev/null")
+	}
+}
+
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func (c *claude) print(v object) {
+	if c.stream {
+		v["session_id"], v["uuid"] = c.id, newID()
+		printLine(v)
+	}
+}
+
+func (c *claude) printResult(v object) {
+	v["type"], v["session_id"], v["num_turns"] = "result", c.id, c.turns
+	if v["subtype"] == nil {
+		v["subtype"] = "success" // of a failure, too
+	}
+	printLine(v)
+}
+
+// converse asks the model until it has an answer.
+func (c *claude) converse() {
+	for empties := 0; ; {
+		c.turns++
+		text, use := c.askModel()
+		content := list{}
+		if text != "" {
+			content = append(content, object{"type": "text", "text": text})
+		}
+		if use != nil {
+			content = append(content, use)
+		}
+		if len(content) > 0 {
+			c.session.Messages = append(c.session.Messages, object{"role": "assistant", "content": content})
+			c.print(object{"type": "assistant", "message": object{"role": "assistant", "content": content}, "parent_tool_use_id": nil})
+		}
+		c.session.save()
+		switch {
+		case use != nil:
+			c.runHooks("PreToolUse")
+			out := runTool(field[string](field[object](use, "input"), "command"))
+			if out == "" {
+				out = "(Bash completed with no output)"
+			}
+			result := object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": use["id"], "content": out, "is_error": false}}}
+			c.session.Messages = append(c.session.Messages, result)
+			c.print(object{"type": "user", "message": result, "parent_tool_use_id": nil})
+		case text == "" && empties == 0:
+			empties++ // it asks once more
+		default:
+			c.runHooks("Stop")
+			c.printResult(object{"is_error": false, "result": text, "api_error_status": nil, "terminal_reason": "completed"})
+			os.Exit(0)
+		}
+	}
+}
+
+// askModel asks once. A refusal ends the process.
+func (c *claude) askModel() (text string, use object) {
+	var args string
+	failed := ask(c.url+"/v1/messages?beta=true", map[string]string{"X-Api-Key": c.key, "Anthropic-Version": "2023-06-01", "Accept": "application/json"}, object{
+		"model": c.model, "max_tokens": 32000, "stream": true, "system": list{object{"type": "text", "text": "Working directory: " + workFolder()}}, "messages": c.session.Messages,
+		"tools": list{object{"name": "Bash", "description": "Runs a command", "input_schema": object{"type": "object",
+			"properties": object{"command": object{"type": "string"}}, "required": list{"command"}}}},
+	}, func(e object) {
+		if block := field[object](e, "content_block"); block["type"] == "tool_use" {
+			use = object{"type": "tool_use", "id": block["id"], "name": block["name"]}
+		}
+		delta := field[object](e, "delta")
+		text += field[string](delta, "text")
+		args += field[string](delta, "partial_json")
+	})
+	if failed != nil {
+		message := "API Error: " + failed.message
+		switch failed.status {
+		case 0:
+		case 401, 403:
+			message = fmt.Sprintf("Failed to authenticate. API Error: %d %s", failed.status, failed.message)
+		default:
+			message = fmt.Sprintf("API Error: %d %s", failed.status, failed.message)
+		}
+		c.session.save()
+		c.printResult(object{"is_error": true, "api_error_status": failed.status, "terminal_reason": "api_error", "result": message})
+		os.Exit(1)
+	}
+	if use != nil {
+		var input object
+		_ = json.Unmarshal([]byte(args), &input) // empty where it is none, as there
+		use["input"] = input
+	}
+	return text, use
+}

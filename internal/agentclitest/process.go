@@ -1,0 +1,190 @@
+package agentclitest
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// exit ends the process with a message on stderr.
+func exit(code int, format string, args ...any) {
+	if format != "" {
+		_, _ = fmt.Fprintf(os.Stderr, format+"\n", args...)
+	}
+	os.Exit(code)
+}
+
+// printLine prints one line of JSON.
+func printLine(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(b))
+}
+
+// parseFlags parses a command line: flags are the words that start with a dash, those of
+// valued have a value. Unknown is the first that is in neither list.
+func parseFlags(args, plain, valued []string) (flags map[string][]string, rest []string, unknown string) {
+	flags = map[string][]string{}
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		name, value, has := strings.Cut(arg, "=")
+		switch {
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			rest = append(rest, arg)
+		case slices.Contains(valued, name):
+			if !has && len(args) > 0 {
+				value, args = args[0], args[1:]
+			}
+			flags[name] = append(flags[name], value)
+		case slices.Contains(plain, name):
+			flags[name] = append(flags[name], "")
+		default:
+			return flags, rest, arg
+		}
+	}
+	return flags, rest, ""
+}
+
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-4%x-8%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])[:36]
+}
+
+// runTool runs a command as the agents' shell tools do: in the workspace, with the
+// agent's environment, in its process group.
+func runTool(command string) string {
+	out, err := exec.Command("/bin/bash", "-c", command).CombinedOutput() //nolint:gosec // the test's model says it
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		return err.Error()
+	}
+	return string(out)
+}
+
+// plant runs a command that a workspace has planted.
+func plant(command string) string {
+	cmd := exec.Command("sh", "-c", command) //nolint:gosec // the test says it
+	out, _ := cmd.Output()                   // what it makes is the test
+	return strings.TrimSpace(string(out))
+}
+
+// refusal is an answer of the model that is none.
+type refusal struct {
+	status        int
+	body, message string
+}
+
+// ask posts a request, and gives each event of the answer's stream to take.
+func ask(url string, header map[string]string, body object, take func(event object)) *refusal {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(b)) //nolint:noctx // it ends with the process
+	if err != nil {
+		return &refusal{message: err.Error()}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return &refusal{message: err.Error()}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(resp.Body) // what there is of it
+		var said struct{ Error struct{ Message string } }
+		_ = json.Unmarshal(text, &said) // as above
+		return &refusal{status: resp.StatusCode, body: string(text), message: said.Error.Message}
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok {
+			var event object
+			if json.Unmarshal([]byte(data), &event) == nil {
+				take(event)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return &refusal{message: err.Error()}
+	}
+	return nil
+}
+
+// session is a conversation in the wire's own form, kept in a file.
+type session struct {
+	file     string
+	Messages list
+}
+
+// load reads the session that a file holds.
+func (s *session) load() bool {
+	b, err := os.ReadFile(s.file)
+	return err == nil && json.Unmarshal(b, s) == nil
+}
+
+func (s *session) save() {
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(s.file), 0o700), os.WriteFile(s.file, b, 0o600))
+	}
+	if err != nil {
+		exit(1, "%v", err)
+	}
+}
+
+// field is a field of that type, the zero value where there is none.
+func field[T any](o object, name string) T {
+	v, _ := o[name].(T)
+	return v
+}
+
+// readFiles joins what is in those files that are there.
+func readFiles(names ...string) string {
+	var all []string
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil {
+			all = append(all, string(b))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func workFolder() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		exit(1, "%v", err)
+	}
+	return dir
+}
+
+func readPrompt() string {
+	b, err := io.ReadAll(os.Stdin)
+	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+		exit(1, "Error: Input must be provided either through stdin or as a prompt argument when using --print")
+	}
+	return string(b)
+}
