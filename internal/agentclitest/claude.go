@@ -207,7 +207,8 @@ func (c *claude) converse() {
 func (c *claude) askModel() (text string, use object) {
 	var args string
 	failed := ask(c.url+"/v1/messages?beta=true", map[string]string{"X-Api-Key": c.key, "Anthropic-Version": "2023-06-01", "Accept": "application/json"}, object{
-		"model": c.model, "max_tokens": 32000, "stream": true, "system": list{object{"type": "text", "text": "Working directory: " + workFolder()}}, "messages": c.session.Messages,
+		"model": c.model, "max_tokens": 32000, "stream": true, "system": list{object{"type": "text", "text": "Working directory: " + workFolder() +
+			"\nYour memory lies in " + filepath.Join(filepath.Dir(c.session.file), "memory") + "/."}}, "messages": c.session.Messages,
 		"tools": list{object{"name": "Bash", "description": "Runs a command", "input_schema": object{"type": "object",
 			"properties": object{"command": object{"type": "string"}}, "required": list{"command"}}}},
 	}, func(e object) {

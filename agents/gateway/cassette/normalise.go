@@ -28,6 +28,8 @@ func newNormaliser() normaliser {
 		replace(`\b[0-9A-F][0-9A-HJKMNP-TV-Z]{12}\b`, "<hash>"),
 		replace(`\b[0-9a-f]{18}\b`, "<fence>"),
 		replace(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s"'`+"`"+`<>()\[\]{}:;,]*`, "<tmp>"),
+		// A step's own HOME is below TMPDIR, wherever that is; Claude Code tells its model of it.
+		replace(`/[^\s"'`+"`"+`<>()\[\]{}:;,]*/uwf-agent-\d+\b[^\s"'`+"`"+`<>()\[\]{}:;,]*`, "<tmp>"),
 		replace(`\b(127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b`, "$1:<port>"),
 		replace(`\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?`, "<date>"),
 		replace(`\b\d{2}:\d{2}:\d{2}(?:\.\d+)?\b`, "<clock>"),

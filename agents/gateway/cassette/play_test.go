@@ -158,23 +158,24 @@ func TestReplayRedactsTheLiveRequest(t *testing.T) {
 func TestNormalising(t *testing.T) {
 	n := newNormaliser()
 	for in, want := range map[string]string{
-		"thread 01J9Z3N4T5V6W7X8Y9ZABCDEFG and 3F2504E0-4F89":                    "thread <thread> and 3F2504E0-4F89",
-		"node 44P8EP6N3NXZ5, BROKENPIPELINE":                                     "node <hash>, BROKENPIPELINE",
-		"commit " + strings.Repeat("0123456789", 4):                              "commit <commit>",
-		"/home/ci/ws/a.go:12 and /tmp/go-build123/b001/x.test":                   "/home/ci/ws/a.go:12 and <tmp>",
-		"/private/var/folders/xy/T/uwf1: gone":                                   "<tmp>: gone",
-		"ok  \tpkg\t0.012s\nok  \tpkg\t(cached)":                                 "ok  \tpkg\t<time>\nok  \tpkg\t<time>",
-		"--- FAIL: TestA (0.00s)":                                                "--- FAIL: TestA (<time>)",
-		"took 1m3.5s, 12ms":                                                      "took <time>, <time>",
-		"listening on 127.0.0.1:43211, localhost:80":                             "listening on 127.0.0.1:<port>, localhost:<port>",
-		"2026-01-02T03:04:05.678Z, 2026-01-02, 03:04:05, 2026-01-02 03:04 +0100": "<date>, <date>, <clock>, <date>",
-		"goroutine 17 [running]: 0xc000012345":                                   "goroutine <n> [running]: <address>",
-		"123e4567-e89b-12d3-a456-426614174000":                                   "<uuid>",
-		"Chunk ID: 226a51\nWall time: 0.0000 seconds\nExit":                      "Chunk ID: <id>\nWall time: <time>\nExit", // codex 0.169
-		"Process Group PGID: 16241":                                              "Process Group PGID: <n>",                 // qwen 0.24
-		"Chunk ID: of 5, Wall time: 3":                                           "Chunk ID: of 5, Wall time: 3",
-		"a \r\nb\t\n\n":                                                          "a\nb",
-		"5 apples, 12 monkeys, v1.2.3, 10 s":                                     "5 apples, 12 monkeys, v1.2.3, 10 s",
+		"thread 01J9Z3N4T5V6W7X8Y9ZABCDEFG and 3F2504E0-4F89":                      "thread <thread> and 3F2504E0-4F89",
+		"node 44P8EP6N3NXZ5, BROKENPIPELINE":                                       "node <hash>, BROKENPIPELINE",
+		"commit " + strings.Repeat("0123456789", 4):                                "commit <commit>",
+		"/home/ci/ws/a.go:12 and /tmp/go-build123/b001/x.test":                     "/home/ci/ws/a.go:12 and <tmp>",
+		"/private/var/folders/xy/T/uwf1: gone":                                     "<tmp>: gone",
+		"memory in /data/runner/uwf-agent-1234/home/.claude/projects/-ws/memory/.": "memory in <tmp>",
+		"ok  \tpkg\t0.012s\nok  \tpkg\t(cached)":                                   "ok  \tpkg\t<time>\nok  \tpkg\t<time>",
+		"--- FAIL: TestA (0.00s)":                                                  "--- FAIL: TestA (<time>)",
+		"took 1m3.5s, 12ms":                                                        "took <time>, <time>",
+		"listening on 127.0.0.1:43211, localhost:80":                               "listening on 127.0.0.1:<port>, localhost:<port>",
+		"2026-01-02T03:04:05.678Z, 2026-01-02, 03:04:05, 2026-01-02 03:04 +0100":   "<date>, <date>, <clock>, <date>",
+		"goroutine 17 [running]: 0xc000012345":                                     "goroutine <n> [running]: <address>",
+		"123e4567-e89b-12d3-a456-426614174000":                                     "<uuid>",
+		"Chunk ID: 226a51\nWall time: 0.0000 seconds\nExit":                        "Chunk ID: <id>\nWall time: <time>\nExit", // codex 0.169
+		"Process Group PGID: 16241":                                                "Process Group PGID: <n>",                 // qwen 0.24
+		"Chunk ID: of 5, Wall time: 3":                                             "Chunk ID: of 5, Wall time: 3",
+		"a \r\nb\t\n\n":                                                            "a\nb",
+		"5 apples, 12 monkeys, v1.2.3, 10 s":                                       "5 apples, 12 monkeys, v1.2.3, 10 s",
 	} {
 		if got := n.normaliseText(in); got != want {
 			t.Errorf("%q becomes %q instead of %q", in, got, want)
