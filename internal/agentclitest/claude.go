@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 const claudeVersion = "2.1.330"
@@ -19,6 +20,9 @@ var (
 	claudeValued = []string{"--output-format", "--model", "--setting-sources", "--session-id", "--resume", "-r", "--append-system-prompt", "--mcp-config", "--max-turns",
 		"--settings", "--permission-mode", "--allowedTools", "--disallowedTools", "--tools", "--fallback-model", "--add-dir"}
 )
+
+// notInNames is what a folder's name loses where it becomes one of a session.
+var notInNames = lazyregexp.New(`[^A-Za-z0-9]`)
 
 // claude is one run.
 type claude struct {
@@ -58,7 +62,7 @@ func runClaude() {
 	if config == "" {
 		config = filepath.Join(os.Getenv("HOME"), ".claude")
 	}
-	folder := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(workFolder(), "-")
+	folder := notInNames.ReplaceAllString(workFolder(), "-")
 	c.session.file = filepath.Join(config, "projects", folder, c.id+".jsonl")
 	switch found := c.session.load(); {
 	case resumed != "" && !found:

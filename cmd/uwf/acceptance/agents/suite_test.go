@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestCLIs runs every CLI through what can happen to it.
@@ -24,6 +25,8 @@ func TestCLIs(t *testing.T) {
 					case real: // one after the other: they take much memory
 					case row.real:
 						t.Skip("with the real CLIs only: .ci/run agents")
+					case agent.Program == "codex" && !row.each && !testmode.HasProcesses():
+						t.Skip("with one fake CLI only, unless UWF_TEST asks for processes")
 					default:
 						t.Parallel()
 					}
@@ -38,9 +41,10 @@ var rows = []struct {
 	name  string
 	files map[string]string
 	real  bool // with the real CLIs alone
+	each  bool // with each fake, where time is short
 	run   func(h *house)
 }{
-	{"first run", nil, false, func(h *house) {
+	{"first run", nil, false, false, func(h *house) {
 		j := h.step("Do it.").ends(0)
 		var s struct {
 			Thread string
@@ -58,14 +62,14 @@ var rows = []struct {
 			h.Errorf("the step changed %q", got)
 		}
 	}},
-	{"correction by resume", nil, false, func(h *house) {
+	{"correction by resume", nil, false, true, func(h *house) {
 		j := h.step("Do it. [[badfinal]]").ends(0)
 		asked := h.asked()
 		if len(asked) != 3 || !strings.Contains(string(asked[2].Body), "All done, the file is written") {
 			h.Errorf("%d requests, and the last doesn't go on with the conversation\n%s", len(asked), j)
 		}
 	}},
-	{"timeout", nil, true, func(h *house) {
+	{"timeout", nil, true, false, func(h *house) {
 		word := h.word()
 		h.step("Do it. [[run touch "+h.dir+"/started; sleep "+word+"]]", "--timeout", "25s").ends(1).says("25s")
 		if _, err := os.Stat(filepath.Join(h.dir, "started")); err != nil {
@@ -75,7 +79,7 @@ var rows = []struct {
 			h.Errorf("%d processes live on", n)
 		}
 	}},
-	{"SIGTERM", nil, false, func(h *house) {
+	{"SIGTERM", nil, false, true, func(h *house) {
 		word := h.word()
 		j := h.step("Do it. [[run touch " + h.dir + "/started; sleep " + word + "]]")
 		h.await(filepath.Join(h.dir, "started"), j)
@@ -85,27 +89,27 @@ var rows = []struct {
 			h.Errorf("%d processes live on\n%s", n, j)
 		}
 	}},
-	{"crash", nil, false, func(h *house) {
+	{"crash", nil, false, false, func(h *house) {
 		h.step("Do it. [[run kill -9 $PPID]]").ends(1).says("was killed")
 	}},
-	{"garbage", nil, false, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
-	{"empty", nil, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("no answer") }},
-	{"400", nil, false, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
-	{"401", nil, false, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
-	{"429", nil, true, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
-	{"500", nil, true, func(h *house) { h.step("Do it. [[err500]]", "--timeout", "2m").ends(1).says("500") }},
-	{"budget", nil, false, func(h *house) {
+	{"garbage", nil, false, false, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
+	{"empty", nil, false, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("no answer") }},
+	{"400", nil, false, true, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
+	{"401", nil, false, false, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
+	{"429", nil, true, false, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
+	{"500", nil, true, false, func(h *house) { h.step("Do it. [[err500]]", "--timeout", "2m").ends(1).says("500") }},
+	{"budget", nil, false, false, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("", "limits: {tokens: 1300}\n"))
 		h.step("Do it. [[badfinal]]").ends(1, 3, 6).says("tokens")
 		if n := len(h.asked()); n > 2 {
 			h.Errorf("%d requests reached the model", n)
 		}
 	}},
-	{"no program", nil, false, func(h *house) {
+	{"no program", nil, false, false, func(h *house) {
 		h.bin = ""
 		h.step("Do it.").ends(1, 2).says(h.agent.Program, "npm install -g "+h.agent.Package)
 	}},
-	{"other version", nil, false, func(h *house) {
+	{"other version", nil, false, false, func(h *house) {
 		real := filepath.Join(h.bin, h.agent.Program)
 		h.write("other/node_modules/"+h.agent.Package+"/package.json", `{"version":"0.0.1"}`)
 		h.write("other/node_modules/"+h.agent.Package+"/cli", "#!/bin/sh\nexec "+real+" \"$@\"\n")
@@ -115,7 +119,7 @@ var rows = []struct {
 		h.bin = filepath.Join(h.dir, "other/bin") + ":" + h.bin
 		h.step("Do it.").ends(0) // uwf agent check warns
 	}},
-	{"planted", planted, false, func(h *house) {
+	{"planted", planted, false, true, func(h *house) {
 		h.step("Do it.").ends(0)
 		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
@@ -129,14 +133,14 @@ var rows = []struct {
 			h.Errorf("without uwf they do not run either, so this shows nothing: %s", said)
 		}
 	}},
-	{"confined", planted, true, func(h *house) {
+	{"confined", planted, true, false, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("require", "confine: {network: gateway}\n"))
 		h.step("Do it. [[badfinal]]").ends(0)
 		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
 		}
 	}},
-	{"replay", nil, false, func(h *house) {
+	{"replay", nil, false, true, func(h *house) {
 		file := filepath.Join(h.dir, "cassette.jsonl")
 		h.step("Do it. [[badfinal]]", "--record", file).ends(0)
 		before := len(h.asked())
