@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 )
 
 const (
-	droppedResult = "[dropped to stay within the model's window; call the tool again if you need it]"
+	droppedMark = "[dropped to stay within the model's window"
 	droppedArgs   = `{"dropped":"to stay within the model's window"}`
 )
 
@@ -40,7 +42,13 @@ func (w *window) fitHistory(history []openai.ChatCompletionMessage) (int, error)
 		return w.maxOutput, nil
 	}
 	budget := w.size - min(cmp.Or(w.maxOutput, defaultReply), w.size/2)
-	for w.estimateTokens(history) > budget && dropOldest(history) {
+	if w.estimateTokens(history) > budget {
+		// Some more than needed, so that not every turn begins otherwise than the one before:
+		// what the provider has kept would be lost each time.
+		for w.estimateTokens(history) > budget/4*3 && dropResult(history, latestTurn(history)) {
+		}
+		for w.estimateTokens(history) > budget && dropOldest(history) {
+		}
 	}
 	used := w.estimateTokens(history)
 	if used > w.size-smallestReply && w.countBytes(history)/2/bytesPerToken > w.size {
@@ -91,22 +99,49 @@ func (w *window) countBytes(history []openai.ChatCompletionMessage) int {
 // dropOldest empties the oldest tool result that is worth it, else the oldest arguments.
 // The last answer's results are what the model is about to read: they go last.
 func dropOldest(history []openai.ChatCompletionMessage) bool {
+	latest := latestTurn(history)
+	return dropResult(history, latest) || dropArgs(history[:latest]) || dropResult(history, len(history))
+}
+
+// latestTurn is the end of the history without the results of the model's last message.
+func latestTurn(history []openai.ChatCompletionMessage) int {
 	latest := len(history)
 	for latest > 0 && history[latest-1].Role != openai.ChatMessageRoleAssistant {
 		latest--
 	}
-	return dropResult(history[:latest]) || dropArgs(history[:latest]) || dropResult(history)
+	return latest
 }
 
-func dropResult(history []openai.ChatCompletionMessage) bool {
-	for i := range history {
+// dropResult empties the oldest result before an end of the history. What it was stays as a
+// line, and so does all that the model itself said: what it has decided is in there.
+func dropResult(history []openai.ChatCompletionMessage, end int) bool {
+	for i := range history[:end] {
 		m := &history[i]
-		if m.Role == openai.ChatMessageRoleTool && len(m.Content) > len(droppedResult) {
-			m.Content = droppedResult
+		if m.Role != openai.ChatMessageRoleTool || strings.HasPrefix(m.Content, droppedMark) {
+			continue
+		}
+		line := fmt.Sprintf("%s: %d bytes of %s; call the tool again if you need it]", droppedMark, len(m.Content), describeResult(history[:i], m))
+		if len(m.Content) > len(line) {
+			m.Content = line
 			return true
 		}
 	}
 	return false
+}
+
+// maxDescribed bounds the arguments in such a line, in bytes.
+const maxDescribed = 100
+
+// describeResult says which call a result is of: read_file {"path":"a.go"}.
+func describeResult(before []openai.ChatCompletionMessage, m *openai.ChatCompletionMessage) string {
+	for i := len(before) - 1; i >= 0; i-- {
+		for _, c := range before[i].ToolCalls {
+			if c.ID == m.ToolCallID && c.ID != "" {
+				return c.Function.Name + " " + text.Cut(text.Line(c.Function.Arguments), maxDescribed)
+			}
+		}
+	}
+	return cmp.Or(m.Name, "a tool's output")
 }
 
 func dropArgs(history []openai.ChatCompletionMessage) bool {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/united-workforce/uwf/internal/regular"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 func fileTools() []tool {
@@ -232,7 +233,60 @@ func notFound(p, text, old string) error {
 			return fmt.Errorf("old_text is not in %s as written, but lines %d–%d differ from it only in blanks; read them again and copy them exactly", p, i+1, i+n)
 		}
 	}
+	if near := nearestLines(lines, strings.Split(strings.Trim(old, "\n"), "\n")); near != "" {
+		return fmt.Errorf("old_text is not in %s; the nearest lines there are\n%s\ncopy the passage exactly, without the numbers", p, near)
+	}
 	return fmt.Errorf("old_text is not in %s; read the file again and copy the passage exactly", p)
+}
+
+const (
+	maxNear     = 12      // lines that are shown of a file
+	maxCompared = 200_000 // lines that are compared with each other
+)
+
+// nearestLines shows the passage that has most lines of another one, or else the line that has
+// most in common with its longest line; empty: nothing is like it.
+func nearestLines(lines, want []string) string {
+	if len(lines)*len(want) > maxCompared {
+		want = want[:max(1, maxCompared/len(lines))]
+	}
+	best, most := 0, 0
+	for i := range lines {
+		score := 0
+		for j, w := range want {
+			if i+j < len(lines) {
+				score += likeness(lines[i+j], w)
+			}
+		}
+		if score > most {
+			best, most = i, score
+		}
+	}
+	size := 0
+	for _, w := range want {
+		size += len(strings.TrimSpace(w))
+	}
+	if most*3 < size || most == 0 { // by chance alone
+		return ""
+	}
+	var b strings.Builder
+	for i := best; i < min(len(lines), best+min(len(want), maxNear)); i++ {
+		fmt.Fprintf(&b, "%d: %s\n", i+1, text.Cut(lines[i], maxLine))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// likeness is how many bytes two lines begin and end with alike, blanks around them apart.
+func likeness(a, b string) int {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	short, n, m := min(len(a), len(b)), 0, 0
+	for n < short && a[n] == b[n] {
+		n++
+	}
+	for m < short-n && a[len(a)-1-m] == b[len(b)-1-m] {
+		m++
+	}
+	return n + m
 }
 
 func trimBlank(text string) string {

@@ -14,6 +14,7 @@ import (
 func TestAReplayHandsOutTheRecordedModel(t *testing.T) {
 	const recorded = `{"step":1,"role":"a","request":{"post":"/v1/messages","model":"big"},"answer":{"text":"x"}}
 {"step":2,"role":"b","request":{"post":"/v1beta/models/{model}:generateContent","model":"unknown"},"answer":{"text":"x"}}
+{"step":4,"role":"d","request":{"post":"/v1/responses","model":"o"},"answer":{"text":"x"}}
 {"step":3,"role":"c","match":{},"answer":{"text":"x"}}
 `
 	c, err := cassette.Parse("c.jsonl", []byte(recorded))
@@ -24,6 +25,7 @@ func TestAReplayHandsOutTheRecordedModel(t *testing.T) {
 	for role, want := range map[string]task.Model{
 		"a": {Alias: "big", Name: "claude-big", Provider: "cassette", API: "anthropic", Window: 9, MaxOutput: 5},
 		"b": {Alias: "unknown", Name: "unknown", Provider: "cassette", API: "gemini"},
+		"d": {Alias: "o", Name: "o", Provider: "cassette", API: "openai", Reasoning: true, Wires: []string{"responses"}},
 		"c": {Alias: "replayed", Name: "replayed", Provider: "cassette"},
 	} {
 		if got := s.Model("", role); got == nil || !reflect.DeepEqual(*got, want) {
