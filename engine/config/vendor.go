@@ -29,10 +29,10 @@ func knownVendors() []Preset {
 	return []Preset{
 		{Name: "openai", Label: "OpenAI", Kind: OpenAI, BaseURL: "https://api.openai.com/v1", APIKeyEnv: "OPENAI_API_KEY", ambient: true,
 			urlEnv: "OPENAI_BASE_URL", modEnv: "OPENAI_MODEL", Model: Model{Name: "gpt-5.1", Price: newPrice(1.25, 0.125, 1.25, 10, "2026-11-23")},
-			Note: "gpt-5.1 calls tools over chat completions, which uwf's own agent speaks; OpenAI ends it on 1 April 2027"},
+			Note: "uwf's own agent asks models that reason by OpenAI's responses; OpenAI ends gpt-5.1 on 1 April 2027"},
 		{Name: "anthropic", Label: "Anthropic", Kind: Anthropic, BaseURL: "https://api.anthropic.com", APIKeyEnv: "ANTHROPIC_API_KEY", ambient: true,
 			urlEnv: "ANTHROPIC_BASE_URL", modEnv: "ANTHROPIC_MODEL", Model: Model{Name: "claude-sonnet-5-5", Price: newPrice(2, 0.2, 2.5, 10, "2026-11-23")},
-			Note: "claude-code speaks its own protocol; uwf's own agent uses its OpenAI-compatible address, which Anthropic offers without promises"},
+			Note: "uwf's own agent and claude-code speak its own protocol, which keeps a prompt for five minutes"},
 		{Name: "openrouter", Label: "OpenRouter", Kind: OpenAI, BaseURL: "https://openrouter.ai/api/v1", APIKeyEnv: "OPENROUTER_API_KEY", ambient: true,
 			modEnv: "OPENROUTER_MODEL", reports: true, Model: Model{Name: "anthropic/claude-sonnet-5.5"},
 			Note: "one key for models of many providers; it reports the price of each answer"},

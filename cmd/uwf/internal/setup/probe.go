@@ -25,7 +25,7 @@ type Target struct {
 	Model    string
 	Key      string // empty: none is sent
 	KeyName  string // for messages: the variable, or where the key came from
-	// Chat: over chat completions, which uwf's own agent speaks, whatever the
+	// Chat: over chat completions, which nearly every server has, whatever the
 	// provider's own protocol is.
 	Chat bool
 
