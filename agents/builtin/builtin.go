@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/fetch"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/agents/tools"
@@ -73,7 +74,7 @@ var _ agents.Adapter = (*Agent)(nil)
 
 // Run does the task. It implements agents.Adapter.
 func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, error) {
-	if err := a.openSession(s); err != nil {
+	if err := a.openSession(ctx, s); err != nil {
 		return agents.Answer{}, err
 	}
 	a.appendMessage(openai.ChatMessageRoleSystem, systemPrompt(a.set))
@@ -100,7 +101,7 @@ func (a *Agent) Close() error {
 	return a.set.Close()
 }
 
-func (a *Agent) openSession(s *agents.Session) error {
+func (a *Agent) openSession(ctx context.Context, s *agents.Session) error {
 	set, err := tools.Open(tools.Options{
 		Dir: s.Workspace, AllowShell: s.Getenv(agents.EnvAllowShell) == "1",
 		Environ: append(agents.CleanEnviron(s.Environ), "PWD="+s.Workspace),
@@ -110,6 +111,9 @@ func (a *Agent) openSession(s *agents.Session) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := set.AddServers(ctx, s.Getenv(mcp.EnvServers)); err != nil {
+		return errors.Join(err, set.Close())
 	}
 	c, err := newChat(s, a.Transport, set.Definitions())
 	if err != nil {

@@ -241,6 +241,9 @@ const (
 	EnvKey = "UWF_GATEWAY_KEY"
 )
 
+// URL is the gateway's root, as in "http://127.0.0.1:41213".
+func (g *Gateway) URL() string { return g.url }
+
 // AccessEnv is the gateway's address and key, as "NAME=value": all that an agent gets which
 // brings its own model, and may still need the gateway's for something else. It is a part
 // of Env.

@@ -62,6 +62,7 @@ type Config struct {
 	Workspace  Workspace
 	Gateway    Gateway
 	Fetch      Fetch
+	MCP        map[string]MCPServer // by the name that agents know
 	Sandbox    Sandbox
 	Confine    Confine
 	Redact     Redact
@@ -77,7 +78,8 @@ type Config struct {
 	secrets []redact.Secret
 	lost    map[string]Problem // models whose provider is defined nowhere, by alias
 	// withheld are the providers of an untrusted repository's file that get no key, by name.
-	withheld map[string]Withheld
+	withheld  map[string]Withheld
+	variables map[string]string // that headers of MCP servers are made of
 	// demands are what the repository's file wants of this machine; unconsented are those
 	// that count for nothing.
 	demands, unconsented []consent.Demand

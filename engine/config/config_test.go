@@ -629,6 +629,50 @@ func TestFetchHosts(t *testing.T) {
 	}
 }
 
+// Headers are made of variables; their values are secrets, and never stand in a file.
+func TestMCP(t *testing.T) {
+	const file = "mcp: {docs: {url: https://mcp.example.com/mcp, headers: {Authorization: 'Bearer ${DOCS}', X-Key: '${KEY}'}, tools: [a.b], pins: {}}}\n"
+	s := sources{repo: file, env: []string{"DOCS=" + fakeKey, "KEY= k1 "}}
+	c := mustLoad(t, s)
+	if got, err := c.MCPHeaders("docs"); err != nil || !reflect.DeepEqual(got, map[string]string{"Authorization": "Bearer " + fakeKey, "X-Key": "k1"}) {
+		t.Errorf("%v %v", got, err)
+	}
+	if !slices.ContainsFunc(config.SecretsOf(c), func(x redact.Secret) bool { return x.Value == fakeKey }) || strings.Contains(fmt.Sprint(c.Values()), fakeKey) {
+		t.Error("the value is no secret")
+	}
+	if got := c.PinCommand("docs", "a.b", "sha256:0"); got != `uwf config set --repo 'mcp.docs.pins."a.b"' sha256:0` {
+		t.Error(got)
+	}
+	s.home, s.repo = s.repo, ""
+	if got := mustLoad(t, s).PinCommand("docs", "a", "sha256:0"); got != `uwf config set mcp.docs.pins.a sha256:0` {
+		t.Error(got)
+	}
+	for value, want := range map[string]string{"": "the variable KEY is not set, which its header X-Key is made of", "a\nX: y": "holds what no header can"} {
+		s.env[1] = "KEY=" + value
+		if _, err := mustLoad(t, s).MCPHeaders("docs"); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "y") && value != "" && strings.Contains(err.Error(), value) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"Docs: {url: https://a.com/, tools: [a]}": `"Docs" can't be the name of a server`,
+		"a: {tools: [a]}":                         "url must be an address",
+		"a: {url: 'ftp://a.com'}":                 "url must be an address",
+		"a: {url: http://a.com/}":                 "must begin with https://",
+		"a: {url: https://u:p@a.com/}":            "can't hold a user",
+		"a: {url: https://a.com/, headers: {Authorization: " + fakeKey + "}}":         "the header \"Authorization\" is not made of a variable",
+		"a: {url: https://a.com/, headers: {'X: y': '${A}'}}":                         "is not made of a variable",
+		"a: {url: https://a.com/, headers: {A: 'Bearer ${A} b'}}":                     "is not made of a variable",
+		"a: {url: https://a.com/, tools: ['a b']}":                                    `"a b" can't be the name of a tool`,
+		"abcdefghij: {url: https://a.com/, tools: [" + strings.Repeat("a", 48) + "]}": "at most 57 together",
+		"a: {url: https://a.com/, tools: [a], pins: {a: sha256:1}}":                   "is not sha256: and 64 digits",
+		"a: {url: https://a.com/, tool: [a]}":                                         `did you mean "tools"`,
+	} {
+		if _, err := (sources{home: "mcp: {" + text + "}\n"}).load(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), fakeKey) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Each value says where it comes from, and what else was said.
 func TestValues(t *testing.T) {
 	c := mustLoad(t, sources{
@@ -785,6 +829,7 @@ func TestDemands(t *testing.T) {
 		{"a shell", "allowShell: true", "allowShell", "true"},
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
 		{"hosts", "fetch: {hosts: [docs.example.com]}", "fetch.hosts", `["docs.example.com"]`},
+		{"a server", "mcp: {docs: {url: https://mcp.example.com/, headers: {Authorization: 'Bearer ${T}'}, tools: [a]}}", "mcp.docs", `{"url":"https://mcp.example.com/","headers":{"Authorization":"Bearer ${T}"},"tools":["a"]}`},
 		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
 		{"places to write", "confine: {write: [/opt]}", "confine.write", `["/opt"]`},
 	} {
@@ -794,7 +839,7 @@ func TestDemands(t *testing.T) {
 			if d := got.Unconsented(); len(d) != 1 || d[0].Path != c.path || d[0].Says != c.says || d[0].Means == "" || !reflect.DeepEqual(d, got.Demands()) {
 				t.Errorf("%+v", d)
 			}
-			if got.AllowShell || len(got.FetchHosts())+len(got.Agents)+len(got.Checks.Commands)+len(got.Workspace.Prepare) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
+			if got.AllowShell || len(got.MCP)+len(got.FetchHosts())+len(got.Agents)+len(got.Checks.Commands)+len(got.Workspace.Prepare) > 0 || got.DefaultAgent != "" || got.ResolveAgent("w", "r").Name != config.DefaultAgent || !reflect.DeepEqual(got.Confine, want.Confine) {
 				t.Errorf("it counts: %+v", got)
 			}
 			if v := got.Values(); len(v) != len(want.Values()) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], c.path+" counts once you consent") {

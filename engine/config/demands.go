@@ -74,6 +74,9 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 			}
 		}
 	}
+	for _, name := range sortedKeys(repo.MCP) {
+		out = append(out, demand{NewDemand(table.Join("mcp", name), repo.MCP[name], "agents may use these tools of a server, which gets these variables"), func() { delete(repo.MCP, name) }})
+	}
 	for _, name := range sortedKeys(repo.Checks.Commands) {
 		out = append(out, demand{NewDemand(table.Join("checks", name), repo.Checks.Commands[name], "runs as a check on what agents made"), func() { delete(repo.Checks.Commands, name) }})
 	}

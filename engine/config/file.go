@@ -47,6 +47,7 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "fetch", Setting: table.Object("What agents may get from the web through uwf (the builtin agent's fetch_url), whatever network they have themselves.",
 			table.Field{Name: "hosts", Setting: fetchHosts(&c.Fetch.Hosts)},
 		)},
+		table.Field{Name: "mcp", Setting: table.Named("Servers of the Model Context Protocol whose tools agents get through uwf, by name.", &c.MCP, mcpSettings)},
 		table.Field{Name: "sandbox", Setting: table.Text("How agents' processes are confined: off (they run as you), auto (as far as the machine can), require (refuse to run without). Without it: auto on Linux, off elsewhere, and auto in the action. Only the user's own file, or one that is trusted, switches it off.", &c.Sandbox,
 			string(SandboxOff), string(SandboxAuto), string(SandboxRequire)).Default(string(SandboxAuto))},
 		table.Field{Name: "confine", Setting: confineSettings(&c.Confine)},

@@ -69,6 +69,7 @@ func Load(s Sources) (*Config, error) {
 	}
 	setZeroPrices(c)
 	l.lookupKeys(c)
+	l.lookupHeaders(c)
 	l.checkNames(c)
 	if len(l.problems) > 0 {
 		return nil, &InvalidError{Problems: l.problems}
@@ -375,6 +376,9 @@ func (l *loader) gatherSecrets(c *Config) {
 	}
 	for _, name := range sortedKeys(c.Providers) {
 		add(cmp.Or(c.Providers[name].APIKeyEnv, name+"-key"), c.Providers[name].APIKey.Reveal())
+	}
+	for _, name := range sortedKeys(c.variables) {
+		add(name, c.variables[name])
 	}
 	for _, name := range sortedKeys(c.withheld) {
 		add(c.Providers[name].APIKeyEnv, l.valueInEnv(c.Providers[name].APIKeyEnv))

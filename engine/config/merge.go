@@ -36,6 +36,7 @@ func mergeConfigs(repo, home *Config) *Config {
 		c.Workspace = home.Workspace
 	}
 	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
+	c.MCP = overlayMap(home.MCP, repo.MCP)
 	c.Fetch.Hosts = unionOf(repo.Fetch.Hosts, home.Fetch.Hosts)
 	c.Confine = mergeConfine(repo.Confine, home.Confine)
 	if c.Confine.Network == "" && len(c.Workspace.Prepare) > 0 {
@@ -54,7 +55,7 @@ func mergeConfigs(repo, home *Config) *Config {
 func dropReplaced(origins map[string]string, repo *Config) {
 	for entry := range repo.Origins {
 		kind, name, _ := strings.Cut(entry, ".")
-		if name != "" && slices.Contains([]string{"providers", "models", "agents"}, kind) {
+		if name != "" && slices.Contains([]string{"providers", "models", "agents", "mcp"}, kind) {
 			maps.DeleteFunc(origins, func(path, _ string) bool { return strings.HasPrefix(path, entry+".") })
 		}
 	}

@@ -196,7 +196,7 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	if o.Replay == nil {
 		o.Models = w.gatewayModels()
 	}
-	sides := w.addSides(&o, t)
+	sides := w.openSides(&o, t)
 	if o.Replay == nil {
 		if (len(o.Models) == 0 || t.Model == nil && t.Extract == nil) && len(o.Sides) == 0 {
 			return nil, func(error) error { return nil }, nil
@@ -208,6 +208,7 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	}
 	g, err := gateway.Start(ctx, o)
 	if err != nil {
+		sides.close()
 		return nil, nil, err
 	}
 	env := g.AccessEnv()
@@ -215,8 +216,9 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 		// By its alias: two aliases may stand for one name with different prices.
 		env = g.Env(t.Model.Alias)
 	}
-	return append(env, sides...), func(run error) error {
+	return append(env, sides.environ(g.URL())...), func(run error) error {
 		err := g.Close()
+		sides.close()
 		if cause := g.Err(); run != nil || errors.As(cause, new(*cassette.MismatchError)) {
 			err = errors.Join(err, cause)
 		}
