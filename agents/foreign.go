@@ -25,6 +25,7 @@ const EnvProgram = "UWF_PROGRAM"
 // settings, sessions and logins below HOME. It gets a HOME of its own in any case, and may read
 // the folder that it is installed in.
 type Foreign struct {
+	Agent   string // the agent's name, which FindForeign sets
 	Program string // its name, looked up on PATH
 	Install string // how people get it, for messages
 	// Credential is the file below a user's home, with slashes, that holds the program's own
@@ -58,15 +59,20 @@ type foreignRun struct {
 }
 
 // FindForeign finds the program of somebody else's that an agent runs. Ok is false for agents
-// that run none.
+// that run none: for one of this binary, only f.Agent says which it is, and for a command of the
+// configuration p is where that lies.
 func (s *Spawner) FindForeign(line string) (f Foreign, p program.Program, ok bool, err error) {
 	r, err := s.o.resolveCommand(line)
 	if err != nil {
 		return Foreign{}, program.Program{}, false, err
 	}
 	f, ok = s.foreignOf(r)
+	if !ok && r.own != "" {
+		return Foreign{Agent: r.own}, program.Program{}, false, nil
+	}
 	if !ok {
-		return f, program.Program{}, false, nil
+		p, err = program.Locate(r.argv[0], func(name string) (string, error) { return s.o.findProgram(name, name) })
+		return f, p, false, err
 	}
 	p, err = s.locateProgram(f)
 	return f, p, true, err
@@ -76,7 +82,9 @@ func (s *Spawner) foreignOf(r resolved) (Foreign, bool) {
 	if s.o.Foreign == nil || r.own == "" {
 		return Foreign{}, false
 	}
-	return s.o.Foreign(r.own, r.argv)
+	f, ok := s.o.Foreign(r.own, r.argv)
+	f.Agent = r.own
+	return f, ok
 }
 
 func (s *Spawner) locateProgram(f Foreign) (program.Program, error) {

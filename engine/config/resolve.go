@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/shlex"
@@ -70,7 +71,8 @@ func (c *Config) ResolveExtract() (ResolvedModel, error) {
 	return c.FindModel(alias)
 }
 
-// FindModel is a configured model by its alias.
+// FindModel is a configured model by its alias. What is known of one that has no key here is
+// returned beside the error.
 func (c *Config) FindModel(alias string) (ResolvedModel, error) {
 	m, ok := c.Models[alias]
 	if !ok {
@@ -83,14 +85,15 @@ func (c *Config) FindModel(alias string) (ResolvedModel, error) {
 	if !ok {
 		return ResolvedModel{}, fmt.Errorf("use model %q: its provider %q is not configured: %w", alias, m.Provider, ErrNoModel)
 	}
+	found := ResolvedModel{Alias: alias, Model: m, Provider: p}
 	if withheld, ok := c.withheld[m.Provider]; ok {
-		return ResolvedModel{}, &WithheldError{Alias: alias, Withheld: withheld}
+		return found, &WithheldError{Alias: alias, Withheld: withheld}
 	}
 	if p.APIKeyEnv != "" && p.APIKey == "" {
-		return ResolvedModel{}, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env (uwf setup asks for it)",
+		return found, fmt.Errorf("use model %q of provider %q: %w: set %s in the environment or in ~/.uwf/.env (uwf setup asks for it)",
 			alias, m.Provider, ErrNoKey, p.APIKeyEnv)
 	}
-	return ResolvedModel{Alias: alias, Model: m, Provider: p}, nil
+	return found, nil
 }
 
 // WithheldProviders are the providers of the repository's file that get no key here, by name.
@@ -108,6 +111,19 @@ func (c *Config) WithheldProviders() []Withheld {
 func (c *Config) ResolveAgent(workflow, role string) ResolvedAgent {
 	name := cmp.Or(c.AgentOverrides[workflow][role], c.AgentOverrides[workflow]["*"], c.DefaultAgent, DefaultAgent)
 	return c.resolveAgent(name)
+}
+
+// AgentsInUse are the names of the agents that the settings give to roles, the default first.
+func (c *Config) AgentsInUse() []string {
+	out := []string{cmp.Or(c.DefaultAgent, DefaultAgent)}
+	for _, workflow := range sortedKeys(c.AgentOverrides) {
+		for _, role := range sortedKeys(c.AgentOverrides[workflow]) {
+			if name := c.AgentOverrides[workflow][role]; !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 func (c *Config) resolveAgent(name string) ResolvedAgent {

@@ -204,7 +204,7 @@ func runExample(t *testing.T, f *fixture, state, line string, want int, seen *re
 // plainWords splits a line that needs no shell.
 func plainWords(line string) ([]string, bool) {
 	words, err := shlex.Split(line)
-	if err != nil || len(words) == 0 || words[0] != "uwf" || len(words) > 1 && words[1] == "agent" {
+	if err != nil || len(words) == 0 || words[0] != "uwf" || len(words) > 2 && words[1] == "agent" && words[2] != "list" && words[2] != "check" {
 		return nil, false // agents look at the process's own folder
 	}
 	// What the shell would take for itself outside of quotes.

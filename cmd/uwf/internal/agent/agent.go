@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/mock"
+	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 )
 
@@ -43,9 +44,32 @@ func Foreign(name string, argv []string) (agents.Foreign, bool) {
 	return c.Foreign(), true
 }
 
-// NewCmd returns `uwf agent`. The context of a command ends its agent. An error
+// Facts are what is known of an agent of this binary.
+type Facts struct {
+	Title string // as people know it
+	// Versions of the program of somebody else's that were tried; none: nobody has tried it.
+	Versions program.Range
+	// Wires are the APIs in which it asks a model, the best first; none: it asks none, or in any.
+	Wires []string
+	// Asks: it asks a model in each run.
+	Asks bool
+}
+
+// FindFacts finds what is known of an agent by its name.
+func FindFacts(name string) (Facts, bool) {
+	switch name {
+	case builtin.Name:
+		return Facts{Title: "uwf's own agent", Wires: []string{"chat"}, Asks: true}, true
+	case mock.Name:
+		return Facts{Title: "answers from a script"}, true
+	}
+	c, ok := cli.Find(name)
+	return Facts{Title: c.Title, Versions: c.Versions, Wires: c.Wires, Asks: true}, ok
+}
+
+// NewCmd returns `uwf agent`, with more commands that need what these don't. The context of a command ends its agent. An error
 // with a method ExitCode() int says which code to exit with; every other is 1.
-func NewCmd(o Options) *cobra.Command {
+func NewCmd(o Options, more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Agents of this binary, and tools for agents in any language",
@@ -59,15 +83,18 @@ language, the whole protocol is:
   uwf agent context --prompt      what to do
   uwf agent commit answer.md      check the answer, stage the step, print the handle
 
-All of these run inside a step, as children of the agent; outside they say so. The
+These run inside a step, as children of the agent; outside they say so. list and check are
+for people, before there is one. The
 repository's examples/agents has whole agents in shell and Python, and the protocol
 on one page.`,
-		Example: `  uwf agent context --prompt
+		Example: `  uwf agent list
+  uwf agent check
+  uwf agent context --prompt
   uwf agent context --field statuses
   uwf agent commit answer.md
   uwf thread step 01JY0000000000000000000000 --agent ./agent.sh`,
 	}
-	app.Group(cmd, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))
+	app.Group(cmd, append(more, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))...)
 	for _, c := range cli.All() {
 		cmd.AddCommand(newCLICmd(o, c))
 	}

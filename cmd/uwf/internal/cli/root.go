@@ -6,6 +6,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/action"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentcheck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
@@ -90,6 +91,6 @@ func nounCommands(f *app.Factory) []*cobra.Command {
 		action.NewCmdAction(f, nil),
 		agent.NewCmd(agent.Options{
 			Process: agents.Process{Stdout: f.IO.Out, Stderr: f.IO.Err, Environ: f.Environ, Dir: f.Dir, Now: f.Now}, Stdin: f.IO.In,
-		}),
+		}, agentcheck.NewCmdList(f, nil), agentcheck.NewCmdCheck(f, nil)),
 	}
 }

@@ -14,11 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -146,6 +148,9 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 			return tryConfined(ctx, f, c, words)
 		}
 	}
+	if c != nil {
+		o.Agents = findAgents(f, c)
+	}
 	if !o.InJob { // a job reads the default branch's files
 		o.Commits = readCommits(ctx, f, o.RemoteName)
 	}
@@ -154,6 +159,28 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	}
 	AskModel(&o.Options, f, c)
 	return o.findForge(ctx)
+}
+
+// findAgents looks for the programs of somebody else's that the agents in use run.
+func findAgents(f *app.Factory, c *config.Config) (out []Agent) {
+	self, err := f.Self()
+	if err != nil {
+		return nil
+	}
+	spawner := agents.NewSpawner(worker.SpawnerOptions(f, c, self))
+	for _, name := range c.AgentsInUse() {
+		foreign, p, ok, err := spawner.FindForeign(name)
+		var missing *agents.CommandError
+		switch {
+		case errors.As(err, &missing):
+			out = append(out, Agent{Name: name, Missing: missing.Why, Install: foreign.Install})
+		case err != nil:
+			out = append(out, Agent{Name: name, Missing: err.Error(), Install: foreign.Install})
+		case ok:
+			out = append(out, Agent{Name: name, Program: p.Path, Version: p.Version})
+		}
+	}
+	return out
 }
 
 // Known adds which providers there are by these settings (nil: they can't be used), and

@@ -53,6 +53,8 @@ type Options struct {
 	// setting that would open what it is denied, if that can be told. The error is ErrNoTool
 	// where it is not installed. Nil: agents are not confined here.
 	TryTool func(ctx context.Context, words ...string) (output, hint string, err error)
+	// Agents are the programs of somebody else's that agents in use run, by the agents' names.
+	Agents []Agent
 	// Branch is the state branch; empty: uwf-state.
 	Branch string
 	// StateRemote: state.remote is set, so threads are kept on the remote.
@@ -128,10 +130,28 @@ func Check(ctx context.Context, o Options) []Finding {
 	if o.TryTool != nil {
 		e.checkTools(ctx)
 	}
+	for _, a := range o.Agents {
+		e.addFindings("agent", a.finding())
+	}
 	if !o.Offline {
 		e.checkOnline(ctx)
 	}
 	return e.found
+}
+
+// Agent is an agent in use that runs a program of somebody else's.
+type Agent struct {
+	Name, Program, Version string // Program is a path
+	Missing                string // why it can't be run; empty: it is there
+	Install                string // how people get it
+}
+
+// finding is what is said of the agent. It is not required: jobs may have what this machine has not.
+func (a Agent) finding() Finding {
+	if a.Missing != "" {
+		return findLacking(a.Name+" can't run here: "+a.Missing, cmp.Or(a.Install, "uwf agent check "+a.Name))
+	}
+	return findOK("%s runs %s", a.Name, strings.TrimSpace(a.Program+" "+a.Version))
 }
 
 // examination is one run of Check.

@@ -183,22 +183,29 @@ func checkWorkspace(f *app.Factory, o Options) error {
 }
 
 func (w *Worker) newSpawner(self []string) *agents.Spawner {
-	aliases := make(map[string]agents.Command, len(w.config.Agents))
-	for name, a := range w.config.Agents {
-		aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env, OwnLogin: a.Login == config.OwnLogin}
-	}
-	o := agents.Options{
-		Self: self, Own: agent.Names(), Foreign: agent.Foreign, Aliases: aliases, Environ: w.f.Environ, Dir: w.f.Dir,
-		Inside: w.f.Inside, Gateway: w.openGateway, FillHome: w.fillHome, AllowShell: w.allowsShell, Now: w.f.Now,
-	}
-	if root, err := w.f.StorageRoot(); err == nil {
-		o.SeedDir = SeedRoot(root)
-	}
+	o := SpawnerOptions(w.f, w.config, self)
+	o.Gateway, o.FillHome, o.AllowShell = w.openGateway, w.fillHome, w.allowsShell
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)
 	}
 	w.confineAgents(&o)
 	return agents.NewSpawner(o)
+}
+
+// SpawnerOptions are what agents are found by, with these settings: whoever runs one adds its
+// model and what confines it. self is this binary's command line.
+func SpawnerOptions(f *app.Factory, c *config.Config, self []string) agents.Options {
+	aliases := make(map[string]agents.Command, len(c.Agents))
+	for name, a := range c.Agents {
+		aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env, OwnLogin: a.Login == config.OwnLogin}
+	}
+	o := agents.Options{
+		Self: self, Own: agent.Names(), Foreign: agent.Foreign, Aliases: aliases, Environ: f.Environ, Dir: f.Dir, Inside: f.Inside, Now: f.Now,
+	}
+	if root, err := f.StorageRoot(); err == nil {
+		o.SeedDir = SeedRoot(root)
+	}
+	return o
 }
 
 // SeedRoot is the folder below the storage root with what coding agents unpack when they first run.
