@@ -76,10 +76,11 @@ var workflowRules = map[string]func(f ruleFile) []string{
 	"overprovisioned-secrets":      func(f ruleFile) []string { return anySecret.FindAllString(f.text, -1) },
 	"secrets in a whole job's env": func(f ruleFile) []string { return f.sharedSecrets() },
 	"insecure-commands":            func(f ruleFile) []string { return unsecure.FindAllString(f.text, -1) },
-	"adhoc-packages":               func(f ruleFile) []string { return adhoc.FindAllString(f.text, -1) },
-	"bot-conditions":               func(f ruleFile) []string { return actorIs.FindAllString(f.text, -1) },
-	"unsound-contains":             func(f ruleFile) []string { return containsLiteral.FindAllString(f.text, -1) },
-	"unsound-condition":            func(f ruleFile) []string { return f.unsoundConditions() },
+	// An agent's program, of one exact version, is what such a file is for.
+	"adhoc-packages":    func(f ruleFile) []string { return adhoc.FindAllString(pinnedAgent.ReplaceAllString(f.text, ""), -1) },
+	"bot-conditions":    func(f ruleFile) []string { return actorIs.FindAllString(f.text, -1) },
+	"unsound-contains":  func(f ruleFile) []string { return containsLiteral.FindAllString(f.text, -1) },
+	"unsound-condition": func(f ruleFile) []string { return f.unsoundConditions() },
 	"self-hosted-runner": func(f ruleFile) []string {
 		return f.eachJob(func(j ruleJob) bool { return strings.Contains(fmt.Sprint(j.RunsOn), "self-hosted") })
 	},
@@ -115,6 +116,7 @@ var (
 	anySecret       = regexp.MustCompile(`toJSON\(\s*secrets|fromJSON\(\s*secrets|secrets\[|secrets: inherit`)
 	unsecure        = regexp.MustCompile(`ACTIONS_ALLOW_UNSECURE_COMMANDS|GITHUB_ENV|GITHUB_PATH`)
 	adhoc           = regexp.MustCompile(`\b(?:pip3?|gem|npm|cargo|pnpm|yarn)\s+(?:install|add)\b`)
+	pinnedAgent     = regexp.MustCompile(`(?m)^ +- run: npm install -g [@\w./-]+@\d+\.\d+\.\d+ # .*, of the version that uwf was tried with$`)
 	actorIs         = regexp.MustCompile(`github\.(?:actor|triggering_actor)\s*[!=]=`)
 	containsLiteral = regexp.MustCompile(`contains\(\s*'`)
 	writeAll        = regexp.MustCompile(`write`)

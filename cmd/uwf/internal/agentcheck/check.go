@@ -240,7 +240,7 @@ func (s *survey) checkWires(a *agentFound) []doctor.Finding {
 		f := doctor.Finding{Check: "wire", Required: true}
 		switch {
 		case err == nil, errors.Is(err, config.ErrNoKey), errors.As(err, new(*config.WithheldError)):
-			f.State, f.Detail, f.Fix = describeWire(a.facts.Wires, m)
+			f.State, f.Detail, f.Fix = DescribeWire(a.facts.Wires, m)
 		case errors.Is(err, config.ErrNoModel):
 			f.State, f.Detail, f.Fix = doctor.Unknown, "no model is configured", "uwf setup"
 		default:
@@ -273,9 +273,9 @@ func (s *survey) placesOf(name string) (out []place) {
 	return out
 }
 
-// describeWire says whether a model's provider speaks one of an agent's wires, and what to do
+// DescribeWire says whether a model's provider speaks one of an agent's wires, and what to do
 // where it does not.
-func describeWire(wires []string, m config.ResolvedModel) (state doctor.State, detail, fix string) {
+func DescribeWire(wires []string, m config.ResolvedModel) (state doctor.State, detail, fix string) {
 	served := servedWires(m.Provider.Kind)
 	for _, wire := range wires {
 		if slices.Contains(served, wire) {

@@ -7,6 +7,7 @@ import (
 
 	"charm.land/huh/v2"
 
+	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 )
 
@@ -26,6 +27,14 @@ func (o *Options) openQuestions(where *place) []setup.Question {
 		out = append(out, o.askAllow())
 	}
 	return out
+}
+
+func (o *Options) askAgent() setup.Question {
+	options := []huh.Option[string]{huh.NewOption("uwf's own: nothing to install", "")}
+	for _, c := range cli.All() {
+		options = append(options, huh.NewOption(c.Title+": the job installs it", c.Name))
+	}
+	return setup.Question{Field: huh.NewSelect[string]().Title("Which agent works?").Options(options...).Value(&o.Agent)}
 }
 
 func (o *Options) askAllow() setup.Question {

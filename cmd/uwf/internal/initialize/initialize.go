@@ -4,6 +4,7 @@
 package initialize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/agentcheck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -33,6 +37,7 @@ type Options struct {
 	HTTP *http.Client
 
 	Provider, Model, BaseURL string
+	Agent                    string   // of agents/cli; empty: uwf's own
 	Secret                   string   // the name of the repository's secret
 	Gitea                    *bool    // nil: the server is asked
 	Allow                    []string // who may start and steer where a job can't look it up
@@ -68,12 +73,18 @@ Whether the repository is on Gitea or Forgejo the remote's server is asked, unle
 --gitea=false says it. A job can't look up there who may write: the owner of a personal
 repository may start and steer, and whom --allow names.
 
+uwf's own agent works, unless --agent names another one: the job that runs agents then
+installs its program, of the version that uwf was tried with, and the agent asks the provider
+through uwf, without a login of its own. Where --provider is left out, claude-code has
+anthropic, codex openai, and gemini-cli gemini. Such an agent works on the runner itself.
+
 Agents work in uwf's container, which has bash, git, curl, jq and ripgrep, or on the runner
 itself, which has Go, Node, Python, Java and more. The second is chosen where the repository
 has a file such as go.mod or package.json, whose tests need that; --host and --container say
 it yourself.`,
 		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
   uwf init --provider github-models --yes --force
+  uwf init --agent claude-code --yes --force
   uwf init --provider anthropic --gitea --allow alice,bob --yes --force
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
 		Args: cobra.NoArgs,
@@ -89,6 +100,7 @@ it yourself.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&o.Provider, "provider", "", "the `PROVIDER` that runs the models: "+strings.Join(reachableProviders(), ", "))
+	fl.StringVar(&o.Agent, "agent", "", "the `AGENT` that works, where it is not uwf's own: "+strings.Join(agentNames(), ", "))
 	fl.StringVar(&o.Model, "model", "", "the `MODEL`, as the provider calls it")
 	fl.StringVar(&o.BaseURL, "base-url", "", "the provider's `ADDRESS`, where it is another than the usual one")
 	fl.StringVar(&o.Secret, "secret", "", "the `NAME` of the repository's secret that holds the key (OPENAI_API_KEY)")
@@ -103,7 +115,54 @@ it yourself.`,
 	cmd.MarkFlagsMutuallyExclusive("force", "keep")
 	cmd.MarkFlagsMutuallyExclusive("host", "container")
 	app.CompleteFlag(cmd, "provider", reachableProviders()...)
+	app.CompleteFlag(cmd, "agent", agentNames()...)
 	return cmd
+}
+
+// agentNames are the agents that run a program which a job has to install.
+func agentNames() (names []string) {
+	for _, c := range cli.All() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// nativeProvider is the provider whose API is the agent's own; empty: any will do.
+func nativeProvider(agent string) string {
+	c, _ := cli.Find(agent)
+	for _, wire := range c.Wires {
+		switch wire {
+		case "messages":
+			return "anthropic"
+		case "responses":
+			return "openai"
+		case "gemini":
+			return "gemini"
+		}
+	}
+	return ""
+}
+
+// checkAgent finds what is wrong with the choice of an agent, and of its provider where that is known.
+func (o *Options) checkAgent() error {
+	if o.Agent == "" {
+		return nil
+	}
+	c, ok := cli.Find(o.Agent)
+	switch {
+	case !ok:
+		return &app.UnknownError{What: "agent", ID: o.Agent, Near: app.SuggestNames(o.Agent, agentNames()),
+			Hint: "there are " + strings.Join(agentNames(), ", ") + "; uwf's own works where --agent is left out"}
+	case o.Container:
+		return app.Usagef("--agent %s --container: uwf's container has neither %s nor Node.js, which it runs on: leave --container out, so that the job installs it on the runner", c.Name, c.Program)
+	case o.Provider == "":
+		return nil
+	}
+	p, _ := setup.ProviderNamed(o.Provider)
+	if state, detail, _ := agentcheck.DescribeWire(c.Wires, config.ResolvedModel{Alias: c.Name, Model: config.Model{Provider: o.Provider}, Provider: config.Provider{Kind: p.Kind}}); state == doctor.Missing {
+		return app.Usagef("--agent %s: %s; choose --provider %s, or another agent", c.Name, detail, nativeProvider(c.Name))
+	}
+	return nil
 }
 
 // reachableProviders are those that a job can reach: a model on one's own machine is none.
@@ -116,6 +175,7 @@ type result struct {
 	Files    []*file          `json:"files"`
 	Provider string           `json:"provider"`
 	Model    string           `json:"model"`
+	Agent    string           `json:"agent,omitempty"`
 	Secret   string           `json:"secret,omitempty"`
 	Forge    forge.Flavour    `json:"forge"` // what the files were written for
 	Allow    []string         `json:"allow,omitempty"`
@@ -161,7 +221,7 @@ func initRun(ctx context.Context, o *Options) (err error) {
 			}
 		}
 	}
-	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
+	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Agent: o.Agent, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
 	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
 	out.Next = where.nextSteps(o, answers)
 	where.printWarnings(ctx, o, files)
@@ -232,6 +292,12 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 	if err := o.checkFlags(where); err != nil {
 		return setup.Answers{}, err
 	}
+	if o.Ask != nil && o.Agent == "" && !o.Container {
+		if err := o.Ask(ctx, []setup.Question{o.askAgent()}); err != nil {
+			return setup.Answers{}, err
+		}
+	}
+	o.Provider = cmp.Or(o.Provider, nativeProvider(o.Agent))
 	if o.Ask != nil {
 		questions, address, secret := o.openQuestions(where), o.BaseURL, o.Secret
 		if err := o.Ask(ctx, questions); err != nil {
@@ -246,7 +312,7 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 			o.Secret = secret
 		}
 	}
-	a := setup.Answers{Provider: o.Provider, BaseURL: strings.TrimSpace(o.BaseURL), Model: strings.TrimSpace(o.Model)}
+	a := setup.Answers{Provider: o.Provider, BaseURL: strings.TrimSpace(o.BaseURL), Model: strings.TrimSpace(o.Model), Agent: o.Agent}
 	if err := setup.CheckComplete("init", reachableProviders(), a); err != nil {
 		return setup.Answers{}, err
 	}
@@ -279,6 +345,9 @@ func (o *Options) checkFlags(where *place) error {
 			hint = "jobs don't run on this machine; for a server that they reach: --provider custom --base-url ADDRESS"
 		}
 		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.SuggestNames(o.Provider, reachableProviders()), Hint: hint}
+	}
+	if err := o.checkAgent(); err != nil {
+		return err
 	}
 	if err := o.checkNames(o.Allow); err != nil {
 		return app.Usagef("--allow: %w", err)
@@ -346,12 +415,17 @@ func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*fil
 			return nil, err
 		}
 	}
-	host := o.Host
-	if name := toolchainFile(root); name != "" && !o.Host && !o.Container {
+	c, foreign := cli.Find(o.Agent)
+	host, install := o.Host || foreign, ""
+	if foreign {
+		install = installSteps(c)
+		files[0].What += fmt.Sprintf("; %s, which the job installs, works on the runner", c.Title)
+	}
+	if name := toolchainFile(root); name != "" && !host && !o.Container {
 		host = true
 		files[0].What += "; agents have the runner's toolchains, because " + name + " is here (--container: they don't)"
 	}
-	if files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow}); err != nil {
+	if files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow, install: install}); err != nil {
 		return nil, err
 	}
 	if files[1].text, err = renderSettings(files[1].old, where.remote, a); err != nil {

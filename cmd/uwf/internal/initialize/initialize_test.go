@@ -161,6 +161,13 @@ func TestVariants(t *testing.T) {
 		"gitea":                    {"--provider", "openai", "--gitea"},
 		"gitea-allow":              {"--provider", "openai", "--gitea", "--allow", "alice,bob"},
 		"bots":                     {"--provider", "openai", "--allow", "renovate[bot]"},
+		"claude-code":              {"--agent", "claude-code"},
+		"codex":                    {"--agent", "codex"},
+		"gemini-cli":               {"--agent", "gemini-cli"},
+		"copilot":                  {"--agent", "copilot", "--provider", "openrouter"},
+		"opencode":                 {"--agent", "opencode", "--provider", "openai", "--gitea"},
+		"qwen-code":                {"--agent", "qwen-code", "--provider", "custom", "--base-url", "https://models.example.com/v1", "--model", "qwen3"},
+		"two-jobs-claude-code":     {"--agent", "claude-code", "--two-jobs"},
 		"gitea-two-jobs-anthropic": {"--provider", "anthropic", "--two-jobs", "--gitea", "--allow", "alice"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -496,6 +503,9 @@ func TestAnsweredAndNotAsked(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.ask = func(_ context.Context, questions []setup.Question) error {
+			if len(questions) == 1 { // which agent works
+				return nil
+			}
 			for i, answer := range []string{tt.provider, tt.address, "", tt.secret} {
 				if answer == "" && questions[i].Skip != nil && questions[i].Skip() {
 					continue
@@ -534,6 +544,56 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestAgent: the agent is in the settings, its program is installed where agents run and nowhere
+// else, and what can't work is refused.
+func TestAgent(t *testing.T) {
+	w := newWorld(t)
+	w.must("--agent", "claude-code", "--two-jobs", "--yes")
+	text, settings := w.read(workflowPath), w.read(".uwf/config.yaml")
+	install := strings.Index(text, "npm install -g @anthropic-ai/claude-code@")
+	if strings.Count(text, "npm install") != 1 || install < strings.Index(text, "\n  agent:") || install > strings.Index(text, "\n  commit:") {
+		t.Errorf("it is not installed in the job that runs agents alone:\n%s", text)
+	}
+	for _, want := range []string{"defaultAgent: claude-code", "provider: anthropic", "apiKeyEnv: ANTHROPIC_API_KEY"} {
+		if !strings.Contains(settings, want) {
+			t.Errorf("%q is not in the settings:\n%s", want, settings)
+		}
+	}
+	if out := w.out.String(); !strings.Contains(out, "uwf agent check claude-code") || !strings.Contains(out, `"agent": "claude-code"`) {
+		t.Errorf("nobody is told of it: %s", out)
+	}
+	w.must("--agent", "claude-code", "--provider", "anthropic", "--host", "--force")
+
+	w = newWorld(t)
+	w.refuses("did you mean claude-code?", "--agent", "claude-cod")
+	w.refuses("uwf's own works where --agent is left out", "--agent", "builtin")
+	w.refuses("has neither claude nor Node.js", "--agent", "claude-code", "--container")
+	w.refuses("choose --provider anthropic, or another agent", "--agent", "claude-code", "--provider", "openai")
+	w.refuses("choose --provider openai", "--agent", "codex", "--provider", "anthropic")
+	w.refuses("say --provider NAME", "--agent", "copilot") // it has none of its own
+
+	// On a terminal the agent is asked for first, and its own provider then is not.
+	asked := 0
+	w.ask = func(_ context.Context, questions []setup.Question) error {
+		for _, q := range questions {
+			asked++
+			q.Field.Init()
+			answer := map[int]string{1: "3\n"}[asked]
+			if q.Skip != nil && q.Skip() {
+				continue
+			}
+			if err := q.Field.RunAccessible(&bytes.Buffer{}, strings.NewReader(answer+"\n")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.must()
+	if text := w.read(workflowPath); !strings.Contains(text, "@openai/codex@") || !strings.Contains(text, "secrets.OPENAI_API_KEY") {
+		t.Errorf("the third is Codex, with OpenAI:\n%s", text)
+	}
+}
+
 // TestTerminal answers the questions as a person would.
 func TestTerminal(t *testing.T) {
 	w := newWorld(t)
@@ -546,9 +606,9 @@ func TestTerminal(t *testing.T) {
 			if q.Skip != nil && q.Skip() {
 				continue
 			}
-			answer := map[int]string{2: "y\n", 3: "n\n"}[asked]
+			answer := map[int]string{3: "y\n", 4: "n\n"}[asked]
 			if answer == "" {
-				answer = "\n" // the first provider, its usual model and secret
+				answer = "\n" // uwf's own agent, the first provider, its usual model and secret
 			}
 			q.Field.Init()
 			if err := q.Field.RunAccessible(&bytes.Buffer{}, strings.NewReader(answer)); err != nil {

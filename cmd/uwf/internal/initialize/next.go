@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
@@ -36,6 +37,9 @@ func (p *place) nextSteps(o *Options, a setup.Answers) []next {
 	}
 	if p.gitea {
 		out = append(out, p.giteaSteps(o)...)
+	}
+	if c, ok := cli.Find(o.Agent); ok {
+		out = append(out, next{fmt.Sprintf("to run %s on your own machine as well, install it, and see whether it works there: uwf agent check %s", c.Title, c.Name), c.Install()})
 	}
 	out = append(out, next{"check it all, and make the labels", "uwf doctor"})
 	label := next{"put the label " + doctor.DefaultLabel + " on an issue", "gh issue edit NUMBER --add-label " + doctor.DefaultLabel}

@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config/edit"
 	"github.com/united-workforce/uwf/examples"
@@ -29,6 +30,7 @@ const (
 	providerLine = "provider: openai"
 	keyLine      = "api-key: ${{ secrets.OPENAI_API_KEY }}"
 	modelsLine   = "# models: read # for provider: github-models"
+	installLine  = "# An agent that runs a program of somebody else's needs it here: uwf init --agent NAME."
 	usesLine     = "- uses: united-workforce/uwf@v1"
 	allowLine    = "# allow: alice bob # on Gitea: who may start and steer, beside the owner of a personal repository"
 )
@@ -36,18 +38,32 @@ const (
 // hostLine is the action's variant that runs on the runner itself.
 const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner, with its toolchains"
 
+// setupNode is the action that brings the Node.js which all of the agents' packages run on: an
+// older one makes npm install an older version of some, without a word.
+const setupNode = "actions/setup-node@395ad3262231945c25e8478fd5baf05154b1d79f # v6.1.0"
+
+// installSteps are the steps that install an agent's program, of the version that was tried last.
+// The job has no secret in its environment then.
+func installSteps(c cli.CLI) string {
+	return strings.Join([]string{
+		"- uses: " + setupNode, "  with:", `    node-version: "22"`,
+		"- run: " + c.Install() + " # " + c.Title + ", of the version that uwf was tried with",
+	}, "\n")
+}
+
 // ownLines are what a repository has in their place.
 type ownLines struct {
 	provider, secret string
 	host             bool // on the runner itself, and not in the container
 	gitea            bool
 	allow            []string
+	install          string // steps that install the agent's program; empty: it is a part of uwf
 }
 
 // replaceLines is what stands in the place of each of the shipped lines, without its indent;
 // empty: nothing.
 func (l ownLines) replaceLines() map[string]string {
-	out := map[string]string{providerLine: "provider: " + l.provider, keyLine: "", modelsLine: "", usesLine: usesLine, allowLine: l.allowLineFor()}
+	out := map[string]string{providerLine: "provider: " + l.provider, keyLine: "", modelsLine: "", usesLine: usesLine, allowLine: l.allowLineFor(), installLine: l.install}
 	if l.secret != "" {
 		out[keyLine] = "api-key: ${{ secrets." + l.secret + " }}"
 	}
@@ -120,7 +136,7 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 			return nil, fmt.Errorf("the shipped %s has no line %q: this build of uwf is broken", shipped, line)
 		}
 		if to != "" {
-			to = "${1}" + strings.ReplaceAll(to, "$", "$$") + "\n"
+			to = "${1}" + strings.ReplaceAll(strings.ReplaceAll(to, "$", "$$"), "\n", "\n${1}") + "\n"
 		}
 		text = is.ReplaceAllString(text, to)
 	}
