@@ -23,7 +23,7 @@ const (
 
 const (
 	droppedMark = "[dropped to stay within the model's window"
-	droppedArgs   = `{"dropped":"to stay within the model's window"}`
+	droppedArgs = `{"dropped":"to stay within the model's window"}`
 )
 
 // window keeps a conversation within the model's context. Tokens are estimated

@@ -157,20 +157,8 @@ func (s settings) replayedModel(role string) *task.Model {
 func describeModel(m config.ResolvedModel) *task.Model {
 	return &task.Model{
 		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
-		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput, Reasoning: m.Model.Reasoning, Wires: wiresOf(m.Provider),
+		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput, Reasoning: m.Model.Reasoning, Wires: m.Provider.Wires,
 	}
-}
-
-// wiresOf are what a provider can be asked by. Of the servers that are compatible with OpenAI's
-// chat completions, few have its responses as well.
-func wiresOf(p config.Provider) []string {
-	switch {
-	case p.Kind == config.Anthropic:
-		return []string{"messages", "chat"}
-	case p.Kind == config.OpenAI && strings.HasPrefix(p.BaseURL, "https://api.openai.com/"):
-		return []string{"chat", "responses"}
-	}
-	return []string{"chat"}
 }
 
 // Limits of a thread that are configured.
