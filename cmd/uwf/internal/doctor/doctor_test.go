@@ -78,6 +78,24 @@ func wants(t *testing.T, list []Finding, check string, s State, words string) {
 
 // What is installed is tried as agents would run it, and what does not work is told by its
 // last words and what would open it.
+func TestAgentsInUse(t *testing.T) {
+	found := Check(t.Context(), Options{Offline: true, Agents: []Agent{
+		{Name: "codex", Program: "/bin/codex", Version: "0.169.0"}, {Name: "claude-code", Missing: `no program "claude" on PATH`, Install: "npm install -g c@1"}, {Name: "mine", Missing: "it is gone"},
+	}})
+	for i, want := range []Finding{
+		{Check: "agent", State: OK, Required: true, Detail: "codex runs /bin/codex 0.169.0"},
+		{Check: "agent", State: Missing, Detail: `claude-code can't run here: no program "claude" on PATH`, Fix: "npm install -g c@1"},
+		{Check: "agent", State: Missing, Detail: "mine can't run here: it is gone", Fix: "uwf agent check mine"},
+	} {
+		if i >= len(found) || found[i] != want {
+			t.Errorf("%+v, want %+v", found, want)
+		}
+	}
+	if Failed(found) {
+		t.Error("a job may have what this machine has not")
+	}
+}
+
 func TestTools(t *testing.T) {
 	try := func(_ context.Context, words ...string) (string, string, error) {
 		switch words[0] {
