@@ -221,7 +221,7 @@ func (r *foreignRun) takeLoginBack() (err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	info, err := root.Lstat(r.Credential)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxCredential {
-		return nil //nolint:nilerr // it is the link as before, or gone
+		return nil // it is the link as before, or gone
 	}
 	in, err := root.Open(r.Credential)
 	if err != nil {

@@ -60,7 +60,7 @@ func (s *Spawner) makeSeed(ctx context.Context, f Foreign, p program.Program) (s
 		return "", fmt.Errorf("run %s for the first time: %w", f.Program, errors.Join(err, res.Stopped, fmt.Errorf("exit code %d: %s", res.Code, out)))
 	}
 	if err := openToAll(filepath.Join(home, f.Seed.Folder)); err != nil {
-		return "", nil //nolint:nilerr // this version unpacks nothing there
+		return "", nil // this version unpacks nothing there
 	}
 	err = os.Rename(filepath.Join(home, f.Seed.Folder), seed)
 	if _, serr := os.Stat(seed); err != nil && serr != nil { // else another process was faster

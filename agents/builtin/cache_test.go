@@ -209,7 +209,7 @@ func (p *cachingProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(b, &req)
 	p.now = p.now.Add(20 * time.Second)
 	id := fmt.Sprintf("call_%d", len(p.turns))
-	body := map[string]any{}
+	var body map[string]any
 	switch r.URL.Path {
 	case "/v1/messages":
 		k, err := p.takeMarked(blocksOf(req))

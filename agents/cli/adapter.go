@@ -125,7 +125,7 @@ func (a *Agent) ask(ctx context.Context, s *agents.Session, message string) (age
 	if r.Session != "" {
 		a.call.Session = r.Session
 	}
-	detail, derr := a.turns.stage(s, a.CLI.Name, a.call, r, a.began)
+	detail, derr := a.turns.stage(s, a.call, r, a.began)
 	if err == nil {
 		err = a.judge(res, r, stderr)
 	}

@@ -78,7 +78,7 @@ type turns struct {
 }
 
 // stage stages what a run did, and the node that lists all of the step.
-func (t *turns) stage(s *agents.Session, agent string, c call, r *report, began time.Time) (node.Hash, error) {
+func (t *turns) stage(s *agents.Session, c call, r *report, began time.Time) (node.Hash, error) {
 	for _, one := range r.Turns {
 		if len(t.refs) >= maxTurns {
 			t.left++

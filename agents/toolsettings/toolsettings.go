@@ -124,7 +124,7 @@ func (a Aside) eachSettings(ctx context.Context, visit func(root *os.Root, name 
 		case err != nil && e.IsDir():
 			return fs.SkipDir
 		case err != nil || name == ".":
-			return nil
+			return nil //nolint:nilerr // no tool reads it either
 		case a.isSettings(name):
 			if err := visit(root, name); err != nil || !e.IsDir() {
 				return err

@@ -235,7 +235,7 @@ func TestAfterAKill(t *testing.T) {
 
 // TestOtherFileSystem: where a rename can't lead to, files are copied.
 func TestOtherFileSystem(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "uwf-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "uwf-test-") //nolint:usetesting // another file system is wanted
 	if err != nil {
 		t.Skip("there is no second file system here")
 	}

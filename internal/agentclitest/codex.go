@@ -179,7 +179,7 @@ func (c *codex) askModel() (text string, called object) {
 		c.input, c.output = c.input+1200, c.output+34
 		return text, called
 	}
-	message := failed.message
+	var message string
 	switch failed.status {
 	case 0:
 		message = "stream disconnected before completion: " + failed.message

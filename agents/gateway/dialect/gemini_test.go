@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,7 +159,8 @@ func TestGeminiAnswers(t *testing.T) {
 		}
 	}
 	_, err := ParseAnswer(Gemini, []byte(`{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}`))
-	if e, ok := err.(*StreamError); !ok || e.Code != "429" || !e.Temporary() {
+	var e *StreamError
+	if !errors.As(err, &e) || e.Code != "429" || !e.Temporary() {
 		t.Errorf("%v", err)
 	}
 }

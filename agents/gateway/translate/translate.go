@@ -168,7 +168,7 @@ func (s *Stream) Add(a dialect.Answer) []byte {
 	if !s.t.thoughts {
 		thought = ""
 	}
-	out := append(begun, s.w.Add(thought, said)...)
+	out := slices.Concat(begun, s.w.Add(thought, said))
 	if s.silence++; len(out) > 0 {
 		s.silence = 0
 	}

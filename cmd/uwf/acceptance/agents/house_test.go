@@ -56,7 +56,7 @@ type house struct {
 
 func newHouse(t *testing.T, agent cli.CLI, files map[string]string) *house {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "uwf-agents-")
+	dir, err := os.MkdirTemp("", "uwf-agents-") //nolint:usetesting // no other user gets to those of t.TempDir
 	h := &house{T: t, agent: agent, dir: dir, clone: filepath.Join(dir, "clone"), home: filepath.Join(dir, "uwf-home"), bin: os.Getenv("UWF_AGENTS_BIN"), model: &modeltest.Server{Key: providerKey}}
 	h.check(err)
 	t.Cleanup(h.remove)

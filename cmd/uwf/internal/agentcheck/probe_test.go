@@ -2,6 +2,7 @@ package agentcheck
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -64,7 +65,7 @@ func readAnswer(d dialect.Dialect, stream bool, b []byte) (dialect.Answer, error
 	c, events := dialect.NewCollector(d), dialect.NewEventReader(bytes.NewReader(b), 1<<20)
 	for {
 		ev, err := events.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return c.AnswerSoFar(), c.Err()
 		}
 		if err != nil {
