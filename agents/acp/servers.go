@@ -29,6 +29,8 @@ type Server struct {
 	Policy Policy
 	// Versions are those that were run with uwf; none: it was never run with it.
 	Versions program.Range
+	// Wires are the APIs in which it asks a model, the best first; none: nobody knows.
+	Wires []string
 	// Install says how people get it; empty: it is none of the list.
 	Install string
 	// Credential is the file below HOME with its own login; empty: it has none that can be lent.
@@ -70,14 +72,14 @@ func All() []Server {
 		}),
 		fromCLI("gemini-cli", Server{Name: "gemini-acp", Args: []string{"--acp"}, Env: []string{"GEMINI_MODEL=$UWF_MODEL"}, Mode: "yolo"}),
 		{
-			Name: "goose", Title: "goose", Program: "goose", Args: []string{"acp"}, Install: "see https://block.github.io/goose",
+			Name: "goose", Title: "goose", Program: "goose", Args: []string{"acp"}, Wires: []string{"chat"}, Install: "see https://block.github.io/goose",
 			Env: []string{
 				"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_PROVIDER=openai", "GOOSE_MODEL=$UWF_MODEL",
 				"OPENAI_HOST=$UWF_GATEWAY_URL", "OPENAI_BASE_PATH=v1/chat/completions", "OPENAI_API_KEY=$UWF_GATEWAY_KEY",
 			},
 		},
 		{
-			Name: "hermes", Title: "Hermes Agent", Program: "hermes", Args: []string{"acp"}, Install: "see https://hermes-agent.nousresearch.com",
+			Name: "hermes", Title: "Hermes Agent", Program: "hermes", Args: []string{"acp"}, Wires: []string{"chat"}, Install: "see https://hermes-agent.nousresearch.com",
 			files: hermesFiles,
 		},
 		{
@@ -101,6 +103,7 @@ func Find(name string) (Server, bool) {
 func fromCLI(name string, s Server) Server {
 	c, _ := cli.Find(name)
 	s.Title, s.Program, s.Versions, s.Install, s.Credential = c.Title, c.Program, c.Versions, c.Install(), c.Credential
+	s.Wires = c.Wires
 	s.cli = &c
 	return s
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// acpName is the agent that runs any server of the Agent Client Protocol.
-const acpName = "acp"
+// ACPName is the agent that runs any server of the Agent Client Protocol.
+const ACPName = "acp"
 
 // acpNames are the agents that speak the Agent Client Protocol.
 func acpNames() []string {
-	names := []string{acpName}
+	names := []string{ACPName}
 	for _, s := range acp.All() {
 		names = append(names, s.Name)
 	}
@@ -27,7 +27,7 @@ func acpNames() []string {
 
 // foreignServer says which program such an agent runs, by its name and command line.
 func foreignServer(name string, argv []string) (agents.Foreign, bool) {
-	if name == acpName {
+	if name == ACPName {
 		at := slices.Index(argv, "--")
 		if at < 0 || at+1 == len(argv) {
 			return agents.Foreign{}, false
@@ -59,7 +59,7 @@ func runServer(cmd *cobra.Command, o Options, s acp.Server, args []string) (err 
 }
 
 func newACPCmd(o Options) *cobra.Command {
-	server := acp.Server{Name: acpName}
+	server := acp.Server{Name: ACPName}
 	var meta, permissions string
 	cmd := &cobra.Command{
 		Use:   "acp [FLAGS] -- PROGRAM [ARGS] THREAD-ID ROLE",

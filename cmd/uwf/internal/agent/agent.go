@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/acp"
 	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/mock"
@@ -53,22 +54,30 @@ type Facts struct {
 	Wires []string
 	// Asks: it asks a model in each run.
 	Asks bool
+	// OwnServers: it asks its makers' servers alone, with a login of its own.
+	OwnServers bool
 }
 
 // FindFacts finds what is known of an agent by its name.
 func FindFacts(name string) (Facts, bool) {
 	switch name {
 	case builtin.Name:
-		return Facts{Title: "uwf's own agent", Wires: []string{"chat"}, Asks: true}, true
+		return Facts{Title: "uwf's own agent", Wires: []string{"messages", "chat", "responses"}, Asks: true}, true
 	case mock.Name:
 		return Facts{Title: "answers from a script"}, true
 	}
-	c, ok := cli.Find(name)
-	return Facts{Title: c.Title, Versions: c.Versions, Wires: c.Wires, Asks: true}, ok
+	if c, ok := cli.Find(name); ok {
+		return Facts{Title: c.Title, Versions: c.Versions, Wires: c.Wires, Asks: true}, true
+	}
+	if name == ACPName {
+		return Facts{Title: "any program that speaks the Agent Client Protocol", Asks: true}, true
+	}
+	s, ok := acp.Find(name)
+	return Facts{Title: s.Title, Versions: s.Versions, Wires: s.Wires, Asks: true, OwnServers: s.OwnServers}, ok
 }
 
-// NewCmd returns `uwf agent`, with more commands that need what these don't. The context of a command ends its agent. An error
-// with a method ExitCode() int says which code to exit with; every other is 1.
+// NewCmd returns `uwf agent`, with more commands that need what these don't. The context of a
+// command ends its agent. An error with a method ExitCode() int says which code to exit with; every other is 1.
 func NewCmd(o Options, more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",

@@ -50,7 +50,7 @@ func newSurvey(f *app.Factory) (*survey, error) {
 
 // names are those of all agents: of this binary, and then of the settings.
 func (s *survey) names() []string {
-	out := agent.Names()
+	out := slices.DeleteFunc(agent.Names(), func(name string) bool { return name == agent.ACPName }) // without a program it is none
 	var more []string
 	for name := range s.config.Agents {
 		more = append(more, name)

@@ -175,7 +175,7 @@ func TestCheck(t *testing.T) {
 		want                          map[string]string // by check, what its finding has
 	}{
 		{"all is well", off + anthropic, "2.1.330 (Claude Code)", "works", 0, map[string]string{
-			"program": "ok: /", "version": "ok: 2.1.330", "sandbox": "ok: not confined (sandbox: off)", "wire": "ok: m: provider anthropic speaks messages", "probe": "with 1 request to a model that is part of uwf",
+			"program": "ok: /", "version": "ok: 2.1.330", "sandbox": "ok: not confined (sandbox: off)", "wire": "ok: m: provider anthropic speaks messages, chat, and the agent messages", "probe": "with 1 request to a model that is part of uwf",
 		}},
 		{"missing", off + anthropic, "", "", 1, map[string]string{"program": "→ " + install, "wire": "ok: m", "probe": ""}},
 		{"old", off + anthropic, "2.0.1", "works", 0, map[string]string{"version": "unknown: 2.0.1; tried are 2.1.197 to", "probe": "ok: gave a step"}},
@@ -183,8 +183,9 @@ func TestCheck(t *testing.T) {
 		{"no version", off, "no idea", "works", 0, map[string]string{"version": "unknown: it says no version"}},
 		{"hostile version", off, `\033]0;mine\007\033[2J2.1.330\033[31m`, "works", 0, map[string]string{"version": "ok: 2.1.330 →"}},
 		{"no model", off, "2.1.330", "works", 0, map[string]string{"wire": "unknown: no model is configured → uwf setup", "probe": "ok: gave a step"}},
-		{"wrong wire", off + openAI, "2.1.330", "works", 1, map[string]string{"wire": "missing: o: it speaks messages alone, and provider openai chat, responses"}},
-		{"wire of one role", off + anthropic + "agentOverrides: {solve: {dev: claude-code}}\nmodelOverrides: {solve: {dev: o}}\n", "2.1.330", "works", 1, map[string]string{"wire": "missing: o: it speaks messages alone"}},
+		{"translated", off + openAI, "2.1.330", "works", 0, map[string]string{"wire": "ok: o: provider openai speaks chat, responses, and the agent messages, which the gateway translates; lost or refused: what the model thought before, "}},
+		{"wrong wire", off + strings.Replace(openAI, "OPENAI_API_KEY", "OPENAI_API_KEY, wires: [responses]", 1), "2.1.330", "works", 1, map[string]string{"wire": "missing: o: provider openai speaks responses, and the agent messages; the gateway"}},
+		{"wire of one role", off + anthropic + "agentOverrides: {solve: {dev: claude-code}}\nmodelOverrides: {solve: {dev: o}}\n", "2.1.330", "works", 0, map[string]string{"wire": "ok: o: provider openai"}},
 		{"probe fails", off + anthropic, "2.1.330", "fails", 1, map[string]string{"probe": "API Error: 400 the model is"}},
 		{"model is not asked", off + anthropic, "2.1.330", "silent", 1, map[string]string{"probe": "missing: it gave a step and never asked the model"}},
 		{"own login", off + "agents: {claude-code: {login: own}}\n", "2.1.330", "works", 0, map[string]string{"login": "unknown: its own (login: own)", "wire": "", "probe": "ok: gave a step"}},
@@ -204,7 +205,7 @@ func TestCheck(t *testing.T) {
 				}
 			}
 			if tt.version != "" { // what nobody asked for is not required
-				if m.run("check"); m.code != 0 && tt.name != "wire of one role" {
+				if m.run("check"); m.code != 0 {
 					t.Errorf("without a name: exit code %d: %s", m.code, m.out.String())
 				}
 			}
@@ -243,11 +244,14 @@ func TestClosedFolder(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	m := newMachine(t, "agents: {mine: {command: no-such-program}}\ndefaultAgent: mine\n")
+	m.put(filepath.Join(m.bin, "cursor-agent"), "#!/bin/sh\n", 0o755)
 	for _, tt := range []struct {
 		words []string
 		code  int
 		says  string
 	}{
+		{[]string{"check", "cursor"}, 1, "set agents.cursor.login: own"},
+		{[]string{"check", "acp"}, 2, "no agent"},
 		{[]string{"check", "claude-cod"}, 2, "did you mean claude-code?"},
 		{[]string{"check", "a", "b"}, 2, "2 arguments are too many"},
 		{[]string{"list", "a"}, 2, "it takes no argument"},

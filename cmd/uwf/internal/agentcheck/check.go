@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/agents/gateway/translate"
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
@@ -218,7 +220,12 @@ func (s *survey) checkReach(ctx context.Context, a *agentFound, box **sandbox.Sa
 
 // checkLogin says what does not hold for an agent with a login of its own.
 func (s *survey) checkLogin(a *agentFound) doctor.Finding {
-	if a.login != config.OwnLogin {
+	switch {
+	case a.login == config.OwnLogin:
+	case a.facts.OwnServers:
+		return doctor.Finding{Check: "login", State: doctor.Missing, Required: true, Detail: "it asks its makers' servers alone, and so needs its own login",
+			Fix: "set agents." + a.name + ".login: own in ~/.uwf/config.yaml, on a machine of yours (docs/acp.md)"}
+	default:
 		return doctor.Finding{}
 	}
 	return doctor.Finding{Check: "login", State: doctor.Unknown, Detail: "its own (login: own): uwf counts and bounds none of what it costs; whether it is logged in was not tried"}
@@ -226,7 +233,7 @@ func (s *survey) checkLogin(a *agentFound) doctor.Finding {
 
 // checkWires says of each model that the settings give the agent whether it can be asked.
 func (s *survey) checkWires(a *agentFound) []doctor.Finding {
-	if !a.facts.Asks || a.login == config.OwnLogin {
+	if !a.facts.Asks || a.login == config.OwnLogin || a.facts.OwnServers {
 		return nil
 	}
 	var out []doctor.Finding
@@ -240,7 +247,7 @@ func (s *survey) checkWires(a *agentFound) []doctor.Finding {
 		f := doctor.Finding{Check: "wire", Required: true}
 		switch {
 		case err == nil, errors.Is(err, config.ErrNoKey), errors.As(err, new(*config.WithheldError)):
-			f.State, f.Detail, f.Fix = DescribeWire(a.facts.Wires, m)
+			f.State, f.Detail, f.Fix = describeWire(a.facts.Wires, m)
 		case errors.Is(err, config.ErrNoModel):
 			f.State, f.Detail, f.Fix = doctor.Unknown, "no model is configured", "uwf setup"
 		default:
@@ -273,31 +280,35 @@ func (s *survey) placesOf(name string) (out []place) {
 	return out
 }
 
-// DescribeWire says whether a model's provider speaks one of an agent's wires, and what to do
-// where it does not.
-func DescribeWire(wires []string, m config.ResolvedModel) (state doctor.State, detail, fix string) {
-	served := servedWires(m.Provider.Kind)
+// describeWire says how a model's provider answers an agent: in one of the agent's own wires, or
+// by translation, and what is lost then.
+func describeWire(wires []string, m config.ResolvedModel) (state doctor.State, detail, fix string) {
+	served := m.Provider.Wires
+	var native []dialect.Dialect
+	for _, name := range served {
+		if d, ok := dialect.Named(name); ok {
+			native = append(native, d)
+		}
+	}
+	provider := fmt.Sprintf("%s: provider %s speaks %s", m.Alias, m.Model.Provider, strings.Join(served, ", "))
 	for _, wire := range wires {
 		if slices.Contains(served, wire) {
-			return doctor.OK, fmt.Sprintf("%s: provider %s speaks %s, as it does", m.Alias, m.Model.Provider, wire), ""
+			return doctor.OK, fmt.Sprintf("%s, and the agent %s", provider, wire), ""
 		}
 	}
 	if len(wires) == 0 {
-		return doctor.Unknown, fmt.Sprintf("%s: provider %s speaks %s; which of them the program does is up to its settings", m.Alias, m.Model.Provider, strings.Join(served, ", ")), ""
+		return doctor.Unknown, provider + "; what the agent speaks is up to its settings", ""
 	}
-	return doctor.Missing, fmt.Sprintf("%s: it speaks %s alone, and provider %s %s", m.Alias, strings.Join(wires, ", "), m.Model.Provider, strings.Join(served, ", ")),
-		"give it a model of another provider (uwf config set models.NAME.provider …, uwf config set modelOverrides.WORKFLOW.ROLE NAME), or the role another agent"
-}
-
-// servedWires are the APIs that providers of a kind speak.
-func servedWires(k config.Kind) []string {
-	switch k {
-	case config.Anthropic:
-		return []string{"messages", "chat"}
-	case config.Gemini:
-		return []string{"gemini", "chat"}
+	d, known := dialect.Named(wires[0])
+	if _, ok := translate.WireFor(native, d); !ok || !known {
+		return doctor.Missing, fmt.Sprintf("%s, and the agent %s; the gateway translates into chat alone", provider, strings.Join(wires, ", ")),
+			"give it a model of another provider (uwf config set modelOverrides.WORKFLOW.ROLE NAME), or the role another agent"
 	}
-	return []string{"chat", "responses"}
+	var lost []string
+	for _, l := range translate.Losses(d) {
+		lost = append(lost, l.What)
+	}
+	return doctor.OK, fmt.Sprintf("%s, and the agent %s, which the gateway translates; lost or refused: %s (docs/translation.md)", provider, wires[0], strings.Join(lost, ", ")), ""
 }
 
 // checkProbe runs the agent, if there is a point in it.
@@ -309,6 +320,9 @@ func (s *survey) checkProbe(ctx context.Context, a *agentFound, box *sandbox.San
 		return f
 	case !a.facts.Asks:
 		f.Detail = "not tried: it asks no model"
+		return f
+	case a.facts.OwnServers:
+		f.Detail = "not tried: it asks its makers' servers alone"
 		return f
 	case !runs:
 		f.Detail = "not tried: it can't be run"

@@ -2,7 +2,6 @@ package agentcheck
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,7 +97,7 @@ func (s *survey) probe(ctx context.Context, a *agentFound, box *sandbox.Sandbox)
 		return p, err
 	}
 	defer func() { err = errors.Join(err, removal.Tree(context.WithoutCancel(ctx), dir, 0)) }()
-	t, err := s.newTask(a.name, dir)
+	t, err := s.newTask(a, dir)
 	if err != nil {
 		return p, err
 	}
@@ -137,7 +136,7 @@ func (s *survey) probe(ctx context.Context, a *agentFound, box *sandbox.Sandbox)
 }
 
 // newTask is what the probe asks of an agent.
-func (s *survey) newTask(agent, workspace string) (task.Task, error) {
+func (s *survey) newTask(a *agentFound, workspace string) (task.Task, error) {
 	const role, prompt = "probe", "This is uwf's check whether you can be run. Use no tool, and answer with these lines alone:\n\n" + finalAnswer
 	now := s.f.Now()
 	nodes := gitcas.Nodes{}
@@ -156,8 +155,8 @@ func (s *survey) newTask(agent, workspace string) (task.Task, error) {
 		return task.Task{}, fmt.Errorf("make the task of the probe: %w", err)
 	}
 	return task.Task{
-		Thread: gitcas.ThreadID(id.String()), Role: role, Agent: cmp.Or(agent, role), Step: 1, Start: start, Workflow: schema, WorkflowName: "uwf-agent-check", OutputSchema: schema, StatusKey: "$status",
+		Thread: gitcas.ThreadID(id.String()), Role: role, Agent: a.name, Step: 1, Start: start, Workflow: schema, WorkflowName: "uwf-agent-check", OutputSchema: schema, StatusKey: "$status",
 		Statuses: []string{"done"}, Prompt: prompt, EdgePrompt: prompt, StartPrompt: prompt, Cwd: ".", StartedAtMs: now.UnixMilli(), Nodes: nodes, Workspace: workspace,
-		Model: &task.Model{Alias: fakeName, Name: fakeName, Provider: "uwf", API: string(fakeProvider(nil).API)}, Timeout: probeTime,
+		Model: &task.Model{Alias: fakeName, Name: fakeName, Provider: "uwf", API: string(fakeProvider(a.facts.Wires).API)}, Timeout: probeTime,
 	}, nil
 }

@@ -17,12 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents/cli"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/agentcheck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
-	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -143,7 +141,7 @@ func nativeProvider(agent string) string {
 	return ""
 }
 
-// checkAgent finds what is wrong with the choice of an agent, and of its provider where that is known.
+// checkAgent finds what is wrong with the choice of an agent.
 func (o *Options) checkAgent() error {
 	if o.Agent == "" {
 		return nil
@@ -155,12 +153,6 @@ func (o *Options) checkAgent() error {
 			Hint: "there are " + strings.Join(agentNames(), ", ") + "; uwf's own works where --agent is left out"}
 	case o.Container:
 		return app.Usagef("--agent %s --container: uwf's container has neither %s nor Node.js, which it runs on: leave --container out, so that the job installs it on the runner", c.Name, c.Program)
-	case o.Provider == "":
-		return nil
-	}
-	p, _ := setup.ProviderNamed(o.Provider)
-	if state, detail, _ := agentcheck.DescribeWire(c.Wires, config.ResolvedModel{Alias: c.Name, Model: config.Model{Provider: o.Provider}, Provider: config.Provider{Kind: p.Kind}}); state == doctor.Missing {
-		return app.Usagef("--agent %s: %s; choose --provider %s, or another agent", c.Name, detail, nativeProvider(c.Name))
 	}
 	return nil
 }

@@ -563,13 +563,15 @@ func TestAgent(t *testing.T) {
 		t.Errorf("nobody is told of it: %s", out)
 	}
 	w.must("--agent", "claude-code", "--provider", "anthropic", "--host", "--force")
+	w.must("--agent", "codex", "--provider", "anthropic", "--force") // the gateway translates
+	if text := w.read(workflowPath); !strings.Contains(text, "@openai/codex@") || !strings.Contains(text, "provider: anthropic") {
+		t.Errorf("the provider that was asked for is not taken:\n%s", text)
+	}
 
 	w = newWorld(t)
 	w.refuses("did you mean claude-code?", "--agent", "claude-cod")
 	w.refuses("uwf's own works where --agent is left out", "--agent", "builtin")
 	w.refuses("has neither claude nor Node.js", "--agent", "claude-code", "--container")
-	w.refuses("choose --provider anthropic, or another agent", "--agent", "claude-code", "--provider", "openai")
-	w.refuses("choose --provider openai", "--agent", "codex", "--provider", "anthropic")
 	w.refuses("say --provider NAME", "--agent", "copilot") // it has none of its own
 
 	// On a terminal the agent is asked for first, and its own provider then is not.
