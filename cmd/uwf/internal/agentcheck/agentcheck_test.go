@@ -318,7 +318,7 @@ func TestList(t *testing.T) {
 	}
 	m.tty = true
 	m.run("list")
-	if s := m.out.String(); strings.Contains(s, "\x1b[2J") || strings.Contains(s, "\u202e") || !strings.Contains(s, "not tried with this version") || !strings.Contains(s, "in use") || !strings.Contains(s, "login: own") {
+	if s := m.out.String(); strings.Contains(s, "\x1b[2J") || strings.Contains(s, "\u202e") || !strings.Contains(s, "not tried with this version") || !strings.Contains(s, "in use") || !strings.Contains(s, "login: own") || !strings.Contains(s, "untested; see ") {
 		t.Errorf("%q", s)
 	}
 	if !slices.Contains(strings.Fields(m.out.String()), "qwen-code") {

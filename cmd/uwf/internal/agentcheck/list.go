@@ -121,12 +121,13 @@ func (l listed) remarks() (out []string) {
 	if l.Login != "" {
 		out = append(out, "login: "+l.Login)
 	}
+	if l.Kind == foreign && l.Tried == nil {
+		out = append(out, "untested")
+	}
 	switch {
 	case !l.Installed:
 		out = append(out, cmp.Or(l.Install, l.Why))
-	case l.Kind != foreign:
-	case l.Tried == nil:
-		out = append(out, "untested")
+	case l.Kind != foreign || l.Tried == nil:
 	case l.Version == "":
 		out = append(out, "says no version")
 	case !l.Tested:
