@@ -32,16 +32,28 @@ const schemaFolder = "../../internal/schema/files"
 
 // textOnly are the commands that print no JSON, and what they print instead.
 var textOnly = map[string]string{
-	"uwf demo":            "a story",
-	"uwf action":          "a job's log; results are the job's outputs",
-	"uwf config schema":   "a JSON Schema, as it is",
-	"uwf workflow schema": "a JSON Schema, as it is",
-	"uwf agent mock":      "the handle that the step protocol asks for",
-	"uwf agent builtin":   "the handle that the step protocol asks for",
-	"uwf agent commit":    "the handle that the step protocol asks for",
-	"uwf agent stage":     "a hash, for scripts",
-	"uwf agent jq":        "what its expression gives",
-	"uwf agent context":   "the context, which package thread describes",
+	"uwf agent acp":          "the handle that the step protocol asks for",
+	"uwf agent claude-code":  "the handle that the step protocol asks for",
+	"uwf agent codex":        "the handle that the step protocol asks for",
+	"uwf agent copilot":      "the handle that the step protocol asks for",
+	"uwf agent cursor":       "the handle that the step protocol asks for",
+	"uwf agent gemini-acp":   "the handle that the step protocol asks for",
+	"uwf agent gemini-cli":   "the handle that the step protocol asks for",
+	"uwf agent goose":        "the handle that the step protocol asks for",
+	"uwf agent hermes":       "the handle that the step protocol asks for",
+	"uwf agent opencode":     "the handle that the step protocol asks for",
+	"uwf agent opencode-acp": "the handle that the step protocol asks for",
+	"uwf agent qwen-code":    "the handle that the step protocol asks for",
+	"uwf demo":               "a story",
+	"uwf action":             "a job's log; results are the job's outputs",
+	"uwf config schema":      "a JSON Schema, as it is",
+	"uwf workflow schema":    "a JSON Schema, as it is",
+	"uwf agent mock":         "the handle that the step protocol asks for",
+	"uwf agent builtin":      "the handle that the step protocol asks for",
+	"uwf agent commit":       "the handle that the step protocol asks for",
+	"uwf agent stage":        "a hash, for scripts",
+	"uwf agent jq":           "what its expression gives",
+	"uwf agent context":      "the context, which package thread describes",
 }
 
 // results are the types of the values that commands printed.

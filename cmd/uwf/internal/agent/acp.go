@@ -73,8 +73,7 @@ What it asks permission for is allowed: the sandbox bounds it, as every agent.
 
 Its answer is what it says after its last tool call. Replays are not promised: many such
 programs ask their model for titles and suggestions besides, which is counted, too.`,
-		Example: `  uwf config set agents.qwen.command 'uwf agent acp --mode yolo -- qwen --acp --auth-type openai'
-  uwf thread step 01JY0000000000000000000000 --agent "uwf agent acp -- ./my-server"`,
+		Example: `  uwf config set agents.qwen.command 'uwf agent acp --mode yolo -- qwen --acp --auth-type openai'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at != 0 || len(args) < 3 {
 				return fmt.Errorf("uwf agent acp [FLAGS] -- PROGRAM [ARGS] THREAD-ID ROLE: the program stands after --; got %d arguments", len(args))
@@ -121,8 +120,7 @@ func newServerCmd(o Options, s acp.Server) *cobra.Command {
 a workspace holds take effect. It runs commands by itself.
 
 %s`, s.Title, s.Program, model, tried),
-		Example: fmt.Sprintf(`  uwf thread step 01JY0000000000000000000000 --agent %[1]s
-  uwf config set agentOverrides.solve-issue.developer %[1]s`, s.Name),
+		Example: fmt.Sprintf(`  uwf config set agentOverrides.solve-issue.developer %[1]s`, s.Name),
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return runServer(cmd, o, s, args) },
 	}

@@ -21,8 +21,7 @@ counts and bounds what it costs. It gets a HOME of its own, and none of the sett
 for such tools that a workspace holds take effect. It runs commands by itself.
 
 Tried with versions %s to %s: %s`, c.Title, c.Program, c.Versions.Min, c.Versions.Tested, c.Install()),
-		Example: fmt.Sprintf(`  uwf thread step 01JY0000000000000000000000 --agent %[1]s
-  uwf config set agentOverrides.solve-issue.developer %[1]s`, c.Name),
+		Example: fmt.Sprintf(`  uwf config set agentOverrides.solve-issue.developer %[1]s`, c.Name),
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args = args
