@@ -121,7 +121,7 @@ a workspace holds take effect. It runs commands by itself.
 
 %s`, s.Title, s.Program, model, tried),
 		Example: fmt.Sprintf(`  uwf config set agentOverrides.solve-issue.developer %[1]s`, s.Name),
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return runServer(cmd, o, s, args) },
+		Args:    cobra.ExactArgs(2),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runServer(cmd, o, s, args) },
 	}
 }

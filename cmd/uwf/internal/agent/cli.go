@@ -22,7 +22,7 @@ for such tools that a workspace holds take effect. It runs commands by itself.
 
 Tried with versions %s to %s: %s`, c.Title, c.Program, c.Versions.Min, c.Versions.Tested, c.Install()),
 		Example: fmt.Sprintf(`  uwf config set agentOverrides.solve-issue.developer %[1]s`, c.Name),
-		Args: cobra.ExactArgs(2),
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args = args
 			return agents.RunAdapter(cmd.Context(), &cli.Agent{CLI: c}, o.Process)
