@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/united-workforce/uwf/agents/internal/headtail"
 	"github.com/united-workforce/uwf/agents/internal/proc"
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 const (
@@ -27,7 +26,7 @@ type process struct {
 	*Client
 	input  *os.File       // its stdin
 	output *io.PipeReader // its stdout
-	errs   stderrTail
+	errs   headtail.Tail
 	stop   context.CancelFunc
 	done   chan struct{} // closed when it has ended, and all that it started
 	left   error         // what could not be ended; read after done
@@ -42,7 +41,7 @@ func startProcess(mark string, argv []string, dir string, env []string) (*proces
 	}
 	output, stdout := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{Client: NewClient(output, input), input: input, output: output, stop: stop, done: make(chan struct{})}
+	p := &process{Client: NewClient(output, input), input: input, output: output, errs: headtail.Tail{Keep: keepStderr}, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		res, err := proc.NewRunner(mark).Run(ctx, proc.Spec{
@@ -83,19 +82,4 @@ func (p *process) endProcess() error {
 	p.stop()
 	<-p.done
 	return p.left
-}
-
-// stderrTail keeps the end of what is printed.
-type stderrTail struct{ b []byte }
-
-func (e *stderrTail) Write(p []byte) (int, error) {
-	if e.b = append(e.b, p...); len(e.b) > 2*keepStderr {
-		e.b = append(e.b[:0], e.b[len(e.b)-keepStderr:]...)
-	}
-	return len(p), nil
-}
-
-// String is the end, without what a terminal would obey.
-func (e *stderrTail) String() string {
-	return strings.TrimSpace(text.Lines(string(e.b[max(0, len(e.b)-keepStderr):])))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/internal/headtail"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/internal/text"
@@ -147,7 +148,7 @@ func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message strin
 	}
 	defer func() { _ = in.Close() }()
 	_ = os.Remove(a.call.last()) // of an earlier run
-	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: func(line []byte) { a.CLI.read(r, line) }}, &ending{keep: maxStderr}
+	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: func(line []byte) { a.CLI.read(r, line) }}, &headtail.Tail{Keep: maxStderr}
 	res, err := proc.NewRunner(s.Getenv(proc.MarkName)).Run(ctx, proc.Spec{
 		Argv: slices.Concat([]string{s.Getenv(agents.EnvProgram)}, a.CLI.argv(a.call)),
 		Dir:  s.Workspace, Env: a.environ(s), Stdin: in, Stdout: out, Stderr: errs, Grace: grace,

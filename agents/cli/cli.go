@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/engine/task"
 )
@@ -89,7 +90,7 @@ func (c CLI) Foreign() agents.Foreign {
 func newCall(s *agents.Session, root bool) call {
 	c := call{
 		URL: s.Getenv(envURL), Key: s.Getenv(envKey), Home: s.Getenv("HOME"), Temp: s.Getenv("TMPDIR"), Root: root,
-		MCP: readServers(s.Getenv(EnvMCP)),
+		MCP: readServers(s.Getenv(mcp.EnvServers)),
 	}
 	if m := s.Task.Model; m != nil && c.URL != "" {
 		c.useModel(m)

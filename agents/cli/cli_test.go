@@ -286,13 +286,6 @@ func TestLargeOutput(t *testing.T) {
 	if _, err := l.Write(make([]byte, 60)); err == nil || !strings.Contains(err.Error(), "more than 100 bytes") {
 		t.Error(err)
 	}
-	e := &ending{keep: 8}
-	for range 100 {
-		_, _ = e.Write([]byte("0123456789"))
-	}
-	if e.String() != "23456789" || len(e.b) > 32 {
-		t.Errorf("%q", e.b)
-	}
 	long := strings.Repeat("é", maxTurn)
 	if got := clip(long); len(got) > maxTurn+100 || !strings.Contains(got, "bytes left out") {
 		t.Errorf("%d bytes", len(got))

@@ -7,9 +7,6 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// EnvMCP lists the MCP servers that the gateway passes requests on to, as JSON: [{name, url}].
-const EnvMCP = "UWF_MCP"
-
 type mcpServer struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/toolsettings"
 )
 
@@ -25,7 +26,7 @@ func (c CLI) Prepare(s *agents.Session) (environ []string, err error) {
 
 // EachServer visits the MCP servers that the gateway offers to a session.
 func EachServer(s *agents.Session, visit func(name, url string)) {
-	for _, m := range readServers(s.Getenv(EnvMCP)) {
+	for _, m := range readServers(s.Getenv(mcp.EnvServers)) {
 		visit(m.Name, m.URL)
 	}
 }

@@ -151,22 +151,3 @@ func (l *lines) end() {
 	}
 	l.rest = nil
 }
-
-// ending keeps the end of what is printed.
-type ending struct {
-	keep int
-	b    []byte
-}
-
-func (e *ending) Write(p []byte) (int, error) {
-	if e.b = append(e.b, p...); len(e.b) > 2*e.keep {
-		e.b = append(e.b[:0], e.b[len(e.b)-e.keep:]...)
-	}
-	return len(p), nil
-}
-
-// String is the end without what a terminal would obey.
-func (e *ending) String() string {
-	b := e.b[max(0, len(e.b)-e.keep):]
-	return strings.TrimSpace(text.Lines(strings.ToValidUTF8(string(b), "")))
-}

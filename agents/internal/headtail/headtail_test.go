@@ -39,3 +39,18 @@ func TestBuffer(t *testing.T) {
 		t.Errorf("past the bound: %v", err)
 	}
 }
+
+func TestTail(t *testing.T) {
+	e := &Tail{Keep: 8}
+	for range 100 {
+		_, _ = e.Write([]byte("0123456789"))
+	}
+	if e.String() != "23456789" || len(e.end) > 32 {
+		t.Errorf("%q of %d bytes", e, len(e.end))
+	}
+	e = &Tail{Keep: 100}
+	_, _ = e.Write([]byte("\n\x1b[2Jgone\xff\n\n"))
+	if said := e.String(); strings.ContainsRune(said, 0x1b) || strings.ToValidUTF8(said, "") != said || !strings.HasSuffix(said, "gone") {
+		t.Errorf("%q", said)
+	}
+}
