@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -23,7 +24,9 @@ func (x *exchange) chooseWire() (ok bool) {
 	if x.model.Provider.speaksDialect(x.request.Dialect) {
 		return true
 	}
-	t, err := translate.NewTranslation(x.request, translate.Options{Model: x.request.Model, MaxOutput: x.model.MaxOutput})
+	t, err := translate.NewTranslation(x.request, translate.Options{
+		Model: x.request.Model, ID: fmt.Sprintf("uwf-%d", x.g.translated.Add(1)), MaxOutput: x.model.MaxOutput,
+	})
 	if err != nil {
 		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRequest, err.Error())
 		return false

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -214,5 +215,28 @@ func TestNativeWiresGoFirst(t *testing.T) {
 	post(t, g, f.path, f.plain)
 	if got := u.all()[0]; got.path != "/v1/messages" || got.header.Get("X-Api-Key") != providerKey {
 		t.Errorf("asked %s", got.path)
+	}
+}
+
+// TestAnswersHaveIDsOfTheirOwn: Claude Code takes messages of one id for parts of one, and would
+// put a later call before an earlier result. Calls without an id get one that no other answer has.
+func TestAnswersHaveIDsOfTheirOwn(t *testing.T) {
+	const call = `{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`
+	ids := regexp.MustCompile(`"(id|call_id|responseId)":"([^"]+)"`)
+	for _, f := range foreigners() {
+		u := newUpstream(t, answer(200, call), answer(200, call))
+		g := start(t, Options{Models: []Model{chatOnly(u)}})
+		seen := map[string]bool{}
+		for _, m := range ids.FindAllStringSubmatch(post(t, g, f.path, f.plain).body, -1) {
+			seen[m[2]] = true
+		}
+		for _, m := range ids.FindAllStringSubmatch(post(t, g, f.path, f.plain).body, -1) {
+			if seen[m[2]] {
+				t.Errorf("%s: two answers have %s", f.d.Name(), m[0])
+			}
+		}
+		if len(seen) == 0 {
+			t.Errorf("%s: no ids", f.d.Name())
+		}
 	}
 }

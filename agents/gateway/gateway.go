@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -151,6 +152,8 @@ type Gateway struct {
 	intake *intake
 	sides  *semaphore.Weighted // requests to Sides under way
 	models map[string]*Model
+
+	translated atomic.Int64 // answers, for their ids
 
 	upstream  context.Context    // of requests to providers, whatever clients do
 	cancel    context.CancelFunc // ends them, and so everything that runs

@@ -31,6 +31,7 @@ func WireFor(spoken []dialect.Dialect, d dialect.Dialect) (wire dialect.Dialect,
 // Options of a translation.
 type Options struct {
 	Model     string // as the client is told
+	ID        string // of the answer: programs take two answers of one id for parts of one
 	MaxOutput int    // tokens that the model can write at most; 0: unknown
 }
 
@@ -111,7 +112,7 @@ func (t *Translation) WriteAnswer(a dialect.Answer, usage dialect.Usage) ([]byte
 // writeReply is a chat answer as the client has it: its calls by the client's names for the
 // tools. An answer that ended for no known reason may not be whole, and is none.
 func (t *Translation) writeReply(a dialect.Answer, usage dialect.Usage) (dialect.Reply, error) {
-	out := dialect.Reply{Answer: a, ID: "chat", Model: t.o.Model}
+	out := dialect.Reply{Answer: a, ID: t.o.ID, Model: t.o.Model}
 	out.Usage, out.Calls = usage, nil
 	if !t.thoughts {
 		out.Thoughts = ""
@@ -160,7 +161,7 @@ const silentEvents = 20
 func (s *Stream) Add(a dialect.Answer) []byte {
 	var begun []byte
 	if s.w == nil {
-		s.w = dialect.NewStreamWriter(s.t.client, dialect.Reply{ID: "chat", Model: s.t.o.Model}, true)
+		s.w = dialect.NewStreamWriter(s.t.client, dialect.Reply{ID: s.t.o.ID, Model: s.t.o.Model}, true)
 		begun = s.w.Add("", "")
 	}
 	thought, said := a.Thoughts[len(s.past.Thoughts):], a.Text[len(s.past.Text):]
