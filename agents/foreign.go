@@ -28,6 +28,8 @@ type Foreign struct {
 	Agent   string // the agent's name, which FindForeign sets
 	Program string // its name, looked up on PATH
 	Install string // how people get it, for messages
+	// Tried are its versions that were run with uwf; none: nobody has run it.
+	Tried program.Range
 	// Credential is the file below a user's home, with slashes, that holds the program's own
 	// login; empty: there is none that could be lent.
 	Credential string
@@ -37,6 +39,21 @@ type Foreign struct {
 	// Seed is what the program fills a HOME with when it first runs, and needs not write again;
 	// nil: nothing that takes long.
 	Seed *Seed
+}
+
+// DescribeVersion says in a sentence that nobody has tried a version of the program with uwf; empty:
+// somebody has, or it is of a version that is not known.
+func (f Foreign) DescribeVersion(version string) string {
+	if f.Install == "" { // a person's own command line
+		return ""
+	}
+	if f.Tried == (program.Range{}) {
+		return fmt.Sprintf("nobody has run %s with uwf", f.Program)
+	}
+	if in, known := f.Tried.Contains(version); in || !known {
+		return ""
+	}
+	return fmt.Sprintf("%s is of version %s, and %s to %s were tried: %s", f.Program, version, f.Tried.Min, f.Tried.Tested, f.Install)
 }
 
 // resolved is an agent's command line, resolved.

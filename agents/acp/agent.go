@@ -26,9 +26,6 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.checkSession(s, v); err != nil {
 		return agents.Answer{}, err
 	}
-	if a.Server.Install != "" && a.Server.Untested() {
-		_, _ = fmt.Fprintf(s.Stderr, "%s: untested: nobody has run %s with uwf\n", a.Server.Name, a.Server.Program)
-	}
 	env, err := a.Server.environ(s, v)
 	if err != nil {
 		return agents.Answer{}, err

@@ -51,7 +51,7 @@ func (s Server) Untested() bool { return s.Versions.Tested == "" }
 
 // Foreign is what the parent of such an agent has to know.
 func (s Server) Foreign() agents.Foreign {
-	return agents.Foreign{Program: s.Program, Install: s.Install, Credential: s.Credential, Hide: s.hiddenNames()}
+	return agents.Foreign{Program: s.Program, Install: s.Install, Tried: s.Versions, Credential: s.Credential, Hide: s.hiddenNames()}
 }
 
 // hiddenNames are of files in a workspace that it obeys whatever it is told.

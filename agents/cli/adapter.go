@@ -16,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/internal/headtail"
 	"github.com/united-workforce/uwf/agents/internal/proc"
-	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -50,7 +49,6 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.checkSession(s); err != nil {
 		return agents.Answer{}, err
 	}
-	a.warnOfVersion(s)
 	if err := a.writeFiles(); err != nil {
 		return agents.Answer{}, err
 	}
@@ -91,17 +89,6 @@ func (a *Agent) checkSession(s *agents.Session) error {
 		return fmt.Errorf("%s needs a model: set defaultModel, or modelOverrides for this role", a.CLI.Name)
 	}
 	return nil
-}
-
-// warnOfVersion says where the program is of a version that nobody has tried.
-func (a *Agent) warnOfVersion(s *agents.Session) {
-	p, err := program.Locate(s.Getenv(agents.EnvProgram), func(string) (string, error) { return "", os.ErrNotExist })
-	if err != nil {
-		return // running it says why
-	}
-	if in, known := a.CLI.Versions.Contains(p.Version); known && !in {
-		_, _ = fmt.Fprintf(s.Stderr, "%s: %s is version %s; tried are %s to %s: %s\n", a.CLI.Name, a.CLI.Program, p.Version, a.CLI.Versions.Min, a.CLI.Versions.Tested, a.CLI.Install())
-	}
 }
 
 // writeFiles writes the CLI's files into HOME.

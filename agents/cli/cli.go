@@ -83,7 +83,7 @@ func (c CLI) Install() string { return "npm install -g " + c.Package + "@" + c.V
 
 // Foreign is what the parent of such an agent has to know.
 func (c CLI) Foreign() agents.Foreign {
-	return agents.Foreign{Program: c.Program, Install: c.Install(), Credential: c.Credential, Hide: c.Hide, Seed: c.Seed}
+	return agents.Foreign{Program: c.Program, Install: c.Install(), Tried: c.Versions, Credential: c.Credential, Hide: c.Hide, Seed: c.Seed}
 }
 
 // newCall is what is the same in each run of a step.

@@ -20,7 +20,6 @@ func (c CLI) Prepare(s *agents.Session) (environ []string, err error) {
 	if err := a.checkSession(s); err != nil {
 		return nil, err
 	}
-	a.warnOfVersion(s)
 	return a.environ(s), a.writeFiles()
 }
 

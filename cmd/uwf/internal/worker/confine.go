@@ -82,9 +82,14 @@ func (w *Worker) describeCell(agent string) string {
 // tellGaps says once of each thing that it isn't enforced.
 func (w *Worker) tellGaps(gaps []string) {
 	for _, gap := range gaps {
-		if _, again := w.gapsTold.LoadOrStore(gap, true); !again {
-			w.logEvent(thread.Event{Kind: "notice", Text: "sandbox: " + gap})
-		}
+		w.noticeOnce("sandbox: " + gap)
+	}
+}
+
+// noticeOnce tells something that is the same for each agent of this process.
+func (w *Worker) noticeOnce(text string) {
+	if _, again := w.noticed.LoadOrStore(text, true); !again {
+		w.logEvent(thread.Event{Kind: "notice", Text: text})
 	}
 }
 
@@ -161,6 +166,15 @@ const (
 	putBackStopping = time.Second // where the job was told to end
 )
 
+// withPutBackTime gives what is put back its time, whatever ended the agent.
+func withPutBackTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := putBackTime
+	if ctx.Err() != nil {
+		within = putBackStopping
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), within)
+}
+
 // keepingGitSettings runs an agent, and puts back what git obeys in a folder that was
 // named. Folders of uwf's own have no .git, and nobody runs git there.
 func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func() (task.Draft, error)) (task.Draft, error) {
@@ -180,11 +194,7 @@ func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func()
 		return failed(task.Draft{}, "it can't be started", err)
 	}
 	draft, err := run()
-	within := putBackTime
-	if ctx.Err() != nil {
-		within = putBackStopping
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	ctx, cancel := withPutBackTime(ctx)
 	defer cancel()
 	changed, perr := kept.PutBack(ctx)
 	draft.PutBack = changed

@@ -32,7 +32,7 @@ func (w *Worker) newAside() (toolsettings.Aside, error) {
 // programs obey in the workspace is out of their way meanwhile, and back before anybody looks
 // at what was made. What the agent wrote in its place is the role's work, and told.
 func (w *Worker) hidingToolSettings(ctx context.Context, t task.Task, s *agents.Spawner, run func() (task.Draft, error)) (task.Draft, error) {
-	foreign, _, ok, err := s.FindForeign(cmp.Or(t.Command, t.Agent))
+	foreign, p, ok, err := s.FindForeign(cmp.Or(t.Command, t.Agent))
 	if !ok || err != nil {
 		return run() // which says what is wrong
 	}
@@ -46,12 +46,11 @@ func (w *Worker) hidingToolSettings(ctx context.Context, t task.Task, s *agents.
 	if err != nil {
 		return failed(task.Draft{}, "it can't be started", err)
 	}
-	draft, err := run()
-	within := putBackTime
-	if ctx.Err() != nil {
-		within = putBackStopping
+	if why := foreign.DescribeVersion(p.Version); why != "" {
+		w.noticeOnce(why)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	draft, err := run()
+	ctx, cancel := withPutBackTime(ctx)
 	defer cancel()
 	own, rerr := aside.Restore(ctx)
 	if rerr != nil {

@@ -85,7 +85,7 @@ type Worker struct {
 	// checkAgent refuses a command that can't be run.
 	checkAgent func(command string) error
 	folder     *folder
-	gapsTold   sync.Map // what of the sandbox isn't enforced, and was said
+	noticed    sync.Map // what was told once
 	// shellOffered: the person knows that a role has no shell, or has given one.
 	shellOffered bool
 	// prepared makes workspaces ready; nil: nothing does.
