@@ -34,7 +34,7 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Dra
 			return task.Draft{}, s.newAgentError(t, "its HOME can't be filled", "", err)
 		}
 	}
-	read, shared := r.foreign.places()
+	read, shared := r.foreign.openedPlaces()
 	cell, err := s.o.Sandbox.Enter(sandbox.Run{
 		Workspace: s.taskFolder(t), Base: r.base, Context: r.context, Stage: r.stage,
 		Argv: r.argv, Files: s.ownFiles(r.argv), Ports: loopbackPorts(r.model), Read: read, Shared: shared,

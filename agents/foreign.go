@@ -151,8 +151,8 @@ func (r *foreignRun) makeHome() error {
 	return nil
 }
 
-// environ turns an environment into one with these folders.
-func (r *foreignRun) environ(env []string) []string {
+// ownHome turns an environment into one with these folders.
+func (r *foreignRun) ownHome(env []string) []string {
 	if r == nil {
 		return env
 	}
@@ -163,8 +163,8 @@ func (r *foreignRun) environ(env []string) []string {
 	return append(env, "HOME="+r.home, "TMPDIR="+r.temp, EnvProgram+"="+r.program.Path)
 }
 
-// places are what the sandbox has to open: to read, and to write.
-func (r *foreignRun) places() (read, write []string) {
+// openedPlaces are what the sandbox has to open: to read, and to write.
+func (r *foreignRun) openedPlaces() (read, write []string) {
 	if r == nil {
 		return nil, nil
 	}

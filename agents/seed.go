@@ -53,7 +53,7 @@ func (s *Spawner) makeSeed(ctx context.Context, f Foreign, p program.Program) (s
 	run := foreignRun{home: home, temp: empty, program: p}
 	out := &headtail.Buffer{Half: 1 << 10}
 	res, err := s.runner.Run(ctx, proc.Spec{
-		Argv: append([]string{p.Path}, f.Seed.Args...), Dir: empty, Env: run.environ(CleanEnviron(s.o.Environ)),
+		Argv: append([]string{p.Path}, f.Seed.Args...), Dir: empty, Env: run.ownHome(CleanEnviron(s.o.Environ)),
 		Stdout: out, Merge: true, Timeout: seedTime, Grace: s.o.Grace,
 	})
 	if err != nil || res.Stopped != nil || res.Code != 0 {

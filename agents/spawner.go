@@ -218,7 +218,7 @@ func (s *Spawner) childEnviron(t task.Task, r run, cell *sandbox.Cell) []string 
 	for _, name := range slices.Sorted(maps.Keys(r.env)) {
 		env = append(env, name+"="+r.env[name])
 	}
-	env = append(r.foreign.environ(env),
+	env = append(r.foreign.ownHome(env),
 		"PWD="+t.Workspace, EnvContext+"="+r.context, EnvStage+"="+r.stage,
 		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,
 	)

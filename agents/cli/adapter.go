@@ -52,7 +52,7 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.writeFiles(); err != nil {
 		return agents.Answer{}, err
 	}
-	return a.ask(ctx, s, s.Task.Prompt)
+	return a.askProgram(ctx, s, s.Task.Prompt)
 }
 
 // Continue resumes the session with the complaint. What the first run has written for such
@@ -67,7 +67,7 @@ func (a *Agent) Continue(ctx context.Context, s *agents.Session, complaint strin
 	}
 	defer func() { err = errors.Join(err, restore()) }()
 	a.call.Resume = true
-	return a.ask(ctx, s, complaint)
+	return a.askProgram(ctx, s, complaint)
 }
 
 // newSessionID is a random UUID.
@@ -102,9 +102,9 @@ func (a *Agent) writeFiles() error {
 	return nil
 }
 
-// ask runs the CLI with a message, and takes its answer. What it did is staged also when it
+// askProgram runs the CLI with a message, and takes its answer. What it did is staged also when it
 // fails.
-func (a *Agent) ask(ctx context.Context, s *agents.Session, message string) (agents.Answer, error) {
+func (a *Agent) askProgram(ctx context.Context, s *agents.Session, message string) (agents.Answer, error) {
 	r := &report{tell: func(line string) { _, _ = fmt.Fprintf(s.Stderr, "%s: %s\n", a.CLI.Name, text.Line(line)) }}
 	res, stderr, err := a.runProgram(ctx, s, message, r)
 	if a.CLI.finish != nil {
@@ -113,9 +113,9 @@ func (a *Agent) ask(ctx context.Context, s *agents.Session, message string) (age
 	if r.Session != "" {
 		a.call.Session = r.Session
 	}
-	detail, derr := a.turns.stage(s, a.call, r, a.began)
+	detail, derr := a.turns.stageTurns(s, a.call, r, a.began)
 	if err == nil {
-		err = a.judge(res, r, stderr)
+		err = a.judgeEnd(res, r, stderr)
 	}
 	if err = errors.Join(err, derr); err != nil {
 		return agents.Answer{}, err
@@ -134,13 +134,13 @@ func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message strin
 		return proc.Result{}, "", err
 	}
 	defer func() { _ = in.Close() }()
-	_ = os.Remove(a.call.last()) // of an earlier run
+	_ = os.Remove(a.call.answerFile()) // of an earlier run
 	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: func(line []byte) { a.CLI.read(r, line) }}, &headtail.Tail{Keep: maxStderr}
 	res, err := proc.NewRunner(s.Getenv(proc.MarkName)).Run(ctx, proc.Spec{
 		Argv: slices.Concat([]string{s.Getenv(agents.EnvProgram)}, a.CLI.argv(a.call)),
 		Dir:  s.Workspace, Env: a.environ(s), Stdin: in, Stdout: out, Stderr: errs, Grace: grace,
 	})
-	out.end()
+	out.endLines()
 	return res, errs.String(), err
 }
 
@@ -149,8 +149,8 @@ func (a *Agent) environ(s *agents.Session) []string {
 	return append(Environ(s, false), a.CLI.environ(a.call)...)
 }
 
-// judge says why a run gave no answer.
-func (a *Agent) judge(res proc.Result, r *report, stderr string) error {
+// judgeEnd says why a run gave no answer.
+func (a *Agent) judgeEnd(res proc.Result, r *report, stderr string) error {
 	fail := func(format string, args ...any) error {
 		err := fmt.Errorf(a.CLI.Program+" "+format, args...)
 		if stderr != "" {

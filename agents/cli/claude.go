@@ -9,10 +9,10 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// claudeCode is Anthropic's CLI. Its own settings flags are no boundary but for one pair:
+// newClaudeCode is Anthropic's CLI. Its own settings flags are no boundary but for one pair:
 // --setting-sources user with --strict-mcp-config keeps a project's hooks, MCP servers,
 // apiKeyHelper and env out, where --safe-mode and --bare let the env redirect the model.
-func claudeCode() CLI {
+func newClaudeCode() CLI {
 	return CLI{
 		Name: "claude-code", Program: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code",
 		Versions: program.Range{Min: "2.1.197", Tested: "2.1.330"}, Wires: []string{"messages"},
@@ -80,7 +80,7 @@ type claudeLine struct {
 
 func readClaude(r *report, raw []byte) {
 	var line claudeLine
-	if !r.decode(raw, &line) {
+	if !r.decodeLine(raw, &line) {
 		return
 	}
 	if line.SessionID != "" && line.Parent == "" {

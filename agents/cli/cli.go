@@ -57,15 +57,15 @@ type call struct {
 	Root    bool // this process is root
 }
 
-// last is the file that a CLI may put its last answer into.
-func (c call) last() string { return filepath.Join(c.Temp, "uwf-answer.md") }
+// answerFile is the file that a CLI may put its last answer into.
+func (c call) answerFile() string { return filepath.Join(c.Temp, "uwf-answer.md") }
 
-// base is the gateway's address for OpenAI's clients.
-func (c call) base() string { return c.URL + "/v1" }
+// openAIBase is the gateway's address for OpenAI's clients.
+func (c call) openAIBase() string { return c.URL + "/v1" }
 
 // All are the CLIs, in the order in which people are shown them.
 func All() []CLI {
-	return []CLI{claudeCode(), codex(), copilot(), openCode(), qwenCode(), geminiCLI()}
+	return []CLI{newClaudeCode(), newCodex(), newCopilot(), newOpenCode(), newQwenCode(), newGeminiCLI()}
 }
 
 // Find finds a CLI by its agent's name.

@@ -128,7 +128,7 @@ func readRecorded(t *testing.T, c CLI, file string) string {
 			t.Fatal(err)
 		}
 	}
-	l.end()
+	l.endLines()
 	if c.finish != nil {
 		stderr, err := os.ReadFile(strings.TrimSuffix(file, ".stdout") + ".stderr")
 		if err != nil {
@@ -136,7 +136,7 @@ func readRecorded(t *testing.T, c CLI, file string) string {
 		}
 		temp := t.TempDir()
 		if last, err := os.ReadFile(strings.TrimSuffix(file, ".stdout") + ".last"); err == nil {
-			if err := os.WriteFile(call{Temp: temp}.last(), last, 0o600); err != nil {
+			if err := os.WriteFile(call{Temp: temp}.answerFile(), last, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -174,7 +174,7 @@ func runScript(t *testing.T, program string) (*agenttest.Process, task.Task, err
 	asked := agenttest.Task(t)
 	asked.Model = &task.Model{Alias: "m", Name: "m"}
 	p := agenttest.NewProcess(t, asked, "HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), agents.EnvProgram+"="+program, envURL+"=http://127.0.0.1:1", envKey+"=once")
-	return p, asked, agents.RunAdapter(t.Context(), &Agent{CLI: claudeCode()}, p.Process)
+	return p, asked, agents.RunAdapter(t.Context(), &Agent{CLI: newClaudeCode()}, p.Process)
 }
 
 func TestAnswerIsTaken(t *testing.T) {
@@ -271,7 +271,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		asked := agenttest.Task(t)
 		p := agenttest.NewProcess(t, asked, c.environ...)
-		if err := agents.RunAdapter(t.Context(), &Agent{CLI: codex()}, p.Process); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := agents.RunAdapter(t.Context(), &Agent{CLI: newCodex()}, p.Process); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -287,7 +287,7 @@ func TestLargeOutput(t *testing.T) {
 		t.Error(err)
 	}
 	long := strings.Repeat("é", maxTurn)
-	if got := clip(long); len(got) > maxTurn+100 || !strings.Contains(got, "bytes left out") {
+	if got := clipTurn(long); len(got) > maxTurn+100 || !strings.Contains(got, "bytes left out") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -315,12 +315,12 @@ func FuzzRead(f *testing.F) {
 		r := &report{}
 		l := &lines{whole: c.whole, most: maxOutput, take: func(line []byte) { c.read(r, line) }}
 		_, _ = l.Write(out)
-		l.end()
+		l.endLines()
 		for _, one := range r.Turns {
 			if one.Role != "assistant" && one.Role != "tool" {
 				t.Errorf("role %q", one.Role)
 			}
-			one.payload()
+			one.writePayload()
 		}
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/united-workforce/uwf/internal/regular"
 )
 
-// codex is OpenAI's CLI. It takes the address of a model from its configuration alone: with
+// newCodex is OpenAI's CLI. It takes the address of a model from its configuration alone: with
 // OPENAI_BASE_URL it asks OpenAI all the same. A project's own configuration is off, since no
 // folder is ever declared trusted here.
-func codex() CLI {
+func newCodex() CLI {
 	return CLI{
 		Name: "codex", Program: "codex", Title: "Codex", Package: "@openai/codex",
 		Versions: program.Range{Min: "0.169.0", Tested: "0.169.0"}, Wires: []string{"responses"},
@@ -30,14 +30,14 @@ func codexArgs(c call) []string {
 	if c.Resume {
 		args = append(args, "resume")
 	}
-	args = append(args, "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules", "--disable", "hooks", "-o", c.last())
+	args = append(args, "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules", "--disable", "hooks", "-o", c.answerFile())
 	set := func(key, value string) { args = append(args, "-c", key+"="+value) }
 	if c.Model != "" {
 		args = append(args, "-m", c.Model)
 	}
 	if c.URL != "" {
 		set("model_provider", "uwf")
-		for _, kv := range [][2]string{{"name", `"uwf"`}, {"base_url", strconv.Quote(c.base())}, {"env_key", `"OPENAI_API_KEY"`}, {"wire_api", `"responses"`},
+		for _, kv := range [][2]string{{"name", `"uwf"`}, {"base_url", strconv.Quote(c.openAIBase())}, {"env_key", `"OPENAI_API_KEY"`}, {"wire_api", `"responses"`},
 			{"request_max_retries", "0"}, {"stream_max_retries", "0"}} { // the gateway retries
 			set("model_providers.uwf."+kv[0], kv[1])
 		}
@@ -89,7 +89,7 @@ type codexLine struct {
 
 func readCodex(r *report, raw []byte) {
 	var line codexLine
-	if !r.decode(raw, &line) {
+	if !r.decodeLine(raw, &line) {
 		return
 	}
 	switch line.Type {
@@ -135,7 +135,7 @@ func finishCodex(r *report, c call, _ string) {
 		return
 	}
 	defer func() { _ = root.Close() }()
-	b, err := regular.Read(root, strings.TrimPrefix(c.last(), c.Temp+"/"), maxOutput)
+	b, err := regular.Read(root, strings.TrimPrefix(c.answerFile(), c.Temp+"/"), maxOutput)
 	if err == nil {
 		r.Text = string(b)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// copilot is GitHub's CLI. With a provider of its own it needs no login at GitHub, and asks
+// newCopilot is GitHub's CLI. With a provider of its own it needs no login at GitHub, and asks
 // nothing of GitHub's servers.
-func copilot() CLI {
+func newCopilot() CLI {
 	return CLI{
 		Name: "copilot", Program: "copilot", Title: "GitHub Copilot CLI", Package: "@github/copilot",
 		Versions: program.Range{Min: "1.0.102", Tested: "1.0.102"}, Wires: []string{"chat"},
@@ -33,7 +33,7 @@ func copilotEnviron(c call) []string {
 	if c.URL == "" {
 		return env
 	}
-	env = append(env, "COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_WIRE_API=completions", "COPILOT_PROVIDER_BASE_URL="+c.base(),
+	env = append(env, "COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_WIRE_API=completions", "COPILOT_PROVIDER_BASE_URL="+c.openAIBase(),
 		"COPILOT_PROVIDER_API_KEY="+c.Key, "COPILOT_MODEL="+c.Model, "COPILOT_OFFLINE=true")
 	if c.Window > 0 {
 		env = append(env, "COPILOT_PROVIDER_MAX_PROMPT_TOKENS="+strconv.Itoa(max(c.Window-c.Output, 1)))
@@ -63,7 +63,7 @@ type copilotLine struct {
 
 func readCopilot(r *report, raw []byte) {
 	var line copilotLine
-	if !r.decode(raw, &line) {
+	if !r.decodeLine(raw, &line) {
 		return
 	}
 	switch line.Type {

@@ -8,9 +8,9 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// geminiCLI is Google's CLI. It works in a folder that is declared trusted alone, and then
+// newGeminiCLI is Google's CLI. It works in a folder that is declared trusted alone, and then
 // obeys the settings in it: only that they are out of the way keeps them from it.
-func geminiCLI() CLI {
+func newGeminiCLI() CLI {
 	return CLI{
 		Name: "gemini-cli", Program: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli",
 		Versions: program.Range{Min: "0.61.0", Tested: "0.61.0"}, Wires: []string{"gemini"},
@@ -66,7 +66,7 @@ type geminiAnswer struct {
 
 func readGemini(r *report, raw []byte) {
 	var a geminiAnswer
-	if !r.decode(raw, &a) {
+	if !r.decodeLine(raw, &a) {
 		return
 	}
 	r.Session = cmp.Or(a.SessionID, r.Session)

@@ -7,9 +7,9 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// openCode is a CLI whose plugins in a workspace run inside of it whatever its flags and
+// newOpenCode is a CLI whose plugins in a workspace run inside of it whatever its flags and
 // variables say: only that they are out of the way keeps them from it.
-func openCode() CLI {
+func newOpenCode() CLI {
 	return CLI{
 		Name: "opencode", Program: "opencode", Title: "opencode", Package: "opencode-ai",
 		Versions: program.Range{Min: "1.18.33", Tested: "1.18.33"}, Wires: []string{"chat"},
@@ -42,7 +42,7 @@ func openCodeConfig(c call) map[string]any {
 	if c.URL != "" {
 		config["model"], config["small_model"], config["enabled_providers"] = "uwf/"+c.Model, "uwf/"+c.Model, []string{"uwf"}
 		config["provider"] = map[string]any{"uwf": map[string]any{
-			"npm": "@ai-sdk/openai-compatible", "name": "uwf", "options": map[string]any{"baseURL": c.base(), "apiKey": "{env:OPENAI_API_KEY}"},
+			"npm": "@ai-sdk/openai-compatible", "name": "uwf", "options": map[string]any{"baseURL": c.openAIBase(), "apiKey": "{env:OPENAI_API_KEY}"},
 			"models": map[string]any{c.Model: map[string]any{"limit": map[string]any{
 				"context": cmp.Or(c.Window, usualWindow), "output": cmp.Or(c.Output, usualOutput)}}},
 		}}
@@ -83,7 +83,7 @@ type openCodeLine struct {
 
 func readOpenCode(r *report, raw []byte) {
 	var line openCodeLine
-	if !r.decode(raw, &line) {
+	if !r.decodeLine(raw, &line) {
 		return
 	}
 	r.Session = cmp.Or(line.SessionID, r.Session)

@@ -6,9 +6,9 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// qwenCode is Alibaba's CLI. --bare leaves out hooks, MCP servers, skills and the files that
+// newQwenCode is Alibaba's CLI. --bare leaves out hooks, MCP servers, skills and the files that
 // instruct it. What it prints has the form of Claude Code's lines, as one list.
-func qwenCode() CLI {
+func newQwenCode() CLI {
 	return CLI{
 		Name: "qwen-code", Program: "qwen", Title: "Qwen Code", Package: "@qwen-code/qwen-code",
 		Versions: program.Range{Min: "0.24.4", Tested: "0.24.4"}, Wires: []string{"chat"},
@@ -31,14 +31,14 @@ func qwenArgs(c call) []string {
 func qwenEnviron(c call) []string {
 	env := []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1", "QWEN_HOME=" + c.Home + "/.qwen"}
 	if c.URL != "" {
-		env = append(env, "OPENAI_API_KEY="+c.Key, "OPENAI_BASE_URL="+c.base(), "OPENAI_MODEL="+c.Model)
+		env = append(env, "OPENAI_API_KEY="+c.Key, "OPENAI_BASE_URL="+c.openAIBase(), "OPENAI_MODEL="+c.Model)
 	}
 	return env
 }
 
 func readQwen(r *report, raw []byte) {
 	var all []json.RawMessage
-	if !r.decode(raw, &all) {
+	if !r.decodeLine(raw, &all) {
 		return
 	}
 	for _, line := range all {

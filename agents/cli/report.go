@@ -53,8 +53,8 @@ func (r *report) addResult(result string) {
 	r.Turns = append(r.Turns, turn{Role: "tool", Text: result})
 }
 
-// decode reads a line of JSON; ok is false where it is none, which is counted.
-func (r *report) decode(line []byte, v any) (ok bool) {
+// decodeLine reads a line of JSON; ok is false where it is none, which is counted.
+func (r *report) decodeLine(line []byte, v any) (ok bool) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return false
 	}
@@ -77,14 +77,14 @@ type turns struct {
 	left int // that were not kept
 }
 
-// stage stages what a run did, and the node that lists all of the step.
-func (t *turns) stage(s *agents.Session, c call, r *report, began time.Time) (node.Hash, error) {
+// stageTurns stages what a run did, and the node that lists all of the step.
+func (t *turns) stageTurns(s *agents.Session, c call, r *report, began time.Time) (node.Hash, error) {
 	for _, one := range r.Turns {
 		if len(t.refs) >= maxTurns {
 			t.left++
 			continue
 		}
-		h, err := s.Stage.Put(record.BuiltinTurnSchema, one.payload())
+		h, err := s.Stage.Put(record.BuiltinTurnSchema, one.writePayload())
 		if err != nil {
 			return "", err
 		}
@@ -96,11 +96,11 @@ func (t *turns) stage(s *agents.Session, c call, r *report, began time.Time) (no
 	})
 }
 
-func (t turn) payload() map[string]any {
-	out := map[string]any{"role": t.Role, "content": clip(t.Text), "toolCalls": nil, "reasoning": nil}
+func (t turn) writePayload() map[string]any {
+	out := map[string]any{"role": t.Role, "content": clipTurn(t.Text), "toolCalls": nil, "reasoning": nil}
 	var calls []any
 	for _, c := range t.Calls {
-		calls = append(calls, map[string]any{"name": c.Name, "args": clip(c.Args)})
+		calls = append(calls, map[string]any{"name": c.Name, "args": clipTurn(c.Args)})
 	}
 	if calls != nil {
 		out["toolCalls"] = calls
@@ -108,8 +108,8 @@ func (t turn) payload() map[string]any {
 	return out
 }
 
-// clip keeps the beginning and the end of a text.
-func clip(s string) string {
+// clipTurn keeps the beginning and the end of a text.
+func clipTurn(s string) string {
 	if len(s) <= maxTurn {
 		return strings.ToValidUTF8(s, "�")
 	}
@@ -144,8 +144,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// end gives what is left.
-func (l *lines) end() {
+// endLines gives what is left.
+func (l *lines) endLines() {
 	if len(bytes.TrimSpace(l.rest)) > 0 {
 		l.take(l.rest)
 	}

@@ -58,7 +58,7 @@ type Aside struct {
 func (a Aside) Hide(ctx context.Context) error {
 	_, err := a.Restore(ctx)
 	if err == nil {
-		err = a.eachSettings(ctx, func(root *os.Root, name string) error { return a.hide(ctx, root, name) })
+		err = a.eachSettings(ctx, func(root *os.Root, name string) error { return a.hideEntry(ctx, root, name) })
 	}
 	if err != nil {
 		return fmt.Errorf("take tools' settings in %s out of the way: %w", a.Workspace, err)
@@ -137,8 +137,8 @@ func (a Aside) eachSettings(ctx context.Context, visit func(root *os.Root, name 
 	})
 }
 
-// hide moves one entry out of the workspace.
-func (a Aside) hide(ctx context.Context, workspace *os.Root, name string) error {
+// hideEntry moves one entry out of the workspace.
+func (a Aside) hideEntry(ctx context.Context, workspace *os.Root, name string) error {
 	if err := os.MkdirAll(a.Dir, 0o700); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (a Aside) hide(ctx context.Context, workspace *os.Root, name string) error 
 	if err := aside.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return a.move(ctx, workspace, aside, name)
+	return a.moveEntry(ctx, workspace, aside, name)
 }
 
 // mergeFolder moves what is in a folder of the aside to where it was. What stands there now
@@ -165,7 +165,7 @@ func (a Aside) mergeFolder(ctx context.Context, aside, workspace *os.Root, dir s
 		now, err := workspace.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			err = a.move(ctx, aside, workspace, name)
+			err = a.moveEntry(ctx, aside, workspace, name)
 		case err == nil && e.IsDir() && now.IsDir():
 			err = a.mergeFolder(ctx, aside, workspace, name)
 		}
@@ -176,8 +176,8 @@ func (a Aside) mergeFolder(ctx context.Context, aside, workspace *os.Root, dir s
 	return nil
 }
 
-// move moves an entry from one folder to the same place in another, which has its parent.
-func (a Aside) move(ctx context.Context, from, to *os.Root, name string) error {
+// moveEntry moves an entry from one folder to the same place in another, which has its parent.
+func (a Aside) moveEntry(ctx context.Context, from, to *os.Root, name string) error {
 	source, err := from.Open(path.Dir(name))
 	if err != nil {
 		return err
