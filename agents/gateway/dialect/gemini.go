@@ -209,7 +209,7 @@ func readGeminiParts(content object, role string) []Message {
 		case result != nil:
 			out = append(out, Message{Role: "tool", Text: string(writeJSON(asObject(result)["response"]))})
 		case call != nil:
-			msg.Calls = append(msg.Calls, geminiCall(asObject(call)))
+			msg.Calls = append(msg.Calls, callOf(asObject(call), "args"))
 		case thought:
 		case isText:
 			texts = append(texts, said)
@@ -221,14 +221,6 @@ func readGeminiParts(content object, role string) []Message {
 		out = append(out, msg)
 	}
 	return out
-}
-
-func geminiCall(o object) Call {
-	c := Call{ID: asString(o["id"]), Name: asString(o["name"]), Args: "{}"}
-	if o["args"] != nil {
-		c.Args = Args(writeJSON(o["args"]))
-	}
-	return c
 }
 
 // addGemini adds a plain answer, or an event, which has the same form and holds what is new.
@@ -252,7 +244,7 @@ func (c *Collector) addGemini(o object) {
 			}
 			a.Text += asString(part["text"])
 			if call := asObject(geminiField(part, "functionCall", "function_call")); call != nil {
-				a.Calls = append(a.Calls, geminiCall(call))
+				a.Calls = append(a.Calls, callOf(call, "args"))
 			}
 		}
 		if reason := asString(candidate["finishReason"]); reason != "" {

@@ -32,7 +32,7 @@ func anthropicMessages(request object) []Message {
 			case "tool_result":
 				out = append(out, Message{Role: "tool", Text: flattenContent(block["content"])})
 			case "tool_use":
-				msg.Calls = append(msg.Calls, anthropicCall(block))
+				msg.Calls = append(msg.Calls, callOf(block, "input"))
 			default:
 				rest = append(rest, b)
 			}
@@ -45,10 +45,11 @@ func anthropicMessages(request object) []Message {
 	return out
 }
 
-func anthropicCall(block object) Call {
-	c := Call{ID: asString(block["id"]), Name: asString(block["name"]), Args: "{}"}
-	if block["input"] != nil {
-		c.Args = Args(writeJSON(block["input"]))
+// callOf reads a call of a tool, whose arguments are an object in a field of that name.
+func callOf(o object, args string) Call {
+	c := Call{ID: asString(o["id"]), Name: asString(o["name"]), Args: "{}"}
+	if o[args] != nil {
+		c.Args = Args(writeJSON(o[args]))
 	}
 	return c
 }
@@ -92,7 +93,7 @@ func (c *Collector) beginBlock(index int, block object) {
 		c.addText(asString(block["text"]))
 	case "tool_use":
 		call := c.callAt(index)
-		*call = anthropicCall(block)
+		*call = callOf(block, "input")
 		if isEmpty(block["input"]) { // it comes in parts
 			call.Args = ""
 		}
