@@ -2,8 +2,11 @@
 import fs from 'node:fs';
 const lock = JSON.parse(fs.readFileSync(new URL('package.json', import.meta.url)));
 const agents = {};
-for (const [, verdict, agent, row] of fs.readFileSync(process.argv[2], 'utf8').matchAll(/^ *--- (PASS|FAIL|SKIP): TestCLIs\/([^/ ]+)\/([^ ]+)/gm))
+const log = fs.readFileSync(process.argv[2], 'utf8');
+for (const [, verdict, agent, row] of log.matchAll(/^ *--- (PASS|FAIL|SKIP): TestCLIs\/([^/ ]+)\/([^ ]+)/gm))
   (agents[agent] ??= {})[row] = verdict.toLowerCase();
+for (const [, verdict, agent, wire] of log.matchAll(/^ *--- (PASS|FAIL|SKIP): TestRealAgents\/([^/ ]+?)_by_(\S+)/gm))
+  (agents[agent] ??= {})[`issue to pull request, provider speaks ${wire}`] = verdict.toLowerCase();
 console.log(JSON.stringify({
   date: new Date().toISOString().slice(0, 10),
   platform: `${process.platform} ${process.arch}`,

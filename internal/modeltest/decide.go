@@ -37,6 +37,8 @@ var (
 	editMark = lazyregexp.New(`\[\[edit ([^=\]]+)=("(?:[^"\\]|\\.)*")\]\]`)
 	// workFolder is how agents tell a model where it works.
 	workFolder = lazyregexp.New(`(?:cwd|[Ww]orking directory|workspace|WORKDIR|CWD)[^\n]*?[:> ]+[` + "`" + `"']?(/[^\s` + "`" + `"'<]+)`)
+	// yourRole is the heading of uwf's prompts that names the role.
+	yourRole = lazyregexp.New(`(?m)^# Your role: (\S+)$`)
 	// example is an answer as uwf's prompts show it.
 	example = lazyregexp.New("(?s)\nAn answer[^\n]*:\n\n`{3,}\n(---\n.*?\n---\n)")
 )

@@ -52,6 +52,8 @@ type Server struct {
 	Key string
 	// Models are those that it lists. It answers for every one.
 	Models []string
+	// Roles are marks by the name of a role: as if they stood in each prompt of uwf's for it.
+	Roles map[string]string
 
 	mu       sync.Mutex
 	requests []*Request
@@ -156,7 +158,11 @@ func (s *Server) answer(r *http.Request, rec *Request, number int) *reply {
 	if err := json.Unmarshal(rec.Body, &asked); err != nil {
 		return refuse(rec.Wire, http.StatusBadRequest, "the request is no JSON object: "+err.Error())
 	}
-	does := decide(readConversation(rec.Wire, asked))
+	c := readConversation(rec.Wire, asked)
+	if role := yourRole.FindStringSubmatch(c.joinText("user")); role != nil {
+		c.messages = append(c.messages, message{role: "user", text: s.Roles[role[1]]})
+	}
+	does := decide(c)
 	switch {
 	case does.refuse != 0:
 		return refuse(rec.Wire, does.refuse, fmt.Sprintf("fake failure %d", does.refuse))

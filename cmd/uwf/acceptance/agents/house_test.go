@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -52,6 +53,7 @@ type house struct {
 	bin              string
 	model            *modeltest.Server
 	url              string
+	ranControl       bool // so that the key is where the CLI puts it
 }
 
 func newHouse(t *testing.T, agent cli.CLI, files map[string]string) *house {
@@ -212,9 +214,39 @@ func (h *house) asked() (asked []modeltest.Request) {
 	return asked
 }
 
+// keepsNoKey checks that the provider's key is in the person's settings alone: in no other file
+// and in no object of a repository.
+func (h *house) keepsNoKey() {
+	h.Helper()
+	h.check(filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || path == filepath.Join(h.home, "config.yaml"):
+			return err
+		case d.Name() == "HEAD" && isRepository(filepath.Dir(path)):
+			if strings.Contains(h.git("--git-dir", filepath.Dir(path), "cat-file", "--batch-all-objects", "--batch"), providerKey) {
+				h.Errorf("the key is in an object of %s", filepath.Dir(path))
+			}
+		case d.Type().IsRegular():
+			text, err := os.ReadFile(path)
+			if bytes.Contains(text, []byte(providerKey)) {
+				h.Errorf("the key is in %s", path)
+			}
+			return err
+		}
+		return nil
+	}))
+}
+
+func isRepository(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "objects"))
+	return err == nil && info.IsDir()
+}
+
 // control runs the CLI by itself in the workspace, as a person may who trusts it.
 func (h *house) control() string {
 	h.Helper()
+	h.keepsNoKey()
+	h.ranControl = true
 	c, known := controls[h.agent.Program]
 	if !known {
 		h.Fatalf("no control for %s", h.agent.Program)

@@ -30,7 +30,11 @@ func TestCLIs(t *testing.T) {
 					default:
 						t.Parallel()
 					}
-					row.run(newHouse(t, agent, row.files))
+					h := newHouse(t, agent, row.files)
+					row.run(h)
+					if !h.ranControl {
+						h.keepsNoKey()
+					}
 				})
 			}
 		})
@@ -148,11 +152,6 @@ var rows = []struct {
 		h.step("Do it. [[badfinal]]", "--replay", file).ends(0)
 		if n := len(h.asked()); n != before {
 			h.Errorf("the replay asked the model %d times", n-before)
-		}
-		cassette, err := os.ReadFile(file)
-		h.check(err)
-		if strings.Contains(string(cassette), providerKey) {
-			h.Error("the cassette has the key")
 		}
 	}},
 }

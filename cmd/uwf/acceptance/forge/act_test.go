@@ -38,7 +38,7 @@ func TestAct(t *testing.T) {
 		}
 		c.forge.MustCommit(t, c.forge.Branch(), "Run on the runner itself", map[string]string{ciWorkflow: hosted})
 		a := newActor(c, act)
-		a.standIn(otherAction.FindAllString(hosted, -1)...)
+		a.standIn("exit 1", otherAction.FindAllString(hosted, -1)...)
 		n := c.issue()
 		a.run(c.forge.PutLabel("alice", n, "bug"), "")
 		a.run(c.forge.PostComment("alice", n, "What is this?"), "")
@@ -68,13 +68,13 @@ type actor struct {
 // otherAction is an action in a workflow file that is not ours.
 var otherAction = regexp.MustCompile(`actions/[a-z-]+@[0-9a-f]{40}`)
 
-// standIn puts something in the place of actions that come by when a job failed: act fetches
-// the actions of all steps before it begins.
-func (a *actor) standIn(actions ...string) {
+// standIn puts a command in the place of actions, even of those that come by only when a job
+// failed: act fetches the actions of all steps before it begins.
+func (a *actor) standIn(command string, actions ...string) {
 	a.Helper()
-	dir := filepath.Join(a.dir, "stand-in")
-	a.check(os.MkdirAll(dir, 0o755)) //nolint:gosec // as a runner's
-	a.check(os.WriteFile(filepath.Join(dir, "action.yml"), []byte("name: stand-in\nruns:\n  using: composite\n  steps:\n    - run: exit 1\n      shell: sh\n"), 0o600))
+	dir, err := os.MkdirTemp(a.dir, "stand-in-")
+	a.check(err)
+	a.check(os.WriteFile(filepath.Join(dir, "action.yml"), []byte("name: stand-in\nruns:\n  using: composite\n  steps:\n    - run: "+command+"\n      shell: sh\n"), 0o600))
 	for _, name := range actions {
 		a.local = append(a.local, "--local-repository", name+"="+dir)
 	}
@@ -109,7 +109,7 @@ func (a *actor) run(e forgetest.Event, want string) {
 		"--platform", "ubuntu-latest=-self-hosted", "--pull=false", "--no-cache-server",
 		"--action-cache-path", filepath.Join(dir, "cache"), "--defaultbranch", c.forge.Branch(),
 		"--local-repository", "united-workforce/uwf@v1=" + a.action,
-		"--secret", "GITHUB_TOKEN=" + token, "--secret", "OPENAI_API_KEY=" + aSecret}
+		"--secret", "GITHUB_TOKEN=" + token, "--secret", "OPENAI_API_KEY=" + aSecret, "--secret", "ANTHROPIC_API_KEY=" + aSecret}
 	args = append(args, a.local...)
 	run := e.Run
 	if run == 0 {
