@@ -18,7 +18,8 @@ type Command struct {
 	Command string // a program, or a command line with shell-style quotes; empty: uwf-<alias>
 	Args    []string
 	Env     map[string]string // given to this agent only, besides the allow-list
-	// OwnLogin lets the program of a Foreign agent use the login that it has on this machine.
+	// OwnLogin lets the program of a Foreign agent use the login that it has on this machine, or
+	// the one in Env.
 	OwnLogin bool
 }
 

@@ -33,6 +33,8 @@ type Foreign struct {
 	// Credential is the file below a user's home, with slashes, that holds the program's own
 	// login; empty: there is none that could be lent.
 	Credential string
+	// Token is the variable that takes a token in that file's place; empty: none does.
+	Token string
 	// Hide are names of files of a workspace that this program obeys whatever it is told, besides
 	// those of package toolsettings.
 	Hide []string
@@ -61,7 +63,7 @@ type resolved struct {
 	argv []string
 	env  map[string]string // of the configuration
 	own  string            // the agent of this binary that it is; empty: another program
-	// ownLogin: the program uses the login that it has on this machine, not the gateway.
+	// ownLogin: the program uses a login, not the gateway.
 	ownLogin bool
 }
 
@@ -128,7 +130,7 @@ func (s *Spawner) beginForeign(ctx context.Context, r resolved, f *folders) (*fo
 	if run.program, err = s.locateProgram(foreign); err != nil {
 		return nil, err
 	}
-	if run.seed, err = s.makeSeed(ctx, foreign, run.program); err != nil || !r.ownLogin {
+	if run.seed, err = s.makeSeed(ctx, foreign, run.program); err != nil || !r.ownLogin || r.env[foreign.Token] != "" {
 		return run, err
 	}
 	if foreign.Credential == "" {

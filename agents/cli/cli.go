@@ -29,6 +29,8 @@ type CLI struct {
 	Wires []string
 	// Credential is the file below HOME with its own login; empty: it has none that can be lent.
 	Credential string
+	// Token is the variable that takes a token in that file's place; empty: none does.
+	Token string
 	// Hide are names of files of a workspace that it obeys whatever it is told.
 	Hide []string
 	// Seed makes what a HOME needs that is slow to make, without a workspace; nil: nothing.
@@ -83,7 +85,7 @@ func (c CLI) Install() string { return "npm install -g " + c.Package + "@" + c.V
 
 // Foreign is what the parent of such an agent has to know.
 func (c CLI) Foreign() agents.Foreign {
-	return agents.Foreign{Program: c.Program, Install: c.Install(), Tried: c.Versions, Credential: c.Credential, Hide: c.Hide, Seed: c.Seed}
+	return agents.Foreign{Program: c.Program, Install: c.Install(), Tried: c.Versions, Credential: c.Credential, Token: c.Token, Hide: c.Hide, Seed: c.Seed}
 }
 
 // newCall is what is the same in each run of a step.

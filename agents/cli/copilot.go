@@ -13,7 +13,7 @@ import (
 func newCopilot() CLI {
 	return CLI{
 		Name: "copilot", Program: "copilot", Title: "GitHub Copilot CLI", Package: "@github/copilot",
-		Versions: program.Range{Min: "1.0.102", Tested: "1.0.102"}, Wires: []string{"chat"},
+		Versions: program.Range{Min: "1.0.102", Tested: "1.0.102"}, Wires: []string{"chat"}, Token: "COPILOT_GITHUB_TOKEN",
 		Seed: &agents.Seed{Args: []string{"--version"}, Folder: ".cache/copilot"},
 		argv: copilotArgs, environ: copilotEnviron, files: copilotFiles, read: readCopilot,
 	}

@@ -182,8 +182,12 @@ type Agent struct {
 	Login string
 }
 
-// OwnLogin is a program's own login, which uwf neither sees nor counts.
-const OwnLogin = "own"
+// OwnLogin is a program's own login, which uwf neither sees nor counts. JobLogin is a CI job's
+// own token in its place, see app.Job.
+const (
+	OwnLogin = "own"
+	JobLogin = "job"
+)
 
 // Limits end a thread, or a step, that goes on for too long; 0: no limit.
 type Limits struct {

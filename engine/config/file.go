@@ -205,7 +205,7 @@ func agentSettings(_ string, a *Agent, keep func()) table.Setting {
 		table.Field{Name: "command", Setting: table.Text("The program, or a command line with shell-style quotes; without it, uwf-<alias>.", &a.Command)},
 		table.Field{Name: "args", Setting: table.List("Its arguments; thread and role come after them.", &a.Args)},
 		table.Field{Name: "env", Setting: env},
-		table.Field{Name: "login", Setting: table.Text("own: a coding agent such as claude-code uses the login that it has on this machine, and no gateway: what it costs is neither counted nor bounded, and nothing is recorded or replayed. Only in the user's own file, and never in CI.", &a.Login, OwnLogin)},
+		table.Field{Name: "login", Setting: table.Text("own: a coding agent such as claude-code uses the login that it has on this machine, and no gateway: what it costs is neither counted nor bounded, and nothing is recorded or replayed. Only in the user's own file, and never in CI. job: copilot asks GitHub's servers with the job's own token, in the job of two that can write nothing (docs/agents.md); the same does not hold.", &a.Login, OwnLogin, JobLogin)},
 	).Instead(map[string]string{
 		"host":    "there is no broker here: write command and args",
 		"gateway": "there is no broker here: write command and args",

@@ -56,7 +56,9 @@ func Load(s Sources) (*Config, error) {
 	// The repository's own programs: even where it is trusted, that is up to each user.
 	l.refuseInRepo(repo, "say whose credential helpers are run", "put this into ~/.uwf/config.yaml", "state.credentialHelper")
 	for _, name := range sortedKeys(repo.Agents) {
-		l.refuseInRepo(repo, "lend a login of the user's", "put this into ~/.uwf/config.yaml", table.Join(table.Join("agents", name), "login"))
+		if repo.Agents[name].Login == OwnLogin {
+			l.refuseInRepo(repo, "lend a login of the user's", "put this into ~/.uwf/config.yaml", table.Join(table.Join("agents", name), "login"))
+		}
 	}
 	l.warnKeys(repo, s.RepoFile)
 	c := mergeConfigs(repo, home)

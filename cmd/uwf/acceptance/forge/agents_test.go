@@ -3,13 +3,16 @@ package forge
 import (
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/modeltest"
 )
 
@@ -84,5 +87,92 @@ func solveByAgent(t *testing.T, act, agent string, wire modeltest.Wire) {
 		if r.Status != 200 && r.Wire != "" {
 			t.Errorf("the model answered %d to %s:\n%s", r.Status, r.URL, r.Body)
 		}
+	}
+}
+
+func shippedFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := fs.ReadFile(examples.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// fakeCopilot prints what copilot does with --output-format json (agents/cli/testdata), for each
+// of solve-issue's roles. It wants a token of GitHub's, and no provider.
+const fakeCopilot = `#!/bin/sh
+case "$*" in *--version*) mkdir -p "$HOME/.cache/copilot"; echo 1.0.102; exit ;; esac
+prompt=$(cat)
+if [ -n "$COPILOT_PROVIDER_BASE_URL" ] || ! [ "$COPILOT_GITHUB_TOKEN" ]; then echo "Error: No authentication information found." >&2; exit 1; fi
+say() { printf '{"type":"assistant.message","data":{"content":"---\\n$status: %s\\n---\\nDone with %s.\\n","toolRequests":[]}}\n' "$1" "$COPILOT_GITHUB_TOKEN"; }
+case $prompt in
+*"# Your role: planner"*) say 'ready\nplan: Write one dash.\nfiles: [slug/slug.go]' ;;
+*"# Your role: developer"*) echo FIXED | base64 -d > slug/slug.go; say 'done\nsummary: Single dashes.\ntests: they pass' ;;
+*) say 'approved\nsummary: Single dashes.' ;;
+esac
+`
+
+// TestJobLogin: copilot asks GitHub's servers with the job's own token, in the first of two jobs.
+// The token is the agent's to hold, and nobody else gets to see it.
+func TestJobLogin(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{ciWorkflow: strings.NewReplacer("          provider: openai\n", "", "          api-key: ${{ secrets.OPENAI_API_KEY }}\n", "",
+		"      # models: read # for provider: github-models\n", "      copilot-requests: write\n").Replace(shippedFile(t, "github/two-jobs.yml"))}
+	config := "state: {remote: origin}\nagents: {copilot: {login: job}}\ndefaultAgent: copilot\n" + quickCheck
+	newJobs := func(t *testing.T, config string, files map[string]string) *ci {
+		t.Helper()
+		c := newCI(t, ciOptions{config: config, files: files})
+		bin := filepath.Join(c.dir, "bin")
+		c.check(os.MkdirAll(bin, 0o755))                                                                                                                                //nolint:gosec // as an agent's program
+		for _, name := range []string{"copilot", "codex"} {
+			c.check(os.WriteFile(filepath.Join(bin, name), []byte(strings.Replace(fakeCopilot, "FIXED", base64.StdEncoding.EncodeToString([]byte(fixed)), 1)), 0o755)) //nolint:gosec // a program
+		}
+		c.env = append(c.env, "PATH="+bin+":"+os.Getenv("PATH"))
+		return c
+	}
+	t.Run("two jobs", func(t *testing.T) {
+		c := newJobs(t, config, files)
+		n := c.issue()
+		agent, commit := c.pair(c.forge.PutLabel("alice", n, "uwf"))
+		c.green(agent, commit)
+		c.green(c.settlePairs()...)
+		c.solved(n, 3)
+		if !slices.ContainsFunc(c.jobs, func(j *ciJob) bool { return strings.Contains(j.log, "agent copilot uses the job's own token") }) {
+			t.Error("it is not said whose token the agent has")
+		}
+		if objects := c.git("cat-file", "--batch-all-objects", "--batch"); strings.Contains(objects, "Done with ghs_") || !strings.Contains(objects, "Done with ") {
+			t.Error("what the agent says is not there, or with the token in it")
+		}
+	})
+	for name, row := range map[string]struct {
+		config string
+		files  map[string]string
+		says   string
+	}{
+		"one job":        {config, nil, "login is job, which is for the first of the two jobs"},
+		"another agent":  {strings.ReplaceAll(config, "copilot", "codex"), files, "its program takes no token of a job"},
+		"cost limit":     {config + "limits: {costUsd: 1}\n", files, "neither counted nor bounded"},
+		"gateway alone":  {config + "confine: {network: gateway}\n", files, "confine.network: gateway does not allow"},
+		"a user's login": {strings.ReplaceAll(config, "job", "own"), files, "may not lend a login of the user's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newJobs(t, row.config, row.files)
+			if name == "gateway alone" {
+				c.with["sandbox"] = "require"
+			}
+			labelled := c.forge.PutLabel("alice", c.issue(), "uwf")
+			if row.files == nil {
+				c.start(labelled)
+				c.settle()
+			} else {
+				c.pair(labelled)
+				c.settlePairs()
+			}
+			said := func(j *ciJob) bool { return j.code != 0 && strings.Contains(j.log, row.says) }
+			if !slices.ContainsFunc(c.jobs, said) || len(c.forge.Pulls()) > 0 {
+				t.Errorf("no job fails with %q: %v", row.says, c.jobs)
+			}
+		})
 	}
 }

@@ -292,6 +292,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	}
 	if j.in.Command == ci.CommandRun {
 		f.Job.Wrap = runner.WithoutPushes // it must not write anything, whatever its token could
+		f.Job.AgentToken = j.in.Token
 	}
 	return f
 }

@@ -73,7 +73,7 @@ type agentFound struct {
 	foreign agents.Foreign
 	program program.Program
 	version string // empty: it is not known yet, or there is none
-	login   string // config.OwnLogin, or empty
+	login   string // config.OwnLogin, config.JobLogin, or empty
 	err     error  // why it can't be run
 }
 

@@ -188,7 +188,7 @@ func TestCheck(t *testing.T) {
 		{"wire of one role", off + anthropic + "agentOverrides: {solve: {dev: claude-code}}\nmodelOverrides: {solve: {dev: o}}\n", "2.1.330", "works", 0, map[string]string{"wire": "ok: o: provider openai"}},
 		{"probe fails", off + anthropic, "2.1.330", "fails", 1, map[string]string{"probe": "API Error: 400 the model is"}},
 		{"model is not asked", off + anthropic, "2.1.330", "silent", 1, map[string]string{"probe": "missing: it gave a step and never asked the model"}},
-		{"own login", off + "agents: {claude-code: {login: own}}\n", "2.1.330", "works", 0, map[string]string{"login": "unknown: its own (login: own)", "wire": "", "probe": "ok: gave a step"}},
+		{"own login", off + "agents: {claude-code: {login: own}}\n", "2.1.330", "works", 0, map[string]string{"login": "unknown: login: own: uwf counts", "wire": "", "probe": "ok: gave a step"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMachine(t, tt.settings)

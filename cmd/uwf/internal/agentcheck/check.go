@@ -221,19 +221,19 @@ func (s *survey) checkReach(ctx context.Context, a *agentFound, box **sandbox.Sa
 // checkLogin says what does not hold for an agent with a login of its own.
 func (s *survey) checkLogin(a *agentFound) doctor.Finding {
 	switch {
-	case a.login == config.OwnLogin:
+	case a.login != "":
 	case a.facts.OwnServers:
 		return doctor.Finding{Check: "login", State: doctor.Missing, Required: true, Detail: "it asks its makers' servers alone, and so needs its own login",
 			Fix: "set agents." + a.name + ".login: own in ~/.uwf/config.yaml, on a machine of yours (docs/acp.md)"}
 	default:
 		return doctor.Finding{}
 	}
-	return doctor.Finding{Check: "login", State: doctor.Unknown, Detail: "its own (login: own): uwf counts and bounds none of what it costs; whether it is logged in was not tried"}
+	return doctor.Finding{Check: "login", State: doctor.Unknown, Detail: "login: " + a.login + ": uwf counts and bounds none of what it costs; whether it is taken was not tried"}
 }
 
 // checkWires says of each model that the settings give the agent whether it can be asked.
 func (s *survey) checkWires(a *agentFound) []doctor.Finding {
-	if !a.facts.Asks || a.login == config.OwnLogin || a.facts.OwnServers {
+	if !a.facts.Asks || a.login != "" || a.facts.OwnServers {
 		return nil
 	}
 	var out []doctor.Finding

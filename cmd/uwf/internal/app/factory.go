@@ -241,6 +241,9 @@ type Job struct {
 	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID. It begins with
 	// CIRun, the CI run that the job belongs to.
 	Run, CIRun string
+	// AgentToken is the job's own token, where an agent may hold it: the job does nothing but
+	// run one, and the token writes nothing. Empty: it may not.
+	AgentToken string
 	// Wrap is put around the store's remote; nil: nothing is.
 	Wrap func(wire.Remote) wire.Remote
 	// Adjust changes the settings that were read; nil: they stay.

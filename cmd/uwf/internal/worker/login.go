@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -13,9 +14,36 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 )
 
-// usesOwnLogin says whether an agent's program uses the login that it has on this machine.
-func (w *Worker) usesOwnLogin(agent string) bool {
-	return w.config.Agents[agent].Login == config.OwnLogin
+// usesOwnLogin says whether an agent's program uses a login, and no gateway.
+func (w *Worker) usesOwnLogin(agent string) bool { return w.config.Agents[agent].Login != "" }
+
+// lendToken is what an agent finds in its environment by its settings, and the job's token where
+// they lend it.
+func lendToken(f *app.Factory, c *config.Config, name string) map[string]string {
+	env := c.Agents[name].Env
+	if foreign, _ := findForeign(c, name); c.Agents[name].Login == config.JobLogin && f.Job != nil && foreign.Token != "" {
+		env = maps.Clone(env)
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[foreign.Token] = f.Job.AgentToken
+	}
+	return env
+}
+
+// checkToken refuses to lend a job's token where that is of no use, or could do more than ask
+// models.
+func checkToken(f *app.Factory, c *config.Config, confined bool, name, setting string) error {
+	foreign, _ := findForeign(c, name)
+	switch {
+	case foreign.Token == "":
+		return app.Usagef("agent %s: %s is job, and its program takes no token of a job: remove the setting, so that it uses the gateway", name, setting)
+	case f.Job == nil || f.Job.AgentToken == "":
+		return app.Usagef("agent %s: %s is job, which is for the first of the two jobs that uwf init --two-jobs writes, whose token can write nothing; this is none: remove the setting, so that the agent uses the gateway", name, setting)
+	case confined && c.Confine.Network == config.NetworkGateway:
+		return app.Usagef("agent %s: with %s: job it asks GitHub's servers, which confine.network: gateway does not allow: set confine.network to open, or remove the login", name, setting)
+	}
+	return nil
 }
 
 // withoutGateway is what does not hold for such an agent.
@@ -26,6 +54,12 @@ const withoutGateway = "uwf counts and bounds none of what it costs, records and
 func (w *Worker) settleLogin(name string) error {
 	demand := consent.Demand{Path: table.Join(table.Join("agents", name), "login"), Says: config.OwnLogin, Means: withoutGateway}
 	switch {
+	case w.config.Agents[name].Login == config.JobLogin:
+		if err := checkToken(w.f, w.config, w.sandbox != nil, name, demand.Path); err != nil {
+			return err
+		}
+		w.logEvent(thread.Event{Kind: "notice", Text: "agent " + name + " uses the job's own token: uwf counts and bounds none of what it costs, and it holds that token"})
+		return nil
 	case w.f.Job != nil:
 		return app.Usagef("agent %s: %s is %s, which is for a person's machine, and this is a CI job: remove it, so that the agent uses the gateway", name, demand.Path, demand.Says)
 	case w.o.Record != "" || w.o.Replay != "":
@@ -63,4 +97,4 @@ func (w *Worker) askForLogin(name string, demand consent.Demand) error {
 }
 
 // errNoBound refuses a limit that nobody keeps.
-var errNoBound = errors.New("its own login (login: own) is neither counted nor bounded: set limits on steps and time alone, or remove login")
+var errNoBound = errors.New("a login (login: own, login: job) is neither counted nor bounded: set limits on steps and time alone, or remove login")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
@@ -50,7 +51,7 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 	if err := s.w.checkAgent(command); err != nil {
 		return "", "", err
 	}
-	if own {
+	if own && !s.w.o.Elsewhere {
 		if err := s.w.settleLogin(name); err != nil {
 			return "", "", err
 		}
@@ -68,11 +69,16 @@ func (s settings) needsModel(name string) bool { return name == builtin.Name || 
 
 // runsForeign says whether an agent of this binary runs a coding agent of somebody else's.
 func (w *Worker) runsForeign(name string) bool {
-	if alias, ok := w.config.Agents[name]; ok && alias.Command != "" {
+	_, foreign := findForeign(w.config, name)
+	return foreign
+}
+
+// findForeign finds what coding agent of somebody else's an agent of this binary runs.
+func findForeign(c *config.Config, name string) (agents.Foreign, bool) {
+	if alias, ok := c.Agents[name]; ok && alias.Command != "" {
 		name = strings.TrimPrefix(alias.Command, "uwf-")
 	}
-	_, foreign := agent.Foreign(name, nil)
-	return foreign
+	return agent.Foreign(name, nil)
 }
 
 // resolveAgent finds a role's agent, without asking whether it can work.

@@ -197,7 +197,7 @@ func (w *Worker) newSpawner(self []string) *agents.Spawner {
 func SpawnerOptions(f *app.Factory, c *config.Config, self []string) agents.Options {
 	aliases := make(map[string]agents.Command, len(c.Agents))
 	for name, a := range c.Agents {
-		aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: a.Env, OwnLogin: a.Login == config.OwnLogin}
+		aliases[name] = agents.Command{Command: a.Command, Args: a.Args, Env: lendToken(f, c, name), OwnLogin: a.Login != ""}
 	}
 	o := agents.Options{
 		Self: self, Own: agent.Names(), Foreign: agent.Foreign, Aliases: aliases, Environ: f.Environ, Dir: f.Dir, Inside: f.Inside, Now: f.Now,
