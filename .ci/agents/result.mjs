@@ -3,7 +3,7 @@ import fs from 'node:fs';
 const lock = JSON.parse(fs.readFileSync(new URL('package.json', import.meta.url)));
 const agents = {};
 const log = fs.readFileSync(process.argv[2], 'utf8');
-for (const [, verdict, agent, row] of log.matchAll(/^ *--- (PASS|FAIL|SKIP): TestCLIs\/([^/ ]+)\/([^ ]+)/gm))
+for (const [, verdict, agent, row] of log.matchAll(/^ *--- (PASS|FAIL|SKIP): (?:TestCLIs|TestOthers)\/([^/ ]+)\/([^ ]+)/gm))
   (agents[agent] ??= {})[row] = verdict.toLowerCase();
 for (const [, verdict, agent, wire] of log.matchAll(/^ *--- (PASS|FAIL|SKIP): TestRealAgents\/([^/ ]+?)_by_(\S+)/gm))
   (agents[agent] ??= {})[`issue to pull request, provider speaks ${wire}`] = verdict.toLowerCase();

@@ -106,7 +106,7 @@ func (h *house) config(sandbox, more string) string {
 		sandbox = "off"
 	}
 	return fmt.Sprintf("providers: {fake: {kind: %s, baseUrl: %s%s, apiKey: %s}}\nmodels: {m: {provider: fake, name: fake-model, window: 200000, maxOutput: 8192}}\n"+
-		"defaultModel: m\ndefaultAgent: %s\nsandbox: %s\n%s", kind, h.url, path, providerKey, h.agent.Name, sandbox, more)
+		"defaultModel: m\ndefaultAgent: %s\nsandbox: %s\nallowShell: true\n%s", kind, h.url, path, providerKey, h.agent.Name, sandbox, more)
 }
 
 func (h *house) check(err error) {
@@ -291,6 +291,16 @@ func left(t *testing.T, word string) (n int) {
 		}
 	}
 	return n
+}
+
+// awaitNone waits until no process has a word on its command line.
+func (h *house) awaitNone(word string) {
+	h.Helper()
+	for end := time.Now().Add(deadline); left(h.T, word) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatal("processes live on")
+		}
+	}
 }
 
 // await waits for a file that the CLI's tool makes, or the end of uwf.

@@ -124,7 +124,7 @@ func TestJobLogin(t *testing.T) {
 		t.Helper()
 		c := newCI(t, ciOptions{config: config, files: files})
 		bin := filepath.Join(c.dir, "bin")
-		c.check(os.MkdirAll(bin, 0o755))                                                                                                                                //nolint:gosec // as an agent's program
+		c.check(os.MkdirAll(bin, 0o755)) //nolint:gosec // as an agent's program
 		for _, name := range []string{"copilot", "codex"} {
 			c.check(os.WriteFile(filepath.Join(bin, name), []byte(strings.Replace(fakeCopilot, "FIXED", base64.StdEncoding.EncodeToString([]byte(fixed)), 1)), 0o755)) //nolint:gosec // a program
 		}

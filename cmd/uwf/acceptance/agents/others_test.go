@@ -1,0 +1,64 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/united-workforce/uwf/agents/acp"
+	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/internal/testmode"
+)
+
+// TestOthers runs agents that are no command lines through the rows that have to do with them:
+// uwf's own, and the servers of the Agent Client Protocol that are real here.
+func TestOthers(t *testing.T) {
+	others := []cli.CLI{{Name: "builtin", Wires: []string{"messages"}}}
+	real := os.Getenv("UWF_AGENTS_BIN") != ""
+	if real {
+		for _, s := range acp.All() {
+			if !s.Untested() {
+				others = append(others, cli.CLI{Name: s.Name, Program: s.Program, Wires: s.Wires})
+			}
+		}
+	}
+	for _, agent := range others {
+		t.Run(agent.Name, func(t *testing.T) {
+			for _, row := range rows {
+				if slices.Contains([]string{"no program", "other version", "planted"}, row.name) || agent.Program == "" && row.name == "crash" {
+					continue // of command lines; a control, and a program that could crash, there is none
+				}
+				t.Run(row.name, func(t *testing.T) {
+					switch {
+					case real:
+					case row.real && !testmode.HasProcesses():
+						t.Skip("takes half a minute: unless UWF_TEST asks for processes")
+					default:
+						t.Parallel()
+					}
+					h := newHouse(t, agent, row.files)
+					row.run(h)
+					h.keepsNoKey()
+				})
+			}
+		})
+	}
+}
+
+// TestKilledWithParent: a tool's processes end with uwf, even where it is killed.
+func TestKilledWithParent(t *testing.T) {
+	claude, _ := cli.Find("claude-code")
+	for _, agent := range []cli.CLI{claude, {Name: "builtin", Wires: []string{"messages"}}} {
+		t.Run(agent.Name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, agent, nil)
+			word := h.word()
+			j := h.step("Do it. [[run touch " + h.dir + "/started; sleep " + word + "]]")
+			h.await(filepath.Join(h.dir, "started"), j)
+			h.check(j.cmd.Process.Kill())
+			j.ends(-1)
+			h.awaitNone(word)
+		})
+	}
+}
