@@ -262,15 +262,17 @@ func TestAnswers(t *testing.T) {
 		text, err string
 		cut       bool
 	}{
-		"empty":           {page("text/plain", ""), "", "", false},
-		"JSON":            {page("application/ld+json", `{"a":"<b>"}`), `{"a":"<b>"}`, "", false},
-		"latin-1":         {page("text/plain; charset=ISO-8859-1", "caf\xe9"), "café", "", false},
-		"broken UTF-8":    {page("text/plain", "a\xffb"), "a\ufffdb", "", false},
-		"not found":       {http.NotFound, "404 page not found\n", "", false},
-		"another charset": {page("text/plain; charset=utf-16", "x"), "", `character set "utf-16"`, false},
-		"an image":        {page("image/png", "x"), "", "image/png, and only text is taken", false},
-		"a program":       {page("application/octet-stream", "x"), "", "application/octet-stream", false},
-		"no type":         {page("", "x"), "", "application/octet-stream", false},
+		"empty":        {page("text/plain", ""), "", "", false},
+		"JSON":         {page("application/ld+json", `{"a":"<b>"}`), `{"a":"<b>"}`, "", false},
+		"latin-1":      {page("text/plain; charset=ISO-8859-1", "caf\xe9"), "café", "", false},
+		"broken UTF-8": {page("text/plain; charset=utf-8", "a\xffb"), "a\ufffdb", "", false},
+		"not found":    {http.NotFound, "404 page not found\n", "", false},
+		"Japanese":     {page("text/plain; charset=Shift_JIS", "\x93\xfa\x96\x7b"), "日本", "", false},
+		"a page's own": {page("text/html", "<meta charset=gbk><p>\xd6\xd0"), "中", "", false},
+		"none that is": {page("text/plain; charset=klingon", "caf\xc3\xa9"), "café", "", false},
+		"an image":     {page("image/png", "x"), "", "image/png, and only text is taken", false},
+		"a program":    {page("application/octet-stream", "x"), "", "application/octet-stream", false},
+		"no type":      {page("", "x"), "", "application/octet-stream", false},
 		"packed otherwise": {func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Encoding", "br")
 			page("text/plain", "x")(rw, r)

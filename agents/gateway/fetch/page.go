@@ -7,16 +7,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+	"golang.org/x/net/html/charset"
 
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // readResult reads an answer's text, as far as there is room for it.
 func readResult(resp *http.Response) (Result, error) {
-	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
 	}
@@ -32,9 +34,9 @@ func readResult(resp *http.Response) (Result, error) {
 		return Result{}, fmt.Errorf("read the answer: %w", err)
 	}
 	r := Result{Status: resp.StatusCode, Type: kind, Cut: len(body) > maxBody}
-	page, err := decodeText(body[:min(len(body), maxBody)], params["charset"])
+	page, err := decodeText(body[:min(len(body), maxBody)], resp.Header.Get("Content-Type"))
 	if err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("read the answer: %w", err)
 	}
 	if kind == "text/html" || kind == "application/xhtml+xml" {
 		page = readHTML(page)
@@ -55,19 +57,15 @@ func isText(kind string) bool {
 		slices.Contains([]string{"json", "xml", "javascript", "ecmascript", "x-javascript", "yaml", "x-yaml", "toml", "x-ndjson", "jsonl", "sql", "x-sh"}, sub))
 }
 
-// decodeText makes UTF-8 of a body. Bytes that are none become U+FFFD.
-func decodeText(body []byte, charset string) (string, error) {
-	switch strings.ToLower(charset) {
-	case "", "utf-8", "utf8", "us-ascii", "ascii":
-		return strings.ToValidUTF8(string(body), "\ufffd"), nil
-	case "iso-8859-1", "latin1", "windows-1252":
-		runes := make([]rune, len(body))
-		for i, b := range body {
-			runes[i] = rune(b)
-		}
-		return string(runes), nil
+// decodeText makes UTF-8 of a body, by the character set that its header or the page itself
+// names, else by what its bytes look like. Bytes that are none become U+FFFD.
+func decodeText(body []byte, contentType string) (string, error) {
+	set, _, named := charset.DetermineEncoding(body, contentType)
+	if !named && utf8.Valid(body) { // which it overlooks in a few words
+		return string(body), nil
 	}
-	return "", fmt.Errorf("the answer is in the character set %.40q, and only UTF-8 and ISO-8859-1 are read", charset)
+	decoded, err := set.NewDecoder().Bytes(body)
+	return strings.ToValidUTF8(string(decoded), "\ufffd"), err
 }
 
 // readHTML is what a page says, without what only a browser wants: one line for each block,
