@@ -55,7 +55,7 @@ func (f Foreign) DescribeVersion(version string) string {
 	if in, known := f.Tried.Contains(version); in || !known {
 		return ""
 	}
-	return fmt.Sprintf("%s is of version %s, and %s to %s were tried: %s", f.Program, version, f.Tried.Min, f.Tried.Tested, f.Install)
+	return fmt.Sprintf("%s is of version %s; tried with uwf: %s (%s)", f.Program, version, f.Tried, f.Install)
 }
 
 // resolved is an agent's command line, resolved.

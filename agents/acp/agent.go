@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/internal/proc"
 )
 
@@ -87,11 +88,11 @@ func (a *Agent) openSession(ctx context.Context, s *agents.Session, v values) er
 		}
 		return err
 	}
-	var servers []MCPServer
+	var servers []mcp.Address
 	if a.Server.cli == nil { // others are told by their settings
-		cli.EachServer(s, func(name, url string) { servers = append(servers, MCPServer{Name: name, URL: url, Key: v.key}) })
+		servers = mcp.ReadAddresses(s.Getenv(mcp.EnvServers))
 	}
-	if err := a.process.StartSession(ctx, s.Workspace, servers, a.Server.Meta); err != nil {
+	if err := a.process.StartSession(ctx, s.Workspace, servers, v.key, a.Server.Meta); err != nil {
 		return err
 	}
 	if a.Server.Mode == "" {

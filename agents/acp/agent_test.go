@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/agents/agenttest"
 	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/engine/task"
 )
@@ -250,7 +251,7 @@ func TestMCPServers(t *testing.T) {
 		})
 		err := c.Initialize(t.Context())
 		if err == nil {
-			err = c.StartSession(t.Context(), "/workspace", []MCPServer{{"docs", "http://127.0.0.1:7/mcp/docs", "k"}}, nil)
+			err = c.StartSession(t.Context(), "/workspace", []mcp.Address{{Name: "docs", URL: "http://127.0.0.1:7/mcp/docs"}}, "k", nil)
 		}
 		if params := <-got; err != nil || !strings.Contains(params, `"mcpServers":`+want) {
 			t.Errorf("%s: %s, %v", capable, params, err)

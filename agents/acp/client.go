@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -137,16 +138,13 @@ func (c *Client) Initialize(ctx context.Context) error {
 	return nil
 }
 
-// MCPServer is one that the server may use, over HTTP.
-type MCPServer struct{ Name, URL, Key string }
-
-// StartSession starts the session, in a folder. MCP servers are left out where the server takes
-// none over HTTP. Meta is a JSON object for extensions of the protocol; nil: there is none.
-func (c *Client) StartSession(ctx context.Context, dir string, servers []MCPServer, meta json.RawMessage) error {
+// StartSession starts the session, in a folder. MCP servers, which take a key, are left out where
+// the server takes none over HTTP. Meta is a JSON object for extensions of the protocol; nil: there is none.
+func (c *Client) StartSession(ctx context.Context, dir string, servers []mcp.Address, key string, meta json.RawMessage) error {
 	list := []any{}
 	for _, m := range servers {
 		if c.takesHTTP {
-			header := map[string]string{"name": "Authorization", "value": "Bearer " + m.Key}
+			header := map[string]string{"name": "Authorization", "value": "Bearer " + key}
 			list = append(list, map[string]any{"type": "http", "name": m.Name, "url": m.URL, "headers": []any{header}})
 		}
 	}

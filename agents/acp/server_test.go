@@ -117,7 +117,7 @@ func begin(ctx context.Context, c *Client, mode, meta string) error {
 	if err := c.Initialize(ctx); err != nil {
 		return err
 	}
-	if err := c.StartSession(ctx, "/workspace", nil, json.RawMessage(meta)); err != nil {
+	if err := c.StartSession(ctx, "/workspace", nil, "", json.RawMessage(meta)); err != nil {
 		return err
 	}
 	if mode == "" {

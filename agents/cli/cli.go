@@ -55,7 +55,7 @@ type call struct {
 	Key     string // for the gateway
 	Home    string
 	Temp    string
-	MCP     []mcpServer
+	MCP     []mcp.Address
 	Root    bool // this process is root
 }
 
@@ -92,7 +92,7 @@ func (c CLI) Foreign() agents.Foreign {
 func newCall(s *agents.Session, root bool) call {
 	c := call{
 		URL: s.Getenv(envURL), Key: s.Getenv(envKey), Home: s.Getenv("HOME"), Temp: s.Getenv("TMPDIR"), Root: root,
-		MCP: readServers(s.Getenv(mcp.EnvServers)),
+		MCP: mcp.ReadAddresses(s.Getenv(mcp.EnvServers)),
 	}
 	if m := s.Task.Model; m != nil && c.URL != "" {
 		c.useModel(m)

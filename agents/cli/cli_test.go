@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
+	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func usual() call {
 	return call{
 		Session: "11111111-2222-4333-8444-555555555555", Model: "m", Window: 200_000, Output: 8_192, URL: "http://127.0.0.1:4000", Key: "once",
-		Home: "/run/home", Temp: "/run/tmp", MCP: []mcpServer{{"docs", "http://127.0.0.1:4000/mcp/docs"}}, Root: true,
+		Home: "/run/home", Temp: "/run/tmp", MCP: []mcp.Address{{Name: "docs", URL: "http://127.0.0.1:4000/mcp/docs"}}, Root: true,
 	}
 }
 
@@ -289,15 +290,6 @@ func TestLargeOutput(t *testing.T) {
 	long := strings.Repeat("é", maxTurn)
 	if got := clipTurn(long); len(got) > maxTurn+100 || !strings.Contains(got, "bytes left out") {
 		t.Errorf("%d bytes", len(got))
-	}
-}
-
-// TestServers: what is no list of servers, or has names that would be more than a name in a
-// command line, is none.
-func TestServers(t *testing.T) {
-	got := readServers(`[{"name":"docs","url":"u"},{"name":"a.b=c\" x","url":"u"},{"name":"","url":"u"}]`)
-	if len(got) != 1 || got[0].Name != "docs" || readServers("{") != nil || readServers("") != nil {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -1,33 +1,6 @@
 package cli
 
-import (
-	"encoding/json"
-
-	"github.com/united-workforce/uwf/internal/lazyregexp"
-	"github.com/united-workforce/uwf/internal/text"
-)
-
-type mcpServer struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-}
-
-var serverName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
-
-// readServers reads that list. Names that would be something else in a command line are left
-// out; the configuration has none.
-func readServers(list string) (out []mcpServer) {
-	var all []mcpServer
-	if json.Unmarshal([]byte(list), &all) != nil {
-		return nil
-	}
-	for _, m := range all {
-		if serverName.MatchString(m.Name) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
+import "github.com/united-workforce/uwf/internal/text"
 
 // mcpFile is the file below HOME that lists the servers.
 const mcpFile = "uwf-mcp.json"

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/agents/toolsettings"
 )
 
@@ -21,13 +20,6 @@ func (c CLI) Prepare(s *agents.Session) (environ []string, err error) {
 		return nil, err
 	}
 	return a.environ(s), a.writeFiles()
-}
-
-// EachServer visits the MCP servers that the gateway offers to a session.
-func EachServer(s *agents.Session, visit func(name, url string)) {
-	for _, m := range readServers(s.Getenv(mcp.EnvServers)) {
-		visit(m.Name, m.URL)
-	}
 }
 
 // HideSettings takes what was written for such tools into the workspace out of their way, and

@@ -8,8 +8,16 @@ import (
 
 // Range are the versions of a program that were tried, and what lies between them.
 type Range struct {
-	Min    string // the oldest
-	Tested string // the newest
+	Min    string `json:"from"` // the oldest
+	Tested string `json:"to"`   // the newest
+}
+
+// String is one version, or the first and the last.
+func (r Range) String() string {
+	if r.Min == r.Tested {
+		return r.Tested
+	}
+	return r.Min + "–" + r.Tested
 }
 
 // Contains says whether a version lies in the range; ok is false where it is no version.

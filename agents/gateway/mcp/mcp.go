@@ -19,12 +19,31 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// EnvServers is the variable that tells agents of the servers, as JSON: [{name, url}]. They
+// EnvServers is the variable that tells agents of the servers, as the JSON of []Address. They
 // are asked with the gateway's key.
 const EnvServers = "UWF_MCP"
+
+// Address is where agents reach a server through the gateway.
+type Address struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// ReadAddresses reads what EnvServers holds. Names that would be something else in a command line
+// are left out; the configuration has none.
+func ReadAddresses(list string) []Address {
+	var all []Address
+	if json.Unmarshal([]byte(list), &all) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(a Address) bool { return !serverName.MatchString(a.Name) })
+}
+
+var serverName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // PathOf is where a gateway serves a server.
 func PathOf(name string) string { return pathPrefix + name }

@@ -424,3 +424,12 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Errorf("%q instead of %q", played, live)
 	}
 }
+
+// TestAddresses: what is no list of servers, or has names that would be more than a name in a
+// command line, is none.
+func TestAddresses(t *testing.T) {
+	got := mcp.ReadAddresses(`[{"name":"docs","url":"u"},{"name":"a.b=c\" x","url":"u"},{"name":"","url":"u"}]`)
+	if len(got) != 1 || got[0].Name != "docs" || mcp.ReadAddresses("{") != nil || mcp.ReadAddresses("") != nil {
+		t.Errorf("%+v", got)
+	}
+}

@@ -45,7 +45,7 @@ func foreignServer(name string, argv []string) (agents.Foreign, bool) {
 func newACPCmds(o Options) []*cobra.Command {
 	cmds := []*cobra.Command{newACPCmd(o)}
 	for _, s := range acp.All() {
-		cmds = append(cmds, newServerCmd(o, s))
+		cmds = append(cmds, newForeignCmd(s, "over the Agent Client Protocol", func(cmd *cobra.Command, args []string) error { return runServer(cmd, o, s, args) }))
 	}
 	return cmds
 }
@@ -99,29 +99,4 @@ programs ask their model for titles and suggestions besides, which is counted, t
 	cmd.Flags().StringArrayVar(&server.Env, "env", nil, "set `NAME=VALUE` for the program")
 	cmd.Flags().StringVar(&permissions, "permissions", string(acp.AllowTools), "answer what the program asks permission for by this `POLICY`: allow or reject")
 	return cmd
-}
-
-// newServerCmd returns the command of a server that uwf knows.
-func newServerCmd(o Options, s acp.Server) *cobra.Command {
-	tried := "Untested: nobody has run it with uwf; what it is given is from its documentation."
-	if !s.Untested() {
-		tried = fmt.Sprintf("Tried with version %s: %s", s.Versions.Tested, s.Install)
-	}
-	model := "It needs no login and no key: it asks the configured model through the gateway, which\ncounts and bounds what it costs."
-	if s.OwnServers {
-		model = "It talks to the servers of its makers alone, so that it needs login: own, which see in\ndocs/acp.md: uwf neither counts nor bounds what it costs."
-	}
-	return &cobra.Command{
-		Use:   s.Name + " THREAD-ID ROLE",
-		Short: fmt.Sprintf("%s (%s), over the Agent Client Protocol", s.Title, agents.CommandLine(append([]string{s.Program}, s.Args...)...)),
-		Long: fmt.Sprintf(`%s (%s), over the Agent Client Protocol.
-
-%s It gets a HOME of its own, and none of the settings for such tools that
-a workspace holds take effect. It runs commands by itself.
-
-%s`, s.Title, s.Program, model, tried),
-		Example: fmt.Sprintf(`  uwf config set agentOverrides.solve-issue.developer %[1]s`, s.Name),
-		Args:    cobra.ExactArgs(2),
-		RunE:    func(cmd *cobra.Command, args []string) error { return runServer(cmd, o, s, args) },
-	}
 }

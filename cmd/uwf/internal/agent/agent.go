@@ -93,9 +93,8 @@ language, the whole protocol is:
   uwf agent commit answer.md      check the answer, stage the step, print the handle
 
 These run inside a step, as children of the agent; outside they say so. list and check are
-for people, before there is one. The
-repository's examples/agents has whole agents in shell and Python, and the protocol
-on one page.`,
+for people, before there is one. The repository's examples/agents has whole agents in
+shell and Python, and the protocol on one page.`,
 		Example: `  uwf agent list
   uwf agent check
   uwf agent context --prompt
@@ -141,12 +140,13 @@ func (o Options) readWhole(name string, limit int64) ([]byte, error) {
 func newBuiltinCmd(o Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "builtin THREAD-ID ROLE",
-		Short: "Chat with tools, over the gateway's OpenAI-compatible URL",
-		Long: `Chat with tools, over the gateway's OpenAI-compatible URL.
+		Short: "uwf's own agent: a model with tools, asked through the gateway",
+		Long: `uwf's own agent: a model with tools, asked through the gateway.
 
-Tools: read_file, write_file, edit_file, list_dir, glob, grep, and run_command
-where ` + agents.EnvAllowShell + `=1 or the configuration's allowShell permits it. Anthropic's models are
-reached at their OpenAI-compatible address.`,
+Tools: read_file, write_file, edit_file, list_dir, glob, grep, run_command where
+` + agents.EnvAllowShell + `=1 or the configuration's allowShell permits it, fetch_url where pages
+may be fetched, and those of the configuration's MCP servers. It asks Anthropic's models by
+messages, OpenAI's that reason by responses, and all others by chat completions.`,
 		Example: `  uwf thread step 01JY0000000000000000000000 --agent builtin
   uwf agent builtin 01JY0000000000000000000000 developer`,
 		Args: cobra.ExactArgs(2),

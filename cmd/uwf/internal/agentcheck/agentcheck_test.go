@@ -178,7 +178,7 @@ func TestCheck(t *testing.T) {
 			"program": "ok: /", "version": "ok: 2.1.330", "sandbox": "ok: not confined (sandbox: off)", "wire": "ok: m: provider anthropic speaks messages, chat, and the agent messages", "probe": "with 1 request to a model that is part of uwf",
 		}},
 		{"missing", off + anthropic, "", "", 1, map[string]string{"program": "→ " + install, "wire": "ok: m", "probe": ""}},
-		{"old", off + anthropic, "2.0.1", "works", 0, map[string]string{"version": "unknown: 2.0.1; tried are 2.1.197 to", "probe": "ok: gave a step"}},
+		{"old", off + anthropic, "2.0.1", "works", 0, map[string]string{"version": "unknown: 2.0.1; tried with uwf: 2.1.197–", "probe": "ok: gave a step"}},
 		{"old, the command", off, "2.0.1", "works", 0, map[string]string{"version": "→ " + install}},
 		{"no version", off, "no idea", "works", 0, map[string]string{"version": "unknown: it says no version"}},
 		{"hostile version", off, `\033]0;mine\007\033[2J2.1.330\033[31m`, "works", 0, map[string]string{"version": "ok: 2.1.330 →"}},

@@ -175,10 +175,7 @@ func (a *agentFound) checkVersion() doctor.Finding {
 		f.State, f.Detail = doctor.Unknown, "it says no version"
 	case !in:
 		f.State, f.Fix = doctor.Unknown, a.foreign.Install
-		f.Detail = fmt.Sprintf("%s; tried are %s to %s", a.version, r.Min, r.Tested)
-		if r.Min == r.Tested {
-			f.Detail = fmt.Sprintf("%s; tried is %s", a.version, r.Tested)
-		}
+		f.Detail = fmt.Sprintf("%s; tried with uwf: %s", a.version, r)
 	}
 	return f
 }

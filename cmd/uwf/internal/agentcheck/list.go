@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 )
@@ -34,26 +35,20 @@ it (--version), in an empty folder, with a HOME of its own and without your secr
 
 // listed is one agent in the list.
 type listed struct {
-	Name      string   `json:"name"`
-	Title     string   `json:"title,omitempty"`
-	Kind      kind     `json:"kind"`
-	Program   string   `json:"program,omitempty"`
-	RealPath  string   `json:"realPath,omitempty"`
-	Installed bool     `json:"installed"`
-	Install   string   `json:"install,omitempty"`
-	Why       string   `json:"why,omitempty"`
-	Version   string   `json:"version,omitempty"`
-	Tried     *tried   `json:"tried,omitempty"`
-	Tested    bool     `json:"tested"`
-	Wires     []string `json:"wires"`
-	Login     string   `json:"login,omitempty"`
-	InUse     bool     `json:"inUse"`
-}
-
-// tried are the versions that uwf was tried with.
-type tried struct {
-	From string `json:"from"`
-	To   string `json:"to"`
+	Name      string         `json:"name"`
+	Title     string         `json:"title,omitempty"`
+	Kind      kind           `json:"kind"`
+	Program   string         `json:"program,omitempty"`
+	RealPath  string         `json:"realPath,omitempty"`
+	Installed bool           `json:"installed"`
+	Install   string         `json:"install,omitempty"`
+	Why       string         `json:"why,omitempty"`
+	Version   string         `json:"version,omitempty"`
+	Tried     *program.Range `json:"tried,omitempty"`
+	Tested    bool           `json:"tested"`
+	Wires     []string       `json:"wires"`
+	Login     string         `json:"login,omitempty"`
+	InUse     bool           `json:"inUse"`
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
@@ -82,14 +77,10 @@ func (a *agentFound) list(s *survey) listed {
 		Wires: append([]string{}, a.facts.Wires...), Login: a.login, InUse: slices.Contains(s.config.AgentsInUse(), a.name),
 	}
 	if a.kind == foreign && a.facts.Versions.Tested != "" {
-		l.Tried = &tried{From: a.facts.Versions.Min, To: a.facts.Versions.Tested}
+		l.Tried = &a.facts.Versions
 	}
-	if in, known := a.facts.Versions.Contains(a.version); known && l.Tried != nil {
-		l.Tested = in
-	}
-	if a.kind == own {
-		l.Tested = true
-	}
+	in, _ := a.facts.Versions.Contains(a.version)
+	l.Tested = a.kind == own || in && l.Tried != nil
 	if a.err != nil {
 		l.Install, l.Why = a.foreign.Install, s.clean(a.err.Error())
 	}
@@ -105,10 +96,8 @@ func (l listed) cells() []string {
 	case !l.Installed:
 		program = "not installed"
 	}
-	if t := l.Tried; t != nil {
-		if versions = t.From; t.From != t.To {
-			versions += "–" + t.To
-		}
+	if l.Tried != nil {
+		versions = l.Tried.String()
 	}
 	return []string{l.Name, program, l.Version, versions, strings.Join(l.Wires, ", "), strings.Join(l.remarks(), "; ")}
 }

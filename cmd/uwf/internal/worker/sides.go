@@ -75,13 +75,9 @@ func (s *sides) environ(base string) (env []string) {
 	if len(s.servers) == 0 {
 		return env
 	}
-	type server struct {
-		Name string `json:"name"`
-		URL  string `json:"url"`
-	}
-	var list []server
+	var list []mcp.Address
 	for _, name := range s.servers {
-		list = append(list, server{name, base + mcp.PathOf(name)})
+		list = append(list, mcp.Address{Name: name, URL: base + mcp.PathOf(name)})
 	}
 	b, err := json.Marshal(list)
 	if err != nil { // names and addresses can be written
