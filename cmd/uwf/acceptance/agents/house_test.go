@@ -53,6 +53,7 @@ type house struct {
 	bin              string
 	model            *modeltest.Server
 	url              string
+	acp              bool // it asks for titles and more besides
 	ranControl       bool // so that the key is where the CLI puts it
 }
 

@@ -38,6 +38,7 @@ func TestOthers(t *testing.T) {
 						t.Parallel()
 					}
 					h := newHouse(t, agent, row.files)
+					h.acp = agent.Program != ""
 					row.run(h)
 					h.keepsNoKey()
 				})

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/cli"
+	"github.com/united-workforce/uwf/internal/modeltest"
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
@@ -55,9 +57,9 @@ var rows = []struct {
 			Usage  struct{ InputTokens, OutputTokens int }
 		}
 		h.check(json.Unmarshal(j.out.Bytes(), &s))
-		asked := h.asked()
-		if len(asked) != 2 || s.Usage.InputTokens != 2400 || s.Usage.OutputTokens != 68 {
-			h.Errorf("%d requests, usage %+v; want 2, with 2400 and 68 tokens\n%s", len(asked), s.Usage, j)
+		n := len(h.asked())
+		if n != 2 && (!h.acp || n < 2) || s.Usage.InputTokens != n*modeltest.InputTokens || s.Usage.OutputTokens != n*modeltest.OutputTokens {
+			h.Errorf("%d requests, usage %+v; want 2, with 2400 and 68 tokens\n%s", n, s.Usage, j)
 		}
 		if got := h.git("show", "uwf/"+s.Thread+":hello.txt"); got != "hello" {
 			h.Errorf("hello.txt is %q", got)
@@ -69,7 +71,10 @@ var rows = []struct {
 	{"correction by resume", nil, false, true, func(h *house) {
 		j := h.step("Do it. [[badfinal]]").ends(0)
 		asked := h.asked()
-		if len(asked) != 3 || !strings.Contains(string(asked[2].Body), "All done, the file is written") {
+		goesOn := func(r modeltest.Request) bool {
+			return strings.Contains(string(r.Body), "All done, the file is written")
+		}
+		if len(asked) != 3 && (!h.acp || len(asked) < 3) || !slices.ContainsFunc(asked[2:], goesOn) {
 			h.Errorf("%d requests, and the last doesn't go on with the conversation\n%s", len(asked), j)
 		}
 	}},
@@ -95,10 +100,10 @@ var rows = []struct {
 	}},
 	{"crash", nil, false, false, func(h *house) {
 		// A script in front of the program tells of its exit code, not of the signal.
-		h.step("Do it. [[run kill -9 $PPID]]").ends(1).says(h.agent.Program + " ")
+		h.step("Do it. [[run kill -9 $PPID]]").ends(1).says(h.agent.Program)
 	}},
 	{"garbage", nil, false, false, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
-	{"empty", nil, false, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("no ", "answer") }},
+	{"empty", nil, false, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("answer") }},
 	{"400", nil, false, true, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
 	{"401", nil, false, false, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
 	{"429", nil, true, false, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
@@ -140,7 +145,12 @@ var rows = []struct {
 	}},
 	{"confined", planted, true, false, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("require", "confine: {network: gateway}\n"))
-		h.step("Do it. [[badfinal]]").ends(0)
+		j := h.step("Do it. [[badfinal]]")
+		if h.agent.Name == "opencode-acp" {
+			j.ends(1).says("use the agent opencode") // it listens on loopback
+			return
+		}
+		j.ends(0)
 		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
 		}
