@@ -253,7 +253,7 @@ func AskModel(out *Options, f *app.Factory, c *config.Config) {
 	default:
 		target := setup.Target{
 			Provider: m.Model.Provider, Kind: m.Provider.Kind, BaseURL: m.Provider.BaseURL, Model: m.Model.Name,
-			Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv, Chat: c.DefaultAgent == "" || c.DefaultAgent == config.DefaultAgent,
+			Key: m.Provider.APIKey.Reveal(), KeyName: m.Provider.APIKeyEnv, Chat: !slices.Contains(m.Provider.Wires, "messages"),
 		}
 		provider := config.Path{"providers", m.Model.Provider}
 		target.AddressBy, _ = nameIn(f, c, provider, "baseUrl")

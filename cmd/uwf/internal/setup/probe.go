@@ -25,9 +25,7 @@ type Target struct {
 	Model    string
 	Key      string // empty: none is sent
 	KeyName  string // for messages: the variable, or where the key came from
-	// Chat: over chat completions, which nearly every server has, whatever the
-	// provider's own protocol is.
-	Chat bool
+	Chat     bool   // over chat completions: the provider does not speak the protocol of its kind
 
 	// ModelBy, AddressBy and KeyBy are what sets the model, the address and the key, for
 	// advice; empty: the flags of uwf setup.

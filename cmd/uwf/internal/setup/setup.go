@@ -321,8 +321,7 @@ func (o *Options) hideKey(key string) error {
 // testConnection tries the connection as the agent will use it.
 func (o *Options) testConnection(ctx context.Context, a Answers, key, name string) error {
 	p, _ := ProviderNamed(a.Provider)
-	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name,
-		Chat: a.Agent == "" || a.Agent == engine.DefaultAgent}
+	t := Target{Provider: a.Provider, Kind: p.Kind, BaseURL: a.BaseURL, Model: a.Model, Key: key, KeyName: name}
 	began, prober := o.Factory.Now(), NewProber(o.Factory)
 	prober.Clean = o.Clean // it knows the key by now
 	err := prober.Test(ctx, t)
