@@ -1,14 +1,13 @@
 package agentclitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 const claudeVersion = "2.1.330"
@@ -21,14 +20,11 @@ var (
 		"--settings", "--permission-mode", "--allowedTools", "--disallowedTools", "--tools", "--fallback-model", "--add-dir"}
 )
 
-// notInNames is what a folder's name loses where it becomes one of a session.
-var notInNames = lazyregexp.New(`[^A-Za-z0-9]`)
-
 // claude is one run.
 type claude struct {
 	id, model string
 	url, key  string
-	hooks     map[string][]string // by event
+	hooks     hooks
 	session   session
 	stream    bool
 	turns     int
@@ -48,7 +44,7 @@ func runClaude() {
 	case one("--output-format") == "stream-json" && flags["--verbose"] == nil:
 		exit(1, "Error: When using --print, --output-format=stream-json requires --verbose")
 	}
-	c := &claude{id: one("--session-id"), model: one("--model"), hooks: map[string][]string{}, stream: one("--output-format") == "stream-json"}
+	c := &claude{id: one("--session-id"), model: one("--model"), stream: one("--output-format") == "stream-json"}
 	c.obeyWorkspace(flags)
 	c.url, c.key = os.Getenv("ANTHROPIC_BASE_URL"), os.Getenv("ANTHROPIC_API_KEY")
 	resumed := one("--resume") + one("-r")
@@ -58,12 +54,7 @@ func runClaude() {
 	if c.id == "" {
 		c.id = newID()
 	}
-	config := os.Getenv("CLAUDE_CONFIG_DIR")
-	if config == "" {
-		config = filepath.Join(os.Getenv("HOME"), ".claude")
-	}
-	folder := notInNames.ReplaceAllString(workFolder(), "-")
-	c.session.file = filepath.Join(config, "projects", folder, c.id+".jsonl")
+	c.session.file = filepath.Join(homeFolder("CLAUDE_CONFIG_DIR", ".claude"), "projects", projectName(), c.id+".jsonl")
 	switch found := c.session.load(); {
 	case resumed != "" && !found:
 		c.printResult(object{"subtype": "error_during_execution", "is_error": true, "errors": list{"No conversation found with session ID: " + c.id}})
@@ -103,7 +94,7 @@ func (c *claude) obeyWorkspace(flags map[string][]string) {
 	var settings struct {
 		Env          map[string]string
 		APIKeyHelper string
-		Hooks        map[string][]struct{ Hooks []struct{ Command string } }
+		Hooks        hooks
 	}
 	if readsProject(flags) {
 		_ = json.Unmarshal([]byte(readFiles(".claude/settings.json")), &settings) // a broken one is ignored, as there
@@ -115,44 +106,12 @@ func (c *claude) obeyWorkspace(flags map[string][]string) {
 		_ = os.Setenv("ANTHROPIC_API_KEY", plant(settings.APIKeyHelper))
 	}
 	if !quiet {
-		for event, all := range settings.Hooks {
-			for _, one := range all {
-				for _, h := range one.Hooks {
-					c.hooks[event] = append(c.hooks[event], h.Command)
-				}
-			}
-		}
+		c.hooks = settings.Hooks
 	}
-	c.runHooks("SessionStart")
+	c.hooks.runHooks("SessionStart")
 	if flags["--strict-mcp-config"] == nil && !quiet {
 		startServers(".mcp.json", "mcpServers")
 	}
-}
-
-func (c *claude) runHooks(event string) {
-	for _, command := range c.hooks[event] {
-		plant(command)
-	}
-}
-
-// startServers starts the MCP servers that a file names; they read nothing and end.
-func startServers(file, key string) {
-	var all map[string]map[string]struct {
-		Command string
-		Args    []string
-	}
-	_ = json.Unmarshal([]byte(readFiles(file)), &all) // a broken file starts none
-	for _, s := range all[key] {
-		plant(s.Command + " " + quoteWords(s.Args) + " </dev/null")
-	}
-}
-
-func quoteWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-	}
-	return strings.Join(quoted, " ")
 }
 
 func (c *claude) print(v object) {
@@ -189,18 +148,15 @@ func (c *claude) converse() {
 		c.session.save()
 		switch {
 		case use != nil:
-			c.runHooks("PreToolUse")
-			out := runTool(field[string](field[object](use, "input"), "command"))
-			if out == "" {
-				out = "(Bash completed with no output)"
-			}
+			c.hooks.runHooks("PreToolUse")
+			out := cmp.Or(runTool(field[string](field[object](use, "input"), "command"), false).out, "(Bash completed with no output)")
 			result := object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": use["id"], "content": out, "is_error": false}}}
 			c.session.Messages = append(c.session.Messages, result)
 			c.print(object{"type": "user", "message": result, "parent_tool_use_id": nil})
 		case text == "" && empties == 0:
 			empties++ // it asks once more
 		default:
-			c.runHooks("Stop")
+			c.hooks.runHooks("Stop")
 			c.printResult(object{"is_error": false, "result": text, "api_error_status": nil, "terminal_reason": "completed"})
 			os.Exit(0)
 		}

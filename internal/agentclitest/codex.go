@@ -51,11 +51,7 @@ func runCodex() {
 	c := &codex{model: strings.Join(flags["-m"], ""), last: strings.Join(flags["-o"], "")}
 	settings := readSettings(flags["-c"])
 	c.findProvider(settings)
-	home := os.Getenv("CODEX_HOME")
-	if home == "" {
-		home = filepath.Join(os.Getenv("HOME"), ".codex")
-	}
-	c.findSession(home, resume, rest)
+	c.findSession(homeFolder("CODEX_HOME", ".codex"), resume, rest)
 	prompt := readPrompt()
 	if !resume && settings["project_doc_max_bytes"] != "0" {
 		prompt = readFiles("AGENTS.override.md", "AGENTS.md") + prompt
@@ -153,7 +149,7 @@ func (c *codex) runCall(called object) {
 	_ = json.Unmarshal([]byte(field[string](called, "arguments")), &args) // an empty command, as there
 	shown := "/bin/bash -lc '" + args.Cmd + "'"
 	printLine(object{"type": "item.started", "item": object{"id": fmt.Sprintf("item_%d", c.items), "type": "command_execution", "command": shown, "aggregated_output": "", "exit_code": nil, "status": "in_progress"}})
-	out := runTool(args.Cmd)
+	out := runTool(args.Cmd, false).out
 	c.printItem(object{"type": "command_execution", "command": shown, "aggregated_output": out, "exit_code": 0, "status": "completed"})
 	c.session.Messages = append(c.session.Messages,
 		object{"type": "function_call", "name": called["name"], "arguments": called["arguments"], "call_id": called["call_id"]},

@@ -3,6 +3,7 @@ package agentclitest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 type (
@@ -66,18 +70,27 @@ func parseFlags(args, plain, valued []string) (flags map[string][]string, rest [
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("%x-%x-4%x-8%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])[:36]
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// runTool runs a command as the agents' shell tools do: in the workspace, with the
-// agent's environment, in its process group.
-func runTool(command string) string {
-	out, err := exec.Command("/bin/bash", "-c", command).CombinedOutput() //nolint:gosec // the test's model says it
+// ran is what became of a tool's command.
+type ran struct {
+	out       string
+	code, pid int
+}
+
+// runTool runs a command as the agents' shell tools do: in the workspace, with the agent's
+// environment, in its process group or in one of its own, which outlives the agent.
+func runTool(command string, ownGroup bool) ran {
+	cmd := exec.Command("/bin/bash", "-c", command) //nolint:gosec // the test's model says it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: ownGroup}
+	out, err := cmd.CombinedOutput()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
-		return err.Error()
+		return ran{out: err.Error(), code: -1}
 	}
-	return string(out)
+	return ran{string(out), cmd.ProcessState.ExitCode(), cmd.Process.Pid}
 }
 
 // plant runs a command that a workspace has planted.
@@ -87,9 +100,51 @@ func plant(command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// refusal is an answer of the model that is none.
+// hooks are commands of a workspace's settings, by event.
+type hooks map[string][]struct{ Hooks []struct{ Command string } }
+
+func (all hooks) runHooks(event string) {
+	for _, one := range all[event] {
+		for _, h := range one.Hooks {
+			plant(h.Command)
+		}
+	}
+}
+
+// startServers starts the MCP servers that a file names; they read nothing and end.
+func startServers(file, key string) {
+	var all map[string]map[string]struct {
+		Command string
+		Args    []string
+	}
+	_ = json.Unmarshal([]byte(readFiles(file)), &all) // a broken file starts none
+	for _, s := range all[key] {
+		plant(s.Command + " " + quoteWords(s.Args) + " </dev/null")
+	}
+}
+
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+// loadDotenv sets what a workspace's .env says and the environment does not.
+func loadDotenv() {
+	for line := range strings.Lines(readFiles(".env")) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if _, set := os.LookupEnv(name); ok && !set {
+			_ = os.Setenv(name, value) // a name that is none is left out, as there
+		}
+	}
+}
+
+// refusal is an answer of the model that is none. Its status is 0 where the connection broke.
 type refusal struct {
 	status        int
+	header        http.Header
 	body, message string
 }
 
@@ -116,7 +171,7 @@ func ask(url string, header map[string]string, body object, take func(event obje
 		text, _ := io.ReadAll(resp.Body) // what there is of it
 		var said struct{ Error struct{ Message string } }
 		_ = json.Unmarshal(text, &said) // as above
-		return &refusal{status: resp.StatusCode, body: string(text), message: said.Error.Message}
+		return &refusal{status: resp.StatusCode, header: resp.Header, body: string(text), message: said.Error.Message}
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 16<<20)
@@ -172,6 +227,17 @@ func readFiles(names ...string) string {
 	}
 	return strings.Join(all, "\n")
 }
+
+// homeFolder is the folder that a variable names, or else one below HOME.
+func homeFolder(variable, below string) string {
+	return cmp.Or(os.Getenv(variable), filepath.Join(os.Getenv("HOME"), below))
+}
+
+// notInNames is what a folder's name loses where it becomes one of a session.
+var notInNames = lazyregexp.New(`[^A-Za-z0-9]`)
+
+// projectName is what the workspace is called among the sessions in HOME.
+func projectName() string { return notInNames.ReplaceAllString(workFolder(), "-") }
 
 func workFolder() string {
 	dir, err := os.Getwd()

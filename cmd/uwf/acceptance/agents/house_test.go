@@ -65,7 +65,7 @@ func newHouse(t *testing.T, agent cli.CLI, files map[string]string) *house {
 	t.Cleanup(h.remove)
 	h.check(os.Chmod(dir, 0o755)) //nolint:gosec // confined agents are another user
 	if h.bin == "" {
-		h.bin = agentclitest.Install(t, filepath.Join(dir, "npm"), "")
+		h.bin = agentclitest.Install(t, filepath.Join(dir, "npm"))
 	}
 	s := httptest.NewServer(h.model)
 	t.Cleanup(s.Close)

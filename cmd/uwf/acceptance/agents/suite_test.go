@@ -17,9 +17,6 @@ import (
 func TestCLIs(t *testing.T) {
 	real := os.Getenv("UWF_AGENTS_BIN") != ""
 	for _, agent := range cli.All() {
-		if !real && agent.Program != "claude" && agent.Program != "codex" {
-			continue // has no fake
-		}
 		t.Run(agent.Name, func(t *testing.T) {
 			for _, row := range rows {
 				t.Run(row.name, func(t *testing.T) {
@@ -27,7 +24,7 @@ func TestCLIs(t *testing.T) {
 					case real: // one after the other: they take much memory
 					case row.real:
 						t.Skip("with the real CLIs only: .ci/run agents")
-					case agent.Program == "codex" && !row.each && !testmode.HasProcesses():
+					case agent.Program != "claude" && !row.each && !testmode.HasProcesses():
 						t.Skip("with one fake CLI only, unless UWF_TEST asks for processes")
 					default:
 						t.Parallel()
