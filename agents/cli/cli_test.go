@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
 	"github.com/united-workforce/uwf/agents"
@@ -17,11 +18,24 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/agentclitest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testscript.Main(leakFree{m}, agentclitest.Programs()) }
+
+// leakFree fails a run of the tests that leaves goroutines behind.
+type leakFree struct{ *testing.M }
+
+func (m leakFree) Run() int {
+	code := m.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
 
 // usual is a call with everything set.
 func usual() call {
@@ -109,14 +123,15 @@ func TestRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, out := range outs {
-				fmt.Fprintf(&b, "== %s\n%s", strings.TrimSuffix(filepath.Base(out), ".stdout"), readRecorded(t, c, out))
+				fmt.Fprintf(&b, "== %s\n%s", strings.TrimSuffix(filepath.Base(out), ".stdout"), describeReport(readReport(t, c, out)))
 			}
 			compareGolden(t, filepath.Join(dir, "read.golden"), b.String())
 		}
 	}
 }
 
-func readRecorded(t *testing.T, c CLI, file string) string {
+// readReport reads what a run printed as its adapter would.
+func readReport(t *testing.T, c CLI, file string) *report {
 	t.Helper()
 	out, err := os.ReadFile(file)
 	if err != nil {
@@ -143,6 +158,10 @@ func readRecorded(t *testing.T, c CLI, file string) string {
 		}
 		c.finish(r, call{Temp: temp}, string(stderr))
 	}
+	return r
+}
+
+func describeReport(r *report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %q, answer %q, failure %q, broken %d\n", r.Session, r.Text, r.Failure, r.Broken)
 	for _, turn := range r.Turns {

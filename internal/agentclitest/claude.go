@@ -150,17 +150,23 @@ func (c *claude) converse() {
 		case use != nil:
 			c.hooks.runHooks("PreToolUse")
 			out := cmp.Or(runTool(field[string](field[object](use, "input"), "command"), false).out, "(Bash completed with no output)")
-			result := object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": use["id"], "content": out, "is_error": false}}}
-			c.session.Messages = append(c.session.Messages, result)
-			c.print(object{"type": "user", "message": result, "parent_tool_use_id": nil})
+			c.printUser(object{"type": "tool_result", "tool_use_id": use["id"], "content": out, "is_error": false})
 		case text == "" && empties == 0:
 			empties++ // it asks once more
+			c.printUser(object{"type": "text", "text": "[Your previous response had no visible output. Please continue and produce a user-visible response.]"})
 		default:
 			c.hooks.runHooks("Stop")
 			c.printResult(object{"is_error": false, "result": text, "api_error_status": nil, "terminal_reason": "completed"})
 			os.Exit(0)
 		}
 	}
+}
+
+// printUser adds and prints what is said to the model in the user's name.
+func (c *claude) printUser(block object) {
+	message := object{"role": "user", "content": list{block}}
+	c.session.Messages = append(c.session.Messages, message)
+	c.print(object{"type": "user", "message": message, "parent_tool_use_id": nil})
 }
 
 // askModel asks once. A refusal ends the process.
@@ -180,17 +186,7 @@ func (c *claude) askModel() (text string, use object) {
 		args += field[string](delta, "partial_json")
 	})
 	if failed != nil {
-		message := "API Error: " + failed.message
-		switch failed.status {
-		case 0:
-		case 401, 403:
-			message = fmt.Sprintf("Failed to authenticate. API Error: %d %s", failed.status, failed.message)
-		default:
-			message = fmt.Sprintf("API Error: %d %s", failed.status, failed.message)
-		}
-		c.session.save()
-		c.printResult(object{"is_error": true, "api_error_status": failed.status, "terminal_reason": "api_error", "result": message})
-		os.Exit(1)
+		c.printFailure(failed)
 	}
 	if use != nil {
 		var input object
@@ -198,4 +194,25 @@ func (c *claude) askModel() (text string, use object) {
 		use["input"] = input
 	}
 	return text, use
+}
+
+// printFailure prints why there is no answer, and ends the process.
+func (c *claude) printFailure(f *refusal) {
+	message := fmt.Sprintf("API Error: %d %s", f.status, f.message)
+	switch {
+	case f.status == 0:
+		message = "API Error: " + f.message
+	case f.status == 401 || f.status == 403:
+		message = "Failed to authenticate. " + message
+	case f.status == 429:
+		message = "API Error: Request rejected (429) · " + f.message
+	case f.status >= 500:
+		host := strings.TrimPrefix(c.url, "http://")
+		message += ". This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (" + host + ")."
+	}
+	c.session.save()
+	c.print(object{"type": "assistant", "message": object{"model": "<synthetic>", "role": "assistant", "content": list{object{"type": "text", "text": message}}}, "parent_tool_use_id": nil,
+		"error": "unknown", "is_api_error_message": true, "api_error_status": f.status, "api_error_type": f.kind})
+	c.printResult(object{"is_error": true, "api_error_status": f.status, "api_error_type": f.kind, "terminal_reason": "api_error", "result": message})
+	os.Exit(1)
 }

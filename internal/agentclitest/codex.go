@@ -1,6 +1,7 @@
 package agentclitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -178,7 +179,7 @@ func (c *codex) askModel() (text string, called object) {
 	var message string
 	switch failed.status {
 	case 0:
-		message = "stream disconnected before completion: " + failed.message
+		message = "stream disconnected before completion: Transport error: network error: error decoding response body"
 	case 400:
 		message = failed.body
 	case 429:
@@ -186,7 +187,7 @@ func (c *codex) askModel() (text string, called object) {
 	case 500:
 		message = "We’re currently experiencing high demand, which may cause temporary errors."
 	default:
-		message = fmt.Sprintf("unexpected status %d %s: %s, url: %s/responses", failed.status, http.StatusText(failed.status), failed.message, c.url)
+		message = fmt.Sprintf("unexpected status %d %s: %s, url: %s/responses", failed.status, cmp.Or(http.StatusText(failed.status), "<unknown status code>"), failed.message, c.url)
 	}
 	c.session.save()
 	printLine(object{"type": "error", "message": message})

@@ -126,7 +126,9 @@ func (c *copilot) printFailure(f *refusal) {
 	data := object{"statusCode": f.status}
 	switch f.status {
 	case 0:
-		message, result, data = "Failed to get response from the AI model; retried 5 times (total retry wait time: 5.00 seconds) Last error: "+f.message, "transport_error", object{}
+		message = "Failed to get response from the AI model; retried 5 times (total retry wait time: 5.00 seconds) Last error: " +
+			"Failed native model HTTP request: error decoding response body: error reading a body from connection: unexpected EOF during chunk size line"
+		result, data = "transport_error", object{}
 	case 400:
 		result = "http_400"
 	case 401, 403:

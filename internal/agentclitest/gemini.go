@@ -144,7 +144,7 @@ func (g *gemini) printFailure(f *refusal) {
 	if f.status == 0 {
 		message, code = "terminated", 1
 	}
-	printReason(object{"session_id": g.id, "error": object{"type": "Error", "message": message, "code": code}})
+	printJSON(os.Stderr, "  ", object{"session_id": g.id, "error": object{"type": "Error", "message": message, "code": code}})
 	os.Exit(code & 0xff)
 }
 

@@ -35,11 +35,17 @@ func exit(code int, format string, args ...any) {
 
 // printLine prints one line of JSON.
 func printLine(v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
+	printJSON(os.Stdout, "", v)
+}
+
+// printJSON prints JSON as JavaScript does, which leaves < and > as they are.
+func printJSON(to io.Writer, indent string, v any) {
+	e := json.NewEncoder(to)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
 		panic(err)
 	}
-	fmt.Println(string(b))
 }
 
 // parseFlags parses a command line: flags are the words that start with a dash, those of
@@ -144,8 +150,8 @@ func loadDotenv() {
 // refusal is an answer of the model that is none. Its status is 0 where the connection broke.
 type refusal struct {
 	status        int
-	header        http.Header
 	body, message string
+	kind          string // of the error, in the wire's words
 }
 
 // ask posts a request, and gives each event of the answer's stream to take.
@@ -169,9 +175,11 @@ func ask(url string, header map[string]string, body object, take func(event obje
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(resp.Body) // what there is of it
-		var said struct{ Error struct{ Message string } }
+		var said struct {
+			Error struct{ Message, Type string }
+		}
 		_ = json.Unmarshal(text, &said) // as above
-		return &refusal{status: resp.StatusCode, header: resp.Header, body: string(text), message: said.Error.Message}
+		return &refusal{status: resp.StatusCode, body: string(text), message: said.Error.Message, kind: said.Error.Type}
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 16<<20)

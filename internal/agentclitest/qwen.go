@@ -115,7 +115,7 @@ func (q *qwen) printFailure(f *refusal) {
 		message = "[API Error: terminated (cause: UND_ERR_SOCKET: other side closed)]"
 	}
 	q.printMessage("assistant", object{"type": "text", "text": message})
-	printReason(object{"error": object{"type": "AlreadyReportedError", "message": message, "code": 1}})
+	printJSON(os.Stderr, "  ", object{"error": object{"type": "AlreadyReportedError", "message": message, "code": 1}})
 	q.printList(1, object{"subtype": "error_during_execution", "is_error": true, "error": object{"message": message}})
 }
 
@@ -130,13 +130,4 @@ func (q *qwen) printList(code int, result object) {
 	q.addElement(result)
 	printLine(q.printed)
 	os.Exit(code)
-}
-
-// printReason prints JSON on lines of its own on stderr.
-func printReason(v object) {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		panic(err)
-	}
-	_, _ = fmt.Fprintln(os.Stderr, string(b)) // nobody may listen
 }
