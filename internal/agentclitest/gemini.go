@@ -28,18 +28,21 @@ type gemini struct {
 
 func runGemini() {
 	flags, _, unknown := parseFlags(os.Args[1:], geminiPlain, geminiValued)
+	trusted := os.Getenv("GEMINI_CLI_TRUST_WORKSPACE") == "true"
 	switch {
 	case unknown != "":
 		exitYargs("gemini", unknown)
 	case flags["--version"] != nil || flags["-v"] != nil:
 		fmt.Println(geminiVersion)
 		os.Exit(0)
-	case flags["--skip-trust"] == nil && os.Getenv("GEMINI_CLI_TRUST_WORKSPACE") != "true":
+	case flags["--skip-trust"] == nil && !trusted:
 		exit(55, `Approval mode overridden to "default" because the current folder is not trusted.`)
 	}
 	endWell()
 	g := &gemini{model: strings.Join(flags["-m"], ""), id: strings.Join(flags["--session-id"], "")}
-	g.obeyWorkspace()
+	if trusted { // --skip-trust comes after its settings were read
+		g.obeyWorkspace()
+	}
 	g.url, g.key = os.Getenv("GOOGLE_GEMINI_BASE_URL"), os.Getenv("GEMINI_API_KEY")
 	checkLogin()
 	resumed := strings.Join(flags["--resume"], "")
@@ -88,7 +91,6 @@ func (g *gemini) obeyWorkspace() {
 	if settings.Tools.DiscoveryCommand != "" {
 		plant(settings.Tools.DiscoveryCommand)
 	}
-	startServers(".gemini/settings.json", "mcpServers")
 	g.system = readFiles("GEMINI.md")
 }
 

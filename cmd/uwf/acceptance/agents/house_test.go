@@ -261,11 +261,11 @@ func (h *house) control() string {
 		h.write("home/"+name, text)
 	}
 	for _, kv := range append(c.env, "IS_SANDBOX=1") {
-		env = append(env, strings.ReplaceAll(strings.ReplaceAll(kv, "URL", h.url), "SECRET", providerKey))
+		env = append(env, strings.ReplaceAll(strings.ReplaceAll(kv, "ADDRESS", h.url), "SECRET", providerKey))
 	}
 	argv := slices.Clone(c.argv)
 	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], "URL", h.url)
+		argv[i] = strings.ReplaceAll(argv[i], "ADDRESS", h.url)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(h.bin, h.agent.Program), argv...) //nolint:gosec // the test's program
 	cmd.Dir, cmd.Env, cmd.Stdin = h.clone, env, strings.NewReader("Do it.")

@@ -131,12 +131,19 @@ var rows = []struct {
 		if found := h.pwned(); found != nil {
 			h.Errorf("planted settings ran: %v", found)
 		}
+		mark, asked := controls[h.agent.Program].mark, h.asked()
+		for _, r := range asked {
+			// uwf's own prompt quotes the file.
+			if n := strings.Count(string(r.Body), mark); mark != "" && n != 1 {
+				h.Errorf("%s is in a request %d times, want once: the program obeys the file", mark, n)
+			}
+		}
 		said := h.control()
 		bodies := ""
-		for _, r := range h.model.Requests() {
+		for _, r := range h.asked()[len(asked):] {
 			bodies += string(r.Body)
 		}
-		if mark := controls[h.agent.Program].mark; h.pwned() == nil && (mark == "" || !strings.Contains(bodies, mark)) {
+		if h.pwned() == nil && (mark == "" || !strings.Contains(bodies, mark)) {
 			h.Errorf("without uwf they do not run either, so this shows nothing: %s", said)
 		}
 	}},
@@ -172,20 +179,22 @@ func (h *house) pwned() []string {
 
 // controls are how each CLI is run without uwf, and without what keeps a workspace's
 // settings out. Codex runs nothing of a folder that nobody trusts: its mark reaches the model.
+// ADDRESS and SECRET stand for the model's address and key.
 var controls = map[string]struct {
 	argv, env []string
 	files     map[string]string // below HOME
 	mark      string
 }{
-	"claude": {argv: []string{"-p", "--model", "m", "--dangerously-skip-permissions"}, env: []string{"ANTHROPIC_BASE_URL=URL", "ANTHROPIC_API_KEY=SECRET", "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}},
+	"claude": {argv: []string{"-p", "--model", "m", "--dangerously-skip-permissions"}, env: []string{"ANTHROPIC_BASE_URL=ADDRESS", "ANTHROPIC_API_KEY=SECRET", "CLAUDE_CODE_MAX_RETRIES=0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}},
 	"codex": {argv: []string{"exec", "--json", "-m", "m", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "-c", "model_provider=x", "-c", "model_providers.x.name=x",
-		"-c", `model_providers.x.base_url="URL/v1"`, "-c", "model_providers.x.env_key=OPENAI_API_KEY", "-c", "model_providers.x.wire_api=responses", "-"}, env: []string{"OPENAI_API_KEY=SECRET"}, mark: "MARK_AGENTS"},
+		"-c", `model_providers.x.base_url="ADDRESS/v1"`, "-c", "model_providers.x.env_key=OPENAI_API_KEY", "-c", "model_providers.x.wire_api=responses", "-"}, env: []string{"OPENAI_API_KEY=SECRET"}, mark: "MARK_AGENTS"},
 	"copilot": {argv: []string{"-s", "--allow-all", "--no-ask-user", "--disable-builtin-mcps", "--no-remote", "--no-auto-update"},
-		env: []string{"COPILOT_PROVIDER_BASE_URL=URL/v1", "COPILOT_PROVIDER_API_KEY=SECRET", "COPILOT_MODEL=m", "COPILOT_OFFLINE=true"}, mark: "MARK_AGENTS"},
+		env: []string{"COPILOT_PROVIDER_BASE_URL=ADDRESS/v1", "COPILOT_PROVIDER_API_KEY=SECRET", "COPILOT_MODEL=m", "COPILOT_OFFLINE=true"}, mark: "MARK_AGENTS"},
 	"opencode": {argv: []string{"run", "--format", "json", "--auto", "--title", "x", "-m", "x/m"}, env: []string{"OPENAI_API_KEY=SECRET",
-		`OPENCODE_CONFIG_CONTENT={"enabled_providers":["x"],"provider":{"x":{"npm":"@ai-sdk/openai-compatible","name":"x","options":{"baseURL":"URL/v1","apiKey":"{env:OPENAI_API_KEY}"},"models":{"m":{}}}}}`}},
-	"qwen": {argv: []string{"--output-format", "json", "--yolo", "--auth-type", "openai", "-m", "m"}, env: []string{"OPENAI_API_KEY=SECRET", "OPENAI_BASE_URL=URL/v1", "OPENAI_MODEL=m"}},
-	"gemini": {argv: []string{"--output-format", "json", "--yolo", "--skip-trust", "-m", "m"}, env: []string{"GEMINI_API_KEY=SECRET", "GOOGLE_GEMINI_BASE_URL=URL"},
+		`OPENCODE_CONFIG_CONTENT={"enabled_providers":["x"],"provider":{"x":{"npm":"@ai-sdk/openai-compatible","name":"x","options":{"baseURL":"ADDRESS/v1","apiKey":"{env:OPENAI_API_KEY}"},"models":{"m":{}}}}}`}},
+	"qwen": {argv: []string{"--output-format", "json", "--yolo", "--auth-type", "openai", "-m", "m"}, env: []string{"OPENAI_API_KEY=SECRET", "OPENAI_BASE_URL=ADDRESS/v1", "OPENAI_MODEL=m"}},
+	// With --skip-trust in the variable's place it runs nothing of a workspace's settings.
+	"gemini": {argv: []string{"--output-format", "json", "--yolo", "-m", "m"}, env: []string{"GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_API_KEY=SECRET", "GOOGLE_GEMINI_BASE_URL=ADDRESS"},
 		files: map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`}},
 }
 
