@@ -150,16 +150,20 @@ func TestJobLogin(t *testing.T) {
 		files  map[string]string
 		says   string
 	}{
-		"one job":        {config, nil, "login is job, which is for the first of the two jobs"},
-		"another agent":  {strings.ReplaceAll(config, "copilot", "codex"), files, "its program takes no token of a job"},
-		"cost limit":     {config + "limits: {costUsd: 1}\n", files, "neither counted nor bounded"},
-		"gateway alone":  {config + "confine: {network: gateway}\n", files, "confine.network: gateway does not allow"},
-		"a user's login": {strings.ReplaceAll(config, "job", "own"), files, "may not lend a login of the user's"},
+		"one job":          {config, nil, "login is job, which is for the first of the two jobs"},
+		"another agent":    {strings.ReplaceAll(config, "copilot", "codex"), files, "its program takes no token of a job"},
+		"cost limit":       {config + "limits: {costUsd: 1}\n", files, "neither counted nor bounded"},
+		"a person's token": {config, files, "input token is not the job's own"},
+		"gateway alone":    {config + "confine: {network: gateway}\n", files, "confine.network: gateway does not allow"},
+		"a user's login":   {strings.ReplaceAll(config, "job", "own"), files, "may not lend a login of the user's"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newJobs(t, row.config, row.files)
-			if name == "gateway alone" {
+			switch name {
+			case "gateway alone":
 				c.with["sandbox"] = "require"
+			case "a person's token":
+				c.with["token"] = c.forge.UserToken("alice")
 			}
 			labelled := c.forge.PutLabel("alice", c.issue(), "uwf")
 			if row.files == nil {

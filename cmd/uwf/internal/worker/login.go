@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
@@ -40,6 +41,8 @@ func checkToken(f *app.Factory, c *config.Config, confined bool, name, setting s
 		return app.Usagef("agent %s: %s is job, and its program takes no token of a job: remove the setting, so that it uses the gateway", name, setting)
 	case f.Job == nil || f.Job.AgentToken == "":
 		return app.Usagef("agent %s: %s is job, which is for the first of the two jobs that uwf init --two-jobs writes, whose token can write nothing; this is none: remove the setting, so that the agent uses the gateway", name, setting)
+	case !strings.HasPrefix(f.Job.AgentToken, "ghs_"): // as GitHub's own are; a person's could do what the person may
+		return app.Usagef("agent %s: %s is job, and the action's input token is not the job's own: leave the input out, so that the agent holds what can write nothing", name, setting)
 	case confined && c.Confine.Network == config.NetworkGateway:
 		return app.Usagef("agent %s: with %s: job it asks GitHub's servers, which confine.network: gateway does not allow: set confine.network to open, or remove the login", name, setting)
 	}
