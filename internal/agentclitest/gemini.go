@@ -135,7 +135,7 @@ func (g *gemini) keepResult(r reply, told string) {
 
 func (g *gemini) printReply(reply) {}
 
-func (g *gemini) printResult(r reply, did ran) string {
+func (g *gemini) printResult(_ reply, did ran) string {
 	g.called++
 	return fmt.Sprintf("Output: %s\nProcess Group PGID: %d", did.out, did.pid)
 }
