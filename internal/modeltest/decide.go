@@ -59,7 +59,7 @@ func decide(c conversation) action {
 			return action{refuse: status}
 		}
 	}
-	if has("hang") {
+	if has("hang") || has("stall") && c.hasResult() {
 		return action{hang: true}
 	}
 	act := action{cut: has("cut")}

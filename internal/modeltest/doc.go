@@ -12,6 +12,7 @@
 //
 //	[[err400]]         refuse with that status: 400, 401, 403, 429, 500 or 529
 //	[[hang]]           don't answer, until the client goes
+//	[[stall]]          don't answer what a tool gave, until the client goes
 //	[[cut]]            end the connection after the first event
 //	[[plain]]          answer at once, without a tool
 //	[[empty]]          end with an answer that has no text

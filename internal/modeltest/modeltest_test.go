@@ -153,6 +153,7 @@ func TestMarks(t *testing.T) {
 		{"[[err500]]", false, 500, "fake failure 500"},
 		{"[[err529]]", false, 529, "fake failure 529"},
 		{"[[cut]]", true, 200, "broken off"},
+		{"[[stall]]", false, 200, "hello.txt"},
 		{"[[sleep]]", false, 200, "tail -f /dev/null"},
 		{"[[env]]", false, 200, "env.txt"},
 		{"[[run kill -9 $PPID]]", false, 200, "kill -9 $PPID"},
@@ -190,6 +191,10 @@ func TestAnswers(t *testing.T) {
 	user.text = "[[empty]]"
 	if got := decide(conversation{messages: []message{user, result}}); got.say != "" || got.call != nil {
 		t.Errorf("empty says %q and calls %v", got.say, got.call)
+	}
+	user.text = "[[stall]]"
+	if got := decide(conversation{messages: []message{user, result}}); !got.hang {
+		t.Errorf("stalled it says %q", got.say)
 	}
 	tools := []tool{{name: "Write", schema: object{"properties": object{"file_path": object{}, "content": object{}}}}, {name: "Bash"}}
 	user.text = "[[write]]\nCWD: /w."
