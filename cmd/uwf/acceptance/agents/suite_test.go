@@ -171,9 +171,9 @@ var rows = []struct {
 	}},
 }
 
-// killAgent kills the program that a command's ancestor below uwf is: some run their commands in a
-// helper of theirs, whose death they survive.
-const killAgent = `p=$$; while q=$(awk '/^PPid/{print $2}' /proc/$p/status) && test "$q" -gt 1; do case $(cat /proc/$q/comm) in uwf*) kill -9 $p;; esac; p=$q; done`
+// killAgent kills all of a command's ancestors below uwf: some run their commands in a helper of
+// theirs, or themselves below a launcher, and survive its death.
+const killAgent = `p=$$; while q=$(awk '/^PPid/{print $2}' /proc/$p/status) && test "$q" -gt 1; do l="$p $l"; case $(cat /proc/$q/comm) in uwf*) kill -9 $l;; esac; p=$q; done`
 
 // pwned are the files that planted settings make.
 func (h *house) pwned() []string {
