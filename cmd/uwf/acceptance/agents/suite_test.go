@@ -97,8 +97,10 @@ var rows = []struct {
 		}
 	}},
 	{"crash", nil, false, false, func(h *house) {
-		// A script in front of the program tells of its exit code, not of the signal.
-		h.step("Do it. [[run " + killAgent + "]]").ends(1).says(h.agent.Program)
+		// A file: some refuse commands that kill, or that have $() in them. A script in front of the
+		// program tells of its exit code, not of the signal.
+		h.write("kill.sh", strings.ReplaceAll(killAgent, "DIR", h.dir))
+		h.step("Do it. [[run sh " + h.dir + "/kill.sh]]").ends(1).says(h.agent.Program)
 	}},
 	{"garbage", nil, false, false, func(h *house) { h.step("Do it. [[garbage]]").ends(1).says("frontmatter") }},
 	{"empty", nil, false, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("answer") }},
@@ -171,9 +173,9 @@ var rows = []struct {
 	}},
 }
 
-// killAgent kills all of a command's ancestors below uwf: some run their commands in a helper of
-// theirs, or themselves below a launcher, and survive its death.
-const killAgent = `p=$$; while q=$(awk '/^PPid/{print $2}' /proc/$p/status) && test "$q" -gt 1; do l="$p $l"; case $(cat /proc/$q/comm) in uwf*) kill -9 $l;; esac; p=$q; done`
+// killAgent kills what runs in a folder, but shells and uwf: some CLIs run their commands in a helper
+// whose death they survive, or apart from their own processes, and overwrite their environment.
+const killAgent = `for d in /proc/*/cwd; do case $(readlink $d) in DIR/*) p=${d%/cwd}; case $(cat $p/comm) in uwf*|*sh) ;; *) kill -9 ${p#/proc/};; esac;; esac; done`
 
 // pwned are the files that planted settings make.
 func (h *house) pwned() []string {
