@@ -156,7 +156,8 @@ func (f *Fetcher) fetchPage(ctx context.Context, raw string) (Result, error) {
 			return Result{}, fmt.Errorf("%s redirects for the %dth time, and no more are followed", from.Hostname(), hop)
 		}
 		r, next, err := f.fetchHop(ctx, u)
-		if err != nil {
+		// A server that hears of the end may finish its answer in haste, so that it looks whole.
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return Result{}, fmt.Errorf("fetch %s: %w", u.Hostname(), cmp.Or(context.Cause(ctx), err))
 		}
 		if next == "" {
