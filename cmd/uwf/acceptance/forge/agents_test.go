@@ -152,6 +152,7 @@ func TestJobLogin(t *testing.T) {
 	}{
 		"one job":          {config, nil, "login is job, which is for the first of the two jobs"},
 		"another agent":    {strings.ReplaceAll(config, "copilot", "codex"), files, "its program takes no token of a job"},
+		"the program":      {strings.Replace(config, "{login", "{command: copilot, login", 1), files, "its program takes no token of a job"},
 		"cost limit":       {config + "limits: {costUsd: 1}\n", files, "neither counted nor bounded"},
 		"a person's token": {config, files, "input token is not the job's own"},
 		"gateway alone":    {config + "confine: {network: gateway}\n", files, "confine.network: gateway does not allow"},

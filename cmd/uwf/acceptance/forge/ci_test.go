@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
-	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/forgetest"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"golang.org/x/tools/txtar"
@@ -129,9 +128,7 @@ func or(s, other string) string {
 
 func (c *ci) example(name string) string {
 	c.Helper()
-	text, err := fs.ReadFile(examples.Files, name)
-	c.check(err)
-	return string(text)
+	return shippedFile(c.T, name)
 }
 
 func (c *ci) check(err error) {

@@ -22,14 +22,13 @@ func (w *Worker) usesOwnLogin(agent string) bool { return w.config.Agents[agent]
 // they lend it.
 func lendToken(f *app.Factory, c *config.Config, name string) map[string]string {
 	env := c.Agents[name].Env
-	if foreign, _ := findForeign(c, name); c.Agents[name].Login == config.JobLogin && f.Job != nil && foreign.Token != "" {
-		env = maps.Clone(env)
-		if env == nil {
-			env = map[string]string{}
-		}
-		env[foreign.Token] = f.Job.AgentToken
+	foreign, _ := findForeign(c, name)
+	if c.Agents[name].Login != config.JobLogin || f.Job == nil || foreign.Token == "" {
+		return env
 	}
-	return env
+	lent := map[string]string{foreign.Token: f.Job.AgentToken}
+	maps.Copy(lent, env)
+	return lent
 }
 
 // checkToken refuses to lend a job's token where that is of no use, or could do more than ask

@@ -73,10 +73,13 @@ func (w *Worker) runsForeign(name string) bool {
 	return foreign
 }
 
-// findForeign finds what coding agent of somebody else's an agent of this binary runs.
+// findForeign finds what coding agent of somebody else's an agent of this binary runs. A command
+// of that name alone is the program itself.
 func findForeign(c *config.Config, name string) (agents.Foreign, bool) {
-	if alias, ok := c.Agents[name]; ok && alias.Command != "" {
-		name = strings.TrimPrefix(alias.Command, "uwf-")
+	if alias := c.Agents[name].Command; alias != "" {
+		if name = strings.TrimPrefix(alias, "uwf-"); name == alias {
+			return agents.Foreign{}, false
+		}
 	}
 	return agent.Foreign(name, nil)
 }
