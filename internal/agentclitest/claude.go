@@ -68,7 +68,7 @@ func runClaude() {
 	}
 	c.session.Messages = append(c.session.Messages, object{"role": "user", "content": list{object{"type": "text", "text": prompt}}})
 	c.print(object{"type": "system", "subtype": "init", "cwd": workFolder(), "model": c.model, "claude_code_version": claudeVersion})
-	c.converse()
+	c.holdConversation()
 }
 
 // readsProject says whether a workspace's own settings count.
@@ -129,8 +129,8 @@ func (c *claude) printResult(v object) {
 	printLine(v)
 }
 
-// converse asks the model until it has an answer.
-func (c *claude) converse() {
+// holdConversation asks the model until it has an answer.
+func (c *claude) holdConversation() {
 	for empties := 0; ; {
 		c.turns++
 		text, use := c.askModel()

@@ -61,7 +61,7 @@ func runCodex() {
 	c.printItem(object{"type": "error", "message": "Model metadata for `" + c.model + "` not found. Defaulting to fallback metadata; this can degrade performance and cause issues."})
 	printLine(object{"type": "turn.started"})
 	c.session.Messages = append(c.session.Messages, object{"type": "message", "role": "user", "content": list{object{"type": "input_text", "text": prompt}}})
-	c.converse()
+	c.holdConversation()
 }
 
 // readSettings reads -c key=value; values are TOML, or else the words themselves.
@@ -123,8 +123,8 @@ func (c *codex) printItem(item object) {
 	printLine(object{"type": "item.completed", "item": item})
 }
 
-// converse asks the model until it has an answer.
-func (c *codex) converse() {
+// holdConversation asks the model until it has an answer.
+func (c *codex) holdConversation() {
 	for {
 		text, called := c.askModel()
 		c.printItem(object{"type": "agent_message", "text": text})

@@ -19,7 +19,7 @@ func (r reply) readArgs() object {
 // readCommand is the command that the call runs.
 func (r reply) readCommand() string { return field[string](r.readArgs(), "command") }
 
-// speaker is a CLI for converse: its wire, and what it prints. printResult returns what the
+// speaker is a CLI for holdConversation: its wire, and what it prints. printResult returns what the
 // model is told of a command; printFailure and printEnd end the process.
 type speaker interface {
 	askModel() (reply, *refusal)
@@ -32,8 +32,8 @@ type speaker interface {
 	printEnd(text string)
 }
 
-// converse asks the model, and runs what it calls, until it has an answer.
-func converse(s speaker, kept *session, ownGroup bool) {
+// holdConversation asks the model, and runs what it calls, until it has an answer.
+func holdConversation(s speaker, kept *session, ownGroup bool) {
 	for {
 		r, failed := s.askModel()
 		if failed != nil {

@@ -55,7 +55,7 @@ func runCopilot() {
 	transformed := "<current_datetime>" + time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00") + "</current_datetime>\n\n" + prompt
 	c.addPrompt(transformed)
 	c.printEvent("user.message", object{"content": prompt, "transformedContent": transformed, "turnId": "0"}, false)
-	converse(c, &c.session, false)
+	holdConversation(c, &c.session, false)
 }
 
 // unpackCopilot puts into HOME what the program really runs, where it is not there yet.

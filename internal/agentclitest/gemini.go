@@ -57,7 +57,7 @@ func runGemini() {
 		exit(42, "Error resuming session: No previous sessions found for this project.")
 	}
 	g.keepContent("user", object{"text": readPrompt()})
-	converse(g, &g.session, true)
+	holdConversation(g, &g.session, true)
 }
 
 // endWell has SIGTERM end the process as if all were well, but for what it prints.

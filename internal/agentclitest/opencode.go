@@ -54,7 +54,7 @@ func runOpenCode() {
 		o.system = readFiles("AGENTS.md")
 	}
 	o.addPrompt(readPrompt())
-	converse(o, &o.session, true)
+	holdConversation(o, &o.session, true)
 }
 
 // newOpenCodeID is an id in its own form.

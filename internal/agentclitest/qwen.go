@@ -50,7 +50,7 @@ func runQwen() {
 	}
 	q.addPrompt(readPrompt())
 	q.addElement(object{"type": "system", "subtype": "init", "cwd": workFolder(), "model": q.model, "permission_mode": "yolo", "qwen_code_version": qwenVersion})
-	converse(q, &q.session, true)
+	holdConversation(q, &q.session, true)
 }
 
 // exitYargs ends the process as those do that read their flags with yargs, for which --no-x is x

@@ -304,7 +304,7 @@ func (h *house) awaitNone(word string) {
 	}
 }
 
-// await waits for a file that the CLI's tool makes, or the end of uwf.
+// await waits for a file that the CLI's tool makes.
 func (h *house) await(file string, j *job) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), deadline)
