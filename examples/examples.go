@@ -9,3 +9,7 @@ import "embed"
 //
 //go:embed *.yaml demo github
 var Files embed.FS
+
+// Workflows are the names of the workflows that run in any repository: each is the file
+// NAME.yaml.
+func Workflows() []string { return []string{"solve-issue", "review-pr", "triage", "approve-deploy"} }

@@ -4,12 +4,15 @@
 //
 // # Which source wins
 //
-// The repository's .uwf/config.yaml is asked first, then ~/.uwf/config.yaml, then
-// the environment: the first one that says something about a setting wins, for
-// maps (providers, models, agents, overrides) name by name. The environment is
-// asked last for what it holds for everyone (OPENAI_API_KEY and the like). The
-// variables UWF_MODEL, UWF_PROVIDER, UWF_BASE_URL, UWF_API_KEY and
-// UWF_BUILTIN_ALLOW_SHELL are said for one run, so they go before both files.
+// What a person chose for one run by flags (Choice) goes before all, then the variables
+// UWF_MODEL, UWF_PROVIDER, UWF_BASE_URL, UWF_API_KEY, UWF_AGENT and UWF_BUILTIN_ALLOW_SHELL.
+// Which model and agent work where nothing else is said, and the provider of that model, is
+// the person's choice before the repository's: ~/.uwf/config.yaml goes first. For all else
+// the repository's .uwf/config.yaml is asked first, then ~/.uwf/config.yaml, then the
+// environment for what it holds for everyone (OPENAI_API_KEY and the like): the first one that
+// says something about a setting wins, for maps (providers, models, agents, overrides) name by
+// name. So a repository's overrides for roles stay, unless a flag names the role. A model of
+// the repository's that can't be used here gives way to the person's own.
 //
 // Some settings protect the user and are never loosened by the nearer file: of two
 // limits the lower one counts, of two sandbox settings the stricter one (and a
@@ -75,10 +78,16 @@ type Config struct {
 	// Warnings are things that work but should be changed, one sentence each.
 	Warnings []string
 
+	// chosenModels are aliases, and chosenAgents what was written, of this run's choice.
+	chosenModels, chosenAgents perRole
+	// personal is the alias of the model that the person's own settings choose; empty: none.
+	personal string
+
 	secrets []redact.Secret
 	lost    map[string]Problem // models whose provider is defined nowhere, by alias
 	// withheld are the providers of an untrusted repository's file that get no key, by name.
 	withheld  map[string]Withheld
+	refused   []Withheld        // those, and the ones in whose place the person's own are
 	variables map[string]string // that headers of MCP servers are made of
 	// demands are what the repository's file wants of this machine; unconsented are those
 	// that count for nothing.

@@ -33,12 +33,13 @@ type sources struct {
 	trusted            bool
 	refused            bool           // nobody consented to what the repository wants
 	sandbox            config.Sandbox // the default
+	choice             config.Choice
 }
 
 func (s sources) load() (*config.Config, error) {
 	files := map[string]string{repoFile: s.repo, homeFile: s.home, envFile: s.dotenv}
 	return config.Load(config.Sources{
-		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted, DefaultSandbox: s.sandbox,
+		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted, DefaultSandbox: s.sandbox, Choice: s.choice,
 		Consented: func(d []consent.Demand) bool {
 			return !s.refused && (d[0] != config.ShellDemand() || strings.Contains(s.repo, "allowShell"))
 		},
@@ -164,6 +165,10 @@ redact: {minLength: 5, allow: [h], patterns: {p: a2}}
 `
 	c := mustLoad(t, sources{repo: repo, home: home, env: []string{"HOME_KEY=" + fakeKey, "OPENAI_API_KEY=other"}})
 	m, err := c.ResolveModel("w", "one")
+	if err != nil || m.Alias != "y" || m.Provider.BaseURL != "https://b.example" {
+		t.Errorf("the default model is the person's before the repository's: %+v, %v", m, err)
+	}
+	m, err = c.FindModel("x")
 	if err != nil || m.Model.Name != "from-repo" {
 		t.Errorf("model %+v, %v", m, err)
 	}

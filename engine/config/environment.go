@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
@@ -17,10 +18,11 @@ const ownProvider = "env"
 func (l *loader) fromEnvironment(c *Config) {
 	fallback := l.addAmbient(c)
 	own := l.ownProvider(c)
-	if c.DefaultModel == "" {
+	if c.personal = cmp.Or(c.personal, fallback); c.DefaultModel == "" {
 		c.DefaultModel = l.onlyModel(c, fallback)
 	}
 	l.chooseModel(c, own)
+	l.chooseForRoles(c)
 	if v, ok := l.lookupVariable("UWF_BUILTIN_ALLOW_SHELL"); ok {
 		c.AllowShell = isOn(v.value)
 		c.Origins["allowShell"] = "$UWF_BUILTIN_ALLOW_SHELL"
@@ -32,7 +34,7 @@ func (l *loader) fromEnvironment(c *Config) {
 func (l *loader) onlyModel(c *Config, fallback string) string {
 	var configured []string
 	for _, alias := range sortedKeys(c.Models) {
-		if !strings.HasPrefix(c.Origins[table.Join("models", alias)], "$") {
+		if isFile(c.Origins[table.Join("models", alias)]) {
 			configured = append(configured, alias)
 		}
 	}
@@ -90,7 +92,7 @@ func (l *loader) vendorProvider(v Preset) (p Provider, origin string, ok bool) {
 		origin = "$" + v.APIKeyEnv
 	case v.APIKeyEnv == "":
 		p = Provider{Kind: v.Kind}
-		origin = "$UWF_PROVIDER"
+		origin = l.originOf("UWF_PROVIDER")
 	case hasBase && v.Kind == OpenAI: // a server of one's own, which needs no key
 		p = Provider{BaseURL: base.value, Kind: v.Kind}
 		origin = "$" + v.urlEnv
@@ -153,7 +155,8 @@ func (l *loader) ownProvider(c *Config) string {
 	return name
 }
 
-// chooseModel applies UWF_MODEL and UWF_PROVIDER to the default model.
+// chooseModel applies UWF_MODEL and UWF_PROVIDER, or the flags that stand for them, to the
+// default model.
 func (l *loader) chooseModel(c *Config, own string) {
 	model, provider := l.valueInEnv("UWF_MODEL"), cmp.Or(own, l.valueInEnv("UWF_PROVIDER"))
 	if model == "" && provider == "" {
@@ -161,7 +164,7 @@ func (l *loader) chooseModel(c *Config, own string) {
 	}
 	if _, ok := c.Providers[provider]; provider != "" && !ok {
 		if len(l.problems) == 0 { // else that is why it is missing
-			l.addProblem("$UWF_PROVIDER", "", text.DidYouMean(provider, sortedKeys(c.Providers), "set its key, or UWF_BASE_URL; "+text.KnownAre(sortedKeys(c.Providers))), "there is no provider %q", provider)
+			l.refuseProvider(c, provider)
 		}
 		return
 	}
@@ -169,31 +172,28 @@ func (l *loader) chooseModel(c *Config, own string) {
 		l.modelOf(c, provider)
 		return
 	}
-	if m, ok := c.Models[model]; ok && (provider == "" || m.Provider == provider) {
-		l.setDefault(c, model, "$UWF_MODEL")
-		return
-	}
-	if before, name, ok := strings.Cut(model, "/"); ok && provider == "" {
-		if _, ok := c.Providers[before]; ok {
-			provider, model = before, name
+	origin := l.originOf("UWF_MODEL")
+	if origin == "--model" && l.s.Choice.Provider == "" && own == "" {
+		provider = "" // a variable doesn't say whose model a flag means, unless nothing else does
+		if _, ok := c.Models[model]; !ok && !strings.Contains(model, "/") {
+			provider = l.valueInEnv("UWF_PROVIDER")
 		}
 	}
-	if provider == "" {
-		provider = c.Models[c.DefaultModel].Provider
+	if alias := l.aliasOf(c, model, provider, origin); alias != "" {
+		l.setDefault(c, alias, origin)
 	}
-	if provider == "" && len(c.Providers) == 1 {
-		provider = sortedKeys(c.Providers)[0]
-	}
-	if provider == "" {
-		l.addProblem("$UWF_MODEL", "", "set UWF_PROVIDER, or a provider's key", "no provider is known for %q", model)
+}
+
+// refuseProvider says why a provider that was chosen can't be used.
+func (l *loader) refuseProvider(c *Config, provider string) {
+	origin := l.originOf("UWF_PROVIDER")
+	if v, ok := vendorNamed(provider); ok {
+		l.addProblem(origin, "", "set "+v.APIKeyEnv+" in the environment or in ~/.uwf/.env (uwf setup --provider "+provider+")", "the provider %q has no key here", provider)
 		return
 	}
-	alias := provider + "/" + model
-	if m := c.Models[alias]; m.Provider != provider || m.Name != model { // else a file says more of it
-		c.Models[alias] = withKnownSize(Model{Provider: provider, Name: model})
-		c.Origins[table.Join("models", alias)] = "$UWF_MODEL"
-	}
-	l.setDefault(c, alias, "$UWF_MODEL")
+	names := slices.Concat(sortedKeys(c.Providers), PresetNames())
+	slices.Sort(names)
+	l.addProblem(origin, "", text.DidYouMean(provider, names, "there are "+strings.Join(slices.Compact(names), ", ")+"; or describe it by UWF_BASE_URL"), "there is no provider %q", provider)
 }
 
 func (l *loader) setDefault(c *Config, alias, origin string) {
@@ -219,8 +219,8 @@ func (l *loader) modelOf(c *Config, provider string) {
 		of = []string{alias}
 	}
 	if len(of) != 1 {
-		l.addProblem("$UWF_PROVIDER", "", "set UWF_MODEL too", "provider %q has %d models to choose from", provider, len(of))
+		l.addProblem(l.originOf("UWF_PROVIDER"), "", "say which: --model or UWF_MODEL", "provider %q has %d models to choose from", provider, len(of))
 		return
 	}
-	l.setDefault(c, of[0], "$UWF_PROVIDER")
+	l.setDefault(c, of[0], l.originOf("UWF_PROVIDER"))
 }

@@ -8,9 +8,7 @@ import (
 )
 
 // ErrNoModel says that there is no model to ask, and what to set.
-var ErrNoModel = errors.New(`no model is configured: run uwf setup, or set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or GEMINI_API_KEY in the environment or in ~/.uwf/.env
-(UWF_MODEL chooses the model), or providers, models and defaultModel in .uwf/config.yaml or ~/.uwf/config.yaml;
-for a model on this machine: UWF_BASE_URL=http://127.0.0.1:11434/v1 UWF_MODEL=<name>`)
+var ErrNoModel = errors.New("no model is configured: run uwf setup, or set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or GEMINI_API_KEY, or say --provider ollama --model NAME for one on this machine")
 
 // ErrInvalid is wrapped by errors about what the sources say.
 var ErrInvalid = errors.New("configuration is invalid")

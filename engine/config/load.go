@@ -39,6 +39,8 @@ type Sources struct {
 	// Fingerprint is the SHA-256, in hexadecimal digits, of the repository's file that a
 	// word of a command line names; empty: it names none. Nil: as empty.
 	Fingerprint func(word string) string
+	// Choice is what the person chose for this run.
+	Choice Choice
 	// DefaultSandbox counts where no source says anything of the sandbox. Empty: auto.
 	DefaultSandbox Sandbox
 }
@@ -65,6 +67,7 @@ func Load(s Sources) (*Config, error) {
 	c.demands, c.unconsented = demands, unconsented
 	l.applyShellConsent(c, repo, home)
 	l.mergeSandbox(c, repo, home)
+	l.readChoice(c)
 	l.fromEnvironment(c)
 	if !l.isTrusted() {
 		l.withholdKeys(c, repo, home)
@@ -223,7 +226,7 @@ func (l *loader) withholdKeys(c, repo, home *Config) {
 	c.withheld = map[string]Withheld{}
 	for _, name := range sortedKeys(repo.Providers) {
 		p, path := repo.Providers[name], table.Join("providers", name)
-		if p.APIKeyEnv == "" || c.Origins[path] != repo.Origins[path] { // the second: it is another one in this run
+		if p.APIKeyEnv == "" {
 			continue
 		}
 		if v, ok := vendorAt(p.BaseURL); ok && v.APIKeyEnv == p.APIKeyEnv {
@@ -232,7 +235,11 @@ func (l *loader) withholdKeys(c, repo, home *Config) {
 		if l.isVouched(home, p) {
 			continue
 		}
-		c.withheld[name] = newWithheld(repo.Origins[path], path, p, trustCommand(home, name, p))
+		w := newWithheld(repo.Origins[path], path, p, trustCommand(home, name, p))
+		c.refused = append(c.refused, w)
+		if c.Origins[path] == repo.Origins[path] { // else it is another one in this run
+			c.withheld[name] = w
+		}
 	}
 }
 

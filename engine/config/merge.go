@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 )
 
@@ -21,8 +22,9 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.Agents = overlayMap(home.Agents, repo.Agents)
 	c.AgentOverrides = overlayRoles(home.AgentOverrides, repo.AgentOverrides)
 	c.ModelOverrides = overlayRoles(home.ModelOverrides, repo.ModelOverrides)
-	c.DefaultAgent = cmp.Or(repo.DefaultAgent, home.DefaultAgent)
-	c.DefaultModel = cmp.Or(repo.DefaultModel, home.DefaultModel)
+	c.DefaultAgent = cmp.Or(home.DefaultAgent, repo.DefaultAgent)
+	c.DefaultModel = cmp.Or(home.DefaultModel, repo.DefaultModel)
+	c.takePersonal(home)
 	c.ExtractModel = cmp.Or(repo.ExtractModel, home.ExtractModel)
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
@@ -49,6 +51,37 @@ func mergeConfigs(repo, home *Config) *Config {
 		noteWinner(c, repo, home, p)
 	}
 	return c
+}
+
+// takePersonal makes what the person's own file chooses theirs, whatever the repository's
+// calls by the same names.
+func (c *Config) takePersonal(home *Config) {
+	for _, path := range []string{"defaultAgent", "defaultModel"} {
+		keepOrigin(c, home, path)
+	}
+	c.personal = home.DefaultModel
+	m, ok := home.Models[c.personal]
+	if !ok {
+		return
+	}
+	takeEntry(c, home, "models", c.personal)
+	c.Models[c.personal] = m
+	if p, ok := home.Providers[m.Provider]; ok {
+		takeEntry(c, home, "providers", m.Provider)
+		c.Providers[m.Provider] = p
+	}
+}
+
+// takeEntry makes an entry of a map come from one file alone.
+func takeEntry(c, from *Config, kind, name string) {
+	entry := table.Join(kind, name)
+	isPart := func(path string) bool { return path == entry || strings.HasPrefix(path, entry+".") }
+	maps.DeleteFunc(c.Origins, func(path, _ string) bool { return isPart(path) })
+	for path, at := range from.Origins {
+		if isPart(path) {
+			c.Origins[path] = at
+		}
+	}
 }
 
 // dropReplaced forgets where the parts of an entry came from that is replaced whole.

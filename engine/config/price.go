@@ -45,6 +45,9 @@ func (e *NoPriceError) Error() string {
 // configured are an agent's own. The error is a *NoPriceError.
 func (c *Config) CheckPrices(workflow, role string) error {
 	for i, alias := range []string{c.modelOf(workflow, role), c.extractModel()} {
+		if own, err := c.findUsable(alias); err == nil {
+			alias = own.Alias
+		}
 		if m, ok := c.Models[alias]; ok && !m.Price.Known() && !c.ReportsCost(alias) {
 			return &NoPriceError{Alias: alias, Extracts: i > 0, Set: c.BuildPriceCommand(alias)}
 		}
@@ -57,7 +60,7 @@ func (c *Config) CheckPrices(workflow, role string) error {
 func (c *Config) BuildPriceCommand(alias string) string {
 	origin := c.Origins[table.Join("models", alias)]
 	file, _, _ := splitOrigin(origin)
-	fromEnv := strings.HasPrefix(origin, "$")
+	fromEnv := origin != "" && !isFile(origin)
 	words := []string{"uwf", "config", "set"}
 	if file == c.shared && file != "" || fromEnv && c.inCI {
 		words = append(words, "--repo")
@@ -79,7 +82,8 @@ func (c *Config) BuildPriceCommand(alias string) string {
 
 // modelOf is the alias of a role's model; empty: it has none.
 func (c *Config) modelOf(workflow, role string) string {
-	return cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow][everyRole], c.DefaultModel)
+	configured := cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow][everyRole])
+	return cmp.Or(c.chosenModels.of(role, configured != ""), configured, c.DefaultModel)
 }
 
 // extractModel is the alias of the model that reads unreadable answers; empty:

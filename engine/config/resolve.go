@@ -24,6 +24,8 @@ type ResolvedModel struct {
 	Alias    string
 	Model    Model
 	Provider Provider
+	// Instead says why it is not the one that the settings name; empty: it is.
+	Instead string
 }
 
 // ResolvedAgent is an agent with its command.
@@ -32,8 +34,9 @@ type ResolvedAgent struct {
 	Agent
 }
 
-// ResolveModel is the model for a role: modelOverrides for the workflow and role,
-// then for the workflow, then defaultModel. Without any it is ErrNoModel; with one
+// ResolveModel is the model for a role: the one chosen for it, modelOverrides for the workflow
+// and role, then for the workflow, then defaultModel. One of the repository's that can't be
+// used here gives way to the person's own. Without any it is ErrNoModel; with one
 // whose provider's key is not set, ErrNoKey; with one whose provider is defined
 // nowhere, ErrInvalid; with one whose provider may not have its key here, a *WithheldError.
 func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
@@ -45,7 +48,7 @@ func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 		}
 		return ResolvedModel{}, ErrNoModel
 	}
-	return c.FindModel(alias)
+	return c.findUsable(alias)
 }
 
 const (
@@ -68,7 +71,7 @@ func (c *Config) ResolveExtract() (ResolvedModel, error) {
 	if alias == "" {
 		return ResolvedModel{}, ErrNoModel
 	}
-	return c.FindModel(alias)
+	return c.findUsable(alias)
 }
 
 // FindModel is a configured model by its alias. What is known of one that has no key here is
@@ -96,14 +99,9 @@ func (c *Config) FindModel(alias string) (ResolvedModel, error) {
 	return found, nil
 }
 
-// WithheldProviders are the providers of the repository's file that get no key here, by name.
-func (c *Config) WithheldProviders() []Withheld {
-	var out []Withheld
-	for _, name := range sortedKeys(c.withheld) {
-		out = append(out, c.withheld[name])
-	}
-	return out
-}
+// WithheldProviders are the providers of the repository's file that get no key here, by name;
+// also where the person has another one of that name.
+func (c *Config) WithheldProviders() []Withheld { return c.refused }
 
 // ResolveAgent is the agent for a role: agentOverrides for the workflow and role,
 // then for the workflow, then defaultAgent, then builtin. A name without an entry

@@ -62,6 +62,15 @@ func Presets() []Preset {
 // name, where it has none of its own.
 func KnownSize(m Model) Model { return withKnownSize(m) }
 
+// TellsCost says whether nobody has to say what its models cost: they cost nothing, or it tells.
+func (p Preset) TellsCost() bool { return p.free || p.reports }
+
+// IsLocal says whether an address is one of this machine.
+func IsLocal(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	return err == nil && isLoopback(u.Hostname())
+}
+
 // PresetNames are their names.
 func PresetNames() []string {
 	var out []string

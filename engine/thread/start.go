@@ -9,11 +9,13 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -25,8 +27,10 @@ type StartRequest struct {
 	Workflow node.Hash
 	Nodes    map[node.Hash]node.Node
 	Prompt   string
-	// Base is the commit that the work begins from; empty without a repository.
-	Base string
+	// Base is the commit that the work begins from; empty without a repository. Objects are what
+	// the remote lacks of it: with any, the work branch is made at once, so that Base stays.
+	Base    string
+	Objects []wire.PackObject
 	// Cwd is the folder of the work tree that roles work in whose edge names none, by a
 	// path with slashes from its top; empty: the top.
 	Cwd string
@@ -132,7 +136,12 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 			out = other
 			return nil, err
 		}
+		var refs []wire.RefUpdate
+		if len(req.Objects) > 0 {
+			refs = []wire.RefUpdate{{Name: workbranch.Ref(entry.Work.Branch), New: workbranch.CommitID(entry.Work)}}
+		}
 		return story.Sign(&gitcas.Change{
+			Refs: refs, Objects: req.Objects,
 			Subject: story.Subject(start.Title, req.ID, "started · "+text.OneLine(def.Name)),
 			Body:    prompt,
 			Trailers: []gitcas.Trailer{

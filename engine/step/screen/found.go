@@ -34,20 +34,25 @@ type Finding struct {
 func (f Finding) isToken() bool { return f.Part != Whole && !f.Known }
 
 // String says what the agent did, without the secret.
-func (f Finding) String() string {
+func (f Finding) String() string { return "the agent wrote " + f.describe(" into ") }
+
+// Describe says what was found where, without the secret.
+func (f Finding) Describe() string { return f.describe(" in ") }
+
+func (f Finding) describe(in string) string {
 	what := fmt.Sprintf("a secret (%s)", f.Secret)
 	if !f.Known {
 		what = fmt.Sprintf("what looks like a token (%s)", f.Secret)
 	}
 	switch f.Part {
 	case Name:
-		return fmt.Sprintf("the agent wrote %s into the name of %s", what, f.Path)
+		return what + in + "the name of " + f.Path
 	case Target:
-		return fmt.Sprintf("the agent wrote %s into the target of the link %s", what, f.Path)
+		return what + in + "the target of the link " + f.Path
 	case Whole:
-		return fmt.Sprintf("the agent wrote %s, a binary file of %d bytes, and none of more than %d is searched for secrets", f.Path, f.Size, MaxBinary)
+		return fmt.Sprintf("%s, a binary file of %d bytes, and none of more than %d is searched for secrets", f.Path, f.Size, MaxBinary)
 	}
-	return fmt.Sprintf("the agent wrote %s into %s:%d", what, f.Path, f.Line)
+	return fmt.Sprintf("%s%s%s:%d", what, in, f.Path, f.Line)
 }
 
 // allowEntry is the entry of redact.allow that lets it through; empty: nothing does.

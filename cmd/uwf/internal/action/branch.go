@@ -278,9 +278,6 @@ func (b *branch) readTexts(ctx context.Context, files []gitobj.Entry) map[string
 	return out
 }
 
-// usualWorkflow is what runs where nobody says which, and there are several.
-const usualWorkflow = "solve-issue"
-
 // definitions are the workflows of the default branch, by name. A name in a comment
 // or in an input must not lead to any other file, nor to the registry, which agents'
 // jobs can write.
@@ -304,7 +301,7 @@ func (d definitions) Resolve(ctx context.Context, name string) (runner.Definitio
 	}
 	names := slices.Sorted(maps.Keys(files))
 	if name == "" {
-		if name = usualWorkflow; len(names) == 1 {
+		if name = definition.UsualWorkflow; len(names) == 1 {
 			name = names[0]
 		}
 	}

@@ -66,6 +66,8 @@ type Factory struct {
 	Exposed error
 	// ExpectStore is the id of the store that is meant; empty: any.
 	ExpectStore string
+	// Choice are the models and agents that the person chose for this run.
+	Choice config.Choice
 	// Silence is how long a remote may say nothing before it counts as
 	// unreachable; 0: the transport's default.
 	Silence time.Duration

@@ -58,7 +58,7 @@ func (f *Factory) Config() (*config.Config, error) {
 
 // ConfigSources are where this repository's and this user's settings come from.
 func (f *Factory) ConfigSources() config.Sources {
-	s := config.Sources{Env: f.Environ, DefaultSandbox: f.DefaultSandbox, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	s := config.Sources{Env: f.Environ, Choice: f.Choice, DefaultSandbox: f.DefaultSandbox, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
 	if s.DefaultSandbox == "" && runtime.GOOS != "linux" {
 		s.DefaultSandbox = config.SandboxOff // elsewhere nobody has tried yet that it holds
 	}

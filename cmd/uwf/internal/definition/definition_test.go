@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -292,21 +292,50 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// A name that is none is answered with one that may be meant, or, where there is none at
-// all, with what makes one.
+// A name that is none is answered with one that may be meant; a task, with how it is said.
 func TestUnknownName(t *testing.T) {
 	dir := t.TempDir()
 	r := resolver(dir, ".")
 	r.View = func(context.Context) (*gitcas.View, error) { return nil, gitcas.ErrNoStore }
+	write(t, filepath.Join(dir, ".uwf/workflows/flow.yaml"), flow("here"))
 	for _, want := range []app.UnknownError{
-		{What: "workflow", ID: "flwo", Hint: "there is none here: name a file (path/to/workflow.yaml), or let uwf init write one that solves issues"},
+		{What: "workflow", ID: "quite-other", See: "uwf workflow list"},
 		{What: "workflow", ID: "flwo", Near: []string{"flow"}, See: "uwf workflow list"},
+		{What: "workflow", ID: "solve-isue", Near: []string{"solve-issue"}, See: "uwf workflow list"},
+		{What: "workflow", ID: "fix the bug", Hint: "what is to be done is said with -p: uwf run -p \"…\""},
 	} {
 		var got *app.UnknownError
-		if _, err := r.Resolve(t.Context(), "flwo"); !errors.As(err, &got) || !reflect.DeepEqual(*got, want) {
+		if _, err := r.Resolve(t.Context(), want.ID); !errors.As(err, &got) || len(got.Near)+len(want.Near) > 0 && !slices.Equal(got.Near, want.Near) || got.See != want.See || got.Hint != want.Hint {
 			t.Errorf("%+v (%v), want %+v", got, err, want)
 		}
-		write(t, filepath.Join(dir, ".uwf/workflows/flow.yaml"), flow("here"))
+	}
+}
+
+// What uwf has with it is found last; without a name the only workflow there is, or the usual one.
+func TestPresets(t *testing.T) {
+	dir := t.TempDir()
+	r := resolver(dir, ".")
+	r.View = func(context.Context) (*gitcas.View, error) { return nil, gitcas.ErrNoStore }
+	for _, name := range examples.Workflows() {
+		if res, err := r.Resolve(t.Context(), name); err != nil || res.From != FromUWF || res.Definition.Name != name {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+	for _, c := range []struct{ file, want, others string }{
+		{"", "solve-issue", ""},
+		{".workflow/flow.yaml", "flow", ""},
+		{".workflow/other.yaml", "solve-issue", "flow other"},
+		{".workflows/solve-issue.yaml", "solve-issue", "flow other"},
+	} {
+		if c.file != "" {
+			write(t, filepath.Join(dir, c.file), flow("here"))
+		}
+		if name, others, err := r.Usual(t.Context()); err != nil || name != c.want || strings.Join(others, " ") != c.others {
+			t.Errorf("with %s: %q besides %q, %v", c.file, name, others, err)
+		}
+	}
+	if res, err := r.Resolve(t.Context(), "solve-issue"); err != nil || res.From != filepath.Join(".workflows", "solve-issue.yaml") {
+		t.Errorf("the repository's own goes first: %+v, %v", res, err)
 	}
 }
 

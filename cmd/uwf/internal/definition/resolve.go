@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 )
@@ -30,7 +31,7 @@ type Resolved struct {
 	// Nodes are what has to be stored for it; empty when it came from the store.
 	Nodes map[node.Hash]node.Node
 	// From says where it was found: a file, relative to the working directory, or
-	// "registry", or "store".
+	// "registry", or "store", or FromUWF.
 	From string
 }
 
@@ -41,7 +42,8 @@ const (
 )
 
 // Resolver finds workflows: by hash, by the path of a file, by a name in the
-// repository's folders, by a name in the registry, in this order.
+// repository's folders, by a name in the registry, and as one that uwf has with it, in this
+// order.
 type Resolver struct {
 	Dir  string // the working directory
 	Root string // the repository's top folder; empty outside of one
@@ -140,15 +142,19 @@ func (r *Resolver) findRegistered(ctx context.Context, name string) (*Resolved, 
 	if e, ok := registry[name]; ok {
 		return r.readStored(ctx, e.Hash, FromRegistry)
 	}
+	if slices.Contains(examples.Workflows(), name) {
+		return r.Preset(ctx, name)
+	}
 	files, err := r.Files()
 	if err != nil {
 		return nil, err
 	}
-	known := slices.AppendSeq(slices.Collect(maps.Keys(files)), maps.Keys(registry))
-	if len(known) == 0 { // a list of them would be empty
-		return nil, &app.UnknownError{What: "workflow", ID: name, Hint: "there is none here: name a file (path/to/workflow.yaml), or let uwf init write one that solves issues"}
+	known := slices.Concat(slices.Collect(maps.Keys(files)), slices.Collect(maps.Keys(registry)), examples.Workflows())
+	e := &app.UnknownError{What: "workflow", ID: name, Near: app.SuggestNames(name, known), See: "uwf workflow list"}
+	if workflow.CheckName(name) != "" { // a task, most likely
+		e.See, e.Hint = "", "what is to be done is said with -p: uwf run -p \"…\""
 	}
-	return nil, &app.UnknownError{What: "workflow", ID: name, Near: app.SuggestNames(name, known), See: "uwf workflow list"}
+	return nil, e
 }
 
 // readStored reads a workflow of the store.

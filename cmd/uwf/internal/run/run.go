@@ -6,7 +6,6 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -35,22 +33,33 @@ type Options struct {
 func NewCmdRun(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Factory: f, Start: thread.StartOptions{Factory: f}}
 	cmd := &cobra.Command{
-		Use:   "run WORKFLOW",
+		Use:   "run [WORKFLOW]",
 		Short: "Start a thread and step it until it ends or waits",
 		Long: `Start a thread of a workflow and step it until it ends or waits for a person, showing
 who works, on what, for how long and at what cost.
 
+WORKFLOW is named as for uwf thread start. Without it the repository's only workflow runs,
+else solve-issue, which uwf has with it: it says which.
+
 The agents work in a folder of their own, made from this repository's head; what they
 did is on the branch uwf/<thread>. Stop it at any time with ctrl-C: nothing finished is
-lost, that counts as no failure, and uwf thread step goes on where it stood.`,
-		Example: `  uwf run solve-issue -p "The parser panics on an empty file"
+lost, that counts as no failure, and uwf thread step goes on where it stood.
+
+` + thread.ChoiceHelp,
+		Example: `  uwf run -p "Fix the failing test"
+  uwf run solve-issue -p "The parser panics on an empty file" --provider ollama
   uwf run ./review.yaml -p @task.md --allow-shell
   uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"`,
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: thread.CompleteWorkflow(f),
-		RunE:              app.Run(o, runF, runRun, func(args []string) { o.Start.Workflow = args[0] }),
+		RunE: app.Run(o, runF, runRun, func(args []string) {
+			if len(args) > 0 {
+				o.Start.Workflow = args[0]
+			}
+		}),
 	}
 	thread.StartFlags(cmd, &o.Start)
+	thread.ChoiceFlags(cmd, f)
 	thread.WorkerFlags(cmd, &o.Worker)
 	return cmd
 }
@@ -65,6 +74,7 @@ func runRun(ctx context.Context, o *Options) error {
 	if err := o.Start.Prepare(ctx); err != nil {
 		return err
 	}
+	o.Factory.Notes().Println(o.Start.TellWorkflow())
 	if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
 		return err
 	}
@@ -76,10 +86,10 @@ func runRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReady(w, o.Start.Definition(), o.Worker.Agent); err != nil {
+	if err := thread.CheckReady(w, o.Start.Definition()); err != nil {
 		return err
 	}
-	o.Start.Worker = worker.Options{Agent: o.Worker.Agent, Replay: o.Worker.Replay}
+	o.Start.Worker = worker.Options{Replay: o.Worker.Replay}
 	started, err := thread.Start(ctx, &o.Start)
 	if err != nil {
 		return err
@@ -88,31 +98,20 @@ func runRun(ctx context.Context, o *Options) error {
 	if err := w.PrepareFolder(ctx, started.Thread); err != nil {
 		return err
 	}
-	out, err := stepUntilDone(ctx, w, started.Thread, o.Worker.Agent)
+	out, err := stepUntilDone(ctx, w, started.Thread)
 	w.RememberFolder(ctx)
 	show.endLine()
 	if out.Done {
 		err = w.RemoveFolder(ctx, started.Thread)
 	}
-	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { printEnding(p, started.Thread, out, o.readOutlook(ctx, started.Thread, out)) })
+	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { o.printEnding(p, started.Thread, out, o.readOutlook(ctx, started.Thread, out)) })
 	return errors.Join(err, perr)
 }
 
-// checkReady says what to set up before anything is started: a thread that nobody can
-// work on helps nobody.
-func checkReady(w *worker.Worker, def *workflow.Definition, agent string) error {
-	for _, role := range def.RoleNames() {
-		if _, _, err := w.Settings.Agent(def, role, agent); err != nil {
-			return &app.UsageError{Err: fmt.Errorf("role %s: %w", role, err)}
-		}
-	}
-	return nil
-}
-
 // stepUntilDone steps the thread until it ends, waits, or a step fails.
-func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, agent string) (outcome, error) {
+func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID) (outcome, error) {
 	out := outcome{Steps: []thread.Stepped{}}
-	err := thread.Loop(ctx, w, step.Request{Thread: id, Agent: agent}, 0, func(r engine.Result) {
+	err := thread.Loop(ctx, w, step.Request{Thread: id}, 0, func(r engine.Result) {
 		out.Stepped = thread.SteppedOf(r)
 		if r.Error == nil {
 			out.Steps = append(out.Steps, out.Stepped)
@@ -122,28 +121,28 @@ func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, ag
 }
 
 // printEnding is the last word for people: what it came to, and where it is.
-func printEnding(p *output.Writer, id gitcas.ThreadID, o outcome, now thread.Outlook) {
+func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome, now thread.Outlook) {
 	var used moderator.Totals
-	all, lost := o.Steps, ""
-	if o.Error != nil && o.Usage != nil {
-		all, lost = append(slices.Clone(all), o.Stepped), ", the attempt that failed too"
+	all, lost := out.Steps, ""
+	if out.Error != nil && out.Usage != nil {
+		all, lost = append(slices.Clone(all), out.Stepped), ", the attempt that failed too"
 	}
 	for _, s := range all {
 		used.Add(s.Role, s.Usage)
 	}
 	p.Println()
-	if o.Done {
+	if out.Done {
 		p.Good("The thread has ended")
 	} else {
 		p.Warn("The thread stands still")
 	}
-	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(o.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
+	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(out.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
 	if now.SeeWork != "" {
 		line("the work:", now.SeeWork)
 	}
 	line("the thread:", "uwf thread read "+string(id))
-	step := "uwf thread step " + string(id)
+	step := thread.StepCommand(o.Factory, id)
 	switch now.Status {
 	case string(gitcas.StatusActive):
 		line("go on:", step)

@@ -45,7 +45,7 @@ const (
 // openQuestions are those that no flag has answered.
 func (f *form) openQuestions() []Question {
 	all := slices.Concat(ModelQuestions(ProviderNames(), nil, &f.a.Provider, &f.a.BaseURL, &f.a.Model), f.keyQuestion(),
-		[]Question{f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion()})
+		[]Question{f.priceQuestion(), f.agentQuestion(), f.scopeQuestion(), f.confirmQuestion()})
 	return slices.DeleteFunc(all, func(q Question) bool { return q.Field == nil })
 }
 
@@ -160,6 +160,36 @@ func (f *form) checkVariable(name string) error {
 	return checkEnvName(name)
 }
 
+// priceQuestion asks what a model costs of which uwf doesn't know it: a limit on cost can't be
+// kept without.
+func (f *form) priceQuestion() Question {
+	if f.a.Price != "" {
+		return Question{}
+	}
+	known := func() bool {
+		full := f.finalAnswers()
+		return full.tellsCost() || f.o.knowsPrice(full)
+	}
+	const what = "US dollars for a million tokens in and out, such as 2,10; 0 where it costs nothing; empty: unknown, and no limit on cost can be kept"
+	return Question{Skip: known, Say: func() string { return what }, Field: huh.NewInput().Title("What does the model cost?").Description(what).Value(&f.a.Price).Validate(func(s string) error {
+		if strings.TrimSpace(s) == "" {
+			return nil
+		}
+		_, err := parsePrice(s)
+		return err
+	})}
+}
+
+// knowsPrice says whether the settings have a price for the model at its address.
+func (o *Options) knowsPrice(a Answers) bool {
+	c, err := engine.Load(o.Factory.ConfigSources())
+	if err != nil {
+		return false
+	}
+	m := c.Models[a.Provider]
+	return m.Name == a.Model && m.Price.Known() && strings.TrimRight(c.Providers[m.Provider].BaseURL, "/") == a.BaseURL
+}
+
 func (f *form) agentQuestion() Question {
 	known, _ := isAgentName(f.o.Factory, engine.DefaultAgent)
 	known = slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "mock" })
@@ -194,7 +224,7 @@ func (f *form) confirmQuestion() Question {
 // finalAnswers are the answers, with what they leave to the preset.
 func (f *form) finalAnswers() Answers {
 	a := *f.a
-	a.Model, a.Key, a.BaseURL = strings.TrimSpace(a.Model), strings.TrimSpace(a.Key), strings.TrimSpace(a.BaseURL)
+	a.Model, a.Key, a.BaseURL, a.Price = strings.TrimSpace(a.Model), strings.TrimSpace(a.Key), strings.TrimSpace(a.BaseURL), strings.TrimSpace(a.Price)
 	// A person who goes back may have answered what is not asked any more.
 	if f.way != keyTyped {
 		a.Key = ""

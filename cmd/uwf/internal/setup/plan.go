@@ -1,10 +1,12 @@
 package setup
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -23,6 +25,7 @@ type Answers struct {
 	APIKeyEnv string // variable that holds the key; empty: no key
 	Key       string // given now; empty: the variable is set already
 	Agent     string // default agent; empty: unchanged
+	Price     string // of a million tokens in and out, see parsePrice; empty: what is known
 	Repo      bool   // into the repository's file
 }
 
@@ -59,14 +62,42 @@ func (a *Answers) Complete() {
 // modelSettings is the chosen model with what is known of it.
 func (a Answers) modelSettings() engine.Model {
 	p, _ := ProviderNamed(a.Provider)
-	if a.Model == p.Model.Name {
-		return p.Model
+	m := p.Model
+	if a.Model != m.Name {
+		m = engine.KnownSize(engine.Model{Provider: a.Provider, Name: a.Model})
 	}
-	return engine.KnownSize(engine.Model{Provider: a.Provider, Name: a.Model})
+	if price, err := parsePrice(a.Price); err == nil && a.Price != "" {
+		m.Price = price
+	} else if !m.Price.Known() && engine.IsLocal(a.BaseURL) {
+		m.Price, _ = parsePrice("0")
+	}
+	return m
+}
+
+// tellsCost says whether what the model costs is known.
+func (a Answers) tellsCost() bool {
+	p, _ := ProviderNamed(a.Provider)
+	return p.TellsCost() || a.modelSettings().Price.Known()
+}
+
+// parsePrice reads what a million tokens cost in US dollars: of input and of output, or 0.
+func parsePrice(s string) (p engine.Price, err error) {
+	in, out, both := strings.Cut(s, ",")
+	if s = strings.TrimSpace(s); s == "0" {
+		in, out, both = "0", "0", true
+	}
+	var price [2]float64
+	for i, word := range []string{in, out} {
+		price[i], err = strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(word), "$"), 64)
+		if err != nil || !both || !(price[i] >= 0 && price[i] < 1e6) {
+			return p, errors.New("write the price of a million tokens in and out, in US dollars, such as 2,10; or 0 where they cost nothing")
+		}
+	}
+	return engine.Price{Input: &price[0], Output: &price[1]}, nil
 }
 
 // Apply is the text of a settings file with the answers in it. What it says of
-// another model of the same alias goes; of the same model it stays: a price that
+// another model of the same alias, or of one at another address, goes; of the same model it stays: a price that
 // somebody set is more than a preset knows. A key in it goes once the variable has
 // one.
 func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
@@ -83,7 +114,7 @@ func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 		setPath(settingNode(a.BaseURL), provider, "baseUrl"),
 		setPath(settingNode(a.APIKeyEnv), provider, "apiKeyEnv"),
 	}
-	if string(was) != string(old) {
+	if string(was) != string(old) || a.moves(old) {
 		changes = append(changes, setPath(nil, model, "window"), setPath(nil, model, "maxOutput"), setPath(nil, model, "price"))
 	}
 	changes = append(append(changes, chosen...), a.knownValues(model)...)
@@ -95,6 +126,21 @@ func (a Answers) Apply(old []byte, hasKey bool) ([]byte, error) {
 		changes = append(changes, setPath(settingNode(a.Agent), []string{"defaultAgent"}))
 	}
 	return edit.Apply(old, changes...)
+}
+
+// moves says whether a settings file has the provider at another address: what its model costs
+// there says nothing of what it costs here.
+func (a Answers) moves(old []byte) bool {
+	var file struct {
+		Providers map[string]struct {
+			BaseURL string `yaml:"baseUrl"`
+		} `yaml:"providers"`
+	}
+	if yaml.Unmarshal(old, &file) != nil {
+		return false // edit.Apply says what is wrong
+	}
+	was := strings.TrimRight(file.Providers[a.Provider].BaseURL, "/")
+	return was != "" && was != a.BaseURL
 }
 
 // knownValues are what is known of the model, for where the file says nothing of it.
@@ -116,7 +162,7 @@ func (a Answers) knownValues(model []string) []edit.Change {
 		setPath(settingNode(m.MaxOutput), model, "maxOutput"),
 		setPath(settingNode(price), model, "price"),
 	} {
-		if c.Keep = true; c.Value != nil {
+		if c.Keep = a.Price == "" || c.Path[2] != "price"; c.Value != nil {
 			out = append(out, c)
 		}
 	}

@@ -5,11 +5,13 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/engine/redact"
 )
@@ -57,7 +60,7 @@ Providers:
 ` + providerHelp(),
 		Example: `  uwf setup --provider openai --api-key-env OPENAI_API_KEY --no-test --yes
   uwf setup --provider ollama --model qwen3 --agent builtin --no-test --yes
-  uwf setup --provider custom --base-url http://127.0.0.1:8000/v1 --model my-model --no-test --yes
+  uwf setup --provider custom --base-url http://127.0.0.1:8000/v1 --model my-model --price 0 --no-test --yes
   uwf setup --repo --provider github-models --no-test --yes`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, setupRun, func([]string) { o.Ask = Asker(f) }),
@@ -68,6 +71,7 @@ Providers:
 	fl.StringVar(&o.Answers.Model, "model", "", "the `MODEL`, as the provider calls it")
 	fl.StringVar(&o.Answers.APIKeyEnv, "api-key-env", "", "the variable (`NAME`) that holds the key")
 	fl.StringVar(&o.KeyFrom, "api-key", "", "`-`: read the key from stdin; a key itself is not taken here")
+	fl.StringVar(&o.Answers.Price, "price", "", "what a million tokens cost in and out (`IN,OUT`), in US dollars, where uwf doesn't know it; 0: nothing")
 	fl.StringVar(&o.Answers.Agent, "agent", "", "the `AGENT` that works where nothing else is said (builtin)")
 	fl.BoolVar(&o.User, "user", false, "write your own file (the default)")
 	fl.BoolVar(&o.Answers.Repo, "repo", false, "write the repository's file")
@@ -189,15 +193,58 @@ func setupRun(ctx context.Context, o *Options) error {
 	if err := o.writeSettings(ctx, a, key != "", &out); err != nil {
 		return err
 	}
-	if p := a.modelSettings().Price; p.AsOf != "" {
+	p := a.modelSettings().Price
+	switch {
+	case p.AsOf != "":
 		o.Factory.Notes().Printf("the price of %s is that of %s: $%v for a million tokens in, $%v from a cache, $%v into one, $%v out; where yours is another, change models.%s.price\n",
 			output.Line(a.Model, 80), p.AsOf, *p.Input, *p.CachedInput, *p.CacheWrite, *p.Output, a.Provider)
+	case !a.tellsCost() && !o.knowsPrice(a):
+		o.Factory.Notes().Printf("what %s costs is unknown, so no limit on cost can be kept: say it with uwf setup --price IN,OUT, or leave the limit out\n", output.Line(a.Model, 80))
+	case p.Known() && engine.IsLocal(a.BaseURL) && a.Price == "":
+		o.Factory.Notes().Printf("%s is on this machine: its price is written down as 0\n", output.Line(a.Model, 80))
 	}
+	o.tellOverrides(a)
 	return o.Factory.Printer().Print(out, out.writeText)
+}
+
+// tellOverrides says what else goes before the settings that were written now.
+func (o *Options) tellOverrides(a Answers) {
+	f := o.Factory
+	sources := f.ConfigSources()
+	c, err := engine.Load(sources)
+	if err != nil {
+		return // every command says it
+	}
+	note := func(format string, args ...any) { f.Notes().Println(f.CleanMessage(fmt.Sprintf(format, args...))) }
+	if c.DefaultModel != a.Provider {
+		note("%s goes before this: by it the model %s works here", c.Origins["defaultModel"], c.DefaultModel)
+	}
+	if a.Repo {
+		return
+	}
+	for _, kind := range []struct {
+		path, flag string
+		overrides  map[string]map[string]string
+	}{{"modelOverrides", "--model", c.ModelOverrides}, {"agentOverrides", "--agent", c.AgentOverrides}} {
+		for _, workflow := range slices.Sorted(maps.Keys(kind.overrides)) {
+			for _, role := range slices.Sorted(maps.Keys(kind.overrides[workflow])) {
+				at := table.Join(kind.path, workflow)
+				at = cmp.Or(c.Origins[table.Join(at, role)], c.Origins[at])
+				if strings.HasPrefix(at, sources.RepoFile+":") && sources.RepoFile != "" {
+					note("this repository gives the role %s of %s to %s (%s); for a run of yours: %s '%s=NAME'", role, workflow, kind.overrides[workflow][role], at, kind.flag, role)
+				}
+			}
+		}
+	}
 }
 
 // checkFlags finds what no answer could make right.
 func (o *Options) checkFlags(a *Answers) error {
+	if a.Price != "" {
+		if _, err := parsePrice(a.Price); err != nil {
+			return app.Usagef("--price %.40q: %w", a.Price, err)
+		}
+	}
 	if o.KeyFrom != "" && o.KeyFrom != "-" {
 		return app.Usagef("--api-key takes no key: other processes can read it on a command line, and shells remember it; give --api-key - and the key on stdin")
 	}
@@ -381,5 +428,5 @@ func (r result) writeText(w *output.Writer) {
 	if r.KeyStored {
 		w.Printf("stored the key as %s\n", r.KeyVariable)
 	}
-	w.Printf("\nnext: uwf workflow list, then uwf run NAME -p \"what is to be done\"\n")
+	w.Printf("\nnext, in a repository: uwf run -p \"what is to be done\"\n")
 }

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // StartOptions are what `uwf thread start` works with.
@@ -30,11 +32,16 @@ type StartOptions struct {
 	Cwd      string
 	Key      string
 	Limits   Limits
+	// IncludeUncommitted takes along what is changed in tracked files, and IncludeUntracked
+	// untracked files and folders.
+	IncludeUncommitted bool
+	IncludeUntracked   []string
 	// Worker is how the thread will be worked on, where that is known.
 	Worker worker.Options
 
 	prompt   string               // what Prompt leads to, once it has been read
 	resolved *definition.Resolved // what Workflow leads to
+	others   []string             // the workflows that might have been meant where none was named
 }
 
 // NewCmdStart makes `uwf thread start`. A runF that is not nil replaces the run.
@@ -46,14 +53,21 @@ func NewCmdStart(f *app.Factory, runF func(context.Context, *StartOptions) error
 		Long: `Start a thread of a workflow. Nothing runs yet: step it, or use uwf run.
 
 WORKFLOW is a hash, the path of a YAML file, or a name that is looked up in
-.uwf/workflows, .workflow and .workflows of the repository, then in the registry.
+.uwf/workflows, .workflow and .workflows of the repository, then in the registry, then among
+those that uwf has with it (uwf workflow list).
 
 The agents' work begins at the head of this repository (of the remote's default
 branch where state.remote is set), or at the branch, tag or commit of --base. They work
 in a copy of it: at its top, in the folder of --cwd, or where an edge's location leads.
 
 The limits of the flags are the thread's own. The lowest counts: of these, of those in
-the configuration, and of those in the workflow.`,
+the configuration, and of those in the workflow.
+
+--agent, --model and --provider are tried here, so that what they lack is said at once, and
+are repeated with the command that steps the thread: which agent plays a role is no part of
+a thread.
+
+` + ChoiceHelp,
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
   uwf thread start ./review.yaml -p @task.md --base release-2
   echo "Fix the typo" | uwf thread start solve-issue -p - --key issue/7 --max-cost 2.50`,
@@ -62,6 +76,7 @@ the configuration, and of those in the workflow.`,
 		RunE:              app.Run(o, runF, startRun, func(args []string) { o.Workflow = args[0] }),
 	}
 	StartFlags(cmd, o)
+	ChoiceFlags(cmd, f)
 	return cmd
 }
 
@@ -71,6 +86,8 @@ func StartFlags(cmd *cobra.Command, o *StartOptions) {
 	cmd.Flags().StringVar(&o.Base, "base", "", "begin from this branch, tag or commit (`REF`)")
 	cmd.Flags().StringVar(&o.Cwd, "cwd", "", "let roles work in this `FOLDER` of the repository where their edge names none (default: its top)")
 	cmd.Flags().StringVar(&o.Key, "key", "", "start only one thread at a time with this `KEY`")
+	cmd.Flags().BoolVar(&o.IncludeUncommitted, "include-uncommitted", false, "begin with the uncommitted changes of tracked files, as a commit of the work branch; secrets are refused")
+	cmd.Flags().StringArrayVar(&o.IncludeUntracked, "include-untracked", nil, "begin with this untracked `FILE` or folder, too")
 	LimitFlags(cmd, &o.Limits)
 }
 
@@ -90,6 +107,18 @@ func CompleteWorkflow(f *app.Factory) cobra.CompletionFunc {
 }
 
 func startRun(ctx context.Context, o *StartOptions) error {
+	if err := o.Prepare(ctx); err != nil {
+		return err
+	}
+	if c := o.Factory.Choice; c.Provider != "" || len(c.Models)+len(c.Agents) > 0 {
+		w, err := worker.New(ctx, o.Factory, worker.Options{New: true, AsksNobody: true})
+		if err == nil {
+			err = CheckReady(w, o.Definition())
+		}
+		if err != nil {
+			return err
+		}
+	}
 	started, err := Start(ctx, o)
 	if err != nil {
 		return err
@@ -99,7 +128,7 @@ func startRun(ctx context.Context, o *StartOptions) error {
 
 // printStarted prints what thread was started, or was there with its key, and what comes next.
 func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
-	next := [2]string{"step it:", "uwf thread step " + string(s.Thread)}
+	next := [2]string{"step it:", StepCommand(f, s.Thread)}
 	if s.Existed {
 		now, err := Look(ctx, f, s.Thread)
 		if err != nil {
@@ -148,9 +177,11 @@ func Start(ctx context.Context, o *StartOptions) (s thread.Started, err error) {
 	if err != nil {
 		return s, err
 	}
-	return w.Start(ctx, thread.StartRequest{
-		ID: id, Workflow: o.resolved.Hash, Nodes: o.resolved.Nodes, Prompt: o.prompt, Base: base, Cwd: cwd, Key: o.Key, Limits: o.Limits.Entry(),
-	})
+	req := thread.StartRequest{ID: id, Workflow: o.resolved.Hash, Nodes: o.resolved.Nodes, Prompt: o.prompt, Cwd: cwd, Key: o.Key, Limits: o.Limits.Entry()}
+	if req.Base, req.Objects, err = o.beginFrom(ctx, w, id, base); err != nil {
+		return s, errors.Join(err, w.RemoveFolder(ctx, id))
+	}
+	return w.Start(ctx, req)
 }
 
 // Prepare reads the prompt, which may be in a file or on stdin, and the definition. Start
@@ -159,18 +190,74 @@ func (o *StartOptions) Prepare(ctx context.Context) (err error) {
 	if o.resolved != nil {
 		return nil
 	}
+	r := definition.New(o.Factory)
+	if o.Workflow == "" {
+		if o.Workflow, o.others, err = r.Usual(ctx); err != nil {
+			return err
+		}
+	}
+	resolved, err := r.Resolve(ctx, o.Workflow)
+	if err != nil {
+		return err
+	}
 	if o.prompt, err = readPrompt(o.Factory, o.Prompt); err != nil {
 		return err
 	}
 	if strings.TrimSpace(o.prompt) == "" {
 		return app.Usagef("the thread needs a prompt: say with -p what is to be done")
 	}
-	o.resolved, err = definition.New(o.Factory).Resolve(ctx, o.Workflow)
-	return err
+	o.resolved = resolved
+	return nil
 }
 
 // Definition is the one that Prepare read.
 func (o *StartOptions) Definition() *workflow.Definition { return o.resolved.Definition }
+
+// TellWorkflow says which definition Prepare read.
+func (o *StartOptions) TellWorkflow() string {
+	name, from := o.Definition().Name, o.resolved.From
+	switch from {
+	case definition.FromUWF:
+		from = "that of uwf itself (uwf workflow new " + name + " writes it down, to be changed)"
+	case definition.FromRegistry, definition.FromStore:
+		from = "that of the " + from + ", " + string(o.resolved.Hash)
+	}
+	out := "workflow " + name + ": " + from
+	if len(o.others) > 0 {
+		out += "; there are " + strings.Join(o.others, ", ") + " besides: uwf run NAME"
+	}
+	return out
+}
+
+// CheckReady says what to set up before anything is started: a thread that nobody can work on
+// helps nobody.
+func CheckReady(w *worker.Worker, def *workflow.Definition) error {
+	if err := worker.CheckChoice(w, def); err != nil {
+		return err
+	}
+	for _, role := range def.RoleNames() {
+		if _, _, err := w.Settings.Agent(def, role, ""); err != nil {
+			return &app.UsageError{Err: fmt.Errorf("role %s: %w", role, err)}
+		}
+	}
+	return nil
+}
+
+// StepCommand steps a thread with what the person chose for this run.
+func StepCommand(f *app.Factory, id gitcas.ThreadID) string {
+	words := "uwf thread step " + string(id)
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				words += " " + flag + " " + text.ShellWord(v)
+			}
+		}
+	}
+	add("--agent", f.Choice.Agents...)
+	add("--model", f.Choice.Models...)
+	add("--provider", f.Choice.Provider)
+	return words
+}
 
 func newID(f *app.Factory) (gitcas.ThreadID, error) {
 	id, err := ulid.New(ulid.Timestamp(f.Now().UTC().Truncate(time.Millisecond)), f.Rand)

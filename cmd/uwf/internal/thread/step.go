@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -48,12 +50,15 @@ Each is one whole run of the protocol, as if it were a process of its own.
 A command of --agent is looked up from here and runs in the workspace, so give files
 among its arguments by absolute paths.
 
+` + ChoiceHelp + `
+
 Exit codes: 0 advanced or ended · 1 the step failed · 2 wrong usage or invalid
 definition · 3 suspended, waits for a person · 4 not yours to step: moved, claimed,
 cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 		Example: `  uwf thread step 01JY0000000000000000000000
   uwf thread step @latest --count 5
   uwf thread step 01JY0000000000000000000000 --dry-run
+  uwf thread step @latest --provider ollama --model qwen3 --agent reviewer=mock
   uwf thread exec 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"`,
 		RunE: app.Run(o, runF, stepRun, func(args []string) { o.Thread = args[0] }),
 	})
@@ -62,14 +67,29 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what the step would do, with its whole prompt; nothing is claimed, written or paid")
 	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`; HASH@sha256:DIGEST, as a step prints it, is proof against another node of that hash")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
+	ChoiceFlags(cmd, f)
 	WorkerFlags(cmd, &o.Worker)
 	return cmd
+}
+
+// ChoiceHelp tells of the variables that say the same as the flags of ChoiceFlags.
+const ChoiceHelp = `The variables UWF_AGENT, UWF_MODEL and UWF_PROVIDER say the same as the flags, where those
+are not given; UWF_BASE_URL and UWF_API_KEY describe a provider of their own. Flags go before
+variables, these before ~/.uwf/config.yaml (uwf setup), and that before the repository's
+.uwf/config.yaml, whose overrides for single roles stay unless a flag names the role.`
+
+// ChoiceFlags adds the flags that choose models and agents for a run.
+func ChoiceFlags(cmd *cobra.Command, f *app.Factory) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.Choice.Agents, "agent", nil, "use this `AGENT`, an alias of the configuration or a command line, where the settings give a role none; ROLE=AGENT for one role, '*=AGENT' for all")
+	fl.StringArrayVar(&f.Choice.Models, "model", nil, "use this `MODEL`, an alias of the configuration or as its provider calls it, where the settings give a role none; ROLE=MODEL for one role, '*=MODEL' for all")
+	fl.StringVar(&f.Choice.Provider, "provider", "", "the `PROVIDER` of the models that are named: "+strings.Join(config.PresetNames(), ", ")+", or one of the configuration")
+	app.CompleteFlag(cmd, "provider", config.PresetNames()...)
 }
 
 // WorkerFlags adds the flags that say how this process works.
 func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl := cmd.Flags()
-	fl.StringVar(&o.Agent, "agent", "", "use this `AGENT`: an alias of the configuration, or a command line")
 	fl.StringVar(&o.Workspace, "workspace", "", "let agents work in `DIR`, which is made equal to the work branch first (default: a folder of the thread's own)")
 	fl.BoolVar(&o.WithGit, "with-git", false, "let agents work in the checkout that uwf is called from, with its .git; what git obeys there is put back after them")
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
@@ -87,7 +107,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	if err != nil {
 		return err
 	}
-	req := step.Request{Agent: o.Worker.Agent}
+	var req step.Request
 	if o.ExpectHead != "" {
 		if req.ExpectHead, err = node.ParsePin(o.ExpectHead); err != nil {
 			return app.Usagef("--expect-head: %w", err)

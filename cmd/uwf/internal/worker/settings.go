@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
@@ -39,13 +40,20 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 		return "", "", err
 	}
 	c := s.w.config
+	if err := CheckChoice(s.w, def); err != nil {
+		return "", "", err
+	}
 	if name, command, err = s.resolveAgent(def.Name, role, override); err != nil {
 		return "", "", err
 	}
 	own := s.w.usesOwnLogin(name)
 	if s.needsModel(name) && !own && s.w.player == nil && !s.w.o.Elsewhere {
-		if _, err := c.ResolveModel(def.Name, role); err != nil {
+		m, err := c.ResolveModel(def.Name, role)
+		if err != nil {
 			return "", "", err
+		}
+		if _, told := s.w.noticed.LoadOrStore(m.Instead, true); m.Instead != "" && !told {
+			s.w.logEvent(thread.Event{Kind: "notice", Role: role, Text: m.Instead})
 		}
 	}
 	if err := s.w.checkAgent(command); err != nil {
@@ -62,6 +70,14 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 		}
 	}
 	return name, command, s.w.settleChecks(def)
+}
+
+// CheckChoice refuses what the person chose for a role that a definition doesn't have.
+func CheckChoice(w *Worker, def *workflow.Definition) error {
+	if err := w.config.CheckChosenRoles(def.Name, def.RoleNames()); err != nil {
+		return &app.UsageError{Err: err}
+	}
+	return nil
 }
 
 // needsModel says whether an agent can do nothing without a configured model.
@@ -87,7 +103,7 @@ func findForeign(c *config.Config, name string) (agents.Foreign, bool) {
 // resolveAgent finds a role's agent, without asking whether it can work.
 func (s settings) resolveAgent(workflow, role, override string) (name, command string, err error) {
 	c := s.w.config
-	if override = cmp.Or(override, s.w.o.Agent); override != "" {
+	if override = cmp.Or(override, s.w.o.Agent, c.ChosenAgent(workflow, role)); override != "" {
 		a, err := c.ParseAgent(override)
 		return a.Name, override, err
 	}

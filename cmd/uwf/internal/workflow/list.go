@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -27,11 +28,12 @@ func NewCmdList(f *app.Factory, runF func(context.Context, *ListOptions) error) 
 	return &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List the workflows of the repository's folders and of the registry",
+		Short:   "List the workflows of the repository's folders, of the registry and of uwf",
 		Long: `List the workflows that can be named here, and where each name leads: a definition in
 the folders .uwf/workflows, .workflow and .workflows, from here up to the repository's
-top (NAME.yaml, NAME.yml, NAME/index.yaml, NAME/index.yml), before the registry. Of
-several with one name the first is taken; the others are shown as hidden.`,
+top (NAME.yaml, NAME.yml, NAME/index.yaml, NAME/index.yml), before the registry, before those
+that uwf has with it. Of several with one name the first is taken; the others are shown as
+hidden.`,
 		Example: "  uwf workflow list",
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, listRun, func([]string) {}),
@@ -42,9 +44,9 @@ several with one name the first is taken; the others are shown as hidden.`,
 type listed struct {
 	Name    string           `json:"name"`
 	Hash    node.Hash        `json:"hash"`   // empty where the definition can't be used
-	Origin  string           `json:"origin"` // local or global
+	Origin  string           `json:"origin"` // local, global or uwf
 	Dialect workflow.Dialect `json:"dialect,omitempty"`
-	From    string           `json:"from"` // a file, or "registry"
+	From    string           `json:"from"` // a file, or "registry", or "uwf itself"
 	// HiddenBy is what the name means instead; empty: this is what it means.
 	HiddenBy string `json:"hiddenBy,omitempty"`
 	// Updated is when the registry's entry was set, in milliseconds.
@@ -62,10 +64,6 @@ func listRun(ctx context.Context, o *ListOptions) error {
 		return err
 	}
 	return o.Factory.Printer().Print(lines, func(w *output.Writer) {
-		if len(lines) == 0 {
-			w.Printf("no workflows here; write one to .uwf/workflows/NAME.yaml, or register one with uwf workflow put FILE\n")
-			return
-		}
 		output.WriteTable(w, []string{"NAME", "HASH", "DIALECT", "FROM", ""}, lines, func(l listed) []string {
 			return []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState()}
 		})
@@ -114,6 +112,13 @@ func listAll(ctx context.Context, r *definition.Resolver) ([]listed, error) {
 		return nil, err
 	}
 	out = append(out, stored...)
+	for _, name := range examples.Workflows() {
+		w, err := r.Preset(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, listed{Name: name, Origin: "uwf", From: w.From, Hash: w.Hash, Dialect: w.Definition.Dialect})
+	}
 	// The order of precedence is kept among those with one name.
 	slices.SortStableFunc(out, func(a, b listed) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(out); i++ {

@@ -4,9 +4,12 @@
 package workflow
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/examples"
 )
 
 // NewCmdWorkflow makes `uwf workflow`.
@@ -18,8 +21,9 @@ func NewCmdWorkflow(f *app.Factory) *cobra.Command {
 
 A workflow is named by its hash, by the path of a file, by a name in the folders
 .uwf/workflows, .workflow and .workflows (from here up to the repository's root; as
-NAME.yaml or NAME/index.yaml), or by a name in the registry, in this order.`,
-		Example: "  uwf workflow validate solve-issue.yaml\n  uwf workflow put solve-issue.yaml\n  uwf workflow show solve-issue",
-	}, NewCmdValidate(f, nil), NewCmdPut(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdGraph(f, nil),
+NAME.yaml or NAME/index.yaml), by a name in the registry, or as one that uwf has with it
+(` + strings.Join(examples.Workflows(), ", ") + `), in this order.`,
+		Example: "  uwf workflow new fix-bugs\n  uwf workflow validate solve-issue.yaml\n  uwf workflow put solve-issue.yaml\n  uwf workflow show solve-issue",
+	}, NewCmdNew(f, nil), NewCmdValidate(f, nil), NewCmdPut(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdGraph(f, nil),
 		NewCmdHistory(f, nil), NewCmdRollback(f, nil), NewCmdRemove(f, nil), NewCmdSchema(f, nil))
 }

@@ -1,0 +1,117 @@
+package workflow
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// NewOptions are what `uwf workflow new` works with.
+type NewOptions struct {
+	Factory *app.Factory
+	Name    string
+	From    string
+}
+
+// NewCmdNew makes `uwf workflow new`. A runF that is not nil replaces the run.
+func NewCmdNew(f *app.Factory, runF func(context.Context, *NewOptions) error) *cobra.Command {
+	o := &NewOptions{Factory: f}
+	cmd := &cobra.Command{
+		Use:   "new [NAME]",
+		Short: "Write a workflow that uwf has with it, to be changed",
+		Long: `Write one of the workflows that uwf has with it into .uwf/workflows/NAME.yaml of this
+repository (of this folder, outside of one), and check it. From then on the name means that
+file, for jobs too once it is on the default branch. A file that is there is never
+overwritten.
+
+Without NAME it keeps its own.`,
+		Example: "  uwf workflow new fix-bugs\n  uwf workflow new sort-issues --from triage",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: app.Run(o, runF, newRun, func(args []string) {
+			if len(args) > 0 {
+				o.Name = args[0]
+			}
+		}),
+	}
+	cmd.Flags().StringVar(&o.From, "from", definition.UsualWorkflow, "begin with this `WORKFLOW`: "+strings.Join(examples.Workflows(), ", "))
+	app.CompleteFlag(cmd, "from", examples.Workflows()...)
+	return cmd
+}
+
+// newResult is what is printed.
+type newResult struct {
+	Name string    `json:"name"`
+	File string    `json:"file"`
+	From string    `json:"from"`
+	Hash node.Hash `json:"hash"`
+}
+
+func newRun(ctx context.Context, o *NewOptions) error {
+	data, ok := definition.PresetText(o.From)
+	if !ok {
+		return &app.UnknownError{What: "workflow of uwf itself", ID: o.From, Near: app.SuggestNames(o.From, examples.Workflows()), Hint: "there are " + strings.Join(examples.Workflows(), ", ")}
+	}
+	o.Name = cmp.Or(o.Name, o.From)
+	if wrong := workflow.CheckName(o.Name); wrong != "" {
+		return app.Usagef("the name %q %s: write one such as fix-bugs", text.Cut(o.Name, 80), wrong)
+	}
+	file := filepath.Join(cmp.Or(o.Factory.RepoRoot(), o.Factory.Dir), ".uwf", "workflows", o.Name+".yaml")
+	if rel, err := filepath.Rel(o.Factory.Dir, file); err == nil {
+		file = rel
+	}
+	r := definition.New(o.Factory)
+	if there, err := r.Find(o.Name); err != nil {
+		return err
+	} else if there != "" {
+		return app.Usagef("the workflow %s is there already, in %s: change that file, or choose another name", o.Name, there)
+	}
+	data = bytes.Replace(data, []byte("\nname: "+o.From+"\n"), []byte("\nname: "+o.Name+"\n"), 1)
+	w, err := r.Compile(ctx, file, data)
+	if err != nil {
+		return err
+	}
+	if err := writeNew(r.Full(file), data); err != nil {
+		return err
+	}
+	return o.Factory.Printer().Print(newResult{Name: o.Name, File: file, From: o.From, Hash: w.Hash}, func(p *output.Writer) {
+		p.Good("wrote " + file + "\n")
+		p.FaintLine("change it, then check it:  uwf workflow validate " + text.ShellWord(file))
+		p.FaintLine("run it:  uwf run " + o.Name + " -p \"what is to be done\"")
+	})
+}
+
+// writeNew writes a file that is not there yet, and the folders on its way.
+func writeNew(file string, data []byte) error {
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	var out *os.File
+	if err == nil {
+		out, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	}
+	if err == nil {
+		_, err = out.Write(data)
+		err = errors.Join(err, out.Close())
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return app.Usagef("%s is there already: change that file, or choose another name", file)
+	case err != nil:
+		return &app.UsageError{Err: fmt.Errorf("write the workflow: %w", err)}
+	}
+	return nil
+}
