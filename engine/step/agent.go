@@ -212,7 +212,7 @@ func (r *agentRun) sealPatch(ctx context.Context, o *sealed) {
 	files, err := patch.CollectFiles(r.snap.Objects, r.snap.Changes, func(ids []wire.ID) (map[wire.ID][]byte, error) {
 		ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 		defer cancel()
-		return r.e.fetchBlobs(ctx, ids)
+		return workspace.FetchFiles(ctx, r.e.Store.Remote(), ids)
 	})
 	if err != nil {
 		r.emitNotice("the record of what the step changed has no diff: " + err.Error())
@@ -253,27 +253,5 @@ const maxPatch = 4 << 20
 func (e *Stepper) ReadBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
 	ctx, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
-	return e.fetchBlobs(ctx, ids)
-}
-
-func (e *Stepper) fetchBlobs(ctx context.Context, ids []wire.ID) (map[wire.ID][]byte, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	objs, err := e.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: ids})
-	if err != nil {
-		return nil, fmt.Errorf("read the files as they were: %w", err)
-	}
-	data := make(map[wire.ID][]byte, len(ids))
-	for _, id := range ids {
-		o, ok := objs[id]
-		if !ok {
-			err = errors.Join(err, fmt.Errorf("file %s is not on the remote", id))
-			continue
-		}
-		if data[id] = o.Data; data[id] == nil {
-			data[id] = []byte{}
-		}
-	}
-	return data, err
+	return workspace.FetchFiles(ctx, e.Store.Remote(), ids)
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"time"
@@ -131,6 +132,31 @@ func Make(base string, files []File, now func() time.Time) record.Patch {
 		kept += len(out.Files[i].Lines)
 	}
 	return out
+}
+
+// Write writes the unified diff of files that are sorted by path, however long it is, and says
+// how many lines each gained and lost. A file that is no text, or too large, is named alone; one
+// that takes too long to compare is shown as wholly replaced.
+func Write(to io.Writer, files []File, now func() time.Time) ([]record.PatchFile, error) {
+	end := now().Add(maxTime)
+	var all patches
+	var out []record.PatchFile
+	for _, f := range files {
+		p := compareFile(f, max(end.Sub(now()), time.Millisecond))
+		if !p.known && f.Old.isReadable() && f.New.isReadable() {
+			before, old, new, after := trimCommonLines(string(f.Old.Data), string(f.New.Data))
+			p.addChunk(before, fdiff.Equal)
+			p.addChunk(old, fdiff.Delete)
+			p.addChunk(new, fdiff.Add)
+			p.addChunk(after, fdiff.Equal)
+			p.known = true
+		}
+		p.binary = p.binary || !p.known
+		all, out = append(all, p), append(out, record.PatchFile{
+			Path: f.Path, Change: p.changeKind(), Counted: !p.binary, Added: p.countLines(fdiff.Add), Removed: p.countLines(fdiff.Delete),
+		})
+	}
+	return out, fdiff.NewUnifiedEncoder(to, fdiff.DefaultContextLines).Encode(all)
 }
 
 // compared is one file with what the comparison found. It is what go-git writes diffs of.

@@ -191,3 +191,36 @@ func FuzzPatch(f *testing.F) {
 }
 
 func lineCount(s string) int { return len(slices.Collect(strings.Lines(s))) }
+
+// Write gives a diff of any length, names what is no text, and says how much each file changed.
+func TestWrite(t *testing.T) {
+	side := func(data string) Side {
+		return Side{ID: plumbing.ComputeHash(plumbing.BlobObject, []byte(data)), Mode: filemode.Regular, Data: []byte(data)}
+	}
+	long := strings.Repeat("a line\n", MaxDiff/7+1)
+	apart := func(word string) string { return strings.Repeat(word+"\nsame\n", maxLines) }
+	var b strings.Builder
+	stats, err := Write(&b, []File{
+		{Path: "binary", Old: side("x"), New: side("a\x00b")},
+		{Path: "far", Old: side(apart("old")), New: side(apart("new"))},
+		{Path: "long", New: side(long)},
+		{Path: "small", Old: side("a\nb\n"), New: side("a\nc\n")},
+		{Path: "unread", Old: Side{ID: plumbing.NewHash(strings.Repeat("1", 40)), Mode: filemode.Regular}, New: side("x")},
+	}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Binary files a/binary and b/binary differ", "+++ b/long", "-b\n+c\n", "Binary files a/unread and b/unread differ"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the diff lacks %q", want)
+		}
+	}
+	for i, want := range []struct {
+		counted        bool
+		added, removed int
+	}{{false, 0, 0}, {true, 2*maxLines - 1, 2*maxLines - 1}, {true, MaxDiff/7 + 1, 0}, {true, 1, 1}, {false, 0, 0}} {
+		if s := stats[i]; s.Counted != want.counted || want.counted && (s.Added != want.added || s.Removed != want.removed) {
+			t.Errorf("%s: %+v, want %+v", s.Path, s, want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/forgetest"
 )
 
 // The states that a fixture's threads are in.
@@ -28,7 +29,8 @@ const (
 	stateMended    = "mended"    // its first step was done at the second try
 	stateEnded     = "ended"     // four steps
 	stateCancelled = "cancelled"
-	stateRunning   = "running" // as active, and a job on another machine works on it
+	stateRunning   = "running"   // as active, and a job on another machine works on it
+	statePublished = "published" // ended, in a repository on a forge, which has its branch
 )
 
 // fixture is a repository with the files of testdata/examples.txtar and a thread in
@@ -37,6 +39,7 @@ const (
 type fixture struct {
 	dir     string
 	threads map[string]string // state → id
+	env     []string          // besides
 
 	remotes   clitest.Remotes
 	claimOnce sync.Once
@@ -95,6 +98,7 @@ func makeFixture(t *testing.T, root string, edit func(file, text string) string)
 
 	f.threads[stateEnded] = start()
 	f.must(t, nil, "thread", "step", f.threads[stateEnded], "-c", "9", "--agent", mock("script.yaml"))
+	f.threads[statePublished] = f.threads[stateEnded]
 	f.threads[stateCancelled] = start()
 	f.must(t, nil, "thread", "cancel", f.threads[stateCancelled], "-m", edit("", "solved by hand"))
 	for _, state := range []string{stateFailed, stateMended} {
@@ -129,10 +133,21 @@ func (f *fixture) write(t *testing.T, name, text string) {
 }
 
 func (f *fixture) environ() []string {
-	return []string{
+	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(f.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
-	}
+	}, f.env...)
+}
+
+// publish puts the repository on a forge, without the branches of threads.
+func (f *fixture) publish(t *testing.T, gitea bool) *forgetest.Server {
+	t.Helper()
+	s := forgetest.Start(t, forgetest.Options{Gitea: gitea})
+	s.SetPermission("alice", "write")
+	f.git(t, "push", "-q", s.Dir(), "+main")
+	f.git(t, "remote", "add", "origin", s.CloneURL())
+	f.env = []string{"GITHUB_SERVER_URL=" + s.URL, "GITHUB_API_URL=" + s.APIURL, "GITHUB_TOKEN=" + s.UserToken("alice")}
+	return s
 }
 
 func (f *fixture) git(t *testing.T, args ...string) string {

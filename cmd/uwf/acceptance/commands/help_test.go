@@ -26,6 +26,7 @@ import (
 var exampleStates = map[string]string{
 	"uwf ps":            stateRunning,
 	"uwf thread list":   stateRunning,
+	"uwf thread pr":     statePublished,
 	"uwf thread resume": stateSuspended,
 	"uwf thread retry":  stateFailed,
 	"uwf thread rm":     stateEnded,
@@ -165,6 +166,10 @@ func runExample(t *testing.T, f *fixture, state, line string, want int, seen *re
 		f.claim(t, gitcas.ThreadID(f.threads[state]), "77", "runner-1")
 	}
 	id := f.threads[state]
+	if state == statePublished {
+		s := f.publish(t, false)
+		f.git(t, "push", "-q", s.Dir(), "uwf/"+id)
+	}
 	text := strings.ReplaceAll(line, exampleThread, id)
 	var code int
 	var stdout, stderr string

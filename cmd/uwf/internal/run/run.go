@@ -142,6 +142,11 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 		line("the work:", now.SeeWork)
 	}
 	line("the thread:", "uwf thread read "+string(id))
+	if out.Done {
+		for _, take := range now.Take {
+			line(take[0], take[1])
+		}
+	}
 	step := thread.StepCommand(o.Factory, id)
 	switch now.Status {
 	case string(gitcas.StatusActive):

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/result"
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -111,6 +112,8 @@ type Outlook struct {
 	Next [][2]string
 	// SeeWork is the command that shows the work branch; empty where there is none.
 	SeeWork string
+	// Take are the commands that show and take what the thread changed, each with what it is for.
+	Take [][2]string
 }
 
 // Look reads how a thread stands.
@@ -120,7 +123,20 @@ func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, err
 		return Outlook{}, err
 	}
 	s, err := readShown(ctx, f, t)
-	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork}, err
+	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork, Take: s.takeCommands(ctx, f)}, err
+}
+
+// takeCommands show and take what a thread changed, where it has a branch.
+func (s shown) takeCommands(ctx context.Context, f *app.Factory) [][2]string {
+	if s.seeWork == "" {
+		return nil
+	}
+	id := string(s.Thread)
+	out := [][2]string{{"see it:", "uwf thread diff " + id}, {"take it here:", "uwf thread apply " + id}}
+	if result.OnForge(ctx, f) {
+		out = append(out, [2]string{"or propose it:", "uwf thread pr " + id})
+	}
+	return out
 }
 
 // readShown collects what is to be said of a thread.
