@@ -518,6 +518,6 @@ func (x *exchange) reportCall(client context.Context) {
 	x.g.o.OnCall(Call{
 		Path: x.path, Model: x.request.Model, Status: x.status, Tries: x.tries, Stream: x.request.Stream,
 		In: x.spent.In, Out: x.spent.Out, CostUSD: x.spent.CostUSD, Duration: x.g.o.Now().Sub(x.started), Err: x.err,
-		Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.noteNewNames(x.request.Dropped),
+		Answer: x.try.answer, Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.noteNewNames(x.request.Dropped),
 	})
 }

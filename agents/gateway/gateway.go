@@ -102,9 +102,10 @@ type Call struct {
 	CostUSD  float64
 	Unpriced bool // nobody knows what some of it cost
 	Duration time.Duration
-	Side     string // what was asked for besides a model, in a few words; Model is empty then
-	HungUp   bool   // the client did not wait for the end
-	Err      error  // why it failed; nil where Status is 200
+	Answer   dialect.Answer // what the model said, as far as it came
+	Side     string         // what was asked for besides a model, in a few words; Model is empty then
+	HungUp   bool           // the client did not wait for the end
+	Err      error          // why it failed; nil where Status is 200
 	// Dropped are fields and tools of the request that the provider did not get. Each
 	// is named in one Call of a gateway.
 	Dropped []string

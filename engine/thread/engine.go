@@ -55,7 +55,8 @@ type Engine struct {
 // Event is something worth showing while a step runs.
 type Event struct {
 	// Kind is "claimed", "agent" (it starts; Text is what it was told), "tokens"
-	// (Usage so far), "notice" (Text), "check" (one has ended; Text is how), "sealed", "committed", "suspended", "ended" or
+	// (Usage so far), "turn" (the model has answered: Turn, and Text is what it wants done next, or
+	// says; empty: it says nothing), "notice" (Text), "check" (one has ended; Text is how), "sealed", "committed", "suspended", "ended" or
 	// "delivered".
 	Kind   string
 	Thread gitcas.ThreadID
@@ -63,6 +64,7 @@ type Event struct {
 	Role   string
 	Agent  string
 	Status string
+	Turn   int // of the agent, from 1
 	Tokens int64
 	Usage  record.Usage
 	Text   string

@@ -35,6 +35,18 @@ type IO struct {
 	InTTY    bool
 	OutTTY   bool
 	ErrTTY   bool
+	// Width is how many columns the terminal of Err has; nil: as many as every terminal has.
+	Width func() int
+}
+
+// Columns are those of the terminal that remarks are written to.
+func (s IO) Columns() int {
+	if s.Width != nil {
+		if n := s.Width(); n > 0 {
+			return n
+		}
+	}
+	return 80
 }
 
 // Factory gives commands what they depend on. Commands are tested with one whose
@@ -82,6 +94,8 @@ type Factory struct {
 	// DefaultSandbox is how agents are confined where nobody says anything; empty: as this
 	// system can.
 	DefaultSandbox config.Sandbox
+	// Stopping is closed when the command is to end; nil: it is not known.
+	Stopping <-chan struct{}
 	// Job is set where this process is a CI job of `uwf action`.
 	Job *Job
 	// Hook is called after each durable point of a step, by name. Fault
@@ -131,6 +145,10 @@ func New() (*Factory, error) {
 	return NewAt(dir, os.Environ(), IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTTY: isTerminal(os.Stdin), OutTTY: isTerminal(os.Stdout), ErrTTY: isTerminal(os.Stderr),
+		Width: func() int {
+			n, _, _ := term.GetSize(int(os.Stderr.Fd())) // 0: it does not tell
+			return n
+		},
 	}), nil
 }
 
@@ -179,6 +197,10 @@ func (f *Factory) Printer() output.Printer {
 		Query: f.Query, Seen: f.Printed,
 	}
 }
+
+// Live says whether what goes on can be shown on the terminal in place: lines that are written
+// anew.
+func Live(f *Factory) bool { return f.IO.ErrTTY && useColor(f) }
 
 // Notes prints remarks for people to stderr, never results.
 func (f *Factory) Notes() *output.Writer {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/deadline"
 )
 
 // Path is a file that a command was given, as an absolute path: relative ones are
@@ -144,11 +145,40 @@ func (s IO) CanAsk() bool { return s.InTTY && s.ErrTTY }
 
 // Ask asks the person on the terminal, and returns the answer in small letters.
 func (f *Factory) Ask(question string) (string, error) {
+	answer, err := AskWords(f, question)
+	return strings.ToLower(answer), err
+}
+
+// AskWords asks the person on the terminal, and returns a line as it was typed. It ends with the
+// command: a person who presses ctrl-C waits for nothing.
+func AskWords(f *Factory, question string) (string, error) {
 	f.Notes().Printf("%s", question)
-	// Byte by byte: what comes after the line is for the next question.
+	type answer struct {
+		line string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		line, err := readLineOf(f.IO.In)
+		got <- answer{line, err}
+	}()
+	select {
+	case a := <-got:
+		return a.line, a.err
+	case <-f.Stopping: // nil where nothing stops it
+		f.Notes().Println()
+		return "", fmt.Errorf("read the answer: %w", deadline.ErrStopped)
+	}
+}
+
+// maxAnswer is the longest line that is read, in bytes: as much as a terminal takes.
+const maxAnswer = 64 << 10
+
+// readLineOf reads a line byte by byte: what comes after it is for the next question.
+func readLineOf(in io.Reader) (string, error) {
 	var line []byte
-	for b := make([]byte, 1); len(line) < 1<<10; {
-		n, err := f.IO.In.Read(b)
+	for b := make([]byte, 1); len(line) < maxAnswer; {
+		n, err := in.Read(b)
 		if n == 1 && b[0] == '\n' {
 			break
 		}
@@ -159,7 +189,7 @@ func (f *Factory) Ask(question string) (string, error) {
 			return "", fmt.Errorf("read the answer: %w", err)
 		}
 	}
-	return strings.ToLower(strings.TrimSpace(string(line))), nil
+	return strings.TrimSpace(string(line)), nil
 }
 
 // ErrDeclined is a person's no.

@@ -72,6 +72,7 @@ func endOnSignal(parent context.Context, streams app.IO) (context.Context, func(
 func Execute(ctx context.Context, f *app.Factory, args []string) int {
 	var began bool
 	start := time.Now()
+	f.Stopping = ctx.Done()
 	root := NewRoot(f)
 	onRun(root, func(c *cobra.Command) {
 		began = true

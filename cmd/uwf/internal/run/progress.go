@@ -1,48 +1,70 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/engine/graph"
+	"github.com/united-workforce/uwf/engine/moderator"
 	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// refresh is how often the live line is written anew on a terminal.
+// refresh is how often the board is written anew on a terminal.
 const refresh = 200 * time.Millisecond
 
-// liveWidth is the length of the live line, in characters.
-const liveWidth = 79
-
-// progress shows on stderr who works, on what and for how long: a live line on a
-// terminal, plain lines elsewhere.
+// progress shows on stderr who works, on what and for how long: a board on a terminal, plain
+// lines elsewhere.
 type progress struct {
 	notes *output.Writer
-	raw   io.Writer // the terminal, for the live line; nil elsewhere
+	raw   io.Writer // the terminal, for the board; nil elsewhere
+	width func() int
 	now   func() time.Time
+	model func(role string) string // the name of a role's model
 
 	mu    sync.Mutex
-	line  string // what the live line says, without time and cost
-	cost  string
-	since time.Time // when that began
+	board board
+	spent moderator.Totals // by the steps that have ended
+	drawn int              // lines of the board that are on the terminal
+	held  bool             // somebody is asked: nothing is drawn
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 }
 
 func newProgress(f *app.Factory) *progress {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &progress{notes: f.Notes(), now: f.Now, stop: stop}
-	if f.IO.ErrTTY {
+	p := &progress{notes: f.Notes(), now: f.Now, width: f.IO.Columns, stop: stop}
+	if app.Live(f) {
 		p.raw = f.IO.Err
 		p.ended.Go(func() { p.tickClock(ctx) })
 	}
 	return p
+}
+
+// follow says which thread is shown, and what was spent on it before.
+func (p *progress) follow(def *workflow.Definition, title string, limits moderator.Limits, before moderator.Totals, model func(role string) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.model, p.spent = model, before
+	p.board = board{workflow: def.Name, title: title, limits: limits, done: map[string]int{}}
+	for _, n := range graph.Of(def).Nodes {
+		if n.Kind == graph.Role {
+			p.board.roles = append(p.board.roles, n.Name)
+		}
+	}
+	for role, n := range before.PerRole {
+		p.board.done[role] = n
+	}
+	p.board.tokens, p.board.cost, p.board.unpriced = before.Tokens, before.CostUSD, before.Unpriced
 }
 
 func (p *progress) tickClock(ctx context.Context) {
@@ -54,29 +76,53 @@ func (p *progress) tickClock(ctx context.Context) {
 			return
 		case <-t.C:
 			p.mu.Lock()
-			p.drawLine()
+			p.draw()
 			p.mu.Unlock()
 		}
 	}
 }
 
-// drawLine writes the live line; the lock is held.
-func (p *progress) drawLine() {
-	if p.raw == nil || p.line == "" {
+// draw writes the board anew, in the place of the last one; the lock is held.
+func (p *progress) draw() {
+	if p.raw == nil || p.held {
 		return
 	}
-	line := fmt.Sprintf("%s  %s", p.now().Sub(p.since).Round(time.Second), p.cost)
-	// One line of a terminal of eighty columns: the end, which changes, is kept.
-	room := max(liveWidth-len(line)-2, 10)
-	_, _ = fmt.Fprintf(p.raw, "\r\x1b[K%s  %s", output.Line(p.line, room), line)
+	lines := p.board.lines(p.width(), p.now())
+	if len(lines) == 0 {
+		return
+	}
+	_, _ = io.WriteString(p.raw, p.backward()+strings.Join(lines, "\n"))
+	p.drawn = len(lines)
 }
 
-// eraseLine takes the live line away; the lock is held.
-func (p *progress) eraseLine() {
-	if p.raw != nil && p.line != "" {
-		_, _ = fmt.Fprint(p.raw, "\r\x1b[K")
+// backward moves the cursor to where the board begins, and takes the board away.
+func (p *progress) backward() string {
+	out := "\r"
+	if p.drawn > 1 {
+		out += fmt.Sprintf("\x1b[%dA", p.drawn-1)
 	}
-	p.line = ""
+	p.drawn = 0
+	return out + "\x1b[J"
+}
+
+// erase takes the board off the terminal; the lock is held.
+func (p *progress) erase() {
+	if p.raw != nil && p.drawn > 0 {
+		_, _ = io.WriteString(p.raw, p.backward())
+	}
+}
+
+// hold takes the board off the terminal until release is called: somebody is asked.
+func (p *progress) hold() (release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	p.held = true
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.held = false
+	}
 }
 
 func (p *progress) showStarted(s engine.Started) {
@@ -92,31 +138,61 @@ func (p *progress) showStarted(s engine.Started) {
 func (p *progress) showEvent(ev engine.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	b := &p.board
 	switch ev.Kind {
 	case "agent":
-		p.line, p.cost, p.since = fmt.Sprintf("step %d  %s works (%s): %s", ev.Step, ev.Role, ev.Agent, output.Line(ev.Text, 60)), "", p.now()
-		if p.raw == nil {
-			p.notes.Printf("%s\n", p.line)
+		b.step, b.turn, b.role, b.agent, b.doing, b.checks, b.since, b.output = ev.Step, 0, ev.Role, ev.Agent, "", nil, p.now(), nil
+		if b.model = ""; p.model != nil {
+			b.model = p.model(ev.Role)
 		}
-		p.drawLine()
+		if p.raw == nil {
+			p.notes.Printf("step %d  %s works (%s): %s\n", ev.Step, ev.Role, ev.Agent, output.Line(ev.Text, 60))
+		}
+		p.draw()
+	case "turn":
+		b.turn, b.doing = ev.Turn, ev.Text
+		p.draw()
 	case "tokens":
-		p.cost = fmt.Sprintf("%d tokens, %s", ev.Usage.InputTokens+ev.Usage.OutputTokens, text.Dollars(ev.Usage.CostUSD, ev.Usage.Unpriced))
-		p.drawLine()
+		b.tokens = p.spent.Tokens + ev.Usage.InputTokens + ev.Usage.OutputTokens
+		b.cost, b.unpriced = p.spent.CostUSD+ev.Usage.CostUSD, p.spent.Unpriced || ev.Usage.Unpriced
+		p.draw()
 	case "notice":
 		p.printAbove("note: " + ev.Text)
 	case "check":
+		b.checks = append(b.checks, output.Line(ev.Text, 40))
 		p.printAbove("check: " + ev.Text)
 	case "committed", "ended", "suspended":
-		p.eraseLine()
+		p.erase()
+		b.role = "" // until the next agent begins
 		if ev.Status == "" {
 			p.notes.Printf("step %d  %s waits for a person: %s\n", ev.Step, ev.Role, ev.Text)
 			return
 		}
+		b.done[ev.Role]++
+		u := ev.Usage
+		p.spent.Add(ev.Role, &u)
 		p.notes.Printf("step %d  ", ev.Step)
 		p.notes.Bold(ev.Role)
-		u := ev.Usage
 		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status, text.Took(u.DurationMs), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
 	}
+}
+
+// Write takes what the agent prints, for the last lines of the board.
+func (p *progress) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range bytes.Lines(data) {
+		if s := strings.TrimSpace(string(line)); s != "" {
+			p.board.output = append(p.board.output, s)
+		}
+	}
+	if n := len(p.board.output); n > maxOutput {
+		p.board.output = p.board.output[n-maxOutput:]
+	}
+	if p.raw == nil {
+		p.notes.Printf("%s", data)
+	}
+	return len(data), nil
 }
 
 // showWaiting tells that a server is away.
@@ -126,19 +202,18 @@ func (p *progress) showWaiting(w outage.Wait) {
 	p.printAbove("waiting: " + w.String())
 }
 
-// printAbove writes a line of its own above the live line; the lock is held.
+// printAbove writes a line of its own above the board; the lock is held.
 func (p *progress) printAbove(s string) {
-	line := p.line
-	p.eraseLine()
+	p.erase()
 	p.notes.Println(s)
-	p.line = line
-	p.drawLine()
+	p.draw()
 }
 
-// endLine ends the live line. It may be called twice.
-func (p *progress) endLine() {
+// end takes the board away for good. It may be called twice.
+func (p *progress) end() {
 	p.mu.Lock()
-	p.eraseLine()
+	p.erase()
+	p.board.role = ""
 	p.mu.Unlock()
 	p.stop()
 	p.ended.Wait()

@@ -6,6 +6,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,18 +16,24 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
 	engine "github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Options are what `uwf run` works with.
 type Options struct {
-	Factory *app.Factory
-	Worker  worker.Options
-	Start   thread.StartOptions
+	Factory  *app.Factory
+	Worker   worker.Options
+	Start    thread.StartOptions
+	Continue bool
+	Thread   string // with Continue; empty: the one that was started last and has not ended
+	Verbose  bool
 }
 
 // NewCmdRun makes `uwf run`. A runF that is not nil replaces the run.
@@ -36,31 +43,38 @@ func NewCmdRun(f *app.Factory, runF func(context.Context, *Options) error) *cobr
 		Use:   "run [WORKFLOW]",
 		Short: "Start a thread and step it until it ends or waits",
 		Long: `Start a thread of a workflow and step it until it ends or waits for a person, showing
-who works, on what, for how long and at what cost.
+the way through the workflow, who works, on what, for how long and at what cost.
 
 WORKFLOW is named as for uwf thread start. Without it the repository's only workflow runs,
 else solve-issue, which uwf has with it: it says which.
 
 The agents work in a folder of their own, made from this repository's head; what they
-did is on the branch uwf/<thread>. Stop it at any time with ctrl-C: nothing finished is
-lost, that counts as no failure, and uwf thread step goes on where it stood.
+did is on the branch uwf/<thread>. A question is asked on the terminal, and the thread
+goes on with the answer. Stop it at any time with ctrl-C: nothing finished is lost, that
+counts as no failure, and --continue goes on where it stood.
 
 ` + thread.ChoiceHelp,
 		Example: `  uwf run -p "Fix the failing test"
   uwf run solve-issue -p "The parser panics on an empty file" --provider ollama
   uwf run ./review.yaml -p @task.md --allow-shell
-  uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"`,
+  uwf run ./review.yaml -p test --agent "uwf agent mock script.yaml"
+  uwf run --continue 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: thread.CompleteWorkflow(f),
 		RunE: app.Run(o, runF, runRun, func(args []string) {
-			if len(args) > 0 {
-				o.Start.Workflow = args[0]
+			for _, arg := range args {
+				o.Start.Workflow, o.Thread = arg, arg
 			}
 		}),
 	}
+	cmd.Flags().BoolVar(&o.Continue, "continue", false, "go on with a thread in place of starting one: the one that is named, else the one that was started last and has not ended")
+	cmd.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "show the last lines of what the agent prints")
 	thread.StartFlags(cmd, &o.Start)
 	thread.ChoiceFlags(cmd, f)
 	thread.WorkerFlags(cmd, &o.Worker)
+	for _, flag := range []string{"prompt", "base", "key", "cwd", "include-uncommitted", "include-untracked"} {
+		cmd.MarkFlagsMutuallyExclusive("continue", flag)
+	}
 	return cmd
 }
 
@@ -71,53 +85,133 @@ type outcome struct {
 }
 
 func runRun(ctx context.Context, o *Options) error {
-	if err := o.Start.Prepare(ctx); err != nil {
-		return err
+	begin := o.beginNew
+	if o.Continue {
+		begin = o.findThread
+	} else {
+		if err := o.Start.Prepare(ctx); err != nil {
+			return err
+		}
+		o.Factory.Notes().Println(o.Start.TellWorkflow())
 	}
-	o.Factory.Notes().Println(o.Start.TellWorkflow())
 	if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
 		return err
 	}
 	show := newProgress(o.Factory)
-	defer show.endLine()
+	defer show.end()
 	o.Worker.Observe, o.Factory.Waiting = show.showEvent, show.showWaiting
-	o.Worker.New = true
+	if o.Verbose {
+		o.Worker.Stderr = show
+	}
+	o.Worker.New = !o.Continue
 	w, err := worker.New(ctx, o.Factory, o.Worker)
 	if err != nil {
 		return err
 	}
-	if err := thread.CheckReady(w, o.Start.Definition()); err != nil {
+	id, err := begin(ctx, w, show)
+	if err != nil {
 		return err
+	}
+	if err := w.PrepareFolder(ctx, id); err != nil {
+		return err
+	}
+	out := outcome{Steps: []thread.Stepped{}}
+	for {
+		err = stepUntilDone(ctx, w, id, &out)
+		w.RememberFolder(ctx)
+		answered, askErr := o.answerHere(ctx, show, id, err)
+		if !answered {
+			err = errors.Join(err, askErr)
+			break
+		}
+		if w.Who, err = w.NextIdentity(); err != nil { // each step is as if a process of its own did it
+			return err
+		}
+	}
+	show.end()
+	if out.Done {
+		err = errors.Join(err, w.RemoveFolder(ctx, id))
+	}
+	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { o.printEnding(p, id, out, o.readOutlook(ctx, id, out)) })
+	return errors.Join(err, perr)
+}
+
+// beginNew starts the thread.
+func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *progress) (gitcas.ThreadID, error) {
+	def := o.Start.Definition()
+	if err := thread.CheckReady(w, def); err != nil {
+		return "", err
 	}
 	o.Start.Worker = worker.Options{Replay: o.Worker.Replay}
 	started, err := thread.Start(ctx, &o.Start)
 	if err != nil {
-		return err
+		return "", err
 	}
 	show.showStarted(started)
-	if err := w.PrepareFolder(ctx, started.Thread); err != nil {
-		return err
+	if started.Existed {
+		o.Thread = string(started.Thread)
+		return o.findThread(ctx, w, show)
 	}
-	out, err := stepUntilDone(ctx, w, started.Thread)
-	w.RememberFolder(ctx)
-	show.endLine()
-	if out.Done {
-		err = w.RemoveFolder(ctx, started.Thread)
+	show.follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), moderator.Totals{}, modelNames(w, def))
+	return started.Thread, nil
+}
+
+// findThread finds the thread that goes on.
+func (o *Options) findThread(ctx context.Context, w *worker.Worker, show *progress) (gitcas.ThreadID, error) {
+	if o.Thread == "" {
+		v, err := w.Store.Load(ctx)
+		if err != nil {
+			return "", err
+		}
+		for id, e := range v.Threads() {
+			if e.Status != gitcas.StatusEnded && string(id) > o.Thread {
+				o.Thread = string(id)
+			}
+		}
+		if o.Thread == "" {
+			return "", app.Usagef("no thread is left to go on with: all have ended (uwf thread list --all); start one with: uwf run -p \"…\"")
+		}
 	}
-	perr := o.Factory.Printer().Print(out, func(p *output.Writer) { o.printEnding(p, started.Thread, out, o.readOutlook(ctx, started.Thread, out)) })
-	return errors.Join(err, perr)
+	t, err := lookup.Find(ctx, o.Factory.Store, o.Thread)
+	if err != nil {
+		return "", err
+	}
+	def, err := workflow.FromNode(t.View.Getter(ctx), t.Entry.Workflow)
+	if err != nil {
+		return "", fmt.Errorf("workflow of thread %s: %w", t.ID, err)
+	}
+	if err := thread.CheckReady(w, def); err != nil {
+		return "", err
+	}
+	var before moderator.Totals
+	if t.Ended == nil {
+		if _, before, err = attempt.CountThread(ctx, t.Store, t.View, t.ID); err != nil {
+			return "", err
+		}
+	}
+	show.follow(def, t.Entry.Title, life.EffectiveLimits(w.Settings.Limits(def.Name), def, t.Entry.Limits), before, modelNames(w, def))
+	o.Factory.Notes().Printf("thread %s of %s goes on\n", t.ID, def.Name)
+	return t.ID, nil
+}
+
+// modelNames says which model each role has, as its provider calls it.
+func modelNames(w *worker.Worker, def *workflow.Definition) func(role string) string {
+	return func(role string) string {
+		if m := w.Settings.Model(def.Name, role); m != nil {
+			return m.Name
+		}
+		return ""
+	}
 }
 
 // stepUntilDone steps the thread until it ends, waits, or a step fails.
-func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID) (outcome, error) {
-	out := outcome{Steps: []thread.Stepped{}}
-	err := thread.Loop(ctx, w, step.Request{Thread: id}, 0, func(r engine.Result) {
+func stepUntilDone(ctx context.Context, w *worker.Worker, id gitcas.ThreadID, out *outcome) error {
+	return thread.Loop(ctx, w, step.Request{Thread: id}, 0, func(r engine.Result) {
 		out.Stepped = thread.SteppedOf(r)
 		if r.Error == nil {
 			out.Steps = append(out.Steps, out.Stepped)
 		}
 	})
-	return out, err
 }
 
 // printEnding is the last word for people: what it came to, and where it is.
@@ -147,17 +241,17 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 			line(take[0], take[1])
 		}
 	}
-	step := thread.StepCommand(o.Factory, id)
+	goOn := thread.ContinueCommand(o.Factory, id)
 	switch now.Status {
 	case string(gitcas.StatusActive):
-		line("go on:", step)
+		line("go on:", goOn)
 	case string(gitcas.StatusSuspended), lookup.Failed, lookup.Running:
 		for _, next := range now.Next[:min(len(now.Next), 1)] {
 			line(next[0], next[1])
 		}
 	}
 	if now.Status == string(gitcas.StatusSuspended) {
-		line("then go on:", step)
+		line("then go on:", goOn)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -243,9 +244,21 @@ func CheckReady(w *worker.Worker, def *workflow.Definition) error {
 	return nil
 }
 
+// Title is what the thread is about, in a line.
+func (o *StartOptions) Title() string { return reading.TitleOfPrompt(o.prompt) }
+
 // StepCommand steps a thread with what the person chose for this run.
 func StepCommand(f *app.Factory, id gitcas.ThreadID) string {
-	words := "uwf thread step " + string(id)
+	return withChoice(f, "uwf thread step "+string(id))
+}
+
+// ContinueCommand goes on with a thread in the same way.
+func ContinueCommand(f *app.Factory, id gitcas.ThreadID) string {
+	return withChoice(f, "uwf run --continue "+string(id))
+}
+
+// withChoice is a command with what the person chose for this run.
+func withChoice(f *app.Factory, words string) string {
 	add := func(flag string, values ...string) {
 		for _, v := range values {
 			if v != "" {

@@ -83,7 +83,7 @@ func (w *Worker) logEvent(e thread.Event) {
 	switch e.Kind {
 	case "tokens":
 		w.f.Log().Debug("EVNTT0KN", "tokens counted", attrs...)
-	case "agent": // its text is the whole prompt
+	case "agent", "turn": // its text is the whole prompt, or what a model said
 		w.f.Log().Info("EVNTAGNT", "engine event", attrs...)
 	default:
 		w.f.Log().Info("EVNTENGN", "engine event", append(attrs, slog.String("text", e.Text))...)

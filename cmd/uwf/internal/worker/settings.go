@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
@@ -199,8 +200,12 @@ func (s settings) Timeout() time.Duration {
 
 // openGateway opens the model for one agent run; agents without one get none.
 func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([]string, func(error) error, error) {
+	var turns atomic.Int64
 	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: http.ProxyFromEnvironment, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
+		if c.Err == nil && c.Answer.Text+c.Answer.Finish != "" { // else it was no question to a model
+			tellTurn(w, t, int(turns.Add(1)), c)
+		}
 		w.logEvent(thread.Event{Kind: "tokens", Thread: t.Thread, Step: t.Step, Role: t.Role, Tokens: m.Tokens(), Usage: m.Usage()})
 	}}
 	if err := w.useCassette(&o, t); err != nil {

@@ -1,0 +1,134 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/united-workforce/uwf/internal/testpty"
+)
+
+// terminalFlow asks a question with choices.
+const terminalFlow = `name: choose
+description: d
+roles:
+  dev:
+    description: d
+    goal: g
+    capabilities: []
+    procedure: p
+    output: o
+    frontmatter: {type: object, properties: {$status: {enum: [done, ask]}, note: {type: string}, choices: {type: array, items: {type: string}}}, required: [$status]}
+graph:
+  $START: {_: {role: dev, prompt: begin}}
+  dev:
+    done: {role: $END, prompt: bye}
+    ask: {role: $SUSPEND, prompt: "{{note}}"}
+`
+
+const terminalScript = `steps:
+  - {role: dev, visit: 1, output: "---\n$status: ask\nnote: Which variant?\nchoices: [the first one, the second one]\n---\n"}
+  - {role: dev, write: {a.txt: "two\n"}, output: "---\n$status: done\n---\n"}
+`
+
+// slowScript takes longer than anybody waits.
+const slowScript = `steps:
+  - {role: dev, delay: 10m, output: "---\n$status: done\n---\n"}
+`
+
+// newTerminalRun is a repository, and a way to run uwf at a terminal in it.
+func newTerminalRun(t *testing.T) (dir string, run func(p *testpty.Terminal, args ...string) (code int)) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{"repo/.keep": "", "flow.yaml": terminalFlow, "script.yaml": terminalScript, "slow.yaml": slowScript} {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color", "GIT_CONFIG_NOSYSTEM=1", "UWF_LOG=off",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = filepath.Join(dir, "repo"), env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	return dir, func(p *testpty.Terminal, args ...string) int {
+		ctx, cancel := context.WithCancel(p.Context)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "uwf", args...)
+		cmd.Dir, cmd.Env = filepath.Join(dir, "repo"), env
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = p.TTY, p.TTY, p.TTY
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that ctrl-C is its signal
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Error(err)
+		}
+		return cmd.ProcessState.ExitCode()
+	}
+}
+
+// TestAnswerInPlace: a question is asked on the terminal, with its choices, and the thread goes on
+// with the answer; none leaves it waiting, and so does ctrl-C.
+func TestAnswerInPlace(t *testing.T) {
+	t.Parallel()
+	_, run := newTerminalRun(t)
+	start := []string{"run", "../flow.yaml", "-p", "Choose", "--agent", "uwf agent mock ../script.yaml", "--sandbox", "off"}
+	for _, c := range []struct {
+		name, keys string
+		code       int
+		sees       []string
+	}{
+		{"a number", "2\n", 0, []string{"dev asks:", "Which variant?", "1  the first one", "2  the second one", "step 2", "The thread has ended after 2 steps", "uwf thread diff"}},
+		{"words", "Both of them\n", 0, []string{"The thread has ended after 2 steps"}},
+		{"nothing", "\n", 3, []string{"The thread stands still after 1 step", "uwf run --continue"}},
+		{"ctrl-C", "\x03", 3, []string{"The thread stands still after 1 step", "uwf run --continue"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := testpty.NewTerminal(t)
+			go p.Sees("Your answer, 1 to 2 or in words (empty: later):", c.keys)
+			if code := run(p, start...); code != c.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, c.code, p.Screen())
+			}
+			for _, want := range c.sees {
+				p.Sees(want, "")
+			}
+		})
+	}
+	p := testpty.NewTerminal(t)
+	go p.Sees("Your answer", "the first one\n")
+	if code := run(p, "run", "--continue", "--agent", "uwf agent mock ../script.yaml", "--sandbox", "off"); code != 0 {
+		t.Errorf("a thread that waits does not go on: exit code %d\n%s", code, p.Screen())
+	}
+}
+
+// TestStopAtTerminal: ctrl-C while an agent works ends it at once, is no failed attempt, and the
+// thread goes on later.
+func TestStopAtTerminal(t *testing.T) {
+	t.Parallel()
+	_, run := newTerminalRun(t)
+	p := testpty.NewTerminal(t)
+	go p.Sees("● dev", "\x03")
+	if code := run(p, "run", "../flow.yaml", "-p", "Choose", "--agent", "uwf agent mock ../slow.yaml", "--sandbox", "off"); code != 1 {
+		t.Fatalf("exit code %d\n%s", code, p.Screen())
+	}
+	p.Sees("uwf run --continue", "")
+	q := testpty.NewTerminal(t)
+	go q.Sees("Your answer", "1\n")
+	if code := run(q, "run", "--continue", "--agent", "uwf agent mock ../script.yaml", "--sandbox", "off"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, q.Screen())
+	}
+	if strings.Contains(q.Shown(), "attempt") {
+		t.Errorf("it counts as an attempt:\n%s", q.Shown())
+	}
+}
