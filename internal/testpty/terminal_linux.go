@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"regexp"
+
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // Terminal is a terminal of 24 lines of 80 columns with a person at it.
@@ -40,9 +42,9 @@ type screen struct {
 }
 
 var (
-	sequence = regexp.MustCompile(`^\x1b\[([<=>?]?)([0-9;]*)[ $]?([\x40-\x7e])`)
-	command  = regexp.MustCompile(`^\x1b\][^\x07\x1b]*(\x07|\x1b\\)`)
-	begun    = regexp.MustCompile(`^\x1b(\[[<=>?]?[0-9;]*[ $]?|\][^\x07\x1b]*\x1b?)?$`)
+	sequence = lazyregexp.New(`^\x1b\[([<=>?]?)([0-9;]*)[ $]?([\x40-\x7e])`)
+	command  = lazyregexp.New(`^\x1b\][^\x07\x1b]*(\x07|\x1b\\)`)
+	begun    = lazyregexp.New(`^\x1b(\[[<=>?]?[0-9;]*[ $]?|\][^\x07\x1b]*\x1b?)?$`)
 )
 
 // write shows what the program wrote. How much of it is read at once is for the machine to
@@ -76,7 +78,11 @@ func (s *screen) write(b string) {
 		case '\r':
 			s.x = 0
 		case '\n':
-			s.y = min(s.y+1, 23)
+			if s.y++; s.y == len(s.cells) { // everything moves up
+				s.y--
+				copy(s.cells[:], s.cells[1:])
+				s.cells[s.y] = [80]rune{}
+			}
 		case '\b':
 			s.x = max(min(s.x, 79)-1, 0)
 		case '\t':
@@ -110,10 +116,19 @@ func (s *screen) control(what, arg string) {
 		s.x = min(n-1, 79)
 	case "d":
 		s.y = min(n-1, 23)
+	case "H":
+		s.x, s.y = 0, 0
+		if y, x, ok := strings.Cut(arg, ";"); ok {
+			row, _ := strconv.Atoi(y)
+			column, _ := strconv.Atoi(x)
+			s.y, s.x = min(max(row-1, 0), 23), min(max(column-1, 0), 79)
+		}
 	case "K", "J":
 		switch {
 		case arg == "1" && what == "K":
 			clear(line[:s.x+1])
+		case arg == "2" && what == "J":
+			s.cells = [24][80]rune{}
 		case arg == "" || arg == "0":
 			clear(line[s.x:])
 			for y := s.y + 1; what == "J" && y < 24; y++ {

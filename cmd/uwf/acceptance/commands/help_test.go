@@ -31,6 +31,7 @@ var exampleStates = map[string]string{
 	"uwf thread retry":  stateFailed,
 	"uwf thread rm":     stateEnded,
 	"uwf thread wait":   stateEnded,
+	"uwf thread watch":  stateEnded,
 }
 
 // exampleCodes are the exit codes of examples that don't end with 0.

@@ -112,6 +112,42 @@ func TestAnswerInPlace(t *testing.T) {
 	}
 }
 
+// TestWatch: what one process does another one sees, in place, until the end; and the list of jobs
+// shows it.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	dir, run := newTerminalRun(t)
+	goOn := filepath.Join(dir, "go-on")
+	script := "steps:\n  - {role: dev, commands: [\"while [ ! -e " + goOn + " ]; do sleep 0.1; done\"], output: \"---\\n$status: done\\n---\\n\"}\n"
+	if err := os.WriteFile(filepath.Join(dir, "waits.yaml"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	worker, watcher, lister := testpty.NewTerminal(t), testpty.NewTerminal(t), testpty.NewTerminal(t)
+	ended := make(chan int)
+	go func() {
+		ended <- run(worker, "run", "../flow.yaml", "-p", "Take your time", "--agent", "uwf agent mock ../waits.yaml", "--sandbox", "off")
+	}()
+	worker.Sees("● dev", "")
+	seen := make(chan int)
+	go func() { seen <- run(watcher, "thread", "watch", "@latest") }()
+	watcher.Sees("● dev → end", "")
+	go lister.Sees("choose", "\x03")
+	if code := run(lister, "ps", "-w"); code != 0 {
+		t.Errorf("ps -w: exit code %d\n%s", code, lister.Screen())
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("the run: exit code %d\n%s", code, worker.Screen())
+	}
+	if code := <-seen; code != 0 {
+		t.Errorf("the watching: exit code %d\n%s", code, watcher.Screen())
+	}
+	watcher.Sees("step 1  dev → done", "")
+	watcher.Sees("is ended", "")
+}
+
 // TestStopAtTerminal: ctrl-C while an agent works ends it at once, is no failed attempt, and the
 // thread goes on later.
 func TestStopAtTerminal(t *testing.T) {

@@ -153,6 +153,20 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 	return openStore(f, loc)
 }
 
+// OwnStore opens the user's own store, wherever one stands; false: there is none.
+func OwnStore(f *Factory) (*gitcas.Store, bool, error) {
+	root, err := f.StorageRoot()
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // no home, and so no store in it
+	}
+	dir := filepath.Join(root, "store.git")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, false, nil //nolint:nilerr // the same
+	}
+	s, err := openStore(f, Location{URL: fileURL(dir), Branch: gitcas.DefaultBranch, Kind: PersonalStore})
+	return s, err == nil, err
+}
+
 func (l Location) personalDir() (string, bool) {
 	u, err := url.Parse(l.URL)
 	if l.Kind != PersonalStore || err != nil {

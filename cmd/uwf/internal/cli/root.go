@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/gc"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/importer"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/inbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/initialize"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/ps"
@@ -74,6 +75,7 @@ func nounCommands(f *app.Factory) []*cobra.Command {
 		thread.NewCmdThread(f),
 		step.NewCmdStep(f, thread.NewCmdFork(f, nil)),
 		ps.NewCmdPs(f, nil),
+		inbox.NewCmdInbox(f, nil),
 		workflow.NewCmdWorkflow(f),
 		log.NewCmdLog(f, nil),
 		initialize.NewCmdInit(f, nil),

@@ -2,11 +2,15 @@
 package ps
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,22 +25,33 @@ import (
 )
 
 // Options are what `uwf ps` works with.
-type Options struct{ Factory *app.Factory }
+type Options struct {
+	Factory *app.Factory
+	Watch   bool
+}
+
+// pause is how long --watch waits before it looks again.
+const pause = 2 * time.Second
 
 // NewCmdPs makes `uwf ps`. A runF that is not nil replaces the run.
 func NewCmdPs(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Factory: f}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the jobs that work on threads now",
 		Long: `List the jobs that work on threads now, wherever they run: each holds a claim on its
 thread and renews it while its agent runs. A job that was not heard of for twenty
 minutes, or for as long as it gave itself where it never was, counts as dead and is
-not listed; the next one takes its thread over.`,
+not listed; the next one takes its thread over.
+
+With --watch it looks again every two seconds until ctrl-C: in place on a terminal,
+elsewhere whenever something is new.`,
 		Example: "  uwf ps\n  uwf ps --jq '.[].thread'",
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, psRun, func([]string) {}),
 	}
+	cmd.Flags().BoolVarP(&o.Watch, "watch", "w", false, "go on looking")
+	return cmd
 }
 
 // job is one running job.
@@ -50,6 +65,9 @@ type job struct {
 }
 
 func psRun(ctx context.Context, o *Options) error {
+	if o.Watch {
+		return o.watchJobs(ctx)
+	}
 	_, v, err := lookup.Load(ctx, o.Factory.Store)
 	if err != nil {
 		return err
@@ -58,7 +76,62 @@ func psRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return o.Factory.Printer().Print(jobs, func(w *output.Writer) {
+	return o.printJobs(jobs, v, o.Factory.IO.Out)
+}
+
+// watchJobs prints the jobs again and again until the person has seen enough.
+func (o *Options) watchJobs(ctx context.Context) error {
+	f := o.Factory
+	store, v, err := lookup.Load(ctx, f.Store)
+	live := f.IO.OutTTY && app.Live(f)
+	last := "none was looked at"
+	for err == nil {
+		var jobs []job
+		if jobs, err = listRunning(ctx, v); err != nil {
+			break
+		}
+		var b bytes.Buffer
+		if live {
+			b.WriteString("\x1b[H\x1b[2J") // the whole screen anew
+		}
+		if now := namesOf(jobs); live || now != last {
+			last = now
+			err = errors.Join(o.printJobs(jobs, v, &b), err)
+		}
+		if err == nil {
+			_, err = f.IO.Out.Write(b.Bytes())
+		}
+		tick, stop := f.After(pause)
+		select {
+		case <-ctx.Done():
+			stop()
+			return nil // that is how it ends
+		case <-tick:
+		}
+		if err == nil {
+			v, err = store.Load(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// namesOf is what tells a list of jobs from another.
+func namesOf(jobs []job) string {
+	var b strings.Builder
+	for _, j := range jobs {
+		fmt.Fprintln(&b, j.Thread, j.Role, j.Run, j.Attempt, j.Ahead)
+	}
+	return b.String()
+}
+
+// printJobs prints the jobs that work now.
+func (o *Options) printJobs(jobs []job, v *gitcas.View, to io.Writer) error {
+	p := o.Factory.Printer()
+	p.Out = to
+	return p.Print(jobs, func(w *output.Writer) {
 		if len(jobs) == 0 {
 			w.Println("no job works on a thread")
 			return

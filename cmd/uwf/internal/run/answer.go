@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/board"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
@@ -22,14 +23,14 @@ import (
 
 // answerHere asks the person on the terminal what a role asks, and lets the thread go on with
 // the answer. No answer leaves the thread as it is.
-func (o *Options) answerHere(ctx context.Context, show *progress, id gitcas.ThreadID, stepped error) (answered bool, err error) {
+func (o *Options) answerHere(ctx context.Context, show *board.Progress, id gitcas.ThreadID, stepped error) (answered bool, err error) {
 	var waits *life.DeedError
 	f := o.Factory
 	if !errors.As(stepped, &waits) || waits.Kind != life.KindSuspended || !f.IO.CanAsk() || ctx.Err() != nil ||
 		!slices.ContainsFunc(waits.Next, func(v life.Verb) bool { return v.Do == life.Resume && v.Needs == life.NeedsText }) {
 		return false, nil
 	}
-	defer show.hold()()
+	defer show.Hold()()
 	t, err := lookup.Find(ctx, f.Store, string(id))
 	if err != nil {
 		return false, err

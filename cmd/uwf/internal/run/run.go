@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/board"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
@@ -97,9 +98,9 @@ func runRun(ctx context.Context, o *Options) error {
 	if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
 		return err
 	}
-	show := newProgress(o.Factory)
-	defer show.end()
-	o.Worker.Observe, o.Factory.Waiting = show.showEvent, show.showWaiting
+	show := board.New(o.Factory)
+	defer show.End()
+	o.Worker.Observe, o.Factory.Waiting = show.ShowEvent, show.ShowWaiting
 	if o.Verbose {
 		o.Worker.Stderr = show
 	}
@@ -128,7 +129,7 @@ func runRun(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	show.end()
+	show.End()
 	if out.Done {
 		err = errors.Join(err, w.RemoveFolder(ctx, id))
 	}
@@ -137,7 +138,7 @@ func runRun(ctx context.Context, o *Options) error {
 }
 
 // beginNew starts the thread.
-func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *progress) (gitcas.ThreadID, error) {
+func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Progress) (gitcas.ThreadID, error) {
 	def := o.Start.Definition()
 	if err := thread.CheckReady(w, def); err != nil {
 		return "", err
@@ -147,17 +148,17 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *progress
 	if err != nil {
 		return "", err
 	}
-	show.showStarted(started)
+	show.ShowStarted(started)
 	if started.Existed {
 		o.Thread = string(started.Thread)
 		return o.findThread(ctx, w, show)
 	}
-	show.follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), moderator.Totals{}, modelNames(w, def))
+	show.Follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), moderator.Totals{}, modelNames(w, def))
 	return started.Thread, nil
 }
 
 // findThread finds the thread that goes on.
-func (o *Options) findThread(ctx context.Context, w *worker.Worker, show *progress) (gitcas.ThreadID, error) {
+func (o *Options) findThread(ctx context.Context, w *worker.Worker, show *board.Progress) (gitcas.ThreadID, error) {
 	if o.Thread == "" {
 		v, err := w.Store.Load(ctx)
 		if err != nil {
@@ -189,7 +190,7 @@ func (o *Options) findThread(ctx context.Context, w *worker.Worker, show *progre
 			return "", err
 		}
 	}
-	show.follow(def, t.Entry.Title, life.EffectiveLimits(w.Settings.Limits(def.Name), def, t.Entry.Limits), before, modelNames(w, def))
+	show.Follow(def, t.Entry.Title, life.EffectiveLimits(w.Settings.Limits(def.Name), def, t.Entry.Limits), before, modelNames(w, def))
 	o.Factory.Notes().Printf("thread %s of %s goes on\n", t.ID, def.Name)
 	return t.ID, nil
 }

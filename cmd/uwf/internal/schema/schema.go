@@ -32,6 +32,8 @@ func File(path string) string {
 		path = "thread steps"
 	case "step show", "step read":
 		path = "thread step-details"
+	case "thread watch":
+		path = "thread wait"
 	case "step fork":
 		path = "thread fork"
 	}

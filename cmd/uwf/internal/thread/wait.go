@@ -88,6 +88,8 @@ type waiter struct {
 	first node.Hash          // the head in the beginning
 	refs  map[string]wire.ID // as they were when the thread was read
 	pause time.Duration
+	seen  func(context.Context, *lookup.Thread) error // is told of the thread where it has changed; nil: nobody
+	over  func()                                      // is called before the result is printed; nil: nobody
 }
 
 func (w *waiter) waitForThread(ctx context.Context, t *lookup.Thread) error {
@@ -153,11 +155,18 @@ func (w *waiter) readAgain(ctx context.Context, t *lookup.Thread) (*lookup.Threa
 		return t, nil
 	}
 	w.refs, w.pause = l.Refs, firstPause
-	return lookup.RefTo(t.ID).FindThread(ctx, t.Store)
+	now, err := lookup.RefTo(t.ID).FindThread(ctx, t.Store)
+	if err == nil && w.seen != nil {
+		err = w.seen(ctx, now)
+	}
+	return now, err
 }
 
 func (w *waiter) reportThread(t *lookup.Thread, code int, timedOut bool) error {
 	out := waited{Thread: t.ID, Status: t.Status(), Head: t.Entry.Head, Suspended: t.Entry.Suspended, TimedOut: timedOut}
+	if w.over != nil {
+		w.over()
+	}
 	if t.Entry.Next != nil {
 		out.NextRole = t.Entry.Next.Role
 	}

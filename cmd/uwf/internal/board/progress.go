@@ -1,4 +1,4 @@
-package run
+package board
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ import (
 // refresh is how often the board is written anew on a terminal.
 const refresh = 200 * time.Millisecond
 
-// progress shows on stderr who works, on what and for how long: a board on a terminal, plain
+// Progress shows on stderr who works, on what and for how long: a board on a terminal, plain
 // lines elsewhere.
-type progress struct {
+type Progress struct {
 	notes *output.Writer
 	raw   io.Writer // the terminal, for the board; nil elsewhere
 	width func() int
@@ -40,9 +40,10 @@ type progress struct {
 	ended sync.WaitGroup
 }
 
-func newProgress(f *app.Factory) *progress {
+// New shows on the Factory's terminal, or as lines where there is none.
+func New(f *app.Factory) *Progress {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &progress{notes: f.Notes(), now: f.Now, width: f.IO.Columns, stop: stop}
+	p := &Progress{notes: f.Notes(), now: f.Now, width: f.IO.Columns, stop: stop}
 	if app.Live(f) {
 		p.raw = f.IO.Err
 		p.ended.Go(func() { p.tickClock(ctx) })
@@ -50,8 +51,8 @@ func newProgress(f *app.Factory) *progress {
 	return p
 }
 
-// follow says which thread is shown, and what was spent on it before.
-func (p *progress) follow(def *workflow.Definition, title string, limits moderator.Limits, before moderator.Totals, model func(role string) string) {
+// Follow says which thread is shown, and what was spent on it before.
+func (p *Progress) Follow(def *workflow.Definition, title string, limits moderator.Limits, before moderator.Totals, model func(role string) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.model, p.spent = model, before
@@ -67,7 +68,7 @@ func (p *progress) follow(def *workflow.Definition, title string, limits moderat
 	p.board.tokens, p.board.cost, p.board.unpriced = before.Tokens, before.CostUSD, before.Unpriced
 }
 
-func (p *progress) tickClock(ctx context.Context) {
+func (p *Progress) tickClock(ctx context.Context) {
 	t := time.NewTicker(refresh)
 	defer t.Stop()
 	for {
@@ -83,7 +84,7 @@ func (p *progress) tickClock(ctx context.Context) {
 }
 
 // draw writes the board anew, in the place of the last one; the lock is held.
-func (p *progress) draw() {
+func (p *Progress) draw() {
 	if p.raw == nil || p.held {
 		return
 	}
@@ -96,7 +97,7 @@ func (p *progress) draw() {
 }
 
 // backward moves the cursor to where the board begins, and takes the board away.
-func (p *progress) backward() string {
+func (p *Progress) backward() string {
 	out := "\r"
 	if p.drawn > 1 {
 		out += fmt.Sprintf("\x1b[%dA", p.drawn-1)
@@ -106,14 +107,14 @@ func (p *progress) backward() string {
 }
 
 // erase takes the board off the terminal; the lock is held.
-func (p *progress) erase() {
+func (p *Progress) erase() {
 	if p.raw != nil && p.drawn > 0 {
 		_, _ = io.WriteString(p.raw, p.backward())
 	}
 }
 
-// hold takes the board off the terminal until release is called: somebody is asked.
-func (p *progress) hold() (release func()) {
+// Hold takes the board off the terminal until release is called: somebody is asked.
+func (p *Progress) Hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
@@ -125,7 +126,8 @@ func (p *progress) hold() (release func()) {
 	}
 }
 
-func (p *progress) showStarted(s engine.Started) {
+// ShowStarted tells which thread was started.
+func (p *Progress) ShowStarted(s engine.Started) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.Existed {
@@ -135,7 +137,8 @@ func (p *progress) showStarted(s engine.Started) {
 	p.notes.Printf("thread %s of %s\n", s.Thread, s.Name)
 }
 
-func (p *progress) showEvent(ev engine.Event) {
+// ShowEvent shows what goes on.
+func (p *Progress) ShowEvent(ev engine.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := &p.board
@@ -178,7 +181,7 @@ func (p *progress) showEvent(ev engine.Event) {
 }
 
 // Write takes what the agent prints, for the last lines of the board.
-func (p *progress) Write(data []byte) (int, error) {
+func (p *Progress) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for line := range bytes.Lines(data) {
@@ -195,22 +198,22 @@ func (p *progress) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// showWaiting tells that a server is away.
-func (p *progress) showWaiting(w outage.Wait) {
+// ShowWaiting tells that a server is away.
+func (p *Progress) ShowWaiting(w outage.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.printAbove("waiting: " + w.String())
 }
 
 // printAbove writes a line of its own above the board; the lock is held.
-func (p *progress) printAbove(s string) {
+func (p *Progress) printAbove(s string) {
 	p.erase()
 	p.notes.Println(s)
 	p.draw()
 }
 
-// end takes the board away for good. It may be called twice.
-func (p *progress) end() {
+// End takes the board away for good. It may be called twice.
+func (p *Progress) End() {
 	p.mu.Lock()
 	p.erase()
 	p.board.role = ""

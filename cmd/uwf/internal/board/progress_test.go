@@ -1,4 +1,4 @@
-package run
+package board
 
 import (
 	"bytes"
@@ -24,25 +24,25 @@ import (
 var update = flag.Bool("update", false, "write the golden screens anew")
 
 // newTestProgress shows a workflow of three roles on a terminal of that width; 0: on none.
-func newTestProgress(b *bytes.Buffer, width int, now *time.Time) *progress {
-	p := &progress{notes: output.Printer{Out: b}.Text(), width: func() int { return width }, now: func() time.Time { return *now }}
+func newTestProgress(b *bytes.Buffer, width int, now *time.Time) *Progress {
+	p := &Progress{notes: output.Printer{Out: b}.Text(), width: func() int { return width }, now: func() time.Time { return *now }}
 	if width > 0 {
 		p.raw = b
 	}
 	edge := func(to string) []workflow.Edge { return []workflow.Edge{{To: to}} }
 	def := &workflow.Definition{Name: "solve-issue", Roles: map[string]workflow.Role{"planner": {}, "developer": {}, "reviewer": {}},
 		Graph: map[string][]workflow.Edge{"$START": edge("planner"), "planner": edge("developer"), "developer": edge("reviewer"), "reviewer": {{To: "developer"}, {To: "$END"}}}}
-	p.follow(def, "The parser panics on an empty file", moderator.Limits{CostUSD: 2, Tokens: 500_000}, moderator.Totals{}, func(string) string { return "gpt-5.1" })
+	p.Follow(def, "The parser panics on an empty file", moderator.Limits{CostUSD: 2, Tokens: 500_000}, moderator.Totals{}, func(string) string { return "gpt-5.1" })
 	return p
 }
 
 // tell is a run of three steps: the board is in the middle of the last one.
-func tell(p *progress, now *time.Time) {
+func tell(p *Progress, now *time.Time) {
 	begin := func(step int, role string) {
-		p.showEvent(engine.Event{Kind: "agent", Step: step, Role: role, Agent: "builtin", Text: "Do it."})
+		p.ShowEvent(engine.Event{Kind: "agent", Step: step, Role: role, Agent: "builtin", Text: "Do it."})
 	}
 	end := func(step int, role, status string, cost float64) {
-		p.showEvent(engine.Event{Kind: "committed", Step: step, Role: role, Status: status, Usage: record.Usage{InputTokens: 30_000, OutputTokens: 2_000, CostUSD: cost, DurationMs: 61_000}})
+		p.ShowEvent(engine.Event{Kind: "committed", Step: step, Role: role, Status: status, Usage: record.Usage{InputTokens: 30_000, OutputTokens: 2_000, CostUSD: cost, DurationMs: 61_000}})
 	}
 	begin(1, "planner")
 	end(1, "planner", "ready", 0.08)
@@ -52,9 +52,9 @@ func tell(p *progress, now *time.Time) {
 	end(3, "reviewer", "rejected", 0.05)
 	begin(4, "developer")
 	*now = now.Add(72 * time.Second)
-	p.showEvent(engine.Event{Kind: "tokens", Usage: record.Usage{InputTokens: 12_345, OutputTokens: 678, CostUSD: 0.12}})
-	p.showEvent(engine.Event{Kind: "turn", Turn: 7, Text: "edit_file internal/parser/a/rather/long/path/that/goes/on/and/on/parser.go"})
-	p.showEvent(engine.Event{Kind: "check", Text: "test passed in 4s"})
+	p.ShowEvent(engine.Event{Kind: "tokens", Usage: record.Usage{InputTokens: 12_345, OutputTokens: 678, CostUSD: 0.12}})
+	p.ShowEvent(engine.Event{Kind: "turn", Turn: 7, Text: "edit_file internal/parser/a/rather/long/path/that/goes/on/and/on/parser.go"})
+	p.ShowEvent(engine.Event{Kind: "check", Text: "test passed in 4s"})
 	_, _ = p.Write([]byte("\x1b[31mone\x1b[0m\n\ntwo 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字\nthree\nfour\nfive\nsix\n"))
 	p.mu.Lock()
 	p.draw()
@@ -110,16 +110,16 @@ func TestTellAside(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Unix(0, 0)
 	p := newTestProgress(&b, 80, &now)
-	p.showEvent(engine.Event{Kind: "agent", Step: 1, Role: "planner", Agent: "mock"})
+	p.ShowEvent(engine.Event{Kind: "agent", Step: 1, Role: "planner", Agent: "mock"})
 	lines := strings.Count(b.String(), "\n")
 	b.Reset()
-	p.showWaiting(outage.Wait{Err: errors.New("push: refused"), For: 2 * time.Second, Until: time.Unix(60, 0)})
+	p.ShowWaiting(outage.Wait{Err: errors.New("push: refused"), For: 2 * time.Second, Until: time.Unix(60, 0)})
 	if want := fmt.Sprintf("\r\x1b[%dA\x1b[J", lines) + "waiting: push: refused; trying again in 2s, until 00:01:00 UTC\n\r\x1b[J\x1b[2msolve-issue"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("it shows %q, want %q", b.String(), want)
 	}
-	release := p.hold()
+	release := p.Hold()
 	b.Reset()
-	p.showEvent(engine.Event{Kind: "turn", Turn: 1, Text: "x"})
+	p.ShowEvent(engine.Event{Kind: "turn", Turn: 1, Text: "x"})
 	if b.Len() > 0 {
 		t.Errorf("while somebody is asked it draws %q", b.String())
 	}

@@ -1,4 +1,7 @@
-package run
+// Package board shows a thread while it runs: on a terminal as lines that are written anew, with the
+// way through the workflow, who works, on what and at what cost; elsewhere each thing that happens
+// as a line. It reads no store.
+package board
 
 import (
 	"fmt"
