@@ -23,8 +23,9 @@ import (
 // Latest names the thread that was started last.
 const Latest = "@latest"
 
-// MinPrefix is the least number of characters of an id that name a thread. Ids
-// begin with their time, so fewer would only ever be ambiguous.
+// MinPrefix is the least number of characters of an id that name a thread, of its beginning or
+// of its end. Ids begin with their time, so fewer would only ever be ambiguous; the end is
+// random.
 const MinPrefix = 4
 
 // Open opens the store.
@@ -119,7 +120,7 @@ func (t *Thread) AttemptsBefore(ctx context.Context, step gitcas.ChainStep) ([]a
 // Ref is what an argument says of a thread, before any store was asked.
 type Ref struct{ text string }
 
-// Parse reads a THREAD argument: a whole id, the beginning of one, @latest, or the
+// Parse reads a THREAD argument: a whole id, the beginning or the end of one, @latest, or the
 // hash of one of its steps. Small letters will do.
 func Parse(arg string) (Ref, error) {
 	if arg == Latest {
@@ -131,8 +132,8 @@ func Parse(arg string) (Ref, error) {
 		}
 	}
 	text := strings.ToUpper(arg)
-	if !isPrefix(text) && !node.Hash(text).Valid() {
-		return Ref{}, app.Usagef("%.80q is no thread id: write its 26 characters of 0-9 and A-Z, the first %d or more of them, or %s (see: uwf thread list --all)", arg, MinPrefix, Latest)
+	if !isPrefix(text) && !isSuffix(text) && !node.Hash(text).Valid() {
+		return Ref{}, app.Usagef("%.80q is no thread id: write its 26 characters of 0-9 and A-Z, the first or the last %d or more of them, or %s (see: uwf thread list --all)", arg, MinPrefix, Latest)
 	}
 	if len(text) < MinPrefix {
 		return Ref{}, app.Usagef("%q is too little of a thread id: write at least %d characters of it (see: uwf thread list --all)", arg, MinPrefix)
@@ -148,7 +149,13 @@ func isPrefix(s string) bool {
 	return s != "" && len(s) <= len(filler) && gitcas.ThreadID(s+filler[len(s):]).Valid()
 }
 
-// filler makes an id of its beginning: the lowest one.
+// isSuffix reports whether a text is the end of a thread id. What has the form of a step's hash is
+// taken for one.
+func isSuffix(s string) bool {
+	return s != "" && len(s) < len(filler) && !node.Hash(s).Valid() && gitcas.ThreadID(filler[len(s):]+s).Valid()
+}
+
+// filler makes an id of its beginning, or of its end: the lowest one.
 const filler = "00000000000000000000000000"
 
 // isWhole reports whether the ref is an id that needs no looking up.
@@ -285,20 +292,23 @@ func (r Ref) resolveRef(ctx context.Context, v *gitcas.View) (candidate, error) 
 	if r.text == Latest {
 		return findLatest(ctx, v)
 	}
-	if !isPrefix(r.text) {
-		return r.byStep(ctx, v)
-	}
+	begins := func(id gitcas.ThreadID) bool { return isPrefix(r.text) && strings.HasPrefix(string(id), r.text) }
+	ends := func(id gitcas.ThreadID) bool { return isSuffix(r.text) && strings.HasSuffix(string(id), r.text) }
 	var fits []candidate
 	for id := range v.Threads() {
-		if strings.HasPrefix(string(id), r.text) {
+		if begins(id) || ends(id) {
 			fits = append(fits, candidate{id: id})
 		}
 	}
-	if len(fits) == 0 {
-		var err error
-		if fits, err = r.findEnded(ctx, v); err != nil {
-			return candidate{}, err
-		}
+	var err error
+	if len(fits) == 0 && isPrefix(r.text) { // none ended before the first moment that such an id stands for
+		fits, err = findEnded(ctx, v, historyStart(v, gitcas.ThreadID(r.text+filler[len(r.text):]).Time()), begins)
+	}
+	if len(fits) == 0 && err == nil && isSuffix(r.text) {
+		fits, err = findEnded(ctx, v, v.Time().Add(-suffixAge), ends)
+	}
+	if err != nil {
+		return candidate{}, err
 	}
 	switch len(fits) {
 	case 0:
@@ -309,13 +319,15 @@ func (r Ref) resolveRef(ctx context.Context, v *gitcas.View) (candidate, error) 
 	return candidate{}, newAmbiguousError(r.text, fits)
 }
 
-// findEnded are the ended threads whose ids begin so. None of them ended before the
-// first moment that an id with this beginning stands for.
-func (r Ref) findEnded(ctx context.Context, v *gitcas.View) ([]candidate, error) {
-	from := gitcas.ThreadID(r.text + filler[len(r.text):]).Time()
+// suffixAge is how long ago a thread may have ended to be found by the end of its id, which tells
+// nothing of its time.
+const suffixAge = 90 * 24 * time.Hour
+
+// findEnded are the ended threads that are meant, of those that ended since then.
+func findEnded(ctx context.Context, v *gitcas.View, from time.Time, isMeant func(gitcas.ThreadID) bool) ([]candidate, error) {
 	var fits []candidate
-	err := v.History(ctx, historyStart(v, from), func(e gitcas.Ended) error {
-		if strings.HasPrefix(string(e.Thread), r.text) {
+	err := v.History(ctx, from, func(e gitcas.Ended) error {
+		if isMeant(e.Thread) {
 			fits = append(fits, candidate{id: e.Thread, ended: &e})
 		}
 		return nil
@@ -399,7 +411,7 @@ func newAmbiguousError(text string, fits []candidate) error {
 	if len(ids) > maxListed {
 		shown += ", …"
 	}
-	return app.Usagef("%q is the beginning of %d threads: %s: write more of it", text, len(ids), shown)
+	return app.Usagef("%q names %d threads: %s: write more of it", text, len(ids), shown)
 }
 
 // maxNearRead is how many ended threads are read for suggestions.

@@ -113,7 +113,7 @@ func (o *Options) watchJobs(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		err = nil // that is how it ends
 	}
 	return err
 }

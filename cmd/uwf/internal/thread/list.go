@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,10 @@ ones come after them, the one that ended last first.
 
 The statuses: running (a job works on it) · active (to be stepped) · failed (its last
 try at the next step failed; to be stepped again) · suspended (waits for a person) ·
-ended · cancelled.`,
+ended · cancelled.
+
+On a terminal a thread is a line with the end of its id, which names it as well as the whole
+one: its status, the role that is next, its age, its cost, its title.`,
 		Example: `  uwf thread list
   uwf thread list --all --limit 20
   uwf thread list --status suspended,failed
@@ -82,6 +86,10 @@ type listed struct {
 	Reason      string          `json:"reason,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Started     time.Time       `json:"startedAt"`
+	Title       string          `json:"title,omitempty"`
+	Steps       int             `json:"steps"`
+	CostUSD     float64         `json:"costUsd"` // of its steps
+	Unpriced    bool            `json:"unpriced,omitempty"`
 }
 
 // listStatuses are those that a thread in a list can have.
@@ -179,7 +187,10 @@ func (l *lister) addAlive(ctx context.Context) error {
 		e := entries[id]
 		t := listed{
 			Thread: id, Workflow: e.Workflow, Head: e.Head, Status: lookup.StatusOf(l.view, id, e),
-			CurrentRole: turnIn(e).CurrentRole, Key: e.Key, Started: id.Time(),
+			CurrentRole: turnIn(e).CurrentRole, Key: e.Key, Started: id.Time(), Title: e.Title,
+		}
+		if u := e.Used; u.Head == e.Head { // else nobody has counted since
+			t.Steps, t.CostUSD, t.Unpriced = u.Steps, u.CostUSD, u.Unpriced
 		}
 		if e.Next != nil {
 			since := time.UnixMilli(e.Next.Since).UTC()
@@ -210,12 +221,81 @@ func (l *lister) addEnded(ctx context.Context) error {
 	}
 	return l.view.History(ctx, from, func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
-		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time()}
+		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time(), Title: e.Title, Steps: len(e.Steps)}
+		if u := e.Used; u != nil {
+			t.CostUSD, t.Unpriced = u.CostUSD, u.Unpriced
+		}
 		if err := l.addThread(ctx, t); err != nil || !l.isFull() {
 			return err
 		}
 		return gitcas.ErrStop
 	})
+}
+
+// shortID is how many characters of a thread's id are shown where people read it: its end, which
+// is random, and names the thread as well.
+const shortID = 6
+
+// writeLines writes a line a thread that fits the terminal: the title is cut, and what has no room
+// is left out, the cost first.
+func (l *lister) writeLines(w *output.Writer) {
+	const status, age, cost, minTitle = 1, 3, 4, 8
+	now := l.Factory.Now()
+	rows := make([][]string, len(l.list))
+	widths := make([]int, cost+1)
+	for i, t := range l.list {
+		id := string(t.Thread)
+		rows[i] = []string{id[len(id)-shortID:], t.Status, output.Line(cmp.Or(t.NextRole, "–"), 14), text.Age(now.Sub(t.Started)), ""}
+		if t.CostUSD > 0 || t.Unpriced {
+			rows[i][cost] = text.Dollars(t.CostUSD, t.Unpriced)
+		}
+		for c, cell := range rows[i] {
+			widths[c] = max(widths[c], utf8.RuneCountInString(cell))
+		}
+	}
+	columns, room := len(widths), l.Factory.IO.Columns()-1
+	for _, width := range widths {
+		room -= width + 2
+	}
+	for ; columns > age && room < minTitle; columns-- {
+		room += widths[columns-1] + 2
+	}
+	for i, t := range l.list {
+		for c, cell := range rows[i][:columns] {
+			pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell))
+			switch {
+			case c == 0:
+				w.Bold(cell)
+			case c == status:
+				writeStatus(w, cell)
+			case c >= age:
+				pad, cell = "", pad+cell
+				fallthrough
+			default:
+				w.Printf("%s", cell)
+			}
+			w.Printf("%s  ", pad)
+		}
+		title := cmp.Or(t.Title, t.Name, string(t.Workflow))
+		if t.Reason != "" {
+			title += ": " + t.Reason
+		}
+		w.Println(output.Line(title, max(room, 1)))
+	}
+}
+
+// writeStatus writes a thread's status in its colour.
+func writeStatus(w *output.Writer, status string) {
+	switch status {
+	case lookup.Running, statefile.ReasonEnded:
+		w.Good(status)
+	case string(gitcas.StatusSuspended):
+		w.Warn(status)
+	case lookup.Failed:
+		w.Bad(status)
+	default:
+		w.Faint(status)
+	}
 }
 
 func (l *lister) writeText(w *output.Writer) {
@@ -227,13 +307,17 @@ func (l *lister) writeText(w *output.Writer) {
 		}
 		return
 	}
-	output.WriteTable(w, []string{"thread", "status", "workflow", "next", "since", "reason"}, l.list, func(t listed) []string {
-		since := ""
-		if t.Since != nil {
-			since = text.Time(*t.Since)
-		}
-		return []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
-	})
+	if l.Factory.IO.OutTTY {
+		l.writeLines(w)
+	} else {
+		output.WriteTable(w, []string{"thread", "status", "workflow", "next", "since", "reason"}, l.list, func(t listed) []string {
+			since := ""
+			if t.Since != nil {
+				since = text.Time(*t.Since)
+			}
+			return []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
+		})
+	}
 	if l.isFull() {
 		w.FaintLine("there may be more: --offset continues")
 	}

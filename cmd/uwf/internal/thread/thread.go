@@ -31,8 +31,8 @@ func NewCmdThread(f *app.Factory) *cobra.Command {
 A thread is one run of a workflow: a chain of steps that only ever grows. It lies on
 the state branch, so every clone and every CI job sees the same threads.
 
-A THREAD is named by its id, by the first four or more characters of it where they
-are those of one thread only (live threads go before ended ones), or by @latest, the
+A THREAD is named by its id, by the first or the last four or more characters of it where
+they are those of one thread only (live threads go before ended ones), or by @latest, the
 one that was started last. A STEP is THREAD:N, where N counts from 1, or its hash.`,
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
   uwf thread step @latest
