@@ -190,12 +190,28 @@ func (s *Spawner) runIn(ctx context.Context, t task.Task, m *task.Meter, r run) 
 	}
 	draft, err := s.runConfined(ctx, t, r)
 	if derr := done(err); derr != nil {
-		// The gateway knows why a model call failed: that goes before what the
-		// agent made of it.
-		err = s.newAgentError(t, "its model failed", draft.Stderr, errors.Join(derr, unwrapCause(err)))
+		// The gateway knows why a model call failed: that goes before what the agent made of
+		// it, and is said once.
+		cause, detail := errors.Join(derr, unwrapCause(err)), draft.Stderr
+		if errors.As(err, new(*ExitError)) { // that the agent then ended says nothing more
+			cause = modelError{derr, err}
+		}
+		if why, _, _ := strings.Cut(derr.Error(), "\n"); strings.Contains(detail, why) {
+			detail = ""
+		}
+		err = s.newAgentError(t, "its model failed", detail, cause)
 	}
 	return draft, err
 }
+
+// modelError is why a model call failed, and how the agent ended after it.
+type modelError struct {
+	error
+	ended error
+}
+
+// Unwrap gives both.
+func (e modelError) Unwrap() []error { return []error{e.error, e.ended} }
 
 // unwrapCause takes the wrapping off an error of this package, so that it is not said
 // twice whose agent it was.

@@ -41,7 +41,7 @@ func (e *UpstreamError) Error() string {
 		if e.KeyName != "" {
 			key = "key in " + e.KeyName
 		}
-		s += fmt.Sprintf(" refuses the %s (%s): check that it is whole, for this provider, not revoked, and may use the model (uwf doctor tries it)", key, statusText(e.Status))
+		s += fmt.Sprintf(" refuses the %s (%s): check that it is whole, for this provider, not revoked, and may use the model (uwf setup takes another, uwf doctor tries it)", key, statusText(e.Status))
 	case e.Status == http.StatusNotFound && e.Code == "" && e.Message == "":
 		s += " has no API at its base URL (404 Not Found): check baseUrl, which ends in /v1 at most servers"
 	case e.Status == http.StatusNotFound:

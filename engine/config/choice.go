@@ -35,7 +35,7 @@ func (p perRole) of(role string, configured bool) string {
 // choosesRole is a choice for one role, or for all.
 var choosesRole = lazyregexp.New(`^(\*|[A-Za-z][A-Za-z0-9_-]*)=(.*)$`)
 
-// sortChoices sorts what was said by role.
+// sortChoices sorts what was said by role; what was said last for a role counts.
 func (l *loader) sortChoices(flag string, said []string) perRole {
 	out := perRole{}
 	for _, s := range said {
@@ -45,8 +45,6 @@ func (l *loader) sortChoices(flag string, said []string) perRole {
 		}
 		if value = strings.TrimSpace(value); value == "" {
 			l.addProblem(flag, "", "write "+flag+" NAME, or "+flag+" ROLE=NAME", "%q names nothing", s)
-		} else if before := out[role]; before != "" && before != value {
-			l.addProblem(flag, "", "say it once", "both %q and %q are chosen for the same roles", before, value)
 		}
 		out[role] = value
 	}

@@ -48,6 +48,8 @@ func TestChoice(t *testing.T) {
 			choice: config.Choice{Provider: "ollama", Models: []string{"llama"}}, planner: "corp/big-1", other: "ollama/llama", agents: "claude-code builtin"},
 		{name: "a flag for a role", home: choiceHome, env: keys,
 			choice: config.Choice{Models: []string{"planner=mine", "other=big"}, Agents: []string{"planner=uwf agent mock x.yaml"}}, planner: "mine/mine-1", other: "corp/big-1", agents: "uwf agent mock x.yaml builtin"},
+		{name: "the last one counts", home: choiceHome, env: keys,
+			choice: config.Choice{Models: []string{"big", "mine-8", "other=big", "other=mine-9"}}, planner: "corp/big-1", other: "mine/mine-9", agents: "claude-code builtin"},
 		{name: "a flag for all roles", home: choiceHome, env: keys,
 			choice: config.Choice{Models: []string{"*=mine-9"}, Agents: []string{"*=mock"}}, planner: "mine/mine-9", other: "mine/mine-9", agents: "mock mock"},
 		{name: "the person's model in place of one that has no key here", home: choiceHome, env: []string{"MINE_KEY=" + fakeKey, "UWF_TRUST_REPO=1"},
@@ -105,7 +107,6 @@ func TestChoiceRefused(t *testing.T) {
 	}{
 		{config.Choice{Models: []string{""}}, "--model: \"\" names nothing"},
 		{config.Choice{Models: []string{"planner="}}, "names nothing"},
-		{config.Choice{Models: []string{"a", "b"}}, "both \"a\" and \"b\" are chosen for the same roles"},
 		{config.Choice{Agents: []string{"'unclosed"}}, "close the quotes"},
 		{config.Choice{Provider: "opanai"}, `--provider: there is no provider "opanai"`},
 		{config.Choice{Provider: "gemini"}, `--provider: the provider "gemini" has no key here; set GEMINI_API_KEY`},

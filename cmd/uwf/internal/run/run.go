@@ -248,6 +248,9 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 		line("go on:", goOn)
 	case string(gitcas.StatusSuspended), lookup.Failed, lookup.Running:
 		for _, next := range now.Next[:min(len(now.Next), 1)] {
+			if now.Status == lookup.Failed {
+				next[1] = goOn
+			}
 			line(next[0], next[1])
 		}
 	}

@@ -267,7 +267,7 @@ func (l *lister) writeLines(w *output.Writer) {
 			case c == 0:
 				w.Bold(cell)
 			case c == status:
-				writeStatus(w, cell)
+				colourStatus(w, cell)
 			case c >= age:
 				pad, cell = "", pad+cell
 				fallthrough
@@ -284,8 +284,8 @@ func (l *lister) writeLines(w *output.Writer) {
 	}
 }
 
-// writeStatus writes a thread's status in its colour.
-func writeStatus(w *output.Writer, status string) {
+// colourStatus writes a thread's status in its colour.
+func colourStatus(w *output.Writer, status string) {
 	switch status {
 	case lookup.Running, statefile.ReasonEnded:
 		w.Good(status)
