@@ -73,7 +73,7 @@ counts as no failure, and --continue goes on where it stood.
 	thread.StartFlags(cmd, &o.Start)
 	thread.ChoiceFlags(cmd, f)
 	thread.WorkerFlags(cmd, &o.Worker)
-	for _, flag := range []string{"prompt", "base", "key", "cwd", "include-uncommitted", "include-untracked"} {
+	for _, flag := range append(workflow.LimitFlags(), "prompt", "base", "key", "cwd", "include-uncommitted", "include-untracked") {
 		cmd.MarkFlagsMutuallyExclusive("continue", flag)
 	}
 	return cmd

@@ -182,7 +182,10 @@ func Start(ctx context.Context, o *StartOptions) (s thread.Started, err error) {
 	if req.Base, req.Objects, err = o.beginFrom(ctx, w, id, base); err != nil {
 		return s, errors.Join(err, w.RemoveFolder(ctx, id))
 	}
-	return w.Start(ctx, req)
+	if s, err = w.Start(ctx, req); len(req.Objects) > 0 && (err != nil || s.Existed) {
+		err = errors.Join(err, w.RemoveFolder(ctx, id)) // in which the commit was made
+	}
+	return s, err
 }
 
 // Prepare reads the prompt, which may be in a file or on stdin, and the definition. Start

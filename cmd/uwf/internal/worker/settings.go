@@ -60,6 +60,11 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 	if err := s.w.checkAgent(command); err != nil {
 		return "", "", err
 	}
+	if name == mock.Name && !s.w.o.Elsewhere {
+		if err := checkScript(s.w, command); err != nil {
+			return "", "", err
+		}
+	}
 	if own && !s.w.o.Elsewhere {
 		if err := s.w.settleLogin(name); err != nil {
 			return "", "", err
@@ -71,6 +76,27 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 		}
 	}
 	return name, command, s.w.settleChecks(def)
+}
+
+// maxScript is the largest script of the mock agent, in bytes.
+const maxScript = 8 << 20
+
+// checkScript refuses a script of the mock agent that can't be played, before anything is
+// claimed. A command that names none says so itself.
+func checkScript(w *Worker, command string) error {
+	a, err := w.config.ParseAgent(command)
+	if err != nil || len(a.Args) == 0 || strings.HasPrefix(a.Args[len(a.Args)-1], "-") {
+		return err
+	}
+	name := a.Args[len(a.Args)-1]
+	data, err := app.ReadRegular(w.f.Path(name), maxScript)
+	if err == nil {
+		_, err = mock.Parse(name, data)
+	}
+	if err != nil {
+		return &app.UsageError{Err: fmt.Errorf("agent mock: %w", err)}
+	}
+	return nil
 }
 
 // CheckChoice refuses what the person chose for a role that a definition doesn't have.
