@@ -278,7 +278,7 @@ func (a *advised) follow(t *testing.T, command string) (int, string) {
 		}
 	}
 	switch fmt.Sprint(words[1:min(3, len(words))]) {
-	case "[thread rm]":
+	case "[thread rm]", "[thread apply]":
 		words = append(words, "--yes")
 	case "[thread wait]":
 		words = append(words, "--timeout", "1ms")

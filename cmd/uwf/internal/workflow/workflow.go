@@ -24,6 +24,6 @@ A workflow is named by its hash, by the path of a file, by a name in the folders
 NAME.yaml or NAME/index.yaml), by a name in the registry, or as one that uwf has with it
 (` + strings.Join(examples.Workflows(), ", ") + `), in this order.`,
 		Example: "  uwf workflow new fix-bugs\n  uwf workflow validate solve-issue.yaml\n  uwf workflow put solve-issue.yaml\n  uwf workflow show solve-issue",
-	}, NewCmdNew(f, nil), NewCmdValidate(f, nil), NewCmdPut(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdGraph(f, nil),
+	}, NewCmdNew(f, nil), NewCmdValidate(f, nil), NewCmdTest(f, nil), NewCmdPut(f, nil), NewCmdList(f, nil), NewCmdShow(f, nil), NewCmdGraph(f, nil),
 		NewCmdHistory(f, nil), NewCmdRollback(f, nil), NewCmdRemove(f, nil), NewCmdSchema(f, nil))
 }
