@@ -259,7 +259,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	h.write(leaky, strings.Replace(leak, "goal: Work.", "goal: "+quoted("Work with "+h.all[2].value), 1))
 	h.uwf(2, "workflow", "put", leaky).says("leaky.yaml holds a secret (DEPLOY_TOKEN)")
 	h.uwf(2, "thread", "start", leaky, "-p", "x").says("holds a secret (DEPLOY_TOKEN)")
-	h.uwf(2, "run", leaky, "-p", "x", "--agent", "uwf agent mock x").says("holds a secret (DEPLOY_TOKEN)")
+	h.uwf(2, "run", leaky, "-p", "x", "--agent", mock("fine.yaml", "output: "+quoted(answer("more")))).says("holds a secret (DEPLOY_TOKEN)")
 	h.write(h.path("payload.json"), quoted(everything))
 	h.uwf(2, "cas", "put", "string", h.path("payload.json")).says("the payload holds a secret")
 	h.uwf(2, "cas", "put", "string", quoted(everything)).says("the payload holds a secret")
