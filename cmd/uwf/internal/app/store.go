@@ -153,18 +153,20 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 	return openStore(f, loc)
 }
 
-// OwnStore opens the user's own store, wherever one stands; false: there is none.
-func OwnStore(f *Factory) (*gitcas.Store, bool, error) {
+// OwnStore opens the user's own store, wherever one stands. gitcas.ErrNoStore: there is none.
+func OwnStore(f *Factory) (*gitcas.Store, error) {
 	root, err := f.StorageRoot()
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // no home, and so no store in it
+		return nil, err
 	}
 	dir := filepath.Join(root, "store.git")
-	if _, err := os.Stat(dir); err != nil {
-		return nil, false, nil //nolint:nilerr // the same
+	switch _, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %s does not exist yet", gitcas.ErrNoStore, dir)
+	case err != nil:
+		return nil, fmt.Errorf("open your own store: %w", err)
 	}
-	s, err := openStore(f, Location{URL: fileURL(dir), Branch: gitcas.DefaultBranch, Kind: PersonalStore})
-	return s, err == nil, err
+	return openStore(f, Location{URL: fileURL(dir), Branch: gitcas.DefaultBranch, Kind: PersonalStore})
 }
 
 func (l Location) personalDir() (string, bool) {

@@ -69,29 +69,24 @@ func inboxRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	add := func(store *gitcas.Store, where string) error {
-		found, err := listWaiting(ctx, store, where)
-		list = append(list, found...)
+	add := func(store *gitcas.Store, err error, where string) error {
+		var found []waiting
+		if err == nil {
+			found, err = listWaiting(ctx, store, where)
+		}
 		if errors.Is(err, gitcas.ErrNoStore) {
 			return nil // nothing was started there yet
 		}
+		list = append(list, found...)
 		return err
 	}
-	if store, err := f.Store(ctx); err == nil {
-		if err := add(store, here); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, gitcas.ErrNoStore) {
-		return err
+	store, err := f.Store(ctx)
+	if err = add(store, err, here); err == nil && loc.Kind != app.PersonalStore {
+		store, err = app.OwnStore(f)
+		err = add(store, err, own)
 	}
-	if loc.Kind != app.PersonalStore {
-		store, there, err := app.OwnStore(f)
-		if err == nil && there {
-			err = add(store, own)
-		}
-		if err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(list, func(a, b waiting) int { return cmp.Compare(sinceOf(a), sinceOf(b)) })
 	return f.Printer().Print(list, func(w *output.Writer) { writeText(w, list, f.Now()) })

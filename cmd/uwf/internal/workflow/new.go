@@ -71,7 +71,8 @@ func newRun(ctx context.Context, o *NewOptions) error {
 	if wrong := workflow.CheckName(o.Name); wrong != "" {
 		return app.Usagef("the name %q %s: write one such as fix-bugs", text.Cut(o.Name, 80), wrong)
 	}
-	file := filepath.Join(cmp.Or(o.Factory.RepoRoot(), o.Factory.Dir), ".uwf", "workflows", o.Name+".yaml")
+	top := cmp.Or(o.Factory.RepoRoot(), o.Factory.Dir)
+	file := filepath.Join(top, ".uwf", "workflows", o.Name+".yaml")
 	if rel, err := filepath.Rel(o.Factory.Dir, file); err == nil {
 		file = rel
 	}
@@ -86,7 +87,7 @@ func newRun(ctx context.Context, o *NewOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(r.Full(file), data); err != nil {
+	if err := writeNew(top, r.Full(file), data); err != nil {
 		return err
 	}
 	return o.Factory.Printer().Print(newResult{Name: o.Name, File: file, From: o.From, Hash: w.Hash}, func(p *output.Writer) {
@@ -96,22 +97,30 @@ func newRun(ctx context.Context, o *NewOptions) error {
 	})
 }
 
-// writeNew writes a file that is not there yet, and the folders on its way.
-func writeNew(file string, data []byte) error {
-	err := os.MkdirAll(filepath.Dir(file), 0o755)
-	var out *os.File
-	if err == nil {
-		out, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// writeNew writes a file below a folder, whole or not at all, where none is yet, and the folders on
+// its way. No link leads out: a checkout may come from anybody, and must not choose where.
+func writeNew(top, file string, data []byte) (err error) {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return &app.UsageError{Err: fmt.Errorf("write %s: %w", file, err)}
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	rel, err := filepath.Rel(top, file)
+	if err != nil {
+		return err
+	}
+	tmp := rel + ".tmp"
+	if err = root.MkdirAll(filepath.Dir(rel), 0o755); err == nil {
+		err = root.WriteFile(tmp, data, 0o644)
 	}
 	if err == nil {
-		_, err = out.Write(data)
-		err = errors.Join(err, out.Close())
+		err = errors.Join(root.Link(tmp, rel), root.Remove(tmp)) // unlike a rename it replaces nothing
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return app.Usagef("%s is there already: change that file, or choose another name", file)
+		return app.Usagef("%s is there already: change that file, or choose another name", rel)
 	case err != nil:
-		return &app.UsageError{Err: fmt.Errorf("write the workflow: %w", err)}
+		return &app.UsageError{Err: fmt.Errorf("write %s: %w", rel, err)}
 	}
 	return nil
 }

@@ -73,8 +73,10 @@ func testRun(ctx context.Context, o *TestOptions) error {
 		return err
 	}
 	d := w.Definition
+	top := filepath.Dir(r.Full(o.Paths)) // a file that was named may lie anywhere
 	if o.Paths == "" {
-		o.Paths = filepath.Join(cmp.Or(o.Factory.RepoRoot(), o.Factory.Dir), ".uwf", "tests", d.Name+".yaml")
+		top = cmp.Or(o.Factory.RepoRoot(), o.Factory.Dir)
+		o.Paths = filepath.Join(top, ".uwf", "tests", d.Name+".yaml")
 		if rel, err := filepath.Rel(o.Factory.Dir, o.Paths); err == nil {
 			o.Paths = rel
 		}
@@ -82,7 +84,7 @@ func testRun(ctx context.Context, o *TestOptions) error {
 	if o.Init {
 		data, err := paths.Format(d.Name, paths.Make(d))
 		if err == nil {
-			err = writeNew(r.Full(o.Paths), data)
+			err = writeNew(top, r.Full(o.Paths), data)
 		}
 		if err != nil {
 			return err
