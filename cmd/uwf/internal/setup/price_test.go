@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,5 +62,30 @@ func TestOverridesTold(t *testing.T) {
 		if !strings.Contains(w.errs.String(), want) {
 			t.Errorf("not said: %s\n%s", want, w.errs.String())
 		}
+	}
+}
+
+// A price that is not known is asked for, until it is one or nothing; one that is known is not.
+func TestPriceQuestion(t *testing.T) {
+	const question = "What does the model cost?"
+	for _, c := range []struct{ name, lines, flags, file string }{
+		{"said", "3\ntwo\n2,10\ny\n", "--base-url=https://models.example/v1", "price: {input: 2, output: 10}"},
+		{"not known", "3\n\ny\n", "--base-url=https://models.example/v1", "!price"},
+		{"on this machine", "3\ny\n", "--base-url=http://127.0.0.1:8000/v1", "price: {input: 0, output: 0}"},
+		{"by the flag", "3\ny\n", "--base-url=https://models.example/v1 --price=3,4", "price: {input: 3, output: 4}"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			var screen bytes.Buffer
+			w.run((&terminal{in: io.NopCloser(strings.NewReader(c.lines)), out: &screen, plain: true}).ask,
+				append(strings.Fields(c.flags), "--provider=custom", "--model=m", "--user", "--agent=builtin", "--no-test")...)
+			file, not := strings.CutPrefix(c.file, "!")
+			if got := w.file("home", ".uwf", "config.yaml"); w.code != 0 || strings.Contains(got, file) == not {
+				t.Errorf("exit code %d %s\n%s\n%s", w.code, w.errs.String(), got, screen.String())
+			}
+			if asked := strings.Contains(screen.String(), question); asked != (c.name == "said" || c.name == "not known") {
+				t.Errorf("asked: %v\n%s", asked, screen.String())
+			}
+		})
 	}
 }
