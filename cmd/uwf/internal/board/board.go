@@ -38,8 +38,8 @@ type board struct {
 // maxOutput is how many of them are shown.
 const maxOutput = 5
 
-// lines are the board's lines, none longer than the terminal is wide.
-func (b *board) lines(width int, now time.Time) []string {
+// renderLines are the board's lines, none longer than the terminal is wide.
+func (b *board) renderLines(width int, now time.Time) []string {
 	if b.role == "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (b *board) lines(width int, now time.Time) []string {
 		out = append(out, line)
 	}
 	add("2", "", joinWords(b.workflow, b.title))
-	add("", "", b.path(width))
+	add("", "", b.renderPath(width))
 	took := text.Took(now.Sub(b.since).Milliseconds())
 	add("1", "", joinWords(b.role, b.describeTurn(), took, b.agent, b.model)) // what changes comes first
 	doing := b.doing
@@ -64,7 +64,7 @@ func (b *board) lines(width int, now time.Time) []string {
 	if len(b.checks) > 0 {
 		add("", "  ", "checks: "+strings.Join(b.checks, ", "))
 	}
-	add("", "  ", b.spent(width-2))
+	add("", "  ", b.describeSpent(width-2))
 	for _, line := range b.output[max(len(b.output)-maxOutput, 0):] {
 		add("2", "  │ ", line)
 	}
@@ -89,9 +89,9 @@ func (b *board) describeTurn() string {
 	return fmt.Sprintf("step %d, turn %d", b.step, b.turn)
 }
 
-// path is the way through the graph: the roles that were done with how often, the one at work,
+// renderPath is the way through the graph: the roles that were done with how often, the one at work,
 // and those that may come. Where there is too little room, its beginning is left out.
-func (b *board) path(width int) string {
+func (b *board) renderPath(width int) string {
 	words := make([]string, 0, len(b.roles)+1)
 	here := 0
 	for i, role := range b.roles {
@@ -122,9 +122,9 @@ func (b *board) path(width int) string {
 // barLength is the length of the bar that shows the budget, in characters.
 const barLength = 20
 
-// spent is what the thread has used, of what it may: the budget that is nearest to its end as a
+// describeSpent is what the thread has used, of what it may: the budget that is nearest to its end as a
 // bar.
-func (b *board) spent(width int) string {
+func (b *board) describeSpent(width int) string {
 	of := func(used, limit string) string {
 		if limit == "" {
 			return used

@@ -77,27 +77,27 @@ func (p *Progress) tickClock(ctx context.Context) {
 			return
 		case <-t.C:
 			p.mu.Lock()
-			p.draw()
+			p.drawBoard()
 			p.mu.Unlock()
 		}
 	}
 }
 
-// draw writes the board anew, in the place of the last one; the lock is held.
-func (p *Progress) draw() {
+// drawBoard writes the board anew, in the place of the last one; the lock is held.
+func (p *Progress) drawBoard() {
 	if p.raw == nil || p.held {
 		return
 	}
-	lines := p.board.lines(p.width(), p.now())
+	lines := p.board.renderLines(p.width(), p.now())
 	if len(lines) == 0 {
 		return
 	}
-	_, _ = io.WriteString(p.raw, p.backward()+strings.Join(lines, "\n"))
+	_, _ = io.WriteString(p.raw, p.moveBack()+strings.Join(lines, "\n"))
 	p.drawn = len(lines)
 }
 
-// backward moves the cursor to where the board begins, and takes the board away.
-func (p *Progress) backward() string {
+// moveBack moves the cursor to where the board begins, and takes the board away.
+func (p *Progress) moveBack() string {
 	out := "\r"
 	if p.drawn > 1 {
 		out += fmt.Sprintf("\x1b[%dA", p.drawn-1)
@@ -106,10 +106,10 @@ func (p *Progress) backward() string {
 	return out + "\x1b[J"
 }
 
-// erase takes the board off the terminal; the lock is held.
-func (p *Progress) erase() {
+// eraseBoard takes the board off the terminal; the lock is held.
+func (p *Progress) eraseBoard() {
 	if p.raw != nil && p.drawn > 0 {
-		_, _ = io.WriteString(p.raw, p.backward())
+		_, _ = io.WriteString(p.raw, p.moveBack())
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *Progress) erase() {
 func (p *Progress) Hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.erase()
+	p.eraseBoard()
 	p.held = true
 	return func() {
 		p.mu.Lock()
@@ -151,21 +151,21 @@ func (p *Progress) ShowEvent(ev engine.Event) {
 		if p.raw == nil {
 			p.notes.Printf("step %d  %s works (%s): %s\n", ev.Step, ev.Role, ev.Agent, output.Line(ev.Text, 60))
 		}
-		p.draw()
+		p.drawBoard()
 	case "turn":
 		b.turn, b.doing = ev.Turn, ev.Text
-		p.draw()
+		p.drawBoard()
 	case "tokens":
 		b.tokens = p.spent.Tokens + ev.Usage.InputTokens + ev.Usage.OutputTokens
 		b.cost, b.unpriced = p.spent.CostUSD+ev.Usage.CostUSD, p.spent.Unpriced || ev.Usage.Unpriced
-		p.draw()
+		p.drawBoard()
 	case "notice":
 		p.printAbove("note: " + ev.Text)
 	case "check":
 		b.checks = append(b.checks, output.Line(ev.Text, 40))
 		p.printAbove("check: " + ev.Text)
 	case "committed", "ended", "suspended":
-		p.erase()
+		p.eraseBoard()
 		b.role = "" // until the next agent begins
 		if ev.Status == "" {
 			p.notes.Printf("step %d  %s waits for a person: %s\n", ev.Step, ev.Role, ev.Text)
@@ -207,15 +207,15 @@ func (p *Progress) ShowWaiting(w outage.Wait) {
 
 // printAbove writes a line of its own above the board; the lock is held.
 func (p *Progress) printAbove(s string) {
-	p.erase()
+	p.eraseBoard()
 	p.notes.Println(s)
-	p.draw()
+	p.drawBoard()
 }
 
 // End takes the board away for good. It may be called twice.
 func (p *Progress) End() {
 	p.mu.Lock()
-	p.erase()
+	p.eraseBoard()
 	p.board.role = ""
 	p.mu.Unlock()
 	p.stop()

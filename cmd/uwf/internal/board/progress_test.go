@@ -57,7 +57,7 @@ func tell(p *Progress, now *time.Time) {
 	p.ShowEvent(engine.Event{Kind: "check", Text: "test passed in 4s"})
 	_, _ = p.Write([]byte("\x1b[31mone\x1b[0m\n\ntwo 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字\nthree\nfour\nfive\nsix\n"))
 	p.mu.Lock()
-	p.draw()
+	p.drawBoard()
 	p.mu.Unlock()
 }
 

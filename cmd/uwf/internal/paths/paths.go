@@ -110,7 +110,7 @@ func Try(d *workflow.Definition, c Case) *Failure {
 			return fail(s.Line, "", "step %d is of %s, and it is the turn of %s", i+1, s.Role, next.Role)
 		}
 		if s.Prompt != "" && strings.TrimSpace(s.Prompt) != strings.TrimSpace(next.Prompt) {
-			return fail(s.Line, "", "step %d: %s is told\n%s\nand not\n%s", i+1, s.Role, indent(next.Prompt), indent(s.Prompt))
+			return fail(s.Line, "", "step %d: %s is told\n%s\nand not\n%s", i+1, s.Role, indentText(next.Prompt), indentText(s.Prompt))
 		}
 		out, err := readAnswer(d, s)
 		if err != nil {
@@ -142,7 +142,7 @@ func (c Case) checkEnd(next moderator.Decision, steps int, fail func(int, string
 	case ends != c.Ends:
 		return fail(c.Line, "", "it ends at %s, and not at %s", ends, c.Ends)
 	case c.Says != "" && strings.TrimSpace(c.Says) != strings.TrimSpace(says):
-		return fail(c.Line, "", "it ends with the words\n%s\nand not\n%s", indent(says), indent(c.Says))
+		return fail(c.Line, "", "it ends with the words\n%s\nand not\n%s", indentText(says), indentText(c.Says))
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func lineOf(c Case, step int) int {
 	return c.Line
 }
 
-func indent(s string) string {
+func indentText(s string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
 }
 

@@ -80,10 +80,10 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 		return err
 	}
 	if len(p.conflicts) > 0 {
-		return o.refuse(ctx, w, p)
+		return o.refuseConflicts(ctx, w, p)
 	}
-	if n := len(p.paths()); n > 0 {
-		o.announce(w, p)
+	if n := len(p.changedPaths()); n > 0 {
+		o.announceChanges(w, p)
 		if err := f.Confirm(fmt.Sprintf("Change %s in %s?", text.Plural(n, "file"), dir), o.Yes); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 		}
 	}
 	out.Merged = p.merged
-	if paths := p.paths(); o.Squash && len(paths) > 0 {
+	if paths := p.changedPaths(); o.Squash && len(paths) > 0 {
 		if out.Commit, err = o.commitFiles(ctx, w, paths); err != nil {
 			return err
 		}
@@ -105,11 +105,11 @@ func (o *ApplyOptions) writeText(to *output.Writer, out applyResult, w *work, p 
 	case len(w.changes) == 0:
 		to.Println(w.describeEmpty())
 		return
-	case len(p.paths()) == 0:
+	case len(p.changedPaths()) == 0:
 		to.Printf("nothing is to be done: each of %s is as the thread has it\n", text.Plural(p.already, "file"))
 		return
 	}
-	to.Good(fmt.Sprintf("changed %s\n", text.Plural(len(p.paths()), "file")))
+	to.Good(fmt.Sprintf("changed %s\n", text.Plural(len(p.changedPaths()), "file")))
 	if len(p.merged) > 0 {
 		to.Printf("merged with your own changes: %s\n", strings.Join(p.merged, ", "))
 	}
@@ -124,8 +124,8 @@ func (o *ApplyOptions) writeText(to *output.Writer, out applyResult, w *work, p 
 // maxShown is how many files are named.
 const maxShown = 20
 
-// announce says what is about to be changed, and what of it runs by itself.
-func (o *ApplyOptions) announce(w *work, p *plan) {
+// announceChanges says what is about to be changed, and what of it runs by itself.
+func (o *ApplyOptions) announceChanges(w *work, p *plan) {
 	notes := o.Factory.Notes()
 	name := func(paths []string) {
 		for i, path := range paths {
@@ -137,7 +137,7 @@ func (o *ApplyOptions) announce(w *work, p *plan) {
 		}
 	}
 	notes.Printf("thread %s · %s\n", w.ID, o.Factory.CleanMessage(w.title))
-	name(p.paths())
+	name(p.changedPaths())
 	if obeyed := findObeyed(w.changes); len(obeyed) > 0 {
 		notes.Warn("these run by themselves, or say what runs: read them first (uwf thread diff " + string(w.ID) + ")\n")
 		name(obeyed)
@@ -147,8 +147,8 @@ func (o *ApplyOptions) announce(w *work, p *plan) {
 	}
 }
 
-// refuse says why nothing was done, and what a person can do.
-func (o *ApplyOptions) refuse(ctx context.Context, w *work, p *plan) error {
+// refuseConflicts says why nothing was done, and what a person can do.
+func (o *ApplyOptions) refuseConflicts(ctx context.Context, w *work, p *plan) error {
 	shown := p.conflicts[:min(len(p.conflicts), maxShown)]
 	more := ""
 	if n := len(p.conflicts) - len(shown); n > 0 {

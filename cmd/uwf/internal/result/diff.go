@@ -69,7 +69,7 @@ func diffRun(ctx context.Context, o *DiffOptions) error {
 	if err != nil {
 		return err
 	}
-	files, err := w.files(ctx)
+	files, err := w.collectFiles(ctx)
 	if err != nil {
 		return err
 	}

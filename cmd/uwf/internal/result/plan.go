@@ -39,7 +39,7 @@ type here struct {
 
 // planWork finds out what is to be done, and changes nothing.
 func planWork(ctx context.Context, f *app.Factory, root *os.Root, w *work) (*plan, error) {
-	contents, err := w.contents(ctx)
+	contents, err := w.fetchContents(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +72,10 @@ func (p *plan) addFile(ctx context.Context, f *app.Factory, root *os.Root, c wor
 	switch {
 	case err != nil:
 		clash(err.Error())
-	case is.equals(want):
+	case is.isSame(want):
 		p.already++
-	case is.equals(old):
-		p.set(c.Path, want)
+	case is.isSame(old):
+		p.setFile(c.Path, want)
 	case is.isText() && old.isText() && want.isText():
 		data, clean, err := mergeLines(ctx, f, is.data, old.data, want.data)
 		if err != nil {
@@ -89,11 +89,11 @@ func (p *plan) addFile(ctx context.Context, f *app.Factory, root *os.Root, c wor
 		if want.mode == old.mode {
 			mode = is.mode
 		}
-		if merged := (here{mode, data}); merged.equals(is) { // it was taken before
+		if merged := (here{mode, data}); merged.isSame(is) { // it was taken before
 			p.already++
 		} else {
 			p.merged = append(p.merged, c.Path)
-			p.set(c.Path, merged)
+			p.setFile(c.Path, merged)
 		}
 	case is.mode == filemode.Empty:
 		clash("it is not here any more")
@@ -105,7 +105,7 @@ func (p *plan) addFile(ctx context.Context, f *app.Factory, root *os.Root, c wor
 	return nil
 }
 
-func (p *plan) set(path string, to here) {
+func (p *plan) setFile(path string, to here) {
 	if to.mode == filemode.Empty {
 		p.removals = append(p.removals, path)
 		return
@@ -113,8 +113,8 @@ func (p *plan) set(path string, to here) {
 	p.edits = append(p.edits, workspace.Edit{Path: path, Mode: to.mode, Data: to.data})
 }
 
-// paths are the files that will be changed, sorted.
-func (p *plan) paths() []string {
+// changedPaths are the files that will be changed, sorted.
+func (p *plan) changedPaths() []string {
 	out := slices.Clone(p.removals)
 	for _, e := range p.edits {
 		out = append(out, e.Path)
@@ -123,13 +123,13 @@ func (p *plan) paths() []string {
 	return out
 }
 
-// equals compares two versions; that a file is executable counts, too.
-func (h here) equals(o here) bool {
-	return normal(h.mode) == normal(o.mode) && bytes.Equal(h.data, o.data)
+// isSame compares two versions; that a file is executable counts, too.
+func (h here) isSame(o here) bool {
+	return plainMode(h.mode) == plainMode(o.mode) && bytes.Equal(h.data, o.data)
 }
 
-// normal takes git's two modes of plain files for one.
-func normal(m filemode.FileMode) filemode.FileMode {
+// plainMode takes git's two modes of plain files for one.
+func plainMode(m filemode.FileMode) filemode.FileMode {
 	if m == filemode.Deprecated {
 		return filemode.Regular
 	}
@@ -137,7 +137,7 @@ func normal(m filemode.FileMode) filemode.FileMode {
 }
 
 func (h here) isText() bool {
-	return (normal(h.mode) == filemode.Regular || h.mode == filemode.Executable) && !patch.LooksBinary(h.data)
+	return (plainMode(h.mode) == filemode.Regular || h.mode == filemode.Executable) && !patch.LooksBinary(h.data)
 }
 
 // readHere reads a file of the folder without leaving it. The error says why it is none that

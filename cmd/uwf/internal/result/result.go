@@ -59,8 +59,8 @@ func readWork(ctx context.Context, f *app.Factory, arg string) (*work, error) {
 	return w, err
 }
 
-// contents are the contents of all files before and after.
-func (w *work) contents(ctx context.Context) (map[wire.ID][]byte, error) {
+// fetchContents gets the contents of all files before and after.
+func (w *work) fetchContents(ctx context.Context) (map[wire.ID][]byte, error) {
 	var ids []wire.ID
 	seen := map[wire.ID]bool{wire.ZeroID: true}
 	for _, c := range w.changes {
@@ -74,8 +74,8 @@ func (w *work) contents(ctx context.Context) (map[wire.ID][]byte, error) {
 	return workspace.FetchFiles(ctx, w.Store.Remote(), ids)
 }
 
-// files are the files with their contents, as a patch is made of them.
-func (w *work) files(ctx context.Context) ([]patch.File, error) {
+// collectFiles are the files with their contents, as a patch is made of them.
+func (w *work) collectFiles(ctx context.Context) ([]patch.File, error) {
 	return patch.CollectFiles(nil, w.changes, func(ids []wire.ID) (map[wire.ID][]byte, error) {
 		return workspace.FetchFiles(ctx, w.Store.Remote(), ids)
 	})

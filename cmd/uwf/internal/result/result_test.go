@@ -42,8 +42,8 @@ func TestReadOnly(t *testing.T) {
 	}
 	defer func() { _ = root.Close() }()
 	p := &plan{}
-	p.set("a", here{filemode.Regular, []byte("a")})
-	p.set("locked/b", here{filemode.Regular, []byte("b")})
+	p.setFile("a", here{filemode.Regular, []byte("a")})
+	p.setFile("locked/b", here{filemode.Regular, []byte("b")})
 	if err := p.carryOut(root); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Error(err)
 	}

@@ -51,11 +51,11 @@ func watchRun(ctx context.Context, o *WaitOptions) error {
 	w := &watcher{show: board.New(o.Factory)}
 	defer w.show.End()
 	o.Factory.Waiting = w.show.ShowWaiting
-	if err := w.follow(ctx, o.Factory, t); err != nil {
+	if err := w.followThread(ctx, o.Factory, t); err != nil {
 		return err
 	}
 	o.For = "" // a thread that waits for a person ends the watching, too
-	return (&waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause, seen: w.see, over: w.show.End}).waitForThread(ctx, t)
+	return (&waiter{WaitOptions: o, first: t.Entry.Head, pause: firstPause, seen: w.showChanges, over: w.show.End}).waitForThread(ctx, t)
 }
 
 // watcher tells the board what the store shows to be new.
@@ -66,8 +66,8 @@ type watcher struct {
 	claim bool // whether a job at work was told
 }
 
-// follow shows the thread as it is.
-func (w *watcher) follow(ctx context.Context, f *app.Factory, t *lookup.Thread) error {
+// followThread shows the thread as it is.
+func (w *watcher) followThread(ctx context.Context, f *app.Factory, t *lookup.Thread) error {
 	def, err := workflow.FromNode(t.View.Getter(ctx), t.Entry.Workflow)
 	if errors.Is(err, node.ErrNotFound) || errors.Is(err, workflow.ErrNoWorkflow) {
 		def, err = &workflow.Definition{Name: string(t.Entry.Workflow)}, nil // it can be watched all the same
@@ -91,11 +91,11 @@ func (w *watcher) follow(ctx context.Context, f *app.Factory, t *lookup.Thread) 
 	}
 	w.def, w.steps = def, sum.Used.Steps
 	w.show.Follow(def, sum.Start.Title, life.EffectiveLimits(c.Limits.Limits, def, t.Entry.Limits), used, nil)
-	return w.see(ctx, t)
+	return w.showChanges(ctx, t)
 }
 
-// see tells what is new since it looked last: steps, and who works now.
-func (w *watcher) see(ctx context.Context, t *lookup.Thread) error {
+// showChanges tells what is new since it looked last: steps, and who works now.
+func (w *watcher) showChanges(ctx context.Context, t *lookup.Thread) error {
 	sum, err := t.View.ReadSummary(ctx, t.ID)
 	if err != nil {
 		return err
