@@ -56,7 +56,7 @@ func (o *Options) askSecret() setup.Question {
 	}
 	say := func() string { return "The name alone, never the key. Empty: " + usual() }
 	return setup.Question{
-		Field: huh.NewInput().Title("Which secret of the repository holds the key?").DescriptionFunc(say, &o.Provider).Value(&o.Secret).Validate(func(s string) error {
+		Field: huh.NewInput().Title("Which secret of the repository holds the key?").Description(say()).DescriptionFunc(say, &o.Provider).Value(&o.Secret).Validate(func(s string) error {
 			if s == "" {
 				return nil
 			}

@@ -84,7 +84,7 @@ func ModelQuestions(names []string, label func(name string) string, provider, ad
 			}
 			return strings.Join(wrapText(p.Note, 76), "\n") + "\nEmpty: " + p.Model.Name
 		}
-		out = append(out, Question{Say: say, Field: huh.NewInput().Title("Which model, as the provider calls it?").DescriptionFunc(say, provider).Value(model).Validate(func(s string) error {
+		out = append(out, Question{Say: say, Field: huh.NewInput().Title("Which model, as the provider calls it?").Description(say()).DescriptionFunc(say, provider).Value(model).Validate(func(s string) error {
 			if strings.TrimSpace(s) == "" && preset().Model.Name == "" {
 				return errors.New("write the model's name")
 			}
@@ -130,7 +130,7 @@ func (f *form) keyQuestion() []Question {
 			}),
 			Skip: noKey,
 		}, Question{
-			Field: huh.NewInput().Title("Which variable?").DescriptionFunc(f.describeVariable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
+			Field: huh.NewInput().Title("Which variable?").Description(f.describeVariable()).DescriptionFunc(f.describeVariable, &f.a.Provider).Value(&f.a.APIKeyEnv).Validate(f.checkVariable),
 			Skip:  func() bool { return noKey() || f.way != keyNamed },
 			Say:   f.describeVariable,
 		})
@@ -218,7 +218,7 @@ func (f *form) confirmQuestion() Question {
 		return fmt.Sprintf("%s, %s, %s", output.Line(full.Provider, 40), output.Line(full.Model, 80), output.Line(full.BaseURL, 200))
 	}
 	f.yes = true
-	return Question{Field: huh.NewConfirm().Title(title).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), Say: say}
+	return Question{Field: huh.NewConfirm().Title(title).Description(say()).DescriptionFunc(say, f.a).Affirmative("Yes").Negative("No").Value(&f.yes), Say: say}
 }
 
 // finalAnswers are the answers, with what they leave to the preset.
@@ -245,6 +245,7 @@ type terminal struct {
 	out   io.Writer
 	plain bool // line by line, for screen readers and simple terminals
 	ended bool // there is no more input
+	keys  *keyboard
 }
 
 // Asker asks questions on the terminal that a process has; nil: there is none.
@@ -276,8 +277,7 @@ func (o *Options) askAll(ctx context.Context, a *Answers) error {
 	return nil
 }
 
-// askOnScreen asks all questions on one screen. They are one program: the library's reader
-// of a former one could take keys that were meant for the next.
+// askOnScreen asks all questions on one screen.
 func (t *terminal) askOnScreen(ctx context.Context, questions []Question) error {
 	var groups []*huh.Group
 	for _, q := range questions {
@@ -288,7 +288,16 @@ func (t *terminal) askOnScreen(ctx context.Context, questions []Question) error 
 		groups = append(groups, g)
 	}
 	form := huh.NewForm(groups...)
-	form.WithProgramOptions(tea.WithFilter(goBack(form))).WithInput(t.in).WithOutput(t.out)
+	in := t.in
+	if d, ok := t.in.(device); ok {
+		if t.keys == nil {
+			t.keys = newKeyboard(d)
+		}
+		keys, done := t.keys.forForm()
+		defer done()
+		in = keys
+	}
+	form.WithProgramOptions(tea.WithFilter(goBack(form))).WithInput(in).WithOutput(t.out)
 	err := form.RunWithContext(ctx)
 	switch {
 	case ctx.Err() != nil:
