@@ -117,7 +117,7 @@ func (s *Sandbox) Summary() (confined string, network Network) {
 		there bool
 		name  string
 	}{
-		{r.Landlock > 0 || r.Seatbelt, "files"}, {r.Root, "user"}, {r.Root || r.Landlock >= 6 || r.Seatbelt, "processes"}, {r.Seccomp, "system calls"},
+		{r.Landlock > 0 || r.Seatbelt, "files"}, {r.Root, "user"}, {r.Root || r.Landlock >= 6 || r.Seatbelt, "processes"}, {r.Seccomp, "syscalls"},
 	} {
 		if layer.there {
 			what = append(what, layer.name)

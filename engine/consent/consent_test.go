@@ -28,15 +28,15 @@ func TestDigest(t *testing.T) {
 		same    bool
 	}{
 		"another order":       {[]Demand{program, shell}, true},
-		"other explanations":  {[]Demand{{shell.Path, shell.Says, "?"}, program}, true},
-		"another value":       {[]Demand{{shell.Path, "false", ""}, program}, false},
-		"another path":        {[]Demand{{"allowshell", "true", ""}, program}, false},
+		"other explanations":  {[]Demand{{Path: shell.Path, Says: shell.Says, Means: "?"}, program}, true},
+		"another value":       {[]Demand{{Path: shell.Path, Says: "false"}, program}, false},
+		"another path":        {[]Demand{{Path: "allowshell", Says: "true"}, program}, false},
 		"one less":            {[]Demand{shell}, false},
 		"one twice":           {[]Demand{shell, program, program}, false},
-		"a border moved":      {[]Demand{{"allowShellt", "rue", ""}, program}, false},
-		"one in another":      {[]Demand{{"allowShell", `true"],["agents.a","{\"command\":\"x\"}`, ""}}, false},
+		"a border moved":      {[]Demand{{Path: "allowShellt", Says: "rue"}, program}, false},
+		"one in another":      {[]Demand{{Path: "allowShell", Says: `true"],["agents.a","{\"command\":\"x\"}`}}, false},
 		"none":                {nil, false},
-		"a byte more in JSON": {[]Demand{shell, {program.Path, program.Says + " ", ""}}, false},
+		"a byte more in JSON": {[]Demand{shell, {Path: program.Path, Says: program.Says + " "}}, false},
 	} {
 		if got := Digest(c.demands); (got == want) != c.same {
 			t.Errorf("%s: %s", name, got)

@@ -7,6 +7,7 @@
 package consent
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,10 +25,12 @@ type Demand struct {
 	Says string `json:"says"`
 	// Means says for people what it leads to: "runs as an agent".
 	Means string `json:"means"`
+	// Shows is what people are shown in place of Says where JSON hides what it is; empty: Says.
+	Shows string `json:"-"`
 }
 
 // Line shows a demand to people on one line, whole, and free of what a terminal would obey.
-func (d Demand) Line() string { return text.Line(d.Path + ": " + d.Says + " (" + d.Means + ")") }
+func (d Demand) Line() string { return text.Line(d.Path + ": " + cmp.Or(d.Shows, d.Says) + " (" + d.Means + ")") }
 
 // Digest is the SHA-256 of what demands say, in hexadecimal digits. Their order is of no
 // account, nor is what they are explained to mean.

@@ -18,6 +18,19 @@ import (
 // relative to the Factory's folder.
 func (f *Factory) Path(name string) string { return resolvePath(f.Dir, name) }
 
+// ShortenPath writes a file as people would: relative to where they are, or with ~.
+func ShortenPath(f *Factory, file string) string {
+	if rel, err := filepath.Rel(f.Dir, file); file != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	if home := f.Getenv("HOME"); home != "" {
+		if rel, ok := strings.CutPrefix(file, filepath.Clean(home)+string(filepath.Separator)); ok {
+			return "~/" + rel
+		}
+	}
+	return file
+}
+
 // ReadInput reads a file, or stdin where name is "-" or empty, up to limit bytes.
 // Anything but a regular file, a pipe or stdin is refused: a device never ends.
 func (f *Factory) ReadInput(name string, limit int64) (b []byte, err error) {

@@ -112,7 +112,7 @@ func SettleDemands(f *Factory, demands []consent.Demand, said []string) error {
 			describeDemands(f, demands), digest, TrustNone)
 	}
 	f.Notes().Printf("This repository wants of this machine:\n%s\n", describeDemands(f, demands))
-	answer, err := f.Ask("Do you consent? It is kept for this repository until one of these changes. [y/N, n: go without] ")
+	answer, err := f.Ask("Do you consent? It counts until one of these changes. [y, N: go without] ")
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ package config
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,19 +62,6 @@ func writeWarnings(w *output.Writer, warnings []string) {
 	for _, text := range warnings {
 		w.Warn("warning: " + strings.TrimRight(text, "\n") + "\n")
 	}
-}
-
-// shortenPath writes a file as people would: relative to where they are, or with ~.
-func shortenPath(f *app.Factory, file string) string {
-	if rel, err := filepath.Rel(f.Dir, file); file != "" && err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	if home := f.Getenv("HOME"); home != "" {
-		if rel, ok := strings.CutPrefix(file, filepath.Clean(home)+string(filepath.Separator)); ok {
-			return "~/" + rel
-		}
-	}
-	return file
 }
 
 // fileExists says whether a file is there; what can't be asked is there.

@@ -95,9 +95,9 @@ func (o *ShowOptions) showSource(at engine.Origin) source {
 	case at.File != "":
 		s.Kind = "file"
 	}
-	at.File = shortenPath(o.Factory, at.File)
+	at.File = app.ShortenPath(o.Factory, at.File)
 	if at.Source != engine.Environment {
-		at.Source = shortenPath(o.Factory, at.Source)
+		at.Source = app.ShortenPath(o.Factory, at.Source)
 	}
 	s.text = at.String()
 	return s

@@ -70,7 +70,7 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 
 func (o *ValidateOptions) newProblem(p engine.Problem) problem {
 	clean := o.Factory.CleanMessage
-	out := problem{File: p.File, Line: p.Line, Column: p.Col, Path: p.Path, Message: clean(p.Message), Fix: clean(p.Fix), short: shortenPath(o.Factory, p.File)}
+	out := problem{File: p.File, Line: p.Line, Column: p.Col, Path: p.Path, Message: clean(p.Message), Fix: clean(p.Fix), short: app.ShortenPath(o.Factory, p.File)}
 	if p.Line > 0 {
 		if data, err := o.Factory.ConfigSources().ReadFile(p.File); err == nil {
 			out.source, out.caret = quoteLine(string(data), p.Line, p.Col, clean)

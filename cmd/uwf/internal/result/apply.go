@@ -84,7 +84,11 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 	}
 	if n := len(p.changedPaths()); n > 0 {
 		o.announceChanges(w, p)
-		if err := f.Confirm(fmt.Sprintf("Change %s in %s?", text.Plural(n, "file"), dir), o.Yes); err != nil {
+		where := "in " + app.ShortenPath(f, dir)
+		if dir == f.Dir {
+			where = "here"
+		}
+		if err := f.Confirm(fmt.Sprintf("Change %s %s?", text.Plural(n, "file"), where), o.Yes); err != nil {
 			return err
 		}
 		if err := p.carryOut(root); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step/patch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -116,7 +117,10 @@ func listFiles(stats []record.PatchFile) []changed {
 	return out
 }
 
-// writeDiff writes a diff in the colours that git gives it.
+// blobs are the hashes of a file before and after.
+var blobs = lazyregexp.New(`^(index [0-9a-f]{7})[0-9a-f]*(\.\.[0-9a-f]{7})[0-9a-f]*`)
+
+// writeDiff writes a diff in the colours, and with the short hashes, that git gives it.
 func writeDiff(p *output.Writer, diff string) {
 	head := true
 	for line := range strings.Lines(diff) {
@@ -128,7 +132,7 @@ func writeDiff(p *output.Writer, diff string) {
 			head = false
 			p.Faint(line)
 		case head:
-			p.Bold(line)
+			p.Bold(blobs.ReplaceAllString(line, "$1$2"))
 		case line[0] == '+':
 			p.Good(line)
 		case line[0] == '-':

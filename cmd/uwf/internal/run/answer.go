@@ -42,10 +42,9 @@ func (o *Options) answerHere(ctx context.Context, show *board.Progress, id gitca
 	notes := f.Notes()
 	notes.Println()
 	notes.Bold(waits.Role + " asks:")
-	notes.Printf("\n%s\n", strings.TrimSpace(waits.Reason))
+	notes.Printf("\n%s\n", numberChoices(strings.TrimSpace(waits.Reason), choices))
 	question := "Your answer (empty: later): "
-	for i, c := range choices {
-		notes.Printf("  %d  %s\n", i+1, text.OneLine(c))
+	if len(choices) > 0 {
 		question = fmt.Sprintf("Your answer, 1 to %d or in words (empty: later): ", len(choices))
 	}
 	words, err := app.AskWords(f, question)
@@ -63,6 +62,21 @@ func (o *Options) answerHere(ctx context.Context, show *board.Progress, id gitca
 		return false, err
 	}
 	return true, w.Resume(ctx, engine.ResumeRequest{Thread: id, Text: words})
+}
+
+// numberChoices puts a number before each choice: where the question lists it, else below.
+func numberChoices(question string, choices []string) string {
+	lines := strings.Split(question, "\n")
+	for i, c := range choices {
+		c = text.OneLine(c)
+		at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimSpace(strings.TrimLeft(line, " -*")) == c })
+		if at < 0 {
+			at = len(lines)
+			lines = append(lines, "")
+		}
+		lines[at] = fmt.Sprintf("  %d  %s", i+1, c)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // choiceFields are the fields of an output that list what a person may choose from.

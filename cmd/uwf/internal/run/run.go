@@ -233,14 +233,13 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 	}
 	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(out.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
-	if now.SeeWork != "" {
-		line("the work:", now.SeeWork)
-	}
 	line("the thread:", "uwf thread read "+string(id))
 	if out.Done {
 		for _, take := range now.Take {
 			line(take[0], take[1])
 		}
+	} else if now.SeeWork != "" {
+		line("the work:", now.SeeWork)
 	}
 	goOn := thread.ContinueCommand(o.Factory, id)
 	switch now.Status {

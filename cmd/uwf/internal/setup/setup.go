@@ -204,7 +204,7 @@ func setupRun(ctx context.Context, o *Options) error {
 		o.Factory.Notes().Printf("%s is on this machine: its price is written down as 0\n", output.Line(a.Model, 80))
 	}
 	o.tellOverrides(a)
-	return o.Factory.Printer().Print(out, out.writeText)
+	return o.Factory.Printer().Print(out, func(w *output.Writer) { out.writeText(w, app.ShortenPath(o.Factory, out.File)) })
 }
 
 // tellOverrides says what else goes before the settings that were written now.
@@ -415,15 +415,15 @@ func (o *Options) writeSettings(ctx context.Context, a Answers, hasKey bool, out
 	return err
 }
 
-func (r result) writeText(w *output.Writer) {
+func (r result) writeText(w *output.Writer, file string) {
 	if r.Tested {
 		w.Good(fmt.Sprintf("%s answers as %s\n", r.Provider, r.Model))
 	}
 	switch {
 	case r.Changed:
-		w.Printf("wrote %s\n", r.File)
+		w.Printf("wrote %s\n", file)
 	default:
-		w.Printf("%s says that already\n", r.File)
+		w.Printf("%s says that already\n", file)
 	}
 	if r.KeyStored {
 		w.Printf("stored the key as %s\n", r.KeyVariable)

@@ -222,7 +222,7 @@ func (o *StartOptions) TellWorkflow() string {
 	name, from := o.Definition().Name, o.resolved.From
 	switch from {
 	case definition.FromUWF:
-		from = "that of uwf itself (uwf workflow new " + name + " writes it down, to be changed)"
+		from = "uwf's own (to change it: uwf workflow new " + name + ")"
 	case definition.FromRegistry, definition.FromStore:
 		from = "that of the " + from + ", " + string(o.resolved.Hash)
 	}

@@ -210,7 +210,11 @@ func detectAll(c *config.Config, names []string, read func(file string) ([]byte,
 // demandOf is what a person consents to of a command that was found: what runs, and the text
 // of the script that it runs.
 func demandOf(name string, f checks.Found) consent.Demand {
-	return config.NewDemand("checks."+name, f, "runs as a check on what agents made, since there is a "+f.File)
+	d := config.NewDemand("checks."+name, f, "a check of what agents made; there is a "+f.File)
+	if d.Shows = f.Command; f.Script != "" {
+		d.Shows += ", which runs: " + f.Script
+	}
+	return d
 }
 
 // settleChecks asks the person once of the commands that the repository's files stand for,

@@ -127,7 +127,7 @@ func TestSettleChecks(t *testing.T) {
 		nobody  = `nobody consented to "npm run test", which package.json stands for: set checks.test in .uwf/config.yaml`
 		no      = "there is no command for it: set checks.lint in .uwf/config.yaml"
 		asks    = "Do you consent?"
-		shows   = `checks.test: {"command":"npm run test","file":"package.json","script":"node t.js"}`
+		shows   = `checks.test: npm run test, which runs: node t.js (a check of what agents made; there is a package.json)`
 		goesOut = "It goes without them."
 	)
 	for name, answer := range map[string]string{"yes": "y\n", "no": "n\n", "nothing": "\n"} {

@@ -39,7 +39,7 @@ func (w *Worker) offerShell(role workflow.Role) error {
 		w.logEvent(thread.Event{Kind: "notice", Role: role.Name, Text: "the role " + role.Name + " (" + wants + ") gets no shell, so its agent can run no commands: --allow-shell lets it"})
 		return nil
 	}
-	w.f.Notes().Printf("The role %s is made for %q, and its agent may run no commands here.\n", role.Name, wants)
+	w.f.Notes().Printf("The role %s is made for %q,\nand its agent may run no commands here.\n", role.Name, wants)
 	answer, err := w.f.Ask("May agents run commands? [y: in this run, a: always in this repository, N] ")
 	if err != nil {
 		return err
