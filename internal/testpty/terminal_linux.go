@@ -35,10 +35,90 @@ type Terminal struct {
 
 // screen is what a terminal shows: as much of one as the library needs.
 type screen struct {
-	cells   [24][80]rune
+	cells   [24][80]cell
 	x, y    int
+	pen     pen
 	rest    string // what has come of a sequence, or of a character
 	unknown string // a sequence that this terminal does not know
+}
+
+// cell is one place of the screen; zero where nothing was written.
+type cell struct {
+	rune
+	pen
+}
+
+// pen is how characters are written, as the arguments of SGR (ECMA-48) that have it so again.
+type pen struct {
+	bold, faint, italic, underline, reverse bool
+	front, back                             string // as "31" or "38;5;9"; "" the usual one
+}
+
+// sgr is what a terminal is told, so that it writes with the pen after a reset.
+func (p pen) sgr() string {
+	codes := []string{"0"}
+	for _, style := range []struct {
+		on   bool
+		code string
+	}{{p.bold, "1"}, {p.faint, "2"}, {p.italic, "3"}, {p.underline, "4"}, {p.reverse, "7"}, {p.front != "", p.front}, {p.back != "", p.back}} {
+		if style.on {
+			codes = append(codes, style.code)
+		}
+	}
+	return "\x1b[" + strings.Join(codes, ";") + "m"
+}
+
+// set changes the pen by the arguments of an SGR sequence. What it doesn't know is returned.
+func (p *pen) set(arg string) (unknown string) {
+	codes := strings.Split(arg, ";")
+	for i := 0; i < len(codes); i++ {
+		n, _ := strconv.Atoi(codes[i]) // an empty one is 0
+		switch {
+		case n == 0:
+			*p = pen{}
+		case n == 1:
+			p.bold = true
+		case n == 2:
+			p.faint = true
+		case n == 3:
+			p.italic = true
+		case n == 4:
+			p.underline = true
+		case n == 7:
+			p.reverse = true
+		case n == 22:
+			p.bold, p.faint = false, false
+		case n == 23:
+			p.italic = false
+		case n == 24:
+			p.underline = false
+		case n == 27:
+			p.reverse = false
+		case n == 38 || n == 48:
+			size := 2 // 5;n, or 2;r;g;b
+			if i+1 < len(codes) && codes[i+1] == "2" {
+				size = 4
+			}
+			colour := strings.Join(codes[i:min(i+size+1, len(codes))], ";")
+			if n == 38 {
+				p.front = colour
+			} else {
+				p.back = colour
+			}
+			i += size
+		case n == 39:
+			p.front = ""
+		case n == 49:
+			p.back = ""
+		case n >= 30 && n <= 37 || n >= 90 && n <= 97:
+			p.front = codes[i]
+		case n >= 40 && n <= 47 || n >= 100 && n <= 107:
+			p.back = codes[i]
+		default:
+			return codes[i]
+		}
+	}
+	return ""
 }
 
 var (
@@ -78,21 +158,31 @@ func (s *screen) write(b string) {
 		case '\r':
 			s.x = 0
 		case '\n':
-			if s.y++; s.y == len(s.cells) { // everything moves up
-				s.y--
-				copy(s.cells[:], s.cells[1:])
-				s.cells[s.y] = [80]rune{}
-			}
+			s.moveDown()
 		case '\b':
 			s.x = max(min(s.x, 79)-1, 0)
 		case '\t':
 			s.x = min(s.x/8*8+8, 79)
 		default:
-			if r >= ' ' && s.x < 80 {
-				s.cells[s.y][s.x] = r
-				s.x++
+			if r < ' ' {
+				break
 			}
+			if s.x == 80 { // the next line begins with the character that has no place on this one
+				s.x = 0
+				s.moveDown()
+			}
+			s.cells[s.y][s.x] = cell{r, s.pen}
+			s.x++
 		}
+	}
+}
+
+// moveDown goes to the next line; below the last one everything moves up.
+func (s *screen) moveDown() {
+	if s.y++; s.y == len(s.cells) {
+		s.y--
+		copy(s.cells[:], s.cells[1:])
+		s.cells[s.y] = [80]cell{}
 	}
 }
 
@@ -128,7 +218,7 @@ func (s *screen) control(what, arg string) {
 		case arg == "1" && what == "K":
 			clear(line[:s.x+1])
 		case arg == "2" && what == "J":
-			s.cells = [24][80]rune{}
+			s.cells = [24][80]cell{}
 		case arg == "" || arg == "0":
 			clear(line[s.x:])
 			for y := s.y + 1; what == "J" && y < 24; y++ {
@@ -156,7 +246,11 @@ func (s *screen) control(what, arg string) {
 				s.x++
 			}
 		}
-	case "m", "h", "l", "q", "n", "c", "t", "u", "p":
+	case "m":
+		if code := s.pen.set(arg); code != "" {
+			s.unknown = "SGR " + code
+		}
+	case "h", "l", "q", "n", "c", "t", "u", "p":
 	default:
 		s.unknown = what + " " + arg
 	}
@@ -165,15 +259,38 @@ func (s *screen) control(what, arg string) {
 func (s *screen) String() string {
 	var b strings.Builder
 	for _, line := range s.cells {
-		for _, r := range line {
-			if r == 0 {
-				r = ' '
-			}
-			b.WriteRune(r)
+		for _, c := range line {
+			b.WriteRune(max(c.rune, ' '))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// paint is the screen with its colours: lines that a terminal shows as they were shown, without
+// what is empty at their ends and below them.
+func (s *screen) paint() string {
+	var lines []string
+	for _, line := range s.cells {
+		var b strings.Builder
+		end := len(line)
+		for end > 0 && max(line[end-1].rune, ' ') == ' ' && !line[end-1].reverse && line[end-1].back == "" {
+			end--
+		}
+		var now pen
+		for _, c := range line[:end] {
+			if c.pen != now {
+				now = c.pen
+				b.WriteString(now.sgr())
+			}
+			b.WriteRune(max(c.rune, ' '))
+		}
+		if now != (pen{}) {
+			b.WriteString(pen{}.sgr())
+		}
+		lines = append(lines, b.String())
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
 }
 
 // NewTerminal opens one.
@@ -203,16 +320,20 @@ func (p *Terminal) read() {
 	}
 }
 
-// Sees waits until the screen shows a text, and then types. What never comes ends
-// the program: the person hangs up, and says nothing more.
-func (p *Terminal) Sees(text, keys string) {
-	late := time.AfterFunc(time.Minute, func() {
+// wakeLate lets who waits for more know that none comes: long after it was to be here.
+func (p *Terminal) wakeLate() *time.Timer {
+	return time.AfterFunc(3*time.Minute, func() {
 		p.mu.Lock()
 		p.ended = true
 		p.more.Broadcast()
 		p.mu.Unlock()
 	})
-	defer late.Stop()
+}
+
+// Sees waits until the screen shows a text, and then types. What never comes ends
+// the program: the person hangs up, and says nothing more.
+func (p *Terminal) Sees(text, keys string) {
+	defer p.wakeLate().Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.Context.Err() != nil {
@@ -244,4 +365,33 @@ func (p *Terminal) Screen() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.screen.String()
+}
+
+// Until waits until the screen, painted, is as it is to be, and returns it. What never comes
+// is returned as it is then.
+func (p *Terminal) Until(done func(painted string) bool) string {
+	defer p.wakeLate().Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended && !done(p.screen.paint()) {
+		p.more.Wait()
+	}
+	return p.screen.paint()
+}
+
+// Painted is what the terminal shows now, with its colours, as SGR sequences.
+func (p *Terminal) Painted() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.paint()
+}
+
+// Clear empties the screen but for the line that the cursor is on, as ctrl-L does in a shell.
+func (p *Terminal) Clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.screen
+	line := s.cells[s.y]
+	s.cells = [24][80]cell{line}
+	s.y = 0
 }

@@ -1,0 +1,3 @@
+module github.com/united-workforce/uwf/ci/screens
+
+go 1.26.0
