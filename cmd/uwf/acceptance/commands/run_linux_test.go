@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/internal/testpty"
 )
@@ -166,5 +167,78 @@ func TestStopAtTerminal(t *testing.T) {
 	}
 	if strings.Contains(q.Shown(), "attempt") {
 		t.Errorf("it counts as an attempt:\n%s", q.Shown())
+	}
+}
+
+// TestStopAtEachPhase: ctrl-C ends a run wherever it is; before there is a thread nothing is left,
+// and after that the thread goes on, with no attempt that counts as failed.
+func TestStopAtEachPhase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		phase    string
+		settings string // with %s for a command that never ends
+		script   string
+		stop     string // what is on the screen then; empty: the command runs
+		threads  bool
+	}{
+		{phase: "consent", settings: "checks: {test: \"%s\"}", stop: "Do you consent?"},
+		{phase: "prepare", settings: "workspace: {prepare: [\"%s\"]}", threads: true},
+		{phase: "agent", script: "steps:\n  - {role: dev, commands: [\"%s\"], output: \"---\\n$status: done\\n---\\n\"}\n", threads: true},
+		{phase: "check", settings: "checks: {test: \"%s\"}", threads: true},
+	} {
+		t.Run(c.phase, func(t *testing.T) {
+			t.Parallel()
+			dir, run := newTerminalRun(t)
+			started, goOn := filepath.Join(dir, "started"), filepath.Join(dir, "go-on")
+			command := "touch " + started + "; while [ ! -e " + goOn + " ]; do sleep 0.1; done"
+			write := func(name, text string) {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("repo/.uwf/config.yaml", strings.ReplaceAll(c.settings, "%s", command)+"\n")
+			script := "steps:\n  - {role: dev, write: {a.txt: x}, output: \"---\\n$status: done\\n---\\n\"}\n"
+			if c.script != "" {
+				script = strings.ReplaceAll(c.script, "%s", command)
+			}
+			write("steps.yaml", script)
+			write("flow.yaml", strings.Replace(terminalFlow, "    output: o\n", "    output: o\n    checks: [test]\n", 1))
+			args := []string{"--agent", "uwf agent mock ../steps.yaml", "--sandbox", "off"}
+			p := testpty.NewTerminal(t)
+			go func() {
+				if c.settings != "" && c.stop == "" {
+					p.Sees("Do you consent?", "y\n")
+				}
+				if c.stop == "" {
+					for p.Context.Err() == nil {
+						if _, err := os.Stat(started); err == nil {
+							break
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				p.Sees(c.stop, "\x03")
+			}()
+			if code := run(p, append([]string{"run", "../flow.yaml", "-p", "Stop"}, args...)...); code == 0 {
+				t.Errorf("exit code 0\n%s", p.Screen())
+			}
+			write("go-on", "")
+			q := testpty.NewTerminal(t)
+			if c.stop != "" {
+				go q.Sees(c.stop, "n\n") // it was not answered, and is asked again
+			}
+			code := run(q, append([]string{"run", "--continue"}, args...)...)
+			switch {
+			case c.threads && code != 0:
+				t.Errorf("it does not go on: exit code %d\n%s", code, q.Screen())
+			case c.threads && strings.Contains(q.Shown(), "attempt"):
+				t.Errorf("it counts as an attempt:\n%s", q.Shown())
+			case !c.threads:
+				q.Sees("uwf: no uwf store here", "")
+				if code != 2 {
+					t.Errorf("exit code %d\n%s", code, q.Screen())
+				}
+			}
+		})
 	}
 }
