@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,7 +155,7 @@ func (c *Config) CheckChosenRoles(workflow string, roles []string) error {
 // used here, as its provider's key is not set, the person's own, with the reason beside it.
 func (c *Config) findUsable(alias string) (ResolvedModel, error) {
 	m, err := c.FindModel(alias)
-	if err == nil || c.inCI || c.personal == "" || !c.isShared(alias) {
+	if err == nil || errors.As(err, new(*PolicyError)) || c.inCI || c.personal == "" || !c.isShared(alias) {
 		return m, err
 	}
 	own, ownErr := c.FindModel(c.personal)

@@ -23,6 +23,10 @@
 // consent; until then it is as if it were not said. That a repository's own credential
 // helper is run comes from the user's file alone. Redaction settings add up.
 //
+// A policy (~/.uwf/policy.yaml, or one that a job is given) goes before all of these, flags and
+// variables among them: it only makes settings stricter. What asks for more is told so (Policies.Held),
+// and a model or an agent that it does not allow is refused where it is used (PolicyError).
+//
 // # Keys
 //
 // A provider is taken whole from one source: its key and its base URL are never
@@ -71,6 +75,10 @@ type Config struct {
 	Redact     Redact
 	State      State
 	AllowShell bool // the builtin agent may run commands
+
+	// Policies are what the organisation allows. They are kept: see HighestLimits for what is said
+	// beside the settings.
+	Policies Policies
 
 	// Origins says where a setting comes from: by its path ("defaultModel",
 	// "providers.openai"), the file with line and column, or "$" and the variable.

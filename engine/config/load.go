@@ -27,8 +27,13 @@ type Sources struct {
 	RepoFile string // .uwf/config.yaml of the repository
 	HomeFile string // ~/.uwf/config.yaml
 	EnvFile  string // ~/.uwf/.env: variables that the environment doesn't have
-	Env      []string
-	ReadFile func(path string) ([]byte, error)
+	// PolicyFile is ~/.uwf/policy.yaml, which goes before all else; Policy is the text of another
+	// one (nil: there is none), and PolicyName what that is called in messages.
+	PolicyFile string
+	Policy     []byte
+	PolicyName string
+	Env        []string
+	ReadFile   func(path string) ([]byte, error)
 	// RepoTrusted: the repository's file is as trustworthy as the user's own, as in
 	// CI, where it is read from the default branch.
 	RepoTrusted bool
@@ -50,9 +55,14 @@ type Sources struct {
 func Load(s Sources) (*Config, error) {
 	l := &loader{s: s}
 	repo, home := l.loadFile(s.RepoFile), l.loadFile(s.HomeFile)
+	loadPolicies(l)
 	l.loadEnvironment()
 	if l.err != nil {
 		return nil, l.err
+	}
+	for _, p := range l.bounds.all {
+		tellLoosened(l, p, repo)
+		tellLoosened(l, p, home)
 	}
 	demands, unconsented := l.settleDemands(repo)
 	// The repository's own programs: even where it is trusted, that is up to each user.
@@ -76,11 +86,15 @@ func Load(s Sources) (*Config, error) {
 	l.lookupKeys(c)
 	l.lookupHeaders(c)
 	l.checkNames(c)
+	for _, p := range l.bounds.all {
+		applyPolicy(l, p, c)
+	}
 	if len(l.problems) > 0 {
 		return nil, &InvalidError{Problems: l.problems}
 	}
 	l.gatherSecrets(c)
 	c.Warnings = l.warnings
+	c.Policies = l.bounds
 	c.sources = l.sourcesOf(c)
 	c.shared, c.inCI = l.s.RepoFile, l.s.RepoTrusted
 	return c, nil
@@ -92,6 +106,7 @@ type loader struct {
 	env      map[string]variable
 	problems []Problem
 	warnings []string
+	bounds   Policies
 	err      error
 }
 

@@ -29,7 +29,7 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
-	c.Limits = Limits{repo.Limits.Tighten(home.Limits.Limits), moderator.LowerLimit(repo.Limits.StepTime, home.Limits.StepTime)}
+	c.Limits = tightenLimits(repo.Limits, home.Limits)
 	c.Checks = Checks{
 		Commands: overlayMap(home.Checks.Commands, repo.Checks.Commands), Strict: repo.Checks.Strict || home.Checks.Strict,
 		Time: cmp.Or(repo.Checks.Time, home.Checks.Time), Protect: unionOf(repo.Checks.Protect, home.Checks.Protect),
@@ -127,7 +127,15 @@ func overlayRoles(base, top map[string]map[string]string) map[string]map[string]
 
 // StricterSandbox is the stricter of two settings; an empty one says nothing.
 func StricterSandbox(a, b Sandbox) Sandbox {
-	strict := []Sandbox{SandboxOff, SandboxAuto, SandboxRequire}
+	return stricterOf([]Sandbox{SandboxOff, SandboxAuto, SandboxRequire}, a, b)
+}
+
+func stricterNetwork(a, b Network) Network {
+	return stricterOf([]Network{NetworkOpen, NetworkGateway}, a, b)
+}
+
+// stricterOf is the later one of two settings in a list of all that there are.
+func stricterOf[T comparable](strict []T, a, b T) T {
 	if slices.Index(strict, b) > slices.Index(strict, a) { // -1: it says nothing
 		return b
 	}
@@ -160,11 +168,7 @@ func (c *Config) SaysSandbox() bool {
 // mergeConfine takes the stricter network and all places. Load refuses places of
 // a repository's file that nobody trusts.
 func mergeConfine(repo, home Confine) Confine {
-	c := Confine{Network: cmp.Or(repo.Network, home.Network), Read: unionOf(repo.Read, home.Read), Write: unionOf(repo.Write, home.Write)}
-	if repo.Network == NetworkGateway || home.Network == NetworkGateway {
-		c.Network = NetworkGateway
-	}
-	return c
+	return Confine{Network: stricterNetwork(repo.Network, home.Network), Read: unionOf(repo.Read, home.Read), Write: unionOf(repo.Write, home.Write)}
 }
 
 func unionOf(a, b []string) []string {

@@ -38,7 +38,8 @@ type ResolvedAgent struct {
 // and role, then for the workflow, then defaultModel. One of the repository's that can't be
 // used here gives way to the person's own. Without any it is ErrNoModel; with one
 // whose provider's key is not set, ErrNoKey; with one whose provider is defined
-// nowhere, ErrInvalid; with one whose provider may not have its key here, a *WithheldError.
+// nowhere, ErrInvalid; with one whose provider may not have its key here, a *WithheldError; with
+// one that a policy does not allow, a *PolicyError.
 func (c *Config) ResolveModel(workflow, role string) (ResolvedModel, error) {
 	alias := c.modelOf(workflow, role)
 	if alias == "" {
@@ -89,6 +90,9 @@ func (c *Config) FindModel(alias string) (ResolvedModel, error) {
 		return ResolvedModel{}, fmt.Errorf("use model %q: its provider %q is not configured: %w", alias, m.Provider, ErrNoModel)
 	}
 	found := ResolvedModel{Alias: alias, Model: m, Provider: p}
+	if err := c.Policies.checkModel(c, alias); err != nil {
+		return found, err
+	}
 	if withheld, ok := c.withheld[m.Provider]; ok {
 		return found, &WithheldError{Alias: alias, Withheld: withheld}
 	}

@@ -107,6 +107,9 @@ func (v *valuer) leafValue(s table.Setting, p Path) (Value, bool) {
 	}
 	out.Others = v.otherSources(s, p, origin)
 	out.Note = describeMerge(p, origin, out.Others)
+	if len(out.Others) > 0 && slices.ContainsFunc(v.c.Policies.all, func(x *policy) bool { return origin != "" && x.least.Origins[at] == origin }) {
+		out.Note = "the policy counts"
+	}
 	return out, out.Set || s.Secret && out.Origin != (Origin{})
 }
 
@@ -186,15 +189,17 @@ func describeMerge(p Path, origin string, others []Other) string {
 // noteWinner says in the merged c that a value comes from the home file, where it does
 // although the repository's file says something too.
 func noteWinner(c, repo, home *Config, p Path) {
-	read := func(c *Config) any {
-		s, err := allSettings(c).At(p)
-		if err != nil {
-			return nil
-		}
-		v, _ := s.Get()
-		return v
-	}
+	read := func(c *Config) any { v, _ := valueAt(c, p); return v }
 	if v := read(c); read(home) == v && read(repo) != v {
 		keepOrigin(c, home, p.String())
 	}
+}
+
+// valueAt is the value of a setting, and whether it is set.
+func valueAt(c *Config, p Path) (v any, set bool) {
+	s, err := allSettings(c).At(p)
+	if err != nil || s.Get == nil {
+		return nil, false
+	}
+	return s.Get()
 }

@@ -262,6 +262,10 @@ type Job struct {
 	Root string
 	// Config is the path of the settings file in Root.
 	Config string
+	// Policy is the text of the organisation's policy, which the job was given, and PolicyName
+	// what it is called; nil: there is none but this machine's.
+	Policy     []byte
+	PolicyName string
 	// Run names this job over all its re-runs, in place of GITHUB_RUN_ID. It begins with
 	// CIRun, the CI run that the job belongs to.
 	Run, CIRun string

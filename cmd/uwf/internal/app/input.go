@@ -81,10 +81,11 @@ func (f *Factory) ConfigSources() config.Sources {
 	}
 	if f.Job != nil {
 		s.RepoFile, s.RepoTrusted = filepath.Join(f.Job.Root, filepath.FromSlash(f.Job.Config)), true
+		s.Policy, s.PolicyName = f.Job.Policy, f.Job.PolicyName
 	}
 	if home, err := f.StorageRoot(); err == nil {
 		// Without a home there are no settings in it; who needs the folder says so.
-		s.HomeFile, s.EnvFile = filepath.Join(home, "config.yaml"), filepath.Join(home, ".env")
+		s.HomeFile, s.EnvFile, s.PolicyFile = filepath.Join(home, "config.yaml"), filepath.Join(home, ".env"), filepath.Join(home, "policy.yaml")
 	}
 	if s.RepoFile == s.HomeFile {
 		s.RepoFile = "" // the home folder is a repository itself

@@ -25,7 +25,8 @@ func NewCmdConfig(f *app.Factory) *cobra.Command {
 
 They come from .uwf/config.yaml of the repository, then from config.yaml below the storage
 root (~/.uwf), then from the environment and from .env beside the latter. Of limits, the
-sandbox and allowShell the strictest counts, whoever says it.
+sandbox and allowShell the strictest counts, whoever says it. What an organisation allows is
+said by policy.yaml below the storage root: nothing is looser than that.
 
 A setting is named by its path: limits.maxSteps, providers.openai.baseUrl. A name with a dot
 in it stands in quotes: 'models."gpt-4.1".window'.`,
@@ -46,9 +47,13 @@ func parsePath(text string) (engine.Path, engine.Info, error) {
 	return p, info, nil
 }
 
-// allWarnings are those of all settings, and which providers get no key here.
+// allWarnings are those of all settings, what a policy holds and refuses, and which providers get no
+// key here.
 func allWarnings(f *app.Factory, c *engine.Config) []string {
-	out := slices.Clone(c.Warnings)
+	out := slices.Concat(c.Warnings, c.Policies.Held())
+	for _, p := range c.Policies.Refusals() {
+		out = append(out, p.String()+"; what would use it is refused")
+	}
 	for _, p := range c.WithheldProviders() {
 		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
 	}

@@ -13,7 +13,7 @@ import (
 type PathOptions struct{ Factory *app.Factory }
 
 type sourceFile struct {
-	Kind   string `json:"kind"` // repo, user or env
+	Kind   string `json:"kind"` // policy, repo, user or env
 	File   string `json:"file"`
 	Exists bool   `json:"exists"`
 }
@@ -25,7 +25,8 @@ func NewCmdPath(f *app.Factory, runF func(context.Context, *PathOptions) error) 
 		Use:   "path",
 		Short: "Name the files that settings are read from",
 		Long: `Name the files that settings are read from, in the order in which they are asked, and
-whether each is there: the repository's, the user's, and the user's variables.`,
+whether each is there: the organisation's policy, which goes before all, the repository's, the
+user's, and the user's variables.`,
 		Example: "  uwf config path\n  uwf config path --format json",
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, pathRun, func([]string) {}),
@@ -35,7 +36,7 @@ whether each is there: the repository's, the user's, and the user's variables.`,
 func sourceFiles(f *app.Factory) []sourceFile {
 	s := f.ConfigSources()
 	out := []sourceFile{}
-	for _, x := range []sourceFile{{Kind: "repo", File: s.RepoFile}, {Kind: "user", File: s.HomeFile}, {Kind: "env", File: s.EnvFile}} {
+	for _, x := range []sourceFile{{Kind: "policy", File: s.PolicyFile}, {Kind: "repo", File: s.RepoFile}, {Kind: "user", File: s.HomeFile}, {Kind: "env", File: s.EnvFile}} {
 		if x.File != "" {
 			x.Exists = fileExists(x.File)
 			out = append(out, x)
@@ -52,7 +53,7 @@ func pathRun(_ context.Context, o *PathOptions) error {
 			if !x.Exists {
 				note = "  (not there)"
 			}
-			w.Printf("%-4s  %s", x.Kind, x.File)
+			w.Printf("%-6s  %s", x.Kind, x.File)
 			w.Faint(note + "\n")
 		}
 	})

@@ -22,7 +22,7 @@ func NewCmdShow(f *app.Factory, runF func(context.Context, *ShowOptions) error) 
 		Short:   "Show every setting and where it comes from",
 		Long: `Show every setting that is in effect and where it comes from: file and line, variable, or
 uwf's default; and what other sources say that it overrides. Of keys it is only said
-whether they are set, and where.`,
+whether they are set, and where. What the organisation's policy allows stands below them.`,
 		Example: "  uwf config show\n  uwf config show --format json",
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, showRun, func([]string) {}),
@@ -33,6 +33,7 @@ whether they are set, and where.`,
 
 type shown struct {
 	Settings []shownSetting `json:"settings"`
+	Policies []string       `json:"policies"` // what each allows
 	Warnings []string       `json:"warnings"`
 }
 
@@ -68,7 +69,7 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	out := shown{Settings: []shownSetting{}, Warnings: []string{}}
+	out := shown{Settings: []shownSetting{}, Policies: append([]string{}, c.Policies.ListBounds()...), Warnings: []string{}}
 	for _, v := range c.Values() {
 		out.Settings = append(out.Settings, o.showSetting(v))
 	}
@@ -132,6 +133,9 @@ func (s shown) writeText(w *output.Writer) {
 		}
 	}
 	w.Table([]string{"SETTING", "VALUE", "FROM"}, rows)
+	for _, policy := range s.Policies {
+		w.Println(policy)
+	}
 	writeWarnings(w, s.Warnings)
 }
 

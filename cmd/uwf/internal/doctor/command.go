@@ -137,7 +137,11 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	o.Rand, o.InJob, o.RemoteName, o.Below = f.Rand, f.Getenv("GITHUB_ACTIONS") == "true", "origin", f.Dir != f.RepoRoot()
 	c, err := f.Config()
 	if err == nil {
-		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", c.Warnings
+		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", slices.Concat(c.Warnings, c.Policies.Held())
+		o.Policies = c.Policies.ListBounds()
+		for _, p := range c.Policies.Refusals() {
+			o.Refused = append(o.Refused, p.String())
+		}
 		o.RemoteName = cmp.Or(c.State.Remote, o.RemoteName)
 	} else {
 		o.NoSettings = err.Error()

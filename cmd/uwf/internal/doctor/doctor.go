@@ -61,6 +61,9 @@ type Options struct {
 	StateRemote bool
 	// Warnings are those of all settings together, free of secrets.
 	Warnings []string
+	// Policies are what the organisation allows, a line each; Refused is what settings name and
+	// they do not.
+	Policies, Refused []string
 	// Label is the one that starts a thread; empty: uwf.
 	Label string
 	// Workflow is the workflow's file (its base name); empty: the one that uses uwf.

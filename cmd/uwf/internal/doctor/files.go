@@ -34,6 +34,12 @@ func (e *examination) checkFiles() {
 	}
 	settings := e.checkSettings()
 	e.addFindings("settings", settings...)
+	for _, policy := range e.o.Policies {
+		e.addFindings("policy", findOK("%s", policy))
+	}
+	for _, refused := range e.o.Refused {
+		e.addFindings("policy", findMissing(refused, "choose what the policy allows, or ask whose policy it is"))
+	}
 	if settings[0].State == OK && !e.o.InJob && !e.o.StateRemote {
 		e.addFindings("state", findLacking("state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin"))
 	}

@@ -52,6 +52,9 @@ step that is named, so that the role works again. Nothing runs yet: step it.`,
 func forkRun(ctx context.Context, o *ForkOptions) error {
 	f := o.Factory
 	w, err := person.NewWorker(ctx, f, worker.Options{})
+	if err == nil {
+		err = worker.CheckOwnLimits(f, o.Limits.Entry())
+	}
 	if err != nil {
 		return err
 	}

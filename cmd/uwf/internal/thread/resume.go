@@ -48,6 +48,9 @@ edge of $START. Nothing runs yet: step it.`,
 func resumeRun(ctx context.Context, o *ResumeOptions) error {
 	return releaseThread(ctx, o.Factory, o.Thread, func(w *worker.Worker, id gitcas.ThreadID) error {
 		answer, err := readPrompt(o.Factory, o.Answer)
+		if err == nil {
+			err = worker.CheckOwnLimits(o.Factory, o.Limits.Entry())
+		}
 		if err != nil {
 			return err
 		}

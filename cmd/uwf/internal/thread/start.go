@@ -163,6 +163,9 @@ func Start(ctx context.Context, o *StartOptions) (s thread.Started, err error) {
 	how := o.Worker
 	how.New = true
 	w, err := person.NewWorker(ctx, f, how)
+	if err == nil {
+		err = worker.CheckPolicy(w, o.Definition(), o.Limits.Entry())
+	}
 	if err != nil {
 		return s, err
 	}

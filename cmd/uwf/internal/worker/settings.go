@@ -47,8 +47,12 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 	if name, command, err = s.resolveAgent(def.Name, role, override); err != nil {
 		return "", "", err
 	}
+	if err := s.checkAllowed(def, role, name, command); err != nil {
+		return "", "", err
+	}
+	s.tellHeld(def)
 	own := s.w.usesOwnLogin(name)
-	if s.needsModel(name) && !own && s.w.player == nil && !s.w.o.Elsewhere {
+	if s.asksModel(name) {
 		m, err := c.ResolveModel(def.Name, role)
 		if err != nil {
 			return "", "", err
@@ -108,6 +112,11 @@ func CheckChoice(w *Worker, def *workflow.Definition) error {
 		return &app.UsageError{Err: err}
 	}
 	return nil
+}
+
+// asksModel says whether an agent asks a configured model in this process.
+func (s settings) asksModel(name string) bool {
+	return s.needsModel(name) && !s.w.usesOwnLogin(name) && s.w.player == nil && !s.w.o.Elsewhere
 }
 
 // needsModel says whether an agent can do nothing without a configured model.
@@ -222,7 +231,7 @@ func (s settings) Limits(string) moderator.Limits { return s.w.config.Limits.Lim
 // Timeout of one agent run.
 func (s settings) Timeout() time.Duration {
 	if s.w.o.Timeout > 0 {
-		return s.w.o.Timeout
+		return moderator.LowerLimit(s.w.o.Timeout, s.w.config.Policies.HighestLimits().StepTime)
 	}
 	return s.w.config.Limits.StepTime
 }

@@ -110,6 +110,11 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if err := checkWorkspace(f, o); err != nil {
 		return nil, err
 	}
+	if f.Job == nil { // what a job's inputs say is told and held, see package action
+		if err := refuseLooser(c, config.Config{Sandbox: config.Sandbox(o.Sandbox), Limits: config.Limits{StepTime: o.Timeout}}); err != nil {
+			return nil, err
+		}
+	}
 	open := f.Store
 	if o.New {
 		open = f.NewStore
