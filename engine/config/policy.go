@@ -290,15 +290,19 @@ func (x Policies) checkModel(c *Config, alias string) error {
 // CheckChosen refuses what was chosen for one run or one thread where a policy allows less: the
 // sandbox and limits of chosen; what is zero was not chosen. The error is a *PolicyError.
 func (x Policies) CheckChosen(chosen Config) error {
+	var looser []string
 	for _, p := range x.all {
 		probe := chosen
 		for _, l := range p.hold(&probe) {
 			if l.said {
-				return &PolicyError{fmt.Sprintf("%s %s, and %s allows nothing looser than %s", l.path, Plain(l.asked), p.origin(l.path), Plain(l.holds))}
+				looser = append(looser, fmt.Sprintf("%s %s, and %s allows nothing looser than %s", l.path, Plain(l.asked), p.origin(l.path), Plain(l.holds)))
 			}
 		}
 	}
-	return nil
+	if len(looser) == 0 {
+		return nil
+	}
+	return &PolicyError{strings.Join(looser, "; ")}
 }
 
 // HighestLimits are those that policies allow; what is 0 has no bound.

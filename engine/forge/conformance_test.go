@@ -456,6 +456,44 @@ func TestJobNotes(t *testing.T) {
 	})
 }
 
+// TestReadFile: a file at a commit, whole, and nothing else.
+func TestReadFile(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		text := strings.Repeat("sandbox: require # ä\n", 40)
+		old := s.MustCommit(t, "main", "Policy", map[string]string{"org/a policy.yaml": text})
+		s.MustCommit(t, "main", "Another", map[string]string{"org/a policy.yaml": "sandbox: off\n"})
+		read := func(f forge.Forge, path, commit string, limit int) (string, error) {
+			data, err := f.(forge.FileReader).ReadFile(t.Context(), path, commit, limit)
+			return string(data), err
+		}
+		if got, err := read(f, "org/a policy.yaml", old, len(text)); err != nil || got != text {
+			t.Errorf("%q %v", got, err)
+		}
+		_, err := read(f, "org/a policy.yaml", old, len(text)-1)
+		if e := wantKind(t, err, forge.ErrInvalid); !strings.Contains(e.Message, fmt.Sprintf("it has %d bytes, and at most %d are taken", len(text), len(text)-1)) {
+			t.Error(err)
+		}
+		for _, path := range []string{"org/none.yaml", "org/a policy.yaml/x"} {
+			_, err = read(f, path, old, 10)
+			wantKind(t, err, forge.ErrNotFound)
+		}
+		_, err = read(f, "org/a policy.yaml", strings.Repeat("0", 40), 10)
+		wantKind(t, err, forge.ErrNotFound)
+		_, err = read(f, "org", old, 10)
+		wantKind(t, err, forge.ErrUnreadable)
+		for answer, kind := range map[string]error{
+			`{"type":"symlink","target":"x"}`:                                     forge.ErrInvalid,
+			`{"type":"file","size":3,"encoding":"none","content":""}`:             forge.ErrUnreadable,
+			`{"type":"file","size":3,"encoding":"base64","content":"YWI="}`:       forge.ErrUnreadable,
+			`{"type":"file","size":2,"encoding":"base64","content":"no base 64"}`: forge.ErrUnreadable,
+		} {
+			s.Inject(forgetest.Fault{Path: "contents/org/*", Times: 1, Answer: forgetest.Answer{Status: 200, Body: answer}})
+			_, err = read(f, "org/any", old, 10)
+			wantKind(t, err, kind)
+		}
+	})
+}
+
 // TestBranchRules: rules hold by pattern, also for a branch that is not there yet. Who can't
 // see all of them does not hear that there are none.
 func TestBranchRules(t *testing.T) {

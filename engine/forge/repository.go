@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -203,6 +204,45 @@ func (c *client) ListSecretNames(ctx context.Context) (names []string, known boo
 		}
 	}
 	return names, true, nil
+}
+
+// FileReader is what a Forge may offer beside its calls: a file of the repository at a commit.
+type FileReader interface {
+	// ReadFile reads a regular file of at most limit bytes. path has slashes, and commit is the
+	// commit's whole hash: what a branch or a tag leads to changes. ErrInvalid: it is another
+	// thing, or longer.
+	ReadFile(ctx context.Context, path, commit string, limit int) ([]byte, error)
+}
+
+// ReadFile asks for the file's content, which both flavours send in base64.
+func (c *client) ReadFile(ctx context.Context, path, commit string, limit int) ([]byte, error) {
+	var f struct {
+		Type, Encoding, Content string
+		Size                    int
+	}
+	do := fmt.Sprintf("read %s of %s at %s", path, c.o.Repository, commit)
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	_, err := c.makeCall(ctx, request{do: do, method: http.MethodGet, path: "/contents/" + strings.Join(parts, "/"), query: url.Values{"ref": {commit}}}, &f)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(kind error, why string) ([]byte, error) {
+		return nil, &CallError{Do: do, Kind: kind, Status: http.StatusOK, Message: why}
+	}
+	if f.Type != "file" {
+		return fail(ErrInvalid, fmt.Sprintf("it is no file (%.40q)", f.Type))
+	}
+	if f.Size > limit {
+		return fail(ErrInvalid, fmt.Sprintf("it has %d bytes, and at most %d are taken", f.Size, limit))
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(f.Content, "\n", ""))
+	if f.Encoding != "base64" || err != nil || len(data) != f.Size {
+		return fail(ErrUnreadable, "its answer does not hold the whole file")
+	}
+	return data, nil
 }
 
 // NoReplyAddress is the address by which a forge knows an account's commits without telling its

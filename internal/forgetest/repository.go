@@ -1,6 +1,8 @@
 package forgetest
 
 import (
+	"cmp"
+	"encoding/base64"
 	"net/http"
 	"path"
 	"slices"
@@ -13,6 +15,7 @@ func repositoryRoutes() []route {
 		{pattern: "GET ", need: "metadata=read", doc: "repos/repos#get-a-repository", do: (*Server).getRepository},
 		{pattern: "GET collaborators/{login}/permission", need: "metadata=read", doc: "collaborators/collaborators#get-repository-permissions-for-a-user", do: (*Server).getPermission},
 		{pattern: "GET branches/{branch...}", need: "contents=read", doc: "branches/branches#get-a-branch", do: (*Server).getBranch},
+		{pattern: "GET contents/{path...}", need: "contents=read", doc: "repos/contents#get-repository-content", do: (*Server).getContents},
 		{pattern: "GET git/ref/{ref...}", need: "contents=read", doc: "git/refs#get-a-reference", do: (*Server).getRef, only: "github"},
 		{pattern: "GET rules/branches/{branch...}", need: "metadata=read", doc: "repos/rules#get-rules-for-a-branch", do: (*Server).getRules, only: "github"},
 		{pattern: "GET actions/secrets", need: "administration=read", do: (*Server).listSecrets, only: "gitea", denied: "user should be the owner of the repo"},
@@ -163,6 +166,40 @@ func (s *Server) getBranch(q *request) reply {
 		"name": name, "commit": map[string]any{"sha": sha}, "protected": protected,
 		"protection": map[string]any{"enabled": false},
 	}}
+}
+
+// getContents is a file, a folder or a link at a commit or a branch.
+func (s *Server) getContents(q *request) reply {
+	name, at := q.PathValue("path"), q.URL.Query().Get("ref")
+	list, err := s.Git("ls-tree", "--full-tree", at, "--", name)
+	mode, rest, found := strings.Cut(list, " ")
+	if err != nil || !found {
+		return s.notFound(q)
+	}
+	kind := map[string]string{"040000": "dir", "120000": "symlink", "160000": "submodule"}[mode]
+	if kind == "dir" {
+		return reply{status: http.StatusOK, body: []any{}}
+	}
+	sha := strings.Fields(rest)[1]
+	text, err := s.Git("cat-file", "blob", sha)
+	if err != nil {
+		return s.fail(q, http.StatusInternalServerError, err.Error())
+	}
+	if text != "" {
+		text += "\n" // which Git takes off
+	}
+	content := base64.StdEncoding.EncodeToString([]byte(text))
+	if n := len(content) / 2; !s.o.Gitea { // in lines
+		content = content[:n] + "\n" + content[n:] + "\n"
+	}
+	entry := map[string]any{
+		"type": cmp.Or(kind, "file"), "name": path.Base(name), "path": name, "sha": sha, "size": len(text),
+		"encoding": "base64", "content": content,
+	}
+	if kind != "" {
+		entry["encoding"], entry["content"] = nil, nil
+	}
+	return reply{status: http.StatusOK, body: entry}
 }
 
 func (s *Server) getRef(q *request) reply {

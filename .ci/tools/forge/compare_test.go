@@ -79,6 +79,8 @@ func exchanges() []exchange {
 		{name: "repository, a stranger", who: "bob", method: "GET", status: 404},
 		{name: "another repository", who: "job", method: "GET", path: "/repos/octo/none", status: 404},
 
+		{name: "file", who: "job", method: "GET", path: "contents/.github/workflows/plain.yml?ref=main", status: 200},
+
 		{name: "permission, a job asks", who: "job", method: "GET", path: "collaborators/alice/permission", status: 403},
 		{name: "permission, a job asks for the owner's", who: "job", method: "GET", path: "collaborators/octo/permission", status: 403},
 		{name: "permission, a job asks for nobody's", who: "job", method: "GET", path: "collaborators/nobody-knows/permission", status: 403},

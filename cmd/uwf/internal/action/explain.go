@@ -105,6 +105,9 @@ func (j *job) runDoctor(ctx context.Context, after bool) []doctor.Finding {
 	if !after {
 		o.Files, o.Inputs, o.CheckInputs = os.DirFS(j.definitionsPath()), InputNames(), CheckInputs
 		doctor.Known(&o, c)
+		if c != nil {
+			o.Policies = c.Policies.ListBounds()
+		}
 		if j.unset != nil {
 			o.NoSettings = app.Message(j.unset)
 		} else if ci.RunsAgents(j.in.Command) { // that job has no key

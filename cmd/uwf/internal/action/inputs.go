@@ -47,6 +47,7 @@ type inputs struct {
 	Model, Provider, BaseURL string
 	APIKey, Token            string
 
+	Policy     policyInput
 	Timeout    time.Duration // of one agent; 0: the configured one
 	Sandbox    config.Sandbox
 	AllowShell *bool // nil: as configured
@@ -96,7 +97,7 @@ func readInputs(ask Ask) (inputs, error) {
 		},
 		Store: ask("store"), StateBranch: ask("state-branch"), Config: cmp.Or(ask("config"), defaultConfig),
 		Model: ask("model"), Provider: ask("provider"), BaseURL: ask("base-url"), APIKey: ask("api-key"), Token: ask("token"),
-		Timeout: readInput(r, "timeout", 0, parseTime), Sandbox: readInput(r, "sandbox", "", oneOf(config.SandboxRequire, config.SandboxAuto, config.SandboxOff)),
+		Policy: readInput(r, "policy", policyInput{}, parsePolicy), Timeout: readInput(r, "timeout", 0, parseTime), Sandbox: readInput(r, "sandbox", "", oneOf(config.SandboxRequire, config.SandboxAuto, config.SandboxOff)),
 	}
 	if ask("allow-shell") != "" {
 		v := readInput(r, "allow-shell", false, parseYes)

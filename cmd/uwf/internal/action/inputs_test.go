@@ -8,7 +8,10 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/runner/ci"
+	"github.com/united-workforce/uwf/internal/forgetest"
+	"github.com/united-workforce/uwf/internal/outage"
 )
 
 // given are inputs as a job's environment has them.
@@ -40,6 +43,46 @@ func TestReadInputs(t *testing.T) {
 	}
 }
 
+const aCommit = "0123456789abcdef0123456789abcdef01234567"
+
+// A policy is a text, or a place at a whole commit.
+func TestParsePolicy(t *testing.T) {
+	for _, text := range []string{"sandbox: require", "agents:\n- builtin\n", "{sandbox: require}", "# nothing", "limits: {costUsd: 5} # acme/x/y@main"} {
+		if p, err := parsePolicy(text); err != nil || p != (policyInput{Text: text}) || p.name() != "the input policy" {
+			t.Errorf("%q: %+v %v", text, p, err)
+		}
+	}
+	p, err := parsePolicy("acme/.github/org/policy.yaml@" + aCommit)
+	if err != nil || p != (policyInput{Repository: "acme/.github", Path: "org/policy.yaml", Commit: aCommit}) || p.name() != "acme/.github/org/policy.yaml@"+aCommit {
+		t.Errorf("%+v %v", p, err)
+	}
+	if _, err := parsePolicy("acme/.github/policy.yaml@main"); err == nil || !strings.Contains(err.Error(), "what a branch, a tag or a part of a hash leads to may change") {
+		t.Errorf("a branch: %v", err)
+	}
+}
+
+// A forge that is away gives an error, and not a job without a policy.
+func TestPolicyOfAForgeThatIsAway(t *testing.T) {
+	s := forgetest.Start(t, forgetest.Options{})
+	commit := s.MustCommit(t, "main", "Policy", map[string]string{"policy.yaml": "sandbox: require\n"})
+	p, err := parsePolicy(s.Repository() + "/policy.yaml@" + commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := forge.Options{APIURL: s.APIURL, Outages: outage.Policy{Until: time.Unix(1, 0)}}
+	if text, err := p.read(t.Context(), o); err != nil || string(text) != "sandbox: require\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	for _, fault := range []forgetest.Fault{{Answer: forgetest.Broken(503)}, {Cut: true}, {Answer: forgetest.PrimaryLimit(time.Now().Add(time.Hour))}} {
+		fault.Path, fault.Times = "contents/*", -1
+		s.ClearFaults()
+		s.Inject(fault)
+		if text, err := p.read(t.Context(), o); err == nil || text != nil || app.ExitCodeOf(err) != 1 || !strings.Contains(err.Error(), "nothing is done without it") {
+			t.Errorf("%+v: %q %v", fault, text, err)
+		}
+	}
+}
+
 func TestWrongInputs(t *testing.T) {
 	for name, values := range map[string][]string{
 		"max-steps": {"x", "0", "-1", "1.5", "1e3", "99999999999999999999"}, "steps-per-job": {"no", "0"}, "timeout": {"20", "0s", "-1m", "soon"}, "sandbox": {"hard"},
@@ -47,6 +90,9 @@ func TestWrongInputs(t *testing.T) {
 		"thread": {"01JY", "../x"}, "head": {"xyz"}, "dispatch": {"../uwf.yml", "a/b.yml", "uwf", "a\nb.yml"}, "state-branch": {"refs/heads/x", "a b", "a..b"},
 		"config":   {"../x", "/etc/passwd", ".git/config", "a/.GIT/config", "a//b", `a\b`, "C:/x", "a\nb"},
 		"artifact": {"..", ".", "/tmp/x", ".git"},
+		"policy": {"acme/.github/policy.yaml", "policy.yaml", "acme/policy.yaml@" + aCommit, "acme/.github/policy.yaml@main", "acme/.github/policy.yaml@v1", "acme/.github/policy.yaml@" + aCommit[:39],
+			"acme/.github/policy.yaml@" + aCommit + "0", "acme/.github/policy.yaml@" + strings.ToUpper(aCommit), "acme/.github/../policy.yaml@" + aCommit, "acme/.github//policy.yaml@" + aCommit,
+			"acme/x/.git/config@" + aCommit, "acme/.github/a@b@" + aCommit, "acme/.github/policy.yaml@", "ac%2Fme/x/y@" + aCommit},
 	} {
 		for _, value := range values {
 			_, err := readInputs(func(asked string) string {

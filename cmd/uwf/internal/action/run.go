@@ -93,6 +93,7 @@ type job struct {
 	remote  wire.Remote         // the same, which waits where it is away
 	branch  *branch
 	forge   forge.Forge
+	policy  []byte       // the text of the organisation's; nil: there is none
 	ends    time.Time    // when the job's time is over; zero: not known
 	jf      *app.Factory // that of the job: the default branch's settings, the inputs
 	unset   error        // of the command doctor: why there are no such settings
@@ -221,6 +222,9 @@ func (j *job) dialRepository(ctx context.Context) (err error) {
 	}); err != nil {
 		return &app.UsageError{Err: err}
 	}
+	if j.policy, err = j.in.Policy.read(ctx, forge.Options{APIURL: j.env.APIURL, Flavour: j.env.Flavour, Token: func() string { return token }, Outages: j.f.Outages()}); err != nil {
+		return err
+	}
 	if j.branch, err = openBranch(ctx, j.remote, j.ev.Repo.DefaultBranch); err != nil {
 		return err
 	}
@@ -267,7 +271,7 @@ func (j *job) makeFactory(ctx context.Context) error {
 	for _, w := range c.Warnings {
 		j.log.writeLine("settings: %s", w)
 	}
-	return nil
+	return j.applyPolicy(c)
 }
 
 func (j *job) newFactory(environ []string) *app.Factory {
@@ -281,6 +285,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	}
 	f.Job = &app.Job{
 		Remote: j.env.remoteURL(), Dialed: j.dialed, Branch: j.in.StateBranch, Root: f.Dir, Config: j.in.Config,
+		Policy: j.policy, PolicyName: j.in.Policy.name(),
 		Adjust: func(c *config.Config) {
 			j.in.adjustConfig(c)
 			// What an agent of the default branch needs may lie beside it.
