@@ -55,6 +55,36 @@ func TestAct(t *testing.T) {
 		c.solved(n, 4)
 		c.readable()
 	})
+	t.Run("called", func(t *testing.T) { t.Parallel(); actCalled(t, act) })
+}
+
+// actCalled has the jobs of a repository in its organisation's workflow, which carries a policy: they
+// start each other by the repository's own file, and it is told what the policy holds.
+func actCalled(t *testing.T, act string) {
+	c := newCI(t, ciOptions{config: mockConfig + "limits: {maxSteps: 50}\n"})
+	shipped := c.example("github/reusable.yml")
+	hosted := strings.NewReplacer("uses: united-workforce/uwf@", "uses: united-workforce/uwf/.github/actions/host@",
+		"agents: [builtin]\n", "agents: [mock]\n", "sandbox: require\n", "sandbox: auto\n").Replace(shipped)
+	dir := filepath.Join(c.dir, "organisation")
+	c.check(os.MkdirAll(filepath.Join(dir, ".github/workflows"), 0o755)) //nolint:gosec // as a runner's
+	c.check(os.WriteFile(filepath.Join(dir, ciWorkflow), []byte(hosted), 0o600))
+	c.forge.MustCommit(t, c.forge.Branch(), "Call the organisation's workflow", map[string]string{ciWorkflow: c.example("github/caller.yml")})
+	c.perms = c.permissions("uwf")
+	a := newActor(c, act)
+	a.standIn("exit 1", otherAction.FindAllString(hosted, -1)...)
+	called := regexp.MustCompile(`uses: (acme/\.github)/\S+(@[0-9a-f]{40})`).FindStringSubmatch(c.example("github/caller.yml"))
+	a.local = append(a.local, "--local-repository", called[1]+called[2]+"="+dir)
+	n := c.issue()
+	a.run(c.forge.PutLabel("alice", n, "bug"), "LocalRepositoryCache read") // the called file, which starts no job
+	if got := c.forge.Comments(n); len(got) > 0 {
+		t.Errorf("comments: %+v", got)
+	}
+	a.run(c.forge.PutLabel("alice", n, "uwf"), "limits.maxSteps: it asks for 50; the policy (the input policy:4) allows nothing looser than 40, which holds")
+	if sent := c.forge.Dispatches(); len(sent) != 1 || sent[0].Workflow != filepath.Base(ciWorkflow) {
+		t.Fatalf("the next job is %+v", sent)
+	}
+	a.settle()
+	c.solved(n, 3)
 }
 
 // actor runs a repository's workflow file by act.

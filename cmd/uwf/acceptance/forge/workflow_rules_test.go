@@ -15,8 +15,9 @@ import (
 // ruleJob is a job as the rules look at it.
 type ruleJob struct {
 	If          yaml.Node
-	RunsOn      any `yaml:"runs-on"`
-	Timeout     any `yaml:"timeout-minutes"`
+	Uses        string // a workflow that is called, which bounds its jobs itself
+	RunsOn      any    `yaml:"runs-on"`
+	Timeout     any    `yaml:"timeout-minutes"`
 	Permissions any
 	Concurrency any
 	Container   any
@@ -90,9 +91,13 @@ var workflowRules = map[string]func(f ruleFile) []string{
 	// A job that needs another is bounded by that one. Our second job must not wait in a
 	// group: what waits there is dropped when another comes, and it holds paid work.
 	"concurrency-limits": func(f ruleFile) []string {
-		return f.eachJob(func(j ruleJob) bool { return f.Concurrency == nil && j.Concurrency == nil && j.Needs == nil })
+		return f.eachJob(func(j ruleJob) bool {
+			return f.Concurrency == nil && j.Concurrency == nil && j.Needs == nil && j.Uses == ""
+		})
 	},
-	"timeout": func(f ruleFile) []string { return f.eachJob(func(j ruleJob) bool { return j.Timeout == nil }) },
+	"timeout": func(f ruleFile) []string {
+		return f.eachJob(func(j ruleJob) bool { return j.Timeout == nil && j.Uses == "" })
+	},
 	"cache-poisoning": func(f ruleFile) []string {
 		if !strings.Contains(f.text, "tags:") {
 			return nil

@@ -123,6 +123,10 @@ func (e environment) useName(getenv func(string) string, ask Ask) string {
 
 var notWord = lazyregexp.New(`[^0-9A-Za-z]+`)
 
+// calledTime is what a job of a workflow that is called may take, as the one does that we ship:
+// only that file says it.
+const calledTime = time.Hour
+
 // hostedTime is what a job may take where its workflow doesn't say.
 const hostedTime = 6 * time.Hour
 
@@ -131,10 +135,18 @@ func jobTime(file []byte, job string) time.Duration {
 	var flow struct {
 		Jobs map[string]struct {
 			Minutes yaml.Node `yaml:"timeout-minutes"`
+			Uses    string    `yaml:"uses"`
 		} `yaml:"jobs"`
 	}
 	if yaml.Unmarshal(file, &flow) != nil {
 		return hostedTime // the forge has read it, so this is our own mistake
+	}
+	if _, ok := flow.Jobs[job]; !ok {
+		for _, j := range flow.Jobs {
+			if j.Uses != "" {
+				return calledTime
+			}
+		}
 	}
 	var minutes float64
 	if m := flow.Jobs[job].Minutes; m.Decode(&minutes) != nil || minutes <= 0 || minutes > 1e6 {

@@ -202,6 +202,12 @@ func TestJobTime(t *testing.T) {
 			t.Errorf("%s: %s", job, got)
 		}
 	}
+	called := []byte("jobs:\n  uwf: {uses: acme/.github/.github/workflows/uwf.yml@main}\n  own: {timeout-minutes: 30}\n")
+	for job, want := range map[string]time.Duration{"step": calledTime, "own": 30 * time.Minute} {
+		if got := jobTime(called, job); got != want {
+			t.Errorf("%s beside a called workflow: %s", job, got)
+		}
+	}
 	if jobTime([]byte("\t"), "a") != hostedTime || jobTime(nil, "a") != hostedTime {
 		t.Error("no file")
 	}

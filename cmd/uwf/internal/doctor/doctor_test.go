@@ -129,6 +129,13 @@ func TestFiles(t *testing.T) {
 			m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(s, old, text, 1))}
 		}
 	}
+	called := func(old, text string) func(fstest.MapFS) {
+		return func(m fstest.MapFS) {
+			m[flow] = &fstest.MapFile{Data: shipped(t, "github/caller.yml")}
+			m[".github/workflows/jobs.yml"] = &fstest.MapFile{Data: shipped(t, "github/reusable.yml")}
+			edit(old, text)(m)
+		}
+	}
 	for name, tt := range map[string]struct {
 		change func(fstest.MapFS)
 		check  string
@@ -144,30 +151,42 @@ func TestFiles(t *testing.T) {
 		"a bomb": {func(m fstest.MapFS) {
 			m[flow] = &fstest.MapFile{Data: []byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\non: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\njobs: {step: {steps: [{uses: a/uwf@v1}]}}\n")}
 		}, "triggers", Missing, "workflow_dispatch"},
-		"no dispatch":         {edit("workflow_dispatch:\n", "workflow_call:\n"), "triggers", Missing, "no workflow_dispatch"},
-		"an input lacks":      {edit("      head:\n", "      heads:\n"), "triggers", Missing, "the inputs head"},
-		"no count":            {edit("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued"},
-		"nobody's name":       {edit("checks: read", "# nothing"), "permissions", Missing, "checks: read (job stopped)"},
-		"no schedule":         {edit("schedule:\n", "watch:\n"), "triggers", Missing, "schedule"},
-		"no right to push":    {edit("contents: write", "contents: read"), "permissions", Missing, "contents: write (job step)"},
-		"no right to start":   {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
-		"models need a right": {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
-		"all rights":          {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
-		"an unknown key":      {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:52: there is no key "job"; did you mean jobs?`},
-		"a job's":             {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `there is no key of a job "timeout-minute"; did you mean timeout-minutes?`},
-		"a step's":            {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `there is no key of a step "args"`},
-		"an unknown event":    {edit("issue_comment:", "issues_comment:"), "syntax", Missing, "did you mean issue_comment?"},
-		"events as a list":    {edit("on:\n", "on: [issue, push]\nenv:\n"), "syntax", Missing, `there is no event "issue"; did you mean issues?`},
-		"one event":           {edit("on:\n", "on: issue\nenv:\n"), "syntax", Missing, `there is no event "issue"`},
-		"an unknown type":     {edit("[labeled, assigned]", "[labelled, assigned]"), "syntax", Missing, "did you mean labeled?"},
-		"one type":            {edit("[created]", "create"), "syntax", Missing, "did you mean created?"},
-		"an unknown input":    {edit("api-key:", "apikey:"), "syntax", Missing, "did you mean api-key?"},
-		"an unknown provider": {edit("provider: openai", "provider: opnai"), "syntax", Missing, "did you mean openai?"},
-		"a wrong value":       {edit("timeout: 45m", "timeout: 45"), "syntax", Missing, `job step: timeout is "45"`},
-		"no config":           {func(m fstest.MapFS) { delete(m, ".uwf/config.yaml") }, "settings", Missing, "uwf init"},
-		"a wrong config":      {func(m fstest.MapFS) { m[".uwf/config.yaml"] = &fstest.MapFile{Data: []byte("modles: {}\n")} }, "settings", Missing, "modles"},
-		"no definition":       {func(m fstest.MapFS) { delete(m, ".uwf/workflows/solve-issue.yaml") }, "definitions", Missing, "nobody knows what"},
-		"a wrong definition":  {func(m fstest.MapFS) { m[".uwf/workflows/b.yaml"] = &fstest.MapFile{Data: []byte("name: b\n")} }, "definitions", Missing, "uwf workflow validate"},
+		"no dispatch":              {edit("workflow_dispatch:\n", "workflow_call:\n"), "triggers", Missing, "no workflow_dispatch"},
+		"an input lacks":           {edit("      head:\n", "      heads:\n"), "triggers", Missing, "the inputs head"},
+		"no count":                 {edit("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued"},
+		"nobody's name":            {edit("checks: read", "# nothing"), "permissions", Missing, "checks: read (job stopped)"},
+		"no schedule":              {edit("schedule:\n", "watch:\n"), "triggers", Missing, "schedule"},
+		"no right to push":         {edit("contents: write", "contents: read"), "permissions", Missing, "contents: write (job step)"},
+		"no right to start":        {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
+		"models need a right":      {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
+		"all rights":               {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
+		"an unknown key":           {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:52: there is no key "job"; did you mean jobs?`},
+		"a job's":                  {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `there is no key of a job "timeout-minute"; did you mean timeout-minutes?`},
+		"a step's":                 {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `there is no key of a step "args"`},
+		"an unknown event":         {edit("issue_comment:", "issues_comment:"), "syntax", Missing, "did you mean issue_comment?"},
+		"events as a list":         {edit("on:\n", "on: [issue, push]\nenv:\n"), "syntax", Missing, `there is no event "issue"; did you mean issues?`},
+		"one event":                {edit("on:\n", "on: issue\nenv:\n"), "syntax", Missing, `there is no event "issue"`},
+		"an unknown type":          {edit("[labeled, assigned]", "[labelled, assigned]"), "syntax", Missing, "did you mean labeled?"},
+		"one type":                 {edit("[created]", "create"), "syntax", Missing, "did you mean created?"},
+		"an unknown input":         {edit("api-key:", "apikey:"), "syntax", Missing, "did you mean api-key?"},
+		"an unknown provider":      {edit("provider: openai", "provider: opnai"), "syntax", Missing, "did you mean openai?"},
+		"a wrong value":            {edit("timeout: 45m", "timeout: 45"), "syntax", Missing, `job step: timeout is "45"`},
+		"no config":                {func(m fstest.MapFS) { delete(m, ".uwf/config.yaml") }, "settings", Missing, "uwf init"},
+		"a wrong config":           {func(m fstest.MapFS) { m[".uwf/config.yaml"] = &fstest.MapFile{Data: []byte("modles: {}\n")} }, "settings", Missing, "modles"},
+		"no definition":            {func(m fstest.MapFS) { delete(m, ".uwf/workflows/solve-issue.yaml") }, "definitions", Missing, "nobody knows what"},
+		"a wrong definition":       {func(m fstest.MapFS) { m[".uwf/workflows/b.yaml"] = &fstest.MapFile{Data: []byte("name: b\n")} }, "definitions", Missing, "uwf workflow validate"},
+		"a caller":                 {called("", ""), "permissions", OK, flow + " gives its jobs what they need"},
+		"a caller can be started":  {called("", ""), "triggers", OK, ""},
+		"a caller by another name": {called("/uwf.yml@", "/agents.yml@"), "workflow", OK, flow},
+		"a caller of its own file": {called("acme/.github/.github/workflows/uwf.yml@0123456789abcdef0123456789abcdef01234567", "./.github/workflows/jobs.yml"), "workflow", OK, flow},
+		"a caller of others": {func(m fstest.MapFS) {
+			m[flow] = &fstest.MapFile{Data: []byte("on: push\njobs: {a: {uses: acme/ci/.github/workflows/test.yml@v1}}\n")}
+		}, "workflow", Missing, "no file below .github/workflows uses uwf"},
+		"what is called alone":      {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/reusable.yml")} }, "workflow", Missing, "no file below"},
+		"a caller without an input": {called("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued"},
+		"a caller without a right":  {called("contents: write", "contents: read"), "permissions", Missing, "contents: write (job uwf)"},
+		"a caller without a name":   {called("checks: read", "# nothing"), "permissions", Missing, "does not give checks: read, which tells in a called workflow's job stopped who cancelled the run: where it asks for that, GitHub starts no job at all"},
+		"a caller with a key":       {called("    secrets:\n", "    timeout-minutes: 60\n    secrets:\n"), "syntax", Missing, `there is no key of a job that calls a workflow "timeout-minutes"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := files(t)
@@ -355,15 +374,18 @@ func TestStarters(t *testing.T) {
 		state  State
 		words  string
 	}{
-		"nobody":               {forgetest.Options{Gitea: true, Organisation: true}, nil, false, Missing, "nobody may start or steer: a job on Gitea can't look up who may write, octo is an organisation, and " + flow + " names nobody name who may" + toAdd},
-		"somebody":             {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: "alice, bob"`), false, OK, "who may start and steer: alice, bob"},
-		"an expression":        {forgetest.Options{Gitea: true, Organisation: true}, with("allow: ${{ vars.UWF_ALLOW }}"), false, OK, "${{ vars.UWF_ALLOW }}"},
-		"nobody in an empty":   {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: " "`), false, Missing, toAdd},
-		"nobody, in two jobs":  {forgetest.Options{Gitea: true, Organisation: true}, func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, false, Missing, toAdd},
-		"the job's own token":  {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.GITHUB_TOKEN }}"), false, Missing, toAdd},
-		"a token of its own":   {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.BOT }}"), false, Unknown, "where it can't, name who may" + toAdd},
-		"a person's":           {forgetest.Options{Gitea: true}, nil, false, OK, "octo may start and steer, and nobody else"},
-		"nobody can be asked":  {forgetest.Options{Gitea: true, Organisation: true}, nil, true, Unknown, "its owner may start and steer, if that is a person, and nobody at all, if it is an organisation"},
+		"nobody":              {forgetest.Options{Gitea: true, Organisation: true}, nil, false, Missing, "nobody may start or steer: a job on Gitea can't look up who may write, octo is an organisation, and " + flow + " names nobody name who may" + toAdd},
+		"somebody":            {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: "alice, bob"`), false, OK, "who may start and steer: alice, bob"},
+		"an expression":       {forgetest.Options{Gitea: true, Organisation: true}, with("allow: ${{ vars.UWF_ALLOW }}"), false, OK, "${{ vars.UWF_ALLOW }}"},
+		"nobody in an empty":  {forgetest.Options{Gitea: true, Organisation: true}, with(`allow: " "`), false, Missing, toAdd},
+		"nobody, in two jobs": {forgetest.Options{Gitea: true, Organisation: true}, func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, false, Missing, toAdd},
+		"the job's own token": {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.GITHUB_TOKEN }}"), false, Missing, toAdd},
+		"a token of its own":  {forgetest.Options{Gitea: true, Organisation: true}, with("token: ${{ secrets.BOT }}"), false, Unknown, "where it can't, name who may" + toAdd},
+		"a person's":          {forgetest.Options{Gitea: true}, nil, false, OK, "octo may start and steer, and nobody else"},
+		"nobody can be asked": {forgetest.Options{Gitea: true, Organisation: true}, nil, true, Unknown, "its owner may start and steer, if that is a person, and nobody at all, if it is an organisation"},
+		"a workflow elsewhere says": {forgetest.Options{Gitea: true, Organisation: true}, func(m fstest.MapFS) {
+			m[".github/workflows/uwf.yml"] = &fstest.MapFile{Data: shipped(t, "github/caller.yml")}
+		}, false, Unknown, "whom acme/.github/.github/workflows/uwf.yml@0123456789abcdef0123456789abcdef01234567 lets start"},
 		"GitHub looks them up": {forgetest.Options{}, nil, false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -576,6 +598,10 @@ func TestSecrets(t *testing.T) {
 	}
 	m := files(t)
 	const flow = ".github/workflows/uwf.yml"
+	b.o.Files = fstest.MapFS{flow: {Data: []byte(strings.Replace(string(shipped(t, "github/caller.yml")), "OPENAI_API_KEY", "ACME_KEY", 1))}}
+	b.o.Forge = secretive{plain, []string{"OPENAI_API_KEY"}, true}
+	wants(t, b.check(), "secrets", Missing, "there is no secret ACME_KEY, which "+flow+" names")
+	b.o.Forge = plain
 	m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(string(m[flow].Data), "${{ secrets.OPENAI_API_KEY }}", "sk-a-key-in-a-file", 1))}
 	b.o.Files = m
 	list := b.check()

@@ -59,6 +59,8 @@ type job struct {
 	name        string
 	with        map[string]string // what it gives to the action
 	permissions yaml.Node         // its own, else the file's
+	calls       string            // the workflow elsewhere that uses the action; empty: it does
+	secrets     yaml.Node         // what that is given
 }
 
 // usesUwf matches the action, wherever it is kept, and its host variant.
@@ -109,6 +111,8 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		Permissions yaml.Node `yaml:"permissions"`
 		Jobs        map[string]struct {
 			Permissions yaml.Node `yaml:"permissions"`
+			Uses        string    `yaml:"uses"`
+			Secrets     yaml.Node `yaml:"secrets"`
 			Steps       []struct {
 				Uses string            `yaml:"uses"`
 				With map[string]string `yaml:"with"`
@@ -132,15 +136,47 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		}
 		for _, s := range j.Steps {
 			if usesUwf.MatchString(s.Uses) {
-				f.jobs = append(f.jobs, job{name, s.With, j.Permissions})
+				f.jobs = append(f.jobs, job{name: name, with: s.With, permissions: j.Permissions})
 				break
 			}
 		}
+		if f.callsUwf(j.Uses) {
+			f.jobs = append(f.jobs, job{name: name, permissions: j.Permissions, calls: j.Uses, secrets: j.Secrets})
+		}
 	}
-	if len(f.jobs) == 0 {
+	on := valueOf(f.root, "on")
+	isCalled := valueOf(on, "workflow_call") != nil && len(mappingPairs(on)) == 1 // by the file that starts the jobs
+	if len(f.jobs) == 0 || isCalled {
 		return nil, nil //nolint:nilnil // a file of others
 	}
 	return f, nil
+}
+
+// calls is the workflow elsewhere that has uwf's jobs; empty: this file has them.
+func (f *flow) calls() string {
+	for _, j := range f.jobs {
+		if j.calls != "" {
+			return j.calls
+		}
+	}
+	return ""
+}
+
+// advice says how the file is had as it should be. What uwf init writes has jobs of its own, which
+// an organisation's policy does not reach.
+func (f *flow) advice() string {
+	if f.calls() != "" {
+		return "or write it as examples/github/caller.yml of uwf"
+	}
+	return "or have it written anew: uwf init --force"
+}
+
+// callsUwf tells a workflow that is called for uwf's jobs: by its name, or by what this file takes
+// for the next job.
+func (f *flow) callsUwf(uses string) bool {
+	file, _, _ := strings.Cut(uses, "@")
+	given := valueOf(valueOf(valueOf(f.root, "on"), "workflow_dispatch"), "inputs")
+	return isYAML(file) && (strings.HasPrefix(path.Base(file), "uwf") || valueOf(given, "thread") != nil && valueOf(given, "head") != nil)
 }
 
 func (e *examination) readFile(name string) ([]byte, error) {
@@ -159,10 +195,10 @@ func (e *examination) readFile(name string) ([]byte, error) {
 func (e *examination) dispatchInputs() []string {
 	names := []string{"thread", "head", "store", "comment", "pull-request"}
 	for _, j := range e.flow.jobs {
-		switch j.with["command"] {
-		case "rescue":
+		switch {
+		case j.with["command"] == "rescue", j.calls != "":
 			names = append(names, "rescued")
-		case "commit":
+		case j.with["command"] == "commit":
 			names = append(names, "claim")
 		}
 	}
@@ -176,9 +212,9 @@ func (e *examination) checkTriggers() Finding {
 	lacks := slices.DeleteFunc(e.dispatchInputs(), func(name string) bool { return valueOf(inputs, name) != nil })
 	switch {
 	case dispatch == nil:
-		return findMissing(e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, or: uwf init --force")
+		return findMissing(e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, "+e.flow.advice())
 	case len(lacks) > 0:
-		return findMissing(fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, or: uwf init --force")
+		return findMissing(fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, "+e.flow.advice())
 	case valueOf(on, "schedule") == nil:
 		return findLacking(e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
 	}
@@ -205,6 +241,10 @@ func (e *examination) checkPermissions() Finding {
 	switch {
 	case len(lacks) > 0:
 		return findMissing(fmt.Sprintf("%s does not give %s", e.flow.path, strings.Join(lacks, ", ")), "add it below permissions: of that job")
+	case slices.ContainsFunc(e.flow.jobs, func(j job) bool {
+		return j.calls != "" && !j.permissions.IsZero() && !isGranted(j.permissions, "checks", "read")
+	}):
+		return findLacking(e.flow.path+" does not give checks: read, which tells in a called workflow's job stopped who cancelled the run: where it asks for that, GitHub starts no job at all", "add it below permissions: of that job")
 	case unsaid:
 		return findUnknown(true, e.flow.path+" says nothing about permissions, so the repository's setting counts", "write down what the job needs: permissions: {contents: write, issues: write, pull-requests: write, actions: write}")
 	}
@@ -315,13 +355,17 @@ var secretName = lazyregexp.New(`^\s*\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\
 // secretNames are the names of the secrets that the action is given as its key. literal:
 // a key itself stands there.
 func (f *flow) secretNames() (names []string, literal bool) {
+	var keys []string
 	for _, j := range f.jobs {
-		key := j.with["api-key"]
-		if key == "" {
-			continue
+		keys = append(keys, j.with["api-key"])
+		for _, p := range mappingPairs(&j.secrets) {
+			keys = append(keys, p.value.Value)
 		}
+	}
+	for _, key := range keys {
 		m := secretName.FindStringSubmatch(key)
 		switch {
+		case key == "":
 		case m == nil && !strings.Contains(key, "${{"):
 			return nil, true
 		case m != nil && !slices.Contains(names, m[1]):

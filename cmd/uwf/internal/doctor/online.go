@@ -298,6 +298,9 @@ func (e *examination) checkStarters(ctx context.Context, owner string) Finding {
 	if e.flow == nil {
 		return Finding{} // said before
 	}
+	if calls := e.flow.calls(); calls != "" {
+		return findUnknown(false, "whom "+calls+" lets start and steer can't be told from here", "see what it gives to the input allow")
+	}
 	names, ownToken := e.flow.namedStarters()
 	fix := fmt.Sprintf(`name who may, in %s, below with: of the step that uses uwf: allow: "alice bob"`, e.flow.path)
 	switch {

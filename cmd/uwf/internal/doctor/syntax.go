@@ -23,6 +23,11 @@ func jobKeys() []string {
 		"timeout-minutes", "strategy", "continue-on-error", "container", "services", "uses", "with", "secrets"}
 }
 
+// callKeys are those of a job that calls a workflow.
+func callKeys() []string {
+	return []string{"name", "permissions", "needs", "if", "concurrency", "strategy", "uses", "with", "secrets"}
+}
+
 func stepKeys() []string {
 	return []string{"id", "if", "name", "uses", "run", "working-directory", "shell", "with", "env", "continue-on-error", "timeout-minutes"}
 }
@@ -54,7 +59,7 @@ func eventTypes(event string) []string {
 // checkSyntax looks for names in the workflow file that mean nothing: those of keys, events,
 // inputs and providers. The forge refuses some and passes over others in silence.
 func (e *examination) checkSyntax() []Finding {
-	s := syntax{file: e.flow.path}
+	s := syntax{file: e.flow.path, again: e.flow.advice()}
 	s.checkNames(e.flow.root, "key", fileKeys())
 	on := valueOf(e.flow.root, "on")
 	s.checkNames(on, "event", triggerEvents())
@@ -64,6 +69,9 @@ func (e *examination) checkSyntax() []Finding {
 		}
 	}
 	for _, job := range mappingPairs(valueOf(e.flow.root, "jobs")) {
+		if uses := valueOf(job.value, "uses"); uses != nil && e.flow.callsUwf(uses.Value) {
+			s.checkNames(job.value, "key of a job that calls a workflow", callKeys())
+		}
 		s.checkJob(job.key.Value, job.value, e.o)
 	}
 	return s.found
@@ -72,12 +80,13 @@ func (e *examination) checkSyntax() []Finding {
 // syntax collects what is wrong with the names of one file.
 type syntax struct {
 	file  string
+	again string // how the file is had as it should be
 	found []Finding
 }
 
 func (s *syntax) addComplaint(n *yaml.Node, format string, args ...any) {
 	wrong := fmt.Sprintf("%s:%d: %s", path.Base(s.file), n.Line, fmt.Sprintf(format, args...))
-	s.found = append(s.found, findMissing(wrong, "mend "+s.file+", or have it written anew: uwf init --force"))
+	s.found = append(s.found, findMissing(wrong, "mend "+s.file+", "+s.again))
 }
 
 // checkName complains of a name that is none of those.
