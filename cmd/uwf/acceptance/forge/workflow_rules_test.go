@@ -54,6 +54,7 @@ var workflowRules = map[string]func(f ruleFile) []string{
 		for line := range strings.Lines(f.text) {
 			m := usesLine.FindStringSubmatch(line)
 			if m != nil && !strings.HasPrefix(m[1], "united-workforce/uwf@v") && !strings.HasPrefix(m[1], "united-workforce/uwf/.github/actions/host@v") &&
+				m[1] != "acme/.github/.github/workflows/uwf.yml@main" && // the organisation's own, as --reusable says it
 				!pinnedUse.MatchString(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "- "))) {
 				bad = append(bad, m[1])
 			}

@@ -183,7 +183,7 @@ func TestFiles(t *testing.T) {
 			m[flow] = &fstest.MapFile{Data: []byte("on: push\njobs: {a: {uses: acme/ci/.github/workflows/test.yml@v1}}\n")}
 		}, "workflow", Missing, "no file below .github/workflows uses uwf"},
 		"what is called alone":      {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/reusable.yml")} }, "workflow", Missing, "no file below"},
-		"a caller without an input": {called("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued"},
+		"a caller without an input": {called("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued, so no next job can be started add them below on.workflow_dispatch.inputs, or have it written anew: uwf init --reusable acme/.github/.github/workflows/uwf.yml@0123456789abcdef0123456789abcdef01234567 --force"},
 		"a caller without a right":  {called("contents: write", "contents: read"), "permissions", Missing, "contents: write (job uwf)"},
 		"a caller without a name":   {called("checks: read", "# nothing"), "permissions", Missing, "does not give checks: read, which tells in a called workflow's job stopped who cancelled the run: where it asks for that, GitHub starts no job at all"},
 		"a caller with a key":       {called("    secrets:\n", "    timeout-minutes: 60\n    secrets:\n"), "syntax", Missing, `there is no key of a job that calls a workflow "timeout-minutes"`},

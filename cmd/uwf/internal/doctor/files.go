@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 	"github.com/united-workforce/uwf/internal/yamlline"
 )
 
@@ -107,7 +108,7 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		return nil, err
 	}
 	f := &flow{path: name, root: &yaml.Node{}}
-	var text struct {
+	var said struct {
 		Permissions yaml.Node `yaml:"permissions"`
 		Jobs        map[string]struct {
 			Permissions yaml.Node `yaml:"permissions"`
@@ -121,7 +122,7 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	}
 	if err = yaml.Unmarshal(data, f.root); err == nil && len(f.root.Content) > 0 {
 		f.root = f.root.Content[0]
-		err = f.root.Decode(&text)
+		err = f.root.Decode(&said)
 	}
 	if err != nil {
 		line, message := yamlline.Find(string(data), err)
@@ -130,9 +131,9 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		}
 		return nil, fmt.Errorf("%s can't be read: %s", name, message)
 	}
-	for name, j := range text.Jobs {
+	for name, j := range said.Jobs {
 		if j.Permissions.IsZero() {
-			j.Permissions = text.Permissions
+			j.Permissions = said.Permissions
 		}
 		for _, s := range j.Steps {
 			if usesUwf.MatchString(s.Uses) {
@@ -165,8 +166,8 @@ func (f *flow) calls() string {
 // advice says how the file is had as it should be. What uwf init writes has jobs of its own, which
 // an organisation's policy does not reach.
 func (f *flow) advice() string {
-	if f.calls() != "" {
-		return "or write it as examples/github/caller.yml of uwf"
+	if calls := f.calls(); calls != "" {
+		return "or have it written anew: uwf init --reusable " + text.ShellWord(calls) + " --force"
 	}
 	return "or have it written anew: uwf init --force"
 }

@@ -40,7 +40,8 @@ type Options struct {
 	Gitea                    *bool    // nil: the server is asked
 	Allow                    []string // who may start and steer where a job can't look it up
 	TwoJobs                  bool
-	Host, Container          bool // neither: what the repository's files ask for
+	Reusable                 string // the workflow elsewhere that has the jobs; empty: this repository has them
+	Host, Container          bool   // neither: what the repository's files ask for
 	Yes, Force, Keep         bool
 
 	allowAnswer string // the answer to who may start and steer
@@ -105,6 +106,7 @@ it yourself.`,
 	fl.BoolVar(&gitea, "gitea", false, "the repository is on Gitea or Forgejo (default: the remote's server is asked)")
 	fl.StringSliceVar(&o.Allow, "allow", nil, "the `NAMES` of who may start and steer where a job can't look it up: people on Gitea, and bots")
 	fl.BoolVar(&o.TwoJobs, "two-jobs", false, "two jobs a step, for public repositories: agents run in one that can write nothing")
+	fl.StringVar(&o.Reusable, "reusable", "", "let the jobs of the organisation's `WORKFLOW` do it, OWNER/REPO/.github/workflows/FILE@REF: the file written here only calls it")
 	fl.BoolVar(&o.Host, "host", false, "agents work on the runner, with its toolchains")
 	fl.BoolVar(&o.Container, "container", false, "agents work in uwf's container, whatever the repository holds")
 	fl.BoolVarP(&o.Yes, "yes", "y", false, "ask nothing")
@@ -112,6 +114,9 @@ it yourself.`,
 	fl.BoolVar(&o.Keep, "keep", false, "leave files that differ as they are")
 	cmd.MarkFlagsMutuallyExclusive("force", "keep")
 	cmd.MarkFlagsMutuallyExclusive("host", "container")
+	for _, flag := range []string{"two-jobs", "host", "container", "agent", "allow"} {
+		cmd.MarkFlagsMutuallyExclusive("reusable", flag)
+	}
 	app.CompleteFlag(cmd, "provider", reachableProviders()...)
 	app.CompleteFlag(cmd, "agent", agentNames()...)
 	return cmd
@@ -284,7 +289,7 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 	if err := o.checkFlags(where); err != nil {
 		return setup.Answers{}, err
 	}
-	if o.Ask != nil && o.Agent == "" && !o.Container {
+	if o.Ask != nil && o.Agent == "" && !o.Container && o.Reusable == "" {
 		if err := o.Ask(ctx, []setup.Question{o.askAgent()}); err != nil {
 			return setup.Answers{}, err
 		}
@@ -339,6 +344,9 @@ func (o *Options) checkFlags(where *place) error {
 		return &app.UnknownError{What: "provider", ID: o.Provider, Near: app.SuggestNames(o.Provider, reachableProviders()), Hint: hint}
 	}
 	if err := o.checkAgent(); err != nil {
+		return err
+	}
+	if err := o.checkReusable(where); err != nil {
 		return err
 	}
 	if err := o.checkNames(o.Allow); err != nil {
@@ -413,11 +421,16 @@ func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*fil
 		install = installSteps(c)
 		files[0].What += fmt.Sprintf("; %s, which the job installs, works on the runner", c.Title)
 	}
-	if name := toolchainFile(root); name != "" && !host && !o.Container {
+	if name := toolchainFile(root); name != "" && !host && !o.Container && o.Reusable == "" {
 		host = true
 		files[0].What += "; agents have the runner's toolchains, because " + name + " is here (--container: they don't)"
 	}
-	if files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow, install: install}); err != nil {
+	if o.Reusable != "" {
+		files[0].text, err = callerFile(o.Reusable, o.Secret)
+	} else {
+		files[0].text, err = workflowFile(shipped, ownLines{provider: a.Provider, secret: o.Secret, host: host, gitea: where.gitea, allow: o.Allow, install: install})
+	}
+	if err != nil {
 		return nil, err
 	}
 	if files[1].text, err = renderSettings(files[1].old, where.remote, a); err != nil {

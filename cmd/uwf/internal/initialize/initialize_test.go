@@ -156,6 +156,7 @@ func TestVariants(t *testing.T) {
 		"custom":                   {"--provider", "custom", "--base-url", "https://models.example.com/v1", "--model", "m"},
 		"host":                     {"--provider", "openai", "--host"},
 		"two-jobs":                 {"--provider", "openai", "--two-jobs"},
+		"reusable":                 {"--provider", "openai", "--secret", "ACME_KEY", "--reusable", "acme/.github/.github/workflows/uwf.yml@main"},
 		"host-two-jobs":            {"--provider", "openai", "--two-jobs", "--host"},
 		"two-jobs-github-models":   {"--provider", "github-models", "--two-jobs"},
 		"gitea":                    {"--provider", "openai", "--gitea"},
@@ -539,6 +540,13 @@ func TestFlags(t *testing.T) {
 	w.refuses("never the key itself", "--provider", "openai", "--secret", "A }} ${{ secrets.B")
 	w.refuses("begins with GITHUB_", "--provider", "openai", "--secret", "github_key")
 	w.refuses("leave --secret out", "--provider", "github-models", "--secret", "KEY")
+	const called = "acme/ci/.github/workflows/uwf.yml@v1"
+	for _, place := range []string{"acme/ci", "uwf.yml@v1", "./.github/workflows/uwf.yml@v1", "acme/ci/.github/workflows/uwf.yml", "acme/ci/.github/workflows/uwf.yml@", "acme/ci/.github/workflows/a/b.yml@v1",
+		"acme/ci/.github/workflows/uwf.sh@v1", called + "\n    with: {x: y}", called + " # v1", called + "${{ x }}", "a b/ci/.github/workflows/uwf.yml@v1"} {
+		w.refuses("--reusable: this is no reusable workflow: write OWNER/REPO", "--provider", "openai", "--reusable", place)
+	}
+	w.refuses("--reusable is for GitHub", "--provider", "openai", "--gitea", "--reusable", called)
+	w.refuses("--reusable hands on a key, and github-models has none", "--provider", "github-models", "--reusable", called)
 	for _, name := range []string{"${{ secrets.A }}", `a"b`, "a\nb", "-a", "a b", "[bot]", "@alice", key + key} {
 		w.refuses("is no name of an account", "--provider", "openai", "--allow", strings.ReplaceAll(`"`+name+`"`, `"a"b"`, `"a""b"`))
 	}
