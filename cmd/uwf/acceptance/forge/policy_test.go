@@ -46,7 +46,7 @@ func TestPolicyInCI(t *testing.T) {
 func TestPolicyRefusesJobs(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{})
-	n := 0
+	var n int
 	for _, row := range []struct {
 		name, policy, agent, want string
 	}{
@@ -72,6 +72,13 @@ func TestPolicyRefusesJobs(t *testing.T) {
 		if c.forge.TakeDispatches() != nil || c.git("for-each-ref", "refs/heads/uwf-state") != "" {
 			t.Errorf("%s: a thread was started", row.name)
 		}
+	}
+	// An agent that a comment asks for is refused by its step, which has done nothing then.
+	c.with["policy"], c.with["agent"] = "agents: [mock]", ""
+	n = c.issue()
+	c.start(c.forge.PostComment("alice", n, "/uwf start --agent codex"))
+	if said := c.sticky(n).Body; !strings.Contains(said, "the agent codex (uwf-codex) is not allowed by the policy (the input policy:1), which allows mock") {
+		t.Errorf("a comment's agent: %s", said)
 	}
 	// It is no policy that lets the same repository go on.
 	c.with["policy"], c.with["agent"] = "", ""
