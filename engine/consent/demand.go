@@ -30,7 +30,9 @@ type Demand struct {
 }
 
 // Line shows a demand to people on one line, whole, and free of what a terminal would obey.
-func (d Demand) Line() string { return text.Line(d.Path + ": " + cmp.Or(d.Shows, d.Says) + " (" + d.Means + ")") }
+func (d Demand) Line() string {
+	return text.Line(d.Path + ": " + cmp.Or(d.Shows, d.Says) + " (" + d.Means + ")")
+}
 
 // Digest is the SHA-256 of what demands say, in hexadecimal digits. Their order is of no
 // account, nor is what they are explained to mean.

@@ -344,7 +344,7 @@ func TestFirstRun(t *testing.T) {
 func newFirstRun(t *testing.T) *firstRun {
 	t.Helper()
 	// Open to the user that agents are where root runs them.
-	home, err := os.MkdirTemp("/tmp", "uwf-first-run-")
+	home, err := os.MkdirTemp("/tmp", "uwf-first-run-") //nolint:usetesting // see above
 	if err == nil {
 		err = os.Chmod(home, 0o755) //nolint:gosec // see above
 	}
