@@ -79,6 +79,8 @@ type (
 	// Cost is what a thread took, and Used what an entry says of its thread's steps.
 	Cost = statefile.Cost
 	Used = statefile.Used
+	// Spent is what a thread took, and how much of that before a month.
+	Spent = statefile.Spent
 	// Ended is one line of the history of ended threads.
 	Ended = statefile.Ended
 	// RegistryEntry is one name in registry.yaml.

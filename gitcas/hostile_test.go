@@ -436,6 +436,8 @@ func TestHostileRefs(t *testing.T) {
 			"started":  {says(`{"run":"r","started":-1}`), "has no run, or values out of range"},
 			"until":    {says(`{"run":"r","until":-1}`), "has no run, or values out of range"},
 			"renewed":  {says(`{"run":"r","renewed":-1}`), "has no run, or values out of range"},
+			"reserved": {says(`{"run":"r","reserveTokens":-1}`), "has no run, or values out of range"},
+			"reserve":  {says(`{"run":"r","reserveCost":-1}`), "has no run, or values out of range"},
 			"too long": {says(`{"run":"` + strings.Repeat("x", 64<<10) + `"}`), "bytes is no claim"},
 		} {
 			x := newVandal(t)

@@ -197,7 +197,7 @@ func (l *Lease) newClaim(v *gitcas.View, head node.Hash) gitcas.Claim {
 		Nonce: l.nonce, Run: w.Run, Attempt: w.Attempt, Job: w.Job, Host: w.Host, Boot: w.Boot, PIDNS: w.PIDNS, PID: w.PID, Started: w.Started,
 		Head: head, For: string(t.Purpose), Since: v.Time().UnixMilli(), Until: t.endsAt(v.Time()).UnixMilli(),
 	}
-	c.Renewed = c.Since
+	c.Renewed, c.ReserveTokens, c.ReserveUSD = c.Since, t.Budget.Tokens, t.Budget.CostUSD
 	c.Tokens, c.CostUSD = t.Budget.Charge(0, 0)
 	if t.Ahead { // nobody will say what is used
 		c.Ahead = true

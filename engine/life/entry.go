@@ -61,10 +61,10 @@ func CountAttempts(entry gitcas.Entry, id gitcas.ThreadID, died []string) int {
 
 // SameThread compares entries by all that the step was worked out from: comment,
 // pull request and attempts may change meanwhile, and a pause only concerns the
-// step after it. What the steps used follows from the head.
+// step after it. What the steps used follows from the head, and what was spent concerns others.
 func SameThread(a, b gitcas.Entry) bool {
-	a.Comment, a.PR, a.Attempts, a.Pause, a.Used = 0, 0, nil, nil, gitcas.Used{}
-	b.Comment, b.PR, b.Attempts, b.Pause, b.Used = 0, 0, nil, nil, gitcas.Used{}
+	a.Comment, a.PR, a.Attempts, a.Pause, a.Used, a.Spent = 0, 0, nil, nil, gitcas.Used{}, gitcas.Spent{}
+	b.Comment, b.PR, b.Attempts, b.Pause, b.Used, b.Spent = 0, 0, nil, nil, gitcas.Used{}, gitcas.Spent{}
 	return reflect.DeepEqual(a, b)
 }
 

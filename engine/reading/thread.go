@@ -240,10 +240,14 @@ func (r *Thread) EndLine(entry gitcas.Entry, reason string, at time.Time) gitcas
 	if entry.Head != r.Entry.Head {
 		steps = append(steps, entry.Head)
 	}
-	return gitcas.Ended{
+	line := gitcas.Ended{
 		Thread: r.ID, Workflow: r.Chain.Start.Workflow, Head: entry.Head, CompletedAt: at.UnixMilli(), Reason: reason,
 		Key: entry.Key, Steps: steps, PR: entry.PR, Work: entry.Work, Title: entry.Title, By: entry.By,
 	}
+	if entry.Spent.Month != "" {
+		line.Spent = &entry.Spent
+	}
+	return line
 }
 
 // Title is what the thread is about, on one line, as far as its entry or its start says it.

@@ -409,17 +409,18 @@ func TestFieldsAreKnown(t *testing.T) {
 		v    any
 		want string
 	}{
-		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Title By Used"},
+		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Title By Used Spent"},
 		{statefile.Next{}, "Role Since Answer Poked Forgiven By"},
 		{statefile.Suspended{}, "Role Reason By"},
 		{statefile.Pause{}, "Reason By"},
 		{statefile.By{}, "Kind Login ID URL Name"},
 		{statefile.Cost{}, "Steps Tokens CostUSD Unpriced DurationMs"},
 		{statefile.Used{}, "Head Steps Tokens CostUSD Unpriced DurationMs"},
+		{statefile.Spent{}, "Month Tokens CostUSD TokensBefore CostBefore"},
 		{statefile.Work{}, "Branch Commit"},
 		{statefile.RegistryEntry{}, "Hash Timestamp History"},
 		{statefile.RegistryVersion{}, "Hash Timestamp"},
-		{statefile.Ended{}, "Thread Title Workflow Head CompletedAt Reason Note Result By ClosedBy Used Commit Key Steps PR Work"},
+		{statefile.Ended{}, "Thread Title Workflow Head CompletedAt Reason Note Result By ClosedBy Used Spent Commit Key Steps PR Work"},
 	} {
 		typ := reflect.TypeOf(tt.v)
 		var got []string

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -111,6 +112,13 @@ var entryFields = fields[Entry]{
 		scalarField("used.costUsd", func(u *Used) *float64 { return &u.CostUSD }, readAmount, writeAmount),
 		scalarField("used.unpriced", func(u *Used) *bool { return &u.Unpriced }, readTrue, writeTrue),
 	}),
+	blockField("spent", func(e *Entry) *Spent { return &e.Spent }, fields[Spent]{
+		scalarField("spent.month", func(s *Spent) *string { return &s.Month }, textThat(len("2026-11"), monthOK, "month"), writeText),
+		scalarField("spent.tokens", func(s *Spent) *int64 { return &s.Tokens }, numberUpTo[int64](math.MaxInt64), writeNonzero),
+		scalarField("spent.costUsd", func(s *Spent) *float64 { return &s.CostUSD }, readAmount, writeAmount),
+		scalarField("spent.tokensBefore", func(s *Spent) *int64 { return &s.TokensBefore }, numberUpTo[int64](math.MaxInt64), writeNonzero),
+		scalarField("spent.costBefore", func(s *Spent) *float64 { return &s.CostBefore }, readAmount, writeAmount),
+	}),
 }
 
 // nextField is whose turn it is: a role, or the delivery.
@@ -192,6 +200,12 @@ func branchOK(s string) bool {
 func commitOK(s string) bool { return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "" }
 
 func writeCommit(s string) string { return writeOptional(s, writeCode) }
+
+// monthOK is a month as it is written: 2026-11.
+func monthOK(s string) bool {
+	_, err := time.Parse("2006-01", s)
+	return err == nil
+}
 
 func attemptOK(ref string) bool {
 	rest, ok := strings.CutPrefix(ref, layout.Attempts)

@@ -90,6 +90,8 @@ func (e *Ended) checkEnded() error {
 		return fmt.Errorf("by or closedBy: nobody who can have done it")
 	case e.Used != nil && (e.Used.Steps < 0 || e.Used.Tokens < 0 || e.Used.DurationMs < 0 || !amountOK(e.Used.CostUSD)):
 		return fmt.Errorf("used: out of range")
+	case e.Spent != nil && (!monthOK(e.Spent.Month) || e.Spent.Tokens < 0 || e.Spent.TokensBefore < 0 || !amountOK(e.Spent.CostUSD) || !amountOK(e.Spent.CostBefore)):
+		return fmt.Errorf("spent: no month, or out of range")
 	case len(e.Steps) > maxSteps:
 		return fmt.Errorf("%d steps, more than %d", len(e.Steps), maxSteps)
 	case e.CompletedAt < 0 || e.CompletedAt > maxMillis || e.PR < 0:

@@ -29,6 +29,7 @@ var fullEntry = Entry{
 	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
 	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
 	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, DurationMs: 5, CostUSD: 0.30000000000000004, Unpriced: true},
+	Spent:     Spent{Month: "2026-11", Tokens: 1 << 60, CostUSD: 0.7, TokensBefore: 3, CostBefore: 0.1},
 }
 
 func TestThreadsRoundTrip(t *testing.T) {
@@ -215,6 +216,14 @@ func TestThreadsRefused(t *testing.T) {
 		"negative cost":       {entry + "  used: {costUsd: -0.1}\n", `line 3: used.costUsd: "-0.1" is no amount`},
 		"unpriced, a number":  {entry + "  used: {unpriced: 1}\n", `line 3: used.unpriced: "1" is not true`},
 		"unpriced, false":     {entry + "  used: {unpriced: false}\n", `line 3: used.unpriced: "false" is not true`},
+		"spent":               {entry + "  spent: 3\n", "line 3: spent is no mapping"},
+		"unknown in spent":    {entry + "  spent: {year: 3}\n", `line 3: spent: unknown key "year"`},
+		"spent in no month":   {entry + "  spent: {month: 2026-13}\n", `line 3: spent.month: "2026-13" is no month`},
+		"spent on a day":      {entry + "  spent: {month: 2026-11-01}\n", "line 3: spent.month: 10 bytes, more than 7"},
+		"negative spending":   {entry + "  spent: {tokens: -1}\n", `line 3: spent.tokens: "-1" is no whole number`},
+		"negative before":     {entry + "  spent: {tokensBefore: -1}\n", `line 3: spent.tokensBefore: "-1" is no whole number`},
+		"spent cost":          {entry + "  spent: {costUsd: -1}\n", `line 3: spent.costUsd: "-1" is no amount`},
+		"cost before":         {entry + "  spent: {costBefore: -1}\n", `line 3: spent.costBefore: "-1" is no amount`},
 		"unpriced, text":      {entry + "  used: {unpriced: \"true\"}\n", `line 3: used.unpriced: "true" is not true`},
 	} {
 		if _, err := ParseThreads([]byte(tc.text)); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {

@@ -42,6 +42,7 @@ type Entry struct {
 	Title     string // what it is about, on one line
 	By        *By    // who started it, or forked it; nil: nobody, or nobody knows
 	Used      Used
+	Spent     Spent
 }
 
 // Used is what a thread's steps took, up to the head that it names. It is there so
@@ -55,6 +56,18 @@ type Used struct {
 	CostUSD    float64
 	Unpriced   bool // it cost more: of some tokens nobody knows the price
 	DurationMs int64
+}
+
+// Spent is what a thread took from its first step on, attempts that led to none included, as
+// who worked on it under a limit on all threads' month noted it last. Its zero value says
+// nothing: nobody did.
+type Spent struct {
+	Month   string  `json:"month"`  // that of the note, by UTC: 2026-11
+	Tokens  int64   `json:"tokens"` // in and out
+	CostUSD float64 `json:"costUsd"`
+	// What it had taken of that before the month began.
+	TokensBefore int64   `json:"tokensBefore,omitempty"`
+	CostBefore   float64 `json:"costBefore,omitempty"`
 }
 
 // Known is what the entry says of the thread's steps; false where it says nothing
@@ -125,7 +138,8 @@ type Ended struct {
 	By          *By         `json:"by,omitempty"`       // who started it, or forked it
 	ClosedBy    *By         `json:"closedBy,omitempty"` // who cancelled or removed it
 	Used        *Cost       `json:"used,omitempty"`     // what its steps and failed attempts took
-	Commit      string      `json:"commit"`             // the last state commit that held the thread's folder
+	Spent       *Spent      `json:"spent,omitempty"`
+	Commit      string      `json:"commit"` // the last state commit that held the thread's folder
 	Key         string      `json:"key,omitempty"`
 	Steps       []node.Hash `json:"steps"`
 	PR          int         `json:"pr,omitempty"`

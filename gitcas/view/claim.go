@@ -48,6 +48,9 @@ type Claim struct {
 	// Ahead: it was made for other jobs, by the one that starts them. They know it by its
 	// nonce, and don't renew it.
 	Ahead bool `json:"ahead,omitempty"`
+	// ReserveTokens and ReserveUSD are all that its agent may use; 0: without bound.
+	ReserveTokens int64   `json:"reserveTokens,omitempty"`
+	ReserveUSD    float64 `json:"reserveCost,omitempty"`
 	// Died names the attempts ("run.attempt") whose claims on this head were
 	// found dead, oldest first: each counts as a failed attempt.
 	Died []string `json:"died,omitempty"`
@@ -104,7 +107,7 @@ func ParseClaim(o wire.Object) (Claim, error) {
 	if err := dec.Decode(&c); err != nil {
 		return c, fmt.Errorf("the claim %s is no JSON: %w", o.ID, err)
 	}
-	if c.Run == "" || c.Head != "" && !c.Head.Valid() || c.Tokens < 0 || c.Since < 0 || c.Renewed < 0 || !(c.CostUSD >= 0) || c.Started < 0 || c.Until < 0 {
+	if c.Run == "" || c.Head != "" && !c.Head.Valid() || c.Tokens < 0 || c.Since < 0 || c.Renewed < 0 || !(c.CostUSD >= 0) || c.Started < 0 || c.Until < 0 || c.ReserveTokens < 0 || !(c.ReserveUSD >= 0) {
 		return c, fmt.Errorf("the claim %s has no run, or values out of range", o.ID)
 	}
 	return c, nil

@@ -35,11 +35,21 @@ func (v historyFiles) readYear(ctx context.Context, year string) (*tree.Dir, err
 // the files of the days before a time: fn may still be given threads that ended earlier on
 // that day. ErrStop from fn ends it early.
 func (v *View) History(ctx context.Context, from time.Time, fn func(statefile.Ended) error) error {
+	return v.Endings(ctx, from, func(e statefile.Ended) error {
+		if e.Reason == statefile.ReasonRemoved {
+			return nil
+		}
+		return fn(e)
+	})
+}
+
+// Endings is History with the threads that were removed.
+func (v *View) Endings(ctx context.Context, from time.Time, fn func(statefile.Ended) error) error {
 	seen := map[layout.ThreadID]bool{}
 	return historyFiles{v}.visitLines(ctx, from, func(e statefile.Ended) error {
 		older := seen[e.Thread]
 		seen[e.Thread] = true
-		if _, alive := v.Entry(e.Thread); alive || older || e.Reason == statefile.ReasonRemoved {
+		if _, alive := v.Entry(e.Thread); alive || older {
 			return nil
 		}
 		return fn(e)
