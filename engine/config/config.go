@@ -209,7 +209,13 @@ const (
 // Limits end a thread, or a step, that goes on for too long; 0: no limit.
 type Limits struct {
 	moderator.Limits
-	StepTime time.Duration // of one step
+	StepTime time.Duration         // of one step
+	Month    moderator.MonthLimits // of all threads together
+}
+
+// Tighten gives the lower of two limits, each by itself.
+func (l Limits) Tighten(o Limits) Limits {
+	return Limits{l.Limits.Tighten(o.Limits), moderator.LowerLimit(l.StepTime, o.StepTime), l.Month.Tighten(o.Month)}
 }
 
 // Workspace says how the folder that agents work in is made ready for them.

@@ -146,7 +146,7 @@ providers: {a: {baseUrl: "https://repo.example/v1"}}
 models: {x: {provider: a, name: from-repo}}
 defaultModel: x
 agentOverrides: {w: {one: fromrepo}}
-limits: {maxSteps: 10, tokens: 500}
+limits: {maxSteps: 10, tokens: 500, month: {costUsd: 50, tokens: 900}}
 allowShell: true
 sandbox: off
 state: {branch: repo-state}
@@ -157,7 +157,7 @@ providers: {a: {baseUrl: "https://home.example/v1", apiKeyEnv: HOME_KEY}, b: {ba
 models: {x: {provider: b, name: from-home}, y: {provider: b}}
 defaultModel: y
 agentOverrides: {w: {one: fromhome, two: fromhome}}
-limits: {maxSteps: 20, tokens: 100, maxStepsPerRole: 3}
+limits: {maxSteps: 20, tokens: 100, maxStepsPerRole: 3, month: {costUsd: 20}}
 allowShell: false
 sandbox: require
 state: {branch: home-state, remote: origin}
@@ -181,7 +181,7 @@ redact: {minLength: 5, allow: [h], patterns: {p: a2}}
 	if c.ResolveAgent("w", "one").Name != "fromrepo" || c.ResolveAgent("w", "two").Name != "fromhome" {
 		t.Error("overrides don't merge by role")
 	}
-	if c.Limits.MaxSteps != 10 || c.Limits.Tokens != 100 || c.Limits.MaxStepsPerRole != 3 {
+	if c.Limits.MaxSteps != 10 || c.Limits.Tokens != 100 || c.Limits.MaxStepsPerRole != 3 || c.Limits.Month != (moderator.MonthLimits{Tokens: 900, CostUSD: 20}) {
 		t.Errorf("limits %+v", c.Limits)
 	}
 	if c.AllowShell || c.Sandbox != config.SandboxRequire {
@@ -542,9 +542,13 @@ modelOverrides:
 	}
 	for file, want := range map[string]string{
 		"agents: {hermes: {host: 'http://127.0.0.1:7900', gateway: hermes}}": "there is no broker here: write command and args",
-		"extractModel: small":    "write modelOverrides: {extract: ALIAS}",
-		"limits: {steps: 5}":     "write maxSteps",
-		"limits: {wallTime: 5h}": "write wall",
+		"extractModel: small":            "write modelOverrides: {extract: ALIAS}",
+		"limits: {steps: 5}":             "write maxSteps",
+		"limits: {month: 50}":            "limits.month",
+		"limits: {month: {costUsd: -1}}": "limits.month.costUsd",
+		"limits: {month: {tokens: -1}}":  "limits.month.tokens",
+		"limits: {month: {maxSteps: 5}}": "limits.month.maxSteps",
+		"limits: {wallTime: 5h}":         "write wall",
 	} {
 		if _, err := (sources{home: file}).load(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
@@ -681,8 +685,8 @@ func TestMCP(t *testing.T) {
 // Each value says where it comes from, and what else was said.
 func TestValues(t *testing.T) {
 	c := mustLoad(t, sources{
-		repo:   "limits: {maxSteps: 50, tokens: 10}\nsandbox: off\nallowShell: true\nstate: {remote: origin}\nproviders: {openai: {}}\nmodels: {a.b: {provider: openai}}\nredact: {allow: [x]}\n",
-		home:   "limits: {maxSteps: 20, tokens: 30}\nsandbox: require\nallowShell: false\nstate: {remote: upstream}\nredact: {allow: [y]}\nagents: {own: {env: {API_TOKEN: " + fakeKey + ", MODE: x}}}\n",
+		repo:   "limits: {maxSteps: 50, tokens: 10, month: {costUsd: 9}}\nsandbox: off\nallowShell: true\nstate: {remote: origin}\nproviders: {openai: {}}\nmodels: {a.b: {provider: openai}}\nredact: {allow: [x]}\n",
+		home:   "limits: {maxSteps: 20, tokens: 30, month: {costUsd: 8, tokens: 7}}\nsandbox: require\nallowShell: false\nstate: {remote: upstream}\nredact: {allow: [y]}\nagents: {own: {env: {API_TOKEN: " + fakeKey + ", MODE: x}}}\n",
 		dotenv: "OPENAI_API_KEY=" + fakeKey,
 		env:    []string{"UWF_MODEL=a.b", "ANTHROPIC_API_KEY=k2"},
 	})
@@ -701,6 +705,8 @@ func TestValues(t *testing.T) {
 		"limits.maxSteps":          "20 from ~/.uwf/config.yaml:1; the lowest counts 50 from .uwf/config.yaml:1",
 		"limits.tokens":            "10 from .uwf/config.yaml:1; the lowest counts 30 from ~/.uwf/config.yaml:1",
 		"limits.maxStepsPerRole":   "10 from default",
+		"limits.month.costUsd":     "8 from ~/.uwf/config.yaml:1; the lowest counts 9 from .uwf/config.yaml:1",
+		"limits.month.tokens":      "7 from ~/.uwf/config.yaml:1",
 		"sandbox":                  "require from ~/.uwf/config.yaml:2; the strictest counts off from .uwf/config.yaml:2",
 		"allowShell":               "false from ~/.uwf/config.yaml:3; every file that mentions it must allow it true from .uwf/config.yaml:3",
 		"state.remote":             "origin from .uwf/config.yaml:4; overrides upstream from ~/.uwf/config.yaml:4",

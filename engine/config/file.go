@@ -267,6 +267,10 @@ func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 		table.Field{Name: "costUsd", Setting: table.Number("US dollars of a thread.", &l.CostUSD)},
 		table.Field{Name: "wall", Setting: table.Span("Time since the thread's start, as 45m or 6h.", &l.Wall)},
 		table.Field{Name: "stepTime", Setting: table.Span("Time of one agent run.", &l.StepTime)},
+		table.Field{Name: "month", Setting: table.Object("What all threads of a store may use together in a calendar month, by UTC. A step reserves what its thread's limits leave it, or a tenth of the month's where they bound nothing.",
+			table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a month.", &l.Month.Tokens, 1, 1<<53)},
+			table.Field{Name: "costUsd", Setting: table.Number("US dollars of a month.", &l.Month.CostUSD)},
+		)},
 	).Instead(map[string]string{
 		"steps":    "write maxSteps",
 		"perRole":  "write maxStepsPerRole",

@@ -29,7 +29,7 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.State.Branch = cmp.Or(repo.State.Branch, home.State.Branch)
 	c.State.Remote = cmp.Or(repo.State.Remote, home.State.Remote)
 	c.State.CredentialHelper = home.State.CredentialHelper // Load refuses it elsewhere
-	c.Limits = tightenLimits(repo.Limits, home.Limits)
+	c.Limits = repo.Limits.Tighten(home.Limits)
 	c.Checks = Checks{
 		Commands: overlayMap(home.Checks.Commands, repo.Checks.Commands), Strict: repo.Checks.Strict || home.Checks.Strict,
 		Time: cmp.Or(repo.Checks.Time, home.Checks.Time), Protect: unionOf(repo.Checks.Protect, home.Checks.Protect),
@@ -47,7 +47,7 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.AllowShell = bothAllowShell(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
-		{"limits", "wall"}, {"limits", "stepTime"}, {"gateway", "maxBody"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
+		{"limits", "wall"}, {"limits", "stepTime"}, {"limits", "month", "tokens"}, {"limits", "month", "costUsd"}, {"gateway", "maxBody"}, {"confine", "network"}, {"allowShell"}, {"redact", "minLength"}} {
 		noteWinner(c, repo, home, p)
 	}
 	return c

@@ -9,7 +9,6 @@ import (
 	"github.com/google/shlex"
 
 	"github.com/united-workforce/uwf/engine/config/table"
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -153,7 +152,7 @@ func (p *policy) hold(c *Config) (out []loosening) {
 	}
 	c.Sandbox = StricterSandbox(c.Sandbox, p.least.Sandbox)
 	c.Confine.Network = stricterNetwork(c.Confine.Network, p.least.Confine.Network)
-	c.Limits = tightenLimits(c.Limits, p.least.Limits)
+	c.Limits = c.Limits.Tighten(p.least.Limits)
 	for i := range out {
 		at, _ := ParsePath(out[i].path) // it was read before
 		out[i].holds, _ = valueAt(c, at)
@@ -308,7 +307,7 @@ func (x Policies) CheckChosen(chosen Config) error {
 // HighestLimits are those that policies allow; what is 0 has no bound.
 func (x Policies) HighestLimits() (out Limits) {
 	for _, p := range x.all {
-		out = tightenLimits(out, p.least.Limits)
+		out = out.Tighten(p.least.Limits)
 	}
 	return out
 }
@@ -333,9 +332,4 @@ func (x Policies) ListBounds() (out []string) {
 		out = append(out, "the policy ("+p.file+") allows at most: "+strings.Join(says, "; "))
 	}
 	return out
-}
-
-// tightenLimits gives the lower of two limits, each by itself.
-func tightenLimits(a, b Limits) Limits {
-	return Limits{a.Tighten(b.Limits), moderator.LowerLimit(a.StepTime, b.StepTime)}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -57,6 +58,8 @@ func Advise(err error, next ...Verb) error { return &advisedError{err, next} }
 func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	v := Verb{For: "answer", Do: Resume, Thread: id, Needs: NeedsText}
 	switch limit := parseReachedLimit(WaitReason(e)); {
+	case strings.HasPrefix(limit, moderator.MonthPrefix):
+		v.For, v.Needs = overMonth, ""
 	case limit != "":
 		v.For, v.Needs = "raise it", limit
 	case CountAttempts(e, id, nil) >= MaxAttempts:
@@ -75,8 +78,14 @@ func parseReachedLimit(reason string) string {
 	if rest == reason || !reached {
 		return ""
 	}
+	if kind, ok := strings.CutPrefix(limit, moderator.MonthPrefix); ok && (kind == "tokens" || kind == "costUsd") {
+		return limit
+	}
 	return workflow.FindLimit(limit).Name
 }
+
+// overMonth is what lets a thread go on for which the month has nothing left.
+const overMonth = "once the month is over, or the limit was raised in the configuration, let it go on"
 
 // Next is what else a person can do with a thread that a deed does not fit.
 func (s Standing) Next(d Deed) []Verb {
@@ -122,8 +131,12 @@ func NewLookAgainVerb(id gitcas.ThreadID) Verb {
 
 // NewRaiseLimitVerb is how a limit is raised that a thread has reached.
 func NewRaiseLimitVerb(id gitcas.ThreadID, reached error) Verb {
+	needs := parseReachedLimit(reached.Error())
+	if strings.HasPrefix(needs, moderator.MonthPrefix) {
+		return Verb{For: overMonth, Do: Resume, Thread: id}
+	}
 	return Verb{
 		For: "raise it (where the configuration or the workflow sets it, there first: the lowest counts)", Do: Resume, Thread: id,
-		Needs: parseReachedLimit(reached.Error()),
+		Needs: needs,
 	}
 }

@@ -33,6 +33,38 @@ func (l Limits) Tighten(o Limits) Limits {
 	}
 }
 
+// MonthLimits are how much all threads of a store may use together in a calendar month,
+// by UTC. Zero means no limit.
+type MonthLimits struct {
+	Tokens  int64   // input and output together
+	CostUSD float64 // US dollars
+}
+
+// Tighten gives the lower of two limits, each by itself.
+func (l MonthLimits) Tighten(o MonthLimits) MonthLimits {
+	return MonthLimits{Tokens: LowerLimit(l.Tokens, o.Tokens), CostUSD: LowerLimit(l.CostUSD, o.CostUSD)}
+}
+
+// Check says whether the month of a time has something left of the limits, after what was
+// used in it. The error is a *LimitError.
+func (l MonthLimits) Check(used Totals, at time.Time) error {
+	const rounding = 1e-9 // cents do not add up to a limit exactly, in whatever order
+	if err := (Limits{Tokens: l.Tokens, CostUSD: l.CostUSD * (1 - rounding)}).checkUsage(used); err != nil {
+		err.Limit, err.Month = MonthPrefix+err.Limit, MonthStart(at)
+		return err
+	}
+	return nil
+}
+
+// MonthPrefix begins the names of limits on a month.
+const MonthPrefix = "month."
+
+// MonthStart is when the calendar month of a time began, by UTC.
+func MonthStart(at time.Time) time.Time {
+	y, m, _ := at.UTC().Date()
+	return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
+}
+
 // LowerLimit is the lower of two limits; what is not above zero is none.
 func LowerLimit[T cmp.Ordered](a, b T) T {
 	var none T
@@ -88,11 +120,16 @@ type LimitError struct {
 	Role  string // for maxStepsPerRole
 	Used  string
 	Max   string
+	Month time.Time // when the month began that the limit is on; zero: it is on the thread
 }
 
 func (e *LimitError) Error() string {
 	who := "the thread"
-	if e.Role != "" {
+	switch {
+	case !e.Month.IsZero():
+		return fmt.Sprintf("limit %s reached: all threads together have used %s of %s in %s; let it go on from %s on, or before that with a higher limits.%s",
+			e.Limit, e.Used, e.Max, e.Month.Format("January 2006"), e.Month.AddDate(0, 1, 0).Format("2006-01-02 15:04 UTC"), e.Limit)
+	case e.Role != "":
 		who = "role " + e.Role
 	}
 	return fmt.Sprintf("limit %s reached: %s has used %s of %s; raise limits.%s to go on", e.Limit, who, e.Used, e.Max, e.Limit)
@@ -106,6 +143,19 @@ func (l Limits) Check(t Totals, role string) error {
 		return &LimitError{Limit: "maxSteps", Used: text.Plural(t.Steps, "step"), Max: fmt.Sprint(l.MaxSteps)}
 	case l.MaxStepsPerRole > 0 && t.PerRole[role] >= l.MaxStepsPerRole:
 		return &LimitError{Limit: "maxStepsPerRole", Role: role, Used: text.Plural(t.PerRole[role], "step"), Max: fmt.Sprint(l.MaxStepsPerRole)}
+	}
+	if err := l.checkUsage(t); err != nil {
+		return err
+	}
+	if l.Wall > 0 && t.Wall >= l.Wall {
+		return &LimitError{Limit: "wall", Used: t.Wall.Round(time.Second).String(), Max: l.Wall.String()}
+	}
+	return nil
+}
+
+// checkUsage is Check of tokens and cost alone; nil: they are within the limits.
+func (l Limits) checkUsage(t Totals) *LimitError {
+	switch {
 	case l.Tokens > 0 && t.Tokens >= l.Tokens:
 		return &LimitError{Limit: "tokens", Used: fmt.Sprintf("%d tokens", t.Tokens), Max: fmt.Sprint(l.Tokens)}
 	case l.CostUSD > 0 && t.CostUSD >= l.CostUSD:
@@ -114,8 +164,6 @@ func (l Limits) Check(t Totals, role string) error {
 			used = "at least " + used
 		}
 		return &LimitError{Limit: "costUsd", Used: used, Max: fmt.Sprintf("$%.2f", l.CostUSD)}
-	case l.Wall > 0 && t.Wall >= l.Wall:
-		return &LimitError{Limit: "wall", Used: t.Wall.Round(time.Second).String(), Max: l.Wall.String()}
 	}
 	return nil
 }

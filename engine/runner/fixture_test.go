@@ -52,6 +52,7 @@ type world struct {
 	runs   int
 	ran    []string // roles that agents worked as
 	limits moderator.Limits
+	month  moderator.MonthLimits
 	prices error // why a limit on cost can't be kept; nil: it can
 
 	// say is what the agent of a role answers; nil: done, then approved.
@@ -338,6 +339,7 @@ func (settings) Model(string, string) *task.Model        { return nil }
 func (settings) ExtractModel(string, string) *task.Model { return nil }
 func (s settings) CheckPrices(_, _, _ string) error      { return s.w.prices }
 func (s settings) Limits(string) moderator.Limits        { return s.w.limits }
+func (s settings) MonthLimits() moderator.MonthLimits    { return s.w.month }
 func (settings) Timeout() time.Duration                  { return 0 }
 
 type clock struct{ w *world }

@@ -86,15 +86,25 @@ func (r *turn) countUsed(ctx context.Context, died []string) (err error) {
 // remainingBudget is what the limits leave for the next step. The limits were checked
 // before, so what is left is more than nothing.
 func (r *turn) remainingBudget() task.Budget {
-	l := r.effectiveLimits()
-	var b task.Budget
-	if l.Tokens > 0 {
-		b.Tokens = max(l.Tokens-r.used.Tokens, 1)
+	if r.share != nil {
+		return *r.share
 	}
-	if l.CostUSD > 0 {
-		b.CostUSD = l.CostUSD - r.used.CostUSD
+	return life.RemainingBudget(r.effectiveLimits(), r.e.Settings.MonthLimits(), r.used)
+}
+
+// holdMonth asks the month's limits what they leave the agent, if one is to run after so many
+// failed attempts. What a job before this one has paid for is committed whatever they say.
+func (r *turn) holdMonth(ctx context.Context, failed int) (err error) {
+	if !r.plan.runsAgent() || failed >= life.MaxAttempts {
+		return nil
 	}
-	return b
+	if r.req.TakesOver != nil {
+		if _, err := r.req.TakesOver(r.View.StoreID(), r.ID); err == nil {
+			return nil
+		}
+	}
+	r.share, r.plan.limit, err = thread.HoldMonth(ctx, r.Session, r.used, r.remainingBudget())
+	return err
 }
 
 // claimTerms are those of a claim for what was decided.

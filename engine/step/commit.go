@@ -150,6 +150,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 
 	r.AddEffects(&entry)
 	after := r.nextEntry(entry, head, work, next)
+	r.NoteSpent(&after, r.used, step.Usage)
 	tale := story.Of(&r.Thread, after)
 	tale.Took = story.CostOf(r.used)
 	tale.AddStep(moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)

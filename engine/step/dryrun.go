@@ -76,7 +76,11 @@ func (r *agentRun) dryRunClaimed(ctx context.Context, held gitcas.Held, claimed 
 			return err
 		}
 	}
-	switch n := life.CountAttempts(r.Entry, r.ID, died); {
+	n := life.CountAttempts(r.Entry, r.ID, died)
+	if err := r.holdMonth(ctx, n); err != nil {
+		return err
+	}
+	switch {
 	case r.plan.limit != nil:
 		return life.NewLimitError(r.ID, r.plan.limit)
 	case r.plan.end:

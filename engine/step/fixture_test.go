@@ -215,6 +215,7 @@ func (settings) Agent(_ *workflow.Definition, _, override string) (string, strin
 func (settings) Model(string, string) *task.Model     { return nil }
 func (settings) ExtractModel(_, _ string) *task.Model { return nil }
 func (settings) CheckPrices(_, _, _ string) error     { return nil }
+func (settings) MonthLimits() moderator.MonthLimits   { return moderator.MonthLimits{} }
 func (settings) Limits(string) moderator.Limits       { return moderator.Limits{} }
 func (settings) Timeout() time.Duration               { return 0 }
 

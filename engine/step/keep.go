@@ -197,6 +197,7 @@ func (r *keeper) keepChange(v *gitcas.View, a gitcas.Attempt, link, stopped bool
 		}
 		r.tries = life.CountAttempts(entry, r.ID, nil)
 		r.AddEffects(&entry)
+		r.NoteSpent(&entry, r.used, r.lost)
 		if entry.Pause != nil {
 			life.ApplyPause(&entry, r.task.Role)
 		}

@@ -35,6 +35,7 @@ type turn struct {
 	req      Request
 	plan     plan
 	used     moderator.Totals
+	share    *task.Budget // what the month's limits leave the agent; nil: they were not asked
 	tried    *attempt.Ledger
 	brought  *brought // the sealed step of another job; nil: it is this one's own
 	approval approval
@@ -81,7 +82,9 @@ type keeper struct {
 type run struct{ keeper }
 
 func newRun(e *Stepper, req Request) *run {
-	return &run{keeper{agentRun: agentRun{turn: newTurn(e, req)}}}
+	r := &run{keeper{agentRun: agentRun{turn: newTurn(e, req)}}}
+	r.Took = func() (moderator.Totals, *record.Usage) { return r.used, r.lost }
+	return r
 }
 
 func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
@@ -126,6 +129,9 @@ func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
 	}
 	held, _ := r.Lease.Current()
 	failed := life.CountAttempts(r.Entry, r.ID, held.Died)
+	if err := r.holdMonth(ctx, failed); err != nil {
+		return r.describeThread(), err
+	}
 	switch {
 	case r.req.HandsOver && (!r.plan.runsAgent() || failed >= life.MaxAttempts):
 		return r.describeThread(), nil // it is the other job's

@@ -78,6 +78,7 @@ type fixture struct {
 	remote  *remote
 	files   map[string]string // of the working folder
 	limits  moderator.Limits
+	month   moderator.MonthLimits
 	redact  thread.Redactor
 	agent   func(ctx context.Context, t task.Task, m *task.Meter) (task.Draft, error)
 	hook    func(point string)
@@ -218,6 +219,7 @@ func (f *fixture) CheckPrices(_, role, _ string) error {
 func (f *fixture) Model(string, string) *task.Model     { return nil }
 func (f *fixture) ExtractModel(_, _ string) *task.Model { return nil }
 func (f *fixture) Limits(string) moderator.Limits       { return f.limits }
+func (f *fixture) MonthLimits() moderator.MonthLimits   { return f.month }
 func (f *fixture) Timeout() time.Duration               { return f.timeout }
 func (f *fixture) draftOf(t task.Task) *draft           { return newDraft(f.T, t) }
 func (f *fixture) store() *gitcas.Store                 { return f.engine("look", 1).Store }

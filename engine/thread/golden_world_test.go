@@ -108,6 +108,7 @@ func (g *golden) Agent(*workflow.Definition, string, string) (string, string, er
 func (g *golden) Model(_, _ string) *task.Model        { return nil }
 func (g *golden) ExtractModel(_, _ string) *task.Model { return nil }
 func (g *golden) CheckPrices(_, _, _ string) error     { return nil }
+func (g *golden) MonthLimits() moderator.MonthLimits   { return moderator.MonthLimits{} }
 func (g *golden) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 100, MaxStepsPerRole: 100}
 }

@@ -26,6 +26,8 @@ type Settings interface {
 	CheckPrices(workflow, role, override string) error
 	// Limits of a thread of that workflow.
 	Limits(workflow string) moderator.Limits
+	// MonthLimits are those of all threads of the store together.
+	MonthLimits() moderator.MonthLimits
 	// Timeout of one agent run; 0: none.
 	Timeout() time.Duration
 }
@@ -49,11 +51,16 @@ func checkPrices(s Settings, def *workflow.Definition, own map[string]float64) e
 
 // CheckPrice is checkPrices of one role, with the agent that the caller chose.
 func CheckPrice(s Settings, workflow, role, agent string, limit float64) error {
-	if limit <= 0 {
+	month := s.MonthLimits().CostUSD
+	if limit <= 0 && month <= 0 {
 		return nil
 	}
-	if err := s.CheckPrices(workflow, role, agent); err != nil {
-		return life.Usagef("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)
+	err := s.CheckPrices(workflow, role, agent)
+	switch {
+	case err == nil:
+		return nil
+	case limit <= 0:
+		return life.Usagef("a limit of $%g on a month's cost can't be kept: role %s: %v", month, role, err)
 	}
-	return nil
+	return life.Usagef("a limit of $%g on the thread's cost can't be kept: role %s: %v", limit, role, err)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -35,6 +36,9 @@ type Session struct {
 	// Effects is what the job knows of the thread's comment and pull request; nil: nothing.
 	Effects func() life.Effects
 	Lease   *lease.Lease
+	// Took is what the thread took before this job, and what the job's own try did that led to
+	// no step, as far as known; nil: nothing is.
+	Took func() (before moderator.Totals, own *record.Usage)
 	// Attempt pushes what is kept of a try that failed.
 	Attempt attempt.Writer
 }
@@ -267,6 +271,10 @@ func (s *Session) Change(ctx context.Context, did string, complete func(v *gitca
 			return nil, s.Refuse("it changed, or its claim was lost, before it could be " + did)
 		}
 		s.AddEffects(&entry)
+		if s.Took != nil {
+			before, own := s.Took()
+			s.NoteSpent(&entry, before, own)
+		}
 		c := &gitcas.Change{
 			Refs:    []wire.RefUpdate{lease.DropClaim(s.ID, held)},
 			Threads: map[gitcas.ThreadID]*gitcas.Entry{s.ID: &entry},

@@ -108,6 +108,7 @@ func (simSettings) Agent(*workflow.Definition, string, string) (string, string, 
 func (simSettings) Model(string, string) *task.Model        { return nil }
 func (simSettings) ExtractModel(string, string) *task.Model { return nil }
 func (simSettings) CheckPrices(_, _, _ string) error        { return nil }
+func (simSettings) MonthLimits() moderator.MonthLimits      { return moderator.MonthLimits{} }
 func (simSettings) Limits(string) moderator.Limits {
 	return moderator.Limits{MaxSteps: 1 << 20, MaxStepsPerRole: 1 << 20}
 }

@@ -228,6 +228,9 @@ func describeModel(m config.ResolvedModel) *task.Model {
 // Limits of a thread that are configured.
 func (s settings) Limits(string) moderator.Limits { return s.w.config.Limits.Limits }
 
+// MonthLimits of all threads together that are configured.
+func (s settings) MonthLimits() moderator.MonthLimits { return s.w.config.Limits.Month }
+
 // Timeout of one agent run.
 func (s settings) Timeout() time.Duration {
 	if s.w.o.Timeout > 0 {
