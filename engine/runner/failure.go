@@ -47,6 +47,10 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
 			return j.deliverThread(ctx, res.Thread, res.Pin())
 		}
+		var held *life.MonthHeldError
+		if errors.As(err, &held) {
+			return j.tellHeld(ctx, res.Thread, held)
+		}
 		if j.Inputs.Command == ci.CommandCommit || own != nil && own.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
 		}
@@ -75,6 +79,19 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		return err // nothing is wrong with the thread: the sweep takes it up again
 	}
 	return j.suspendBroken(ctx, res.Thread, cmp.Or(expect.Hash, res.Head), err)
+}
+
+// tellHeld tells that the thread goes on when steps at work are done. This job starts no other
+// one: it would find the same.
+func (j *steps) tellHeld(ctx context.Context, id gitcas.ThreadID, why *life.MonthHeldError) error {
+	j.held = true
+	if p := j.LoadThreadOrLast(ctx, id); p != nil {
+		t := j.DescribeThread(p, report.Held)
+		t.Why = why.Error()
+		j.UpdateComment(ctx, p, t)
+		j.RecordComment(ctx, p)
+	}
+	return j.FinishOK(fmt.Sprintf("thread %s: %s", id, why))
 }
 
 // tellLimit tells that the thread may go no further.

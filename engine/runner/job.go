@@ -137,7 +137,7 @@ func (j *job) finishJob(ctx context.Context, err error) (ci.Outcome, error) {
 			j.Out.Summary(text)
 		}
 	}
-	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun {
+	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun && !j.steps.held {
 		if err = j.sweeper.sweepThreads(ctx); err != nil {
 			j.Annotate(err)
 		}

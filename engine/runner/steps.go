@@ -27,6 +27,7 @@ type steps struct {
 	delivery   *delivery.Delivery
 	work       Worker
 	halted     bool // it was suspended by a step of this job
+	held       bool // what is left of the month's limits is reserved by steps of other threads
 }
 
 // continueThread steps a thread in this very job; where agents run in a job of their own, it

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -141,6 +142,13 @@ func threads(t testing.TB) map[string]report.Thread {
 		}),
 		"limited": with(sample(t, report.Limited, 4), func(th *report.Thread) {
 			th.MaxSteps, th.Limit, th.Question = 4, "maxSteps", "The thread has done 4 steps, which is its limit."
+		}),
+		"limited-month": with(sample(t, report.Limited, 1), func(th *report.Thread) {
+			th.Limit, th.Waits = "month.costUsd", true
+			th.Question = (&moderator.LimitError{Limit: th.Limit, Used: "$50.12", Max: "$50.00", Month: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}).Error()
+		}),
+		"held": with(sample(t, report.Held, 1), func(th *report.Thread) {
+			th.Why = (&life.MonthHeldError{Limit: "month.costUsd", Max: "$50.00", Used: "$38.50", Held: "$10.00", Steps: 2}).Error()
 		}),
 		"cancelled": with(sample(t, report.Cancelled, 2), func(th *report.Thread) {
 			th.Closed = &record.By{Kind: record.ByForge, Login: "alice", ID: 7}

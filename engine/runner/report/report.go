@@ -18,6 +18,7 @@ type State string
 const (
 	Running   State = "running"   // an agent works now
 	Queued    State = "queued"    // the next job is on its way
+	Held      State = "held"      // steps of other threads at work may use what is left of the month's limit
 	Waiting   State = "waiting"   // a person has to answer
 	Failed    State = "failed"    // a step failed; nothing goes on by itself
 	Delivered State = "delivered" // it ended, and there is a pull request or a link
@@ -48,7 +49,7 @@ type Thread struct {
 	// (Limited); Failure is why it failed.
 	Question string
 	// Limit is the limit that is reached, as configurations name it: maxSteps,
-	// maxStepsPerRole, tokens, costUsd or wall.
+	// maxStepsPerRole, tokens, costUsd or wall; month.tokens or month.costUsd.
 	Limit   string
 	Failure *Failure // of Damaged too: what is wrong, and how it is mended
 	// Delivering: all roles are done. What works, is next or was lost delivers the result.

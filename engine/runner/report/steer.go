@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
@@ -43,7 +44,7 @@ func (p page) writeSteering(everything bool) string {
 	switch p.State {
 	case Running:
 		add("Stop the agent, and end the thread for good:", "cancel", "")
-	case Queued:
+	case Queued, Held:
 		add("Nothing happens? Start the job for the next step again:", "retry", "")
 		add("End the thread for good:", "cancel", "")
 	case Lost:
@@ -85,6 +86,9 @@ func (p page) writeSteering(everything bool) string {
 // writeRaise is how a limit is raised that is reached.
 func (p page) writeRaise() string {
 	const lowest = "Of the thread's limit, the settings' and the workflow's the lowest counts."
+	if strings.HasPrefix(p.Limit, moderator.MonthPrefix) {
+		return joinBlocks("It is a limit on all threads together. Once the month is over (UTC), or `limits."+p.Limit+"` is raised in the settings (`.uwf/config.yaml` of the default branch):", p.writeCommand("resume", ""))
+	}
 	switch p.Limit {
 	case "", "maxSteps":
 		return joinBlocks("Raise it, and the thread goes on. "+lowest, p.writeCommand("resume", fmt.Sprintf("--max-steps=%d", max(p.MaxSteps, p.nextStep()-1)+10)))

@@ -107,7 +107,7 @@ var commitID = lazyregexp.New(`^[0-9a-f]{7,64}$`)
 
 // writePresentRow is the row of the step that isn't done yet.
 func (p page) writePresentRow() string {
-	doing := map[State]string{Running: "working …", Queued: "next", Failed: "failed", Lost: "its job was lost"}[p.State]
+	doing := map[State]string{Running: "working …", Queued: "next", Held: "next", Failed: "failed", Lost: "its job was lost"}[p.State]
 	if p.Role == "" || doing == "" { // that a question is asked is a step's result
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 
@@ -15,7 +16,7 @@ func Sentence(t Thread) string { return writeSentence(t, cleanName) }
 
 // icons are what a thread's comment begins with in each state.
 var icons = map[State]string{
-	Running: "⚙️", Queued: "⏳", Waiting: "💬", Limited: "⏸️", Failed: "❌", Damaged: "❌", Lost: "⚠️", Delivered: "✅", NoChanges: "✅", Cancelled: "🚫",
+	Running: "⚙️", Queued: "⏳", Held: "⏳", Waiting: "💬", Limited: "⏸️", Failed: "❌", Damaged: "❌", Lost: "⚠️", Delivered: "✅", NoChanges: "✅", Cancelled: "🚫",
 }
 
 // writeSentence is Sentence with names written as who says.
@@ -35,6 +36,8 @@ func writeSentence(t Thread, who func(string) string) string {
 			return "All steps are done; the job that delivers the result is on its way."
 		}
 		return fmt.Sprintf("%s is next, with step %d; the job for it is on its way.", role, step)
+	case Held:
+		return fmt.Sprintf("%s is next, with step %d, and goes on by itself when steps of other threads are done.", role, step)
 	case Lost:
 		return t.describeLost()
 	case Damaged:
@@ -104,6 +107,9 @@ func (t Thread) sinceWhen() string {
 }
 
 func limitWords(name string) string {
+	if kind, ok := strings.CutPrefix(name, moderator.MonthPrefix); ok {
+		return "on a month's " + workflow.FindLimit(kind).On
+	}
 	if on := workflow.FindLimit(name).On; on != "" {
 		return "on " + on
 	}
