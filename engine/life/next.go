@@ -57,7 +57,7 @@ func Advise(err error, next ...Verb) error { return &advisedError{err, next} }
 // pause has asked nothing; and what failed is tried again.
 func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	v := Verb{For: "answer", Do: Resume, Thread: id, Needs: NeedsText}
-	switch limit := parseReachedLimit(WaitReason(e)); {
+	switch limit := ReachedLimit(e); {
 	case strings.HasPrefix(limit, moderator.MonthPrefix):
 		v.For, v.Needs = overMonth, ""
 	case limit != "":
@@ -69,6 +69,10 @@ func WaysOn(id gitcas.ThreadID, e gitcas.Entry) []Verb {
 	}
 	return []Verb{v}
 }
+
+// ReachedLimit is the limit that a thread waits for, as its entry tells, by its name in the
+// configuration; empty: it waits for something else.
+func ReachedLimit(e gitcas.Entry) string { return parseReachedLimit(WaitReason(e)) }
 
 // parseReachedLimit is the limit that a reason names, see moderator.LimitError; empty for other
 // reasons. An agent's question can be one.

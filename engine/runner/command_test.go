@@ -454,9 +454,22 @@ func TestMisread(t *testing.T) {
 func TestConfiguredLimit(t *testing.T) {
 	w := newWorld(t)
 	w.limits = moderator.Limits{MaxSteps: 1}
-	_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
+	_, err := w.run(aJob{run: "9", ev: labeled(7), in: ci.Inputs{StepsPerJob: 5}})
 	if life.KindOf(err) != life.KindLimit {
 		t.Errorf("the job ended with %v", err)
+	}
+	for what, again := range map[string]func(){
+		"at once":          func() {},
+		"as somebody asks": func() { w.command(7, "/uwf status") },
+		"as the job is run again": func() {
+			_, err := w.run(aJob{run: "9", attempt: 2, ev: labeled(7)})
+			w.ok(err)
+		},
+	} {
+		again()
+		if said := w.stickies(7)[0]; !strings.Contains(said, "the limit on steps is reached") || strings.Contains(said, "has a question") {
+			t.Errorf("%s: %.300s", what, said)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func (j *Effects) DescribeThread(p *threadview.Thread, state report.State) repor
 	t.Delivering, t.Former = p.Entry.Deliver, p.Trigger.Former
 	if s := p.Entry.Suspended; s != nil {
 		t.Question, t.Role = s.Reason, cmp.Or(s.Role, t.Role)
+		if t.Limit = life.ReachedLimit(p.Entry); t.Limit != "" && state == report.Waiting {
+			t.State = report.Limited // nobody asks anything
+		}
 	}
 	limits := life.EffectiveLimits(j.Engine.Settings.Limits(p.Def.Name), p.Def, p.Entry.Limits)
 	t.MaxTokens, t.MaxCostUSD, t.MaxSteps = limits.Tokens, limits.CostUSD, limits.MaxSteps
