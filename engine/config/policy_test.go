@@ -101,7 +101,7 @@ func TestUnreadablePolicy(t *testing.T) {
 
 // Each thing that a file asks for beyond the policy is told once, where it stands, and what holds.
 func TestPolicyHolds(t *testing.T) {
-	const policy = "sandbox: require\nconfine: {network: gateway}\nlimits: {maxSteps: 12, maxStepsPerRole: 4, tokens: 1000, costUsd: 5, wall: 1h, stepTime: 20m}\n"
+	const policy = "sandbox: require\nconfine: {network: gateway}\nlimits: {maxSteps: 12, maxStepsPerRole: 4, tokens: 1000, costUsd: 5, wall: 1h, stepTime: 20m, month: {costUsd: 100}}\n"
 	for _, c := range []struct {
 		name string
 		s    sources
@@ -116,14 +116,15 @@ func TestPolicyHolds(t *testing.T) {
 		{"the open network", sources{repo: "confine: {network: open}\n"}, []string{repoFile + ":1:20: confine.network: it asks for open; the policy (" + policyFile + ":2) allows nothing looser than gateway, which holds"}},
 		{"the open network in a job", sources{repo: "confine: {network: open}\n", trusted: true}, []string{repoFile + ":1:20: confine.network: it asks for open;"}},
 		{"cost", sources{repo: "limits: {costUsd: 50}\n"}, []string{repoFile + ":1:19: limits.costUsd: it asks for 50; the policy (" + policyFile + ":3) allows nothing looser than 5, which holds"}},
+		{"cost of a month", sources{repo: "limits: {month: {costUsd: 500, tokens: 9}}\n"}, []string{repoFile + ":1:27: limits.month.costUsd: it asks for 500; the policy (" + policyFile + ":3) allows nothing looser than 100, which holds"}},
 		{"time", sources{home: "limits: {stepTime: 2h, wall: 90m}\n"}, []string{homeFile + ":1:20: limits.stepTime: it asks for 2h;", homeFile + ":1:30: limits.wall: it asks for 1h30m;"}},
 		{"steps of both files", sources{repo: "limits: {maxSteps: 50}\n", home: "limits: {maxSteps: 60, tokens: 5}\n"}, []string{repoFile + ":1:20: limits.maxSteps: it asks for 50;", homeFile + ":1:20: limits.maxSteps: it asks for 60;"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := mustBind(t, c.s, policy, "")
-			most := config.Limits{Limits: moderator.Limits{MaxSteps: 12, MaxStepsPerRole: 4, Tokens: 1000, CostUSD: 5, Wall: time.Hour}, StepTime: 20 * time.Minute}
+			most := config.Limits{Limits: moderator.Limits{MaxSteps: 12, MaxStepsPerRole: 4, Tokens: 1000, CostUSD: 5, Wall: time.Hour}, StepTime: 20 * time.Minute, Month: moderator.MonthLimits{CostUSD: 100}}
 			if l := got.Limits; got.Sandbox != config.SandboxRequire || !got.SaysSandbox() || got.Confine.Network != config.NetworkGateway ||
-				l.MaxSteps == 0 || l.MaxSteps > 12 || l.MaxStepsPerRole != 4 || l.Tokens == 0 || l.Tokens > 1000 || l.CostUSD != 5 || l.Wall != time.Hour || l.StepTime != most.StepTime {
+				l.MaxSteps == 0 || l.MaxSteps > 12 || l.MaxStepsPerRole != 4 || l.Tokens == 0 || l.Tokens > 1000 || l.CostUSD != 5 || l.Month.CostUSD != 100 || l.Wall != time.Hour || l.StepTime != most.StepTime {
 				t.Errorf("it holds sandbox %s, network %s, limits %+v", got.Sandbox, got.Confine.Network, l)
 			}
 			if got.Policies.HighestLimits() != most {
