@@ -306,7 +306,7 @@ func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) e
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
 	case errors.Is(res.Stopped, proc.ErrTimeout):
-		return fmt.Errorf("it had not ended after %s; raise the timeout, or give the role less to do", t.Timeout)
+		return fmt.Errorf("it had not ended after %s; raise limits.stepTime (--step-time, the action's input timeout), or give the role less to do", t.Timeout)
 	default:
 		return res.Stopped
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
@@ -265,17 +266,13 @@ func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 		table.Field{Name: "maxStepsPerRole", Setting: table.Whole("Steps of one role.", &l.MaxStepsPerRole, 1, 1_000_000).Default(int64(d.MaxStepsPerRole))},
 		table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a thread.", &l.Tokens, 1, 1<<53)},
 		table.Field{Name: "costUsd", Setting: table.Number("US dollars of a thread.", &l.CostUSD)},
-		table.Field{Name: "wall", Setting: table.Span("Time since the thread's start, as 45m or 6h.", &l.Wall)},
+		table.Field{Name: "wall", Setting: table.Span("The agents' running time in a thread, as 45m or 6h.", &l.Wall)},
 		table.Field{Name: "stepTime", Setting: table.Span("Time of one agent run.", &l.StepTime)},
 		table.Field{Name: "month", Setting: table.Object("What all threads of a store may use together in a calendar month, by UTC. A step reserves what its thread's limits leave it, or a tenth of the month's where they bound nothing.",
 			table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a month.", &l.Month.Tokens, 1, 1<<53)},
 			table.Field{Name: "costUsd", Setting: table.Number("US dollars of a month.", &l.Month.CostUSD)},
 		)},
-	).Instead(map[string]string{
-		"steps":    "write maxSteps",
-		"perRole":  "write maxStepsPerRole",
-		"wallTime": "write wall",
-	})
+	).Renamed(workflow.FormerLimits())
 }
 
 // checkName is how a check may be called, in definitions and here.

@@ -97,7 +97,7 @@ func TestSchema(t *testing.T) {
 		{"limits: {maxSteps: 0}", false},
 		{"limits: {maxSteps: many}", false},
 		{"limits: {wall: soon}", false},
-		{"limits: {steps: 5}", false},
+		{"limits: {stride: 5}", false},
 		{"providers: {a: {url: b}}", false},
 		{"agents: {a: {args: b}}", false},
 		{"sandbox: maybe", false},

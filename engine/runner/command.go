@@ -310,7 +310,7 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 		case whole && (bad || n != math.Trunc(n)):
 			return nil, fmt.Errorf("`--%s=%s`: write a whole number from 1", limit.Flag, event.PlainWord(v))
 		case bad:
-			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --max-time a time such as 90m", limit.Flag, event.PlainWord(v))
+			return nil, fmt.Errorf("`--%s=%s`: write a number that is more than 0; for --wall a time such as 90m", limit.Flag, event.PlainWord(v))
 		}
 		out[limit.Name] = n
 	}

@@ -236,9 +236,9 @@ func TestCommandsRefused(t *testing.T) {
 		"a thread of another issue":     {func(w *world) { w.mustRun(aJob{ev: labeled(8)}) }, "/uwf resume", "no thread here"},
 		"resume with no steps":          {(*world).askPerson, "/uwf resume --max-steps=0", "`--max-steps=0`: write a whole number"},
 		"resume with half a step":       {(*world).askPerson, "/uwf resume --max-steps=0.5", "`--max-steps=0.5`: write a whole number"},
-		"resume with words for tokens":  {(*world).askPerson, "/uwf resume --max-tokens=many", "`--max-tokens=many`: write a number"},
-		"resume with too much":          {(*world).askPerson, "/uwf resume --max-cost=1e30", "`--max-cost=1e30`: write a number"},
-		"resume with no time":           {(*world).askPerson, "/uwf resume --max-time=3", "`--max-time=3`: write a number"},
+		"resume with words for tokens":  {(*world).askPerson, "/uwf resume --tokens=many", "`--tokens=many`: write a number"},
+		"resume with too much":          {(*world).askPerson, "/uwf resume --cost-usd=1e30", "`--cost-usd=1e30`: write a number"},
+		"resume with no time":           {(*world).askPerson, "/uwf resume --wall=3", "`--wall=3`: write a number"},
 		"retry what is over":            {(*world).stepToEnd, "/uwf retry", "It is over."},
 		"retry what asks":               {(*world).askPerson, "/uwf retry", "It asks something"},
 		"cancel what is over":           {(*world).stepToEnd, "/uwf cancel", "It is over already."},
@@ -247,8 +247,8 @@ func TestCommandsRefused(t *testing.T) {
 		"fork with words":               {(*world).stepToEnd, "/uwf fork one", "Write `/uwf fork N`"},
 		"fork twice":                    {(*world).stepToEnd, "/uwf fork 1 1", "Write `/uwf fork N`"},
 		"fork with no steps left to do": {(*world).stepToEnd, "/uwf fork 2", "leads to the end"},
-		"resume with no price":          {unpriced((*world).askPerson), "/uwf resume --max-cost=1 yes", "what the model m costs is unknown"},
-		"fork with no price":            {unpriced((*world).stepToEnd), "/uwf fork 1 --max-cost=1", "what the model m costs is unknown"},
+		"resume with no price":          {unpriced((*world).askPerson), "/uwf resume --cost-usd=1 yes", "what the model m costs is unknown"},
+		"fork with no price":            {unpriced((*world).stepToEnd), "/uwf fork 1 --cost-usd=1", "what the model m costs is unknown"},
 		"fork with no limit":            {(*world).stepToEnd, "/uwf fork 1 --max-steps=-1", "`--max-steps=-1`: write a whole number"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // Whatever a stranger writes, no job answers: not even what is wrong with a command.
 func TestStrangersGetNoAnswer(t *testing.T) {
 	for _, body := range []string{
-		"/uwf start --max-cost=x", "/uwf start --agent='sh -c id'", "/uwf start --max-steps=x", "/uwf start one two", "/uwf start ../x",
+		"/uwf start --cost-usd=x", "/uwf start --agent='sh -c id'", "/uwf start --max-steps=x", "/uwf start one two", "/uwf start ../x",
 		"/uwf help", "/uwf status", "/uwf resume --max-steps=-1", "/uwf cancel", "/uwf fork 9", "/uwf retry --thread=x",
 	} {
 		w := newWorld(t)

@@ -56,14 +56,21 @@ func keyOf(e strictyaml.Entry) *strictyaml.Node {
 
 // readObject reads a mapping whose keys are all known.
 func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
-	r.readEntries(n, path, func(e strictyaml.Entry, path string) {
+	r.readEntries(n, path, func(e strictyaml.Entry, at string) {
+		if now := s.Former[e.Key]; now != "" {
+			if n.Get(now) != nil {
+				r.NoteProblem(keyOf(e), at, "remove it", "%s, which was called so before, is set too", now)
+				return
+			}
+			e.Key, at = now, Join(path, now)
+		}
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == e.Key })
 		switch {
 		case i < 0:
-			r.NoteProblem(keyOf(e), path, s.adviceFor(e.Key), "unknown key")
+			r.NoteProblem(keyOf(e), at, s.adviceFor(e.Key), "unknown key")
 		case !e.Val.IsNull():
-			r.Origins[path] = r.position(e.Val.Pos)
-			s.Fields[i].ReadInto(r, e.Val, path)
+			r.Origins[at] = r.position(e.Val.Pos)
+			s.Fields[i].ReadInto(r, e.Val, at)
 		}
 	})
 }
@@ -72,6 +79,9 @@ func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
 func (s Setting) adviceFor(key string) string {
 	if instead, ok := s.Retired[key]; ok {
 		return instead
+	}
+	if now, ok := s.Former[key]; ok {
+		return "write " + now
 	}
 	var names []string
 	for _, f := range s.Fields {

@@ -45,6 +45,7 @@ type Setting struct {
 	Secretly func(string) bool         // of named texts: whether the one of this name is secret
 	Fields   []Field                   // of an object
 	Retired  map[string]string         // keys of earlier versions → what to write instead
+	Former   map[string]string         // names that keys had → the keys; read, and shown nowhere
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
 	Names    func() []string           // of a named mapping: the entries that there are
 	Reserved []Field                   // of a named mapping: keys with a meaning of their own
@@ -94,6 +95,12 @@ func (s Setting) Then(fn func(r *Reader, n *strictyaml.Node, path string)) Setti
 // Instead says what to write in place of keys of earlier versions.
 func (s Setting) Instead(retired map[string]string) Setting {
 	s.Retired = retired
+	return s
+}
+
+// Renamed reads keys by their former names too.
+func (s Setting) Renamed(former map[string]string) Setting {
+	s.Former = former
 	return s
 }
 

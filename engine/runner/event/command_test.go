@@ -30,7 +30,8 @@ func TestCommand(t *testing.T) {
 		{"/uwf start", "start", nil, ""},
 		{"/uwf start solve-issue\nand test it", "start", []string{"solve-issue"}, "and test it"},
 		{`/uwf start "flow" --Agent=big --max-steps 5 it's`, "start", []string{"flow", "--agent=big", "--max-steps=5", "it's"}, ""},
-		{"/uwf resume --max-cost 5 --max-time=90m go on", "resume", []string{"--max-cost=5", "--max-time=90m"}, "go on"},
+		{"/uwf resume --cost-usd 5 --wall=90m go on", "resume", []string{"--cost-usd=5", "--wall=90m"}, "go on"},
+		{"/uwf resume --max-cost 5 --Max-Tokens=900 --max-time=90m go on", "resume", []string{"--cost-usd=5", "--tokens=900", "--wall=90m"}, "go on"}, // their former names
 		{"/uwf start “flow” „x“ '' --agent=“y”", "start", []string{"flow", "x", "--agent=y"}, ""},
 		{`/uwf start "it's two" --agent="a b" 'c "d' --thread “e f” --max-steps "5"`, "start", []string{"it's two", "--agent=a b", `c "d`, "--thread=e f", "--max-steps=5"}, ""},
 		{"/uwf fork 3", "fork", []string{"3"}, ""},
@@ -97,12 +98,12 @@ func TestCommandErrors(t *testing.T) {
 }
 
 func TestCommandParts(t *testing.T) {
-	c, err := ParseCommand("/uwf start flow --agent=a=b --max-cost '' more")
+	c, err := ParseCommand("/uwf start flow --agent=a=b --cost-usd '' more")
 	if err != nil {
 		t.Fatal(err)
 	}
 	agent, ok := c.Option("agent")
-	model, ok2 := c.Option("max-cost")
+	model, ok2 := c.Option("cost-usd")
 	_, ok3 := c.Option("thread")
 	if agent != "a=b" || !ok || model != "" || !ok2 || ok3 || !slices.Equal(c.Words(), []string{"flow", "more"}) {
 		t.Errorf("%q %v %q %v %v %q", agent, ok, model, ok2, ok3, c.Words())

@@ -19,7 +19,7 @@ func otherWords() map[string][]string {
 		"goal": {"objective", "purpose", "aim"}, "capabilities": {"skills", "abilities"}, "procedure": {"process", "steps"},
 		"frontmatter": {"schema"}, "systemPrompt": {"prompt", "system", "instructions"},
 		"graph": {"edges", "transitions", "flow", "routes", "states"}, "roles": {"agents"}, "name": {"title", "id"},
-		"costUsd": {"cost", "budget", "maxCost"}, "wall": {"time", "timeout", "duration", "maxTime"}, "tokens": {"maxTokens"}, "maxSteps": {"steps"},
+		"costUsd": {"cost", "budget", "maxCost"}, "wall": {"time", "timeout", "duration", "maxTime", "wallTime"}, "tokens": {"maxTokens"}, "maxSteps": {"steps"}, "maxStepsPerRole": {"perRole"},
 		"expression": {"expr", "jsonata", "if"},
 	}
 }
@@ -54,8 +54,8 @@ func Key(key string, known []string) string {
 // AdviseMisplacedKey says where a key belongs that stands in the wrong place; "" for others.
 func AdviseMisplacedKey(key string) string { return misplacedKeys()[key] }
 
-// Adopt lets a mistyped key, which was reported, count as the one that it means, so
-// that it isn't also reported as missing.
+// Adopt lets a key count as the one that it means: a former name, or a mistyped key, which
+// was reported and is not to be reported as missing too.
 func Adopt(v *strictyaml.Node, e *strictyaml.Entry, key string) {
 	// A condition under another name could be a status as well.
 	if key != "" && key != "condition" && v.Get(key) == nil {

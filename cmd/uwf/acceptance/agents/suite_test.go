@@ -78,7 +78,7 @@ var rows = []struct {
 	{"timeout", nil, true, false, func(h *house) {
 		word := h.word()
 		// Codex does not wait for a command that takes long: the model is told, and says nothing.
-		h.step("Do it. [[stall]] [[run touch "+h.dir+"/started; sleep "+word+"]]", "--timeout", "25s").ends(1).says("25s")
+		h.step("Do it. [[stall]] [[run touch "+h.dir+"/started; sleep "+word+"]]", "--step-time", "25s").ends(1).says("25s")
 		if _, err := os.Stat(filepath.Join(h.dir, "started")); err != nil {
 			h.Error("the tool did not run")
 		}
@@ -106,8 +106,8 @@ var rows = []struct {
 	{"empty", nil, false, false, func(h *house) { h.step("Do it. [[empty]]").ends(1).says("answer") }},
 	{"400", nil, false, true, func(h *house) { h.step("Do it. [[err400]]").ends(1).says("fake failure 400") }},
 	{"401", nil, false, false, func(h *house) { h.step("Do it. [[err401]]").ends(1).says("401", "refuses the configured key") }},
-	{"429", nil, true, false, func(h *house) { h.step("Do it. [[err429]]", "--timeout", "2m").ends(1).says("429") }},
-	{"500", nil, true, false, func(h *house) { h.step("Do it. [[err500]]", "--timeout", "2m").ends(1).says("500") }},
+	{"429", nil, true, false, func(h *house) { h.step("Do it. [[err429]]", "--step-time", "2m").ends(1).says("429") }},
+	{"500", nil, true, false, func(h *house) { h.step("Do it. [[err500]]", "--step-time", "2m").ends(1).says("500") }},
 	{"budget", nil, false, false, func(h *house) {
 		h.write("uwf-home/config.yaml", h.config("", "limits: {tokens: 1300}\n"))
 		h.step("Do it. [[badfinal]]").ends(1, 3, 6).says("tokens")

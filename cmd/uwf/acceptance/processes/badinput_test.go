@@ -100,7 +100,7 @@ func TestBadAgents(t *testing.T) {
 		{name: "another head", entry: `as: {prev: 0123456789ABC}, ` + goodOutput, want: []string{"does not follow the thread's head"}},
 		{name: "exit 1", entry: `exit: 1, stderr: "no disk\n"`, want: []string{"exit code 1", "no disk"}},
 		{name: "killed", entry: `kill: true`, want: []string{"killed"}},
-		{name: "never ends", entry: `hang: true`, flags: []string{"--timeout", "300ms"}, want: []string{"300ms", "timeout"}},
+		{name: "never ends", entry: `hang: true`, flags: []string{"--step-time", "300ms"}, want: []string{"300ms", "limits.stepTime"}},
 		{name: "output of 10 MB", entry: `size: 10485760, ` + goodOutput, want: []string{"10485760 bytes", "too large"}},
 		{name: "noise of 10 MB", entry: `flood: 10485760, ` + goodOutput, want: []string{"8388608 bytes"}},
 		{name: "garbage in the stage", entry: `stage: {x.json: "{"}, ` + goodOutput, want: []string{"x.json", "not named <HASH>.json"}},

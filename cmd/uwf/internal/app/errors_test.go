@@ -33,7 +33,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"step of thread T failed (role a, agent): x\nwhether the thread has moved is not known; look: uwf thread show T":                             failed(func(e *life.FailedError) { e.Unsure = true }),
 		"can't step thread T: x\nthis job's work was kept: git show R":                                                                               moved,
 		"thread T waits for a person (role a): why?\nanswer: uwf thread resume T -p \"…\"":                                                           waits("a", "why?", asIs),
-		"thread T waits for a person (role a): limit tokens reached: x\nraise it: uwf thread resume T --max-tokens N":                                waits("a", "limit tokens reached: x", asIs),
+		"thread T waits for a person (role a): limit tokens reached: x\nraise it: uwf thread resume T --tokens N":                                    waits("a", "limit tokens reached: x", asIs),
 		"thread T waits for a person: why?\nlet it go on: uwf thread resume T":                                                                       waits("", "why?", asIs),
 		"thread T waits for a person (role a): 3 attempts at this step failed\ntry again: uwf thread retry T":                                        waits("a", "3 attempts at this step failed", func(e *gitcas.Entry) { e.Attempts = make([]string, 3) }),
 		"thread T waits for a person (role a): " + life.PausedByPerson + "\nlet it go on: uwf thread resume T":                                       waits("a", life.PausedByPerson, asIs),
@@ -50,8 +50,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"step of thread T was stopped (role a): interrupted: a person stopped it\nthe thread has not moved; what there is was kept: git show R\nit counts as no failed attempt; go on: uwf thread step T": failed(func(e *life.FailedError) {
 			e.Phase, e.Err = life.PhaseStopped, fmt.Errorf("interrupted: %w", deadline.ErrStopped)
 		}),
-		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\nit has failed 3 times, and waits for your word: uwf thread retry T":                                                    failed(func(e *life.FailedError) { e.Tries = 3 }),
-		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it (where the configuration or the workflow sets it, there first: the lowest counts): uwf thread resume T --max-tokens N": life.NewLimitError("T", limit),
+		"step of thread T failed (role a, agent): x\nthe thread has not moved; what there is was kept: git show R\nit has failed 3 times, and waits for your word: uwf thread retry T":                                                failed(func(e *life.FailedError) { e.Tries = 3 }),
+		"thread T: limit tokens reached: the thread has used 7 tokens of 5; raise limits.tokens to go on\nraise it (where the configuration or the workflow sets it, there first: the lowest counts): uwf thread resume T --tokens N": life.NewLimitError("T", limit),
 	} {
 		if got := Message(err); got != want {
 			t.Errorf("\n%s\nwant\n%s", got, want)

@@ -71,7 +71,7 @@ a thread.
 ` + ChoiceHelp,
 		Example: `  uwf thread start solve-issue -p "The parser panics on an empty file"
   uwf thread start ./review.yaml -p @task.md --base release-2
-  echo "Fix the typo" | uwf thread start solve-issue -p - --key issue/7 --max-cost 2.50`,
+  echo "Fix the typo" | uwf thread start solve-issue -p - --key issue/7 --cost-usd 2.50`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: CompleteWorkflow(f),
 		RunE:              app.Run(o, runF, startRun, func(args []string) { o.Workflow = args[0] }),
@@ -299,10 +299,11 @@ func LimitFlags(cmd *cobra.Command, l *Limits) {
 	fl := cmd.Flags()
 	fl.IntVar(&l.Steps, "max-steps", 0, "let the thread do at most `N` steps")
 	fl.IntVar(&l.PerRole, "max-steps-per-role", 0, "let each role do at most `N` steps")
-	fl.Int64Var(&l.Tokens, "max-tokens", 0, "let the thread use at most `N` tokens, input and output together")
-	fl.Float64Var(&l.Cost, "max-cost", 0, "let the thread cost at most so many US `DOLLARS`")
-	fl.DurationVar(&l.Time, "max-time", 0, "let the agents work for at most this `TIME` together, such as 2h")
+	fl.Int64Var(&l.Tokens, "tokens", 0, "let the thread use at most `N` tokens, input and output together")
+	fl.Float64Var(&l.Cost, "cost-usd", 0, "let the thread cost at most so many US `DOLLARS`")
+	fl.DurationVar(&l.Time, "wall", 0, "let the agents work for at most this `TIME` together, such as 2h")
 	app.RefuseZero(cmd, workflow.LimitFlags()...)
+	app.AcceptFormer(cmd, workflow.FormerLimitFlags())
 }
 
 // Entry is the limits as a thread's entry holds them.

@@ -98,8 +98,9 @@ func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
 	fl.StringSliceVar(&o.Trust, "trust", nil, "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
 	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
 	app.AllowValues(cmd, "sandbox", "off", "auto", "require")
-	fl.DurationVar(&o.Timeout, "timeout", 0, "stop an agent after this `TIME`, such as 20m")
-	app.RefuseNegative(cmd, "timeout")
+	fl.DurationVar(&o.Timeout, "step-time", 0, "stop an agent after this `TIME`, such as 20m")
+	app.RefuseNegative(cmd, "step-time")
+	app.AcceptFormer(cmd, map[string]string{"timeout": "step-time"})
 }
 
 func stepRun(ctx context.Context, o *StepOptions) error {
