@@ -5,9 +5,15 @@ import (
 	"time"
 )
 
-// Time is a time for a person, to the second: 2026-06-04 12:00:05 UTC. Programs get RFC 3339
-// or milliseconds.
-func Time(t time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
+// Time is a time for people anywhere, to the second: 2026-06-04 12:00:05 UTC. Pages, commits
+// and comments have it. Programs get RFC 3339 or milliseconds.
+func Time(t time.Time) string { return TimeIn(t, time.UTC) }
+
+// TimeIn is a time for the person whose zone it is, and names that: 2026-06-04 14:00:05 CEST,
+// or 2026-06-04 09:00:05 -03 where the zone's times have no name.
+func TimeIn(t time.Time, zone *time.Location) string {
+	return t.In(zone).Format(time.DateTime + " MST")
+}
 
 // Took is how long something took that is given in milliseconds, to a tenth of a second.
 func Took(ms int64) string {

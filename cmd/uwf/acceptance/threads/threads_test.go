@@ -3,6 +3,7 @@ package threads
 
 import (
 	"testing"
+	_ "time/tzdata" // of times.txtar; the machine may have none
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 )

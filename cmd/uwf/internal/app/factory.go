@@ -56,7 +56,8 @@ type Factory struct {
 	Environ []string // the environment, KEY=value
 	Dir     string   // the working directory, absolute
 	Now     func() time.Time
-	Rand    io.Reader // random bytes for ids
+	Zone    *time.Location // that times are shown and read in, JSON apart; nil: UTC
+	Rand    io.Reader      // random bytes for ids
 	// After delivers once d has passed, and returns a stop function.
 	After func(d time.Duration) (<-chan time.Time, func())
 	// Machine names this machine and its boot; nil: as the system says.
@@ -142,20 +143,23 @@ func New() (*Factory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewAt(dir, os.Environ(), IO{
+	f := NewAt(dir, os.Environ(), IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTTY: isTerminal(os.Stdin), OutTTY: isTerminal(os.Stdout), ErrTTY: isTerminal(os.Stderr),
 		Width: func() int {
 			n, _, _ := term.GetSize(int(os.Stderr.Fd())) // 0: it does not tell
 			return n
 		},
-	}), nil
+	})
+	f.Zone = time.Local // as TZ or the system says
+	return f, nil
 }
 
 // NewAt makes a Factory that works in a folder, with an environment and streams of
-// its own.
+// its own. The zone is the one that TZ names there, else UTC.
 func NewAt(dir string, environ []string, streams IO) *Factory {
 	f := &Factory{IO: streams, Environ: environ, Dir: dir, Now: time.Now, After: deadline.SystemClock{}.After, Rand: rand.Reader}
+	f.Zone, _ = time.LoadLocation(strings.TrimPrefix(f.Getenv("TZ"), ":")) // nil: there is none of that name
 	f.Git = f.runGit
 	return f
 }
@@ -193,7 +197,7 @@ func (f *Factory) ChooseOutput(query string) error {
 // Printer prints results to stdout in the format that was asked for.
 func (f *Factory) Printer() output.Printer {
 	return output.Printer{
-		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && useColor(f),
+		Out: f.IO.Out, Format: output.Format(f.Format), TTY: f.IO.OutTTY, Color: f.IO.OutTTY && useColor(f), Zone: f.Zone,
 		Query: f.Query, Seen: f.Printed,
 	}
 }
@@ -204,7 +208,7 @@ func Live(f *Factory) bool { return f.IO.ErrTTY && useColor(f) }
 
 // Notes prints remarks for people to stderr, never results.
 func (f *Factory) Notes() *output.Writer {
-	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && useColor(f)}.Text()
+	return output.Printer{Out: f.IO.Err, Color: f.IO.ErrTTY && useColor(f), Zone: f.Zone}.Text()
 }
 
 func useColor(f *Factory) bool {

@@ -203,9 +203,12 @@ func SuggestNames(id string, candidates []string) []string {
 	return out[:min(len(out), maxNear)]
 }
 
+// LocalNow is the time in the zone that times are shown and read in.
+func LocalNow(f *Factory) time.Time { return f.Now().In(cmp.Or(f.Zone, time.UTC)) }
+
 // ParseTime reads a time: a date, a date with a time of day, how long ago (7d, 12h,
 // 2w, 90m), or a thread, which stands for when it was started. What has no time
-// zone is UTC, as all times that uwf prints.
+// zone is in that of now, see LocalNow.
 func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -213,15 +216,18 @@ func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	if d, ok := parseAgo(text); ok {
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, time.DateTime + " UTC", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.Parse(layout, text); err == nil {
+	zone := now.Location()
+	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime, time.DateTime + " MST", time.DateTime + " -0700", "2006-01-02 15:04", "2006-01-02 15:04 MST", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		t, err := time.ParseInLocation(layout, text, zone)
+		// To Go an abbreviation that this zone has not is one of a zone at no offset.
+		if err == nil && (!strings.HasSuffix(layout, "MST") || t.Location() == zone || t.Location() == time.UTC) {
 			return t, nil
 		}
 	}
 	if id := gitcas.ThreadID(strings.ToUpper(text)); id.Valid() {
 		return id.Time(), nil
 	}
-	return time.Time{}, Usagef("%s %.80q is no time: write 2026-06-04, 2026-06-04T12:00:00Z (UTC where no zone is said), or how long ago: 90m, 12h, 7d, 2w", flag, text)
+	return time.Time{}, Usagef("%s %.80q is no time: write 2026-06-04, 2026-06-04T12:00:00Z (%s where no zone is said), or how long ago: 90m, 12h, 7d, 2w", flag, text, now.Format("MST"))
 }
 
 // parseAgo reads how long something is ago.

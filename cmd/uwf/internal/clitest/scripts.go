@@ -106,6 +106,7 @@ func setUp(e *testscript.Env, names []string) error {
 		return err
 	}
 	e.Setenv("HOME", home)
+	e.Setenv("TZ", "UTC")
 	e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	e.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 	c := &console{Console: Console{Remotes: &Remotes{}}, names: slices.Clone(names)}

@@ -123,7 +123,7 @@ func gcRun(ctx context.Context, o *Options) error {
 
 // parseAge reads --older-than.
 func (o *Options) parseAge() (time.Duration, error) {
-	now := o.Factory.Now()
+	now := app.LocalNow(o.Factory)
 	at, err := app.ParseTime("--older-than", o.OlderThan, now)
 	switch {
 	case err != nil:

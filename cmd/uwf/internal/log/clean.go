@@ -30,7 +30,7 @@ go after 30 days, and earlier when there are more than 128 MiB of them.`,
 		Args:    cobra.NoArgs,
 		RunE:    app.Run(o, runF, cleanRun, func([]string) {}),
 	}
-	cmd.Flags().StringVar(&o.Before, "before", "", "delete files of days before this `TIME`: 2026-06-04, or 7d ago")
+	cmd.Flags().StringVar(&o.Before, "before", "", "delete files of days before this `TIME`: 2026-06-04 (local time; a file is one day in UTC), or 7d ago")
 	return cmd
 }
 
@@ -46,7 +46,7 @@ func cleanRun(_ context.Context, o *CleanOptions) error {
 	if o.Before == "" {
 		return app.Usagef("say what goes: --before 7d, or --before 2026-06-04")
 	}
-	before, err := app.ParseTime("--before", o.Before, o.Factory.Now())
+	before, err := app.ParseTime("--before", o.Before, app.LocalNow(o.Factory))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 const lookAgain = 300 * time.Millisecond
 
 func debugRun(ctx context.Context, o *Options) error {
-	since, err := app.ParseTime("--since", o.Since, o.Factory.Now())
+	since, err := app.ParseTime("--since", o.Since, app.LocalNow(o.Factory))
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func newRecord(r debuglog.Record) record {
 }
 
 func recordText(w *output.Writer, r debuglog.Record) {
-	w.Faint(r.Time.UTC().Format("2006-01-02 15:04:05.000 UTC") + "  ")
+	w.Faint(r.Time.In(w.Zone).Format("2006-01-02 15:04:05.000 MST") + "  ")
 	level := fmt.Sprintf("%-5s", r.Level)
 	if r.Level == "warn" {
 		w.Warn(level)

@@ -74,7 +74,7 @@ UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
 	fl.IntVarP(&o.Limit, "limit", "n", 0, "show at most so many commits, or records with --debug; 0 is all")
 	fl.BoolVar(&o.Full, "full", false, "show whole messages")
 	fl.BoolVar(&o.Debug, "debug", false, "show the debug log of this machine instead: what uwf's processes did")
-	fl.StringVar(&o.Since, "since", "", "with --debug: only records after this `TIME`: 2026-06-04, 2026-06-04T12:00:00Z, or 7d or 12h ago")
+	fl.StringVar(&o.Since, "since", "", "with --debug: only records after this `TIME`: 2026-06-04 (local time where no zone is said), 2026-06-04T12:00:00Z, or 7d or 12h ago")
 	fl.StringVar(&o.Thread, "thread", "", "with --debug: only records of this `THREAD`")
 	fl.IntVar(&o.Process, "process", 0, "with --debug: only records of this process (`PID`)")
 	fl.StringVar(&o.Tag, "tag", "", "with --debug: only records of this `TAG`")
@@ -175,7 +175,7 @@ func newEntry(e view.LogEntry) entry {
 // writeText writes a commit: one line, and with full its message and trailers too.
 func (e entry) writeText(w *output.Writer, full bool) {
 	w.Warn(e.Commit[:10])
-	w.Faint("  " + text.Time(e.When) + "  ")
+	w.Faint("  " + text.TimeIn(e.When, w.Zone) + "  ")
 	w.Printf("%s\n", output.Line(e.Subject, 200))
 	if !full {
 		return

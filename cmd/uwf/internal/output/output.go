@@ -6,10 +6,12 @@ package output
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
@@ -42,6 +44,8 @@ type Printer struct {
 	Format Format
 	TTY    bool // Out is a terminal
 	Color  bool // Out may be coloured
+	// Zone is where the person is who reads text; nil: UTC. Programs get UTC always.
+	Zone *time.Location
 	// Query is applied to results, which are printed as what comes out of it; nil:
 	// none.
 	Query *Query
@@ -103,7 +107,9 @@ func (p Printer) Print(v any, text func(*Writer)) error {
 
 // Text is a writer of filtered text to the printer's stream, for output that
 // goes on for a while. Flush tells whether all was written.
-func (p Printer) Text() *Writer { return &Writer{out: p.Out, color: p.Color} }
+func (p Printer) Text() *Writer {
+	return &Writer{Zone: cmp.Or(p.Zone, time.UTC), out: p.Out, color: p.Color}
+}
 
 // encodeJSON writes indented JSON. HTML's characters stay readable; characters
 // that a terminal acts on are written as escapes, which mean the same in JSON.

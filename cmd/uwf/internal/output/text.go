@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/text"
@@ -13,6 +14,8 @@ import (
 // Writer writes text for people. Everything that is written is cleaned, so a
 // caller can't forget it; only the methods named after styles add escapes.
 type Writer struct {
+	Zone *time.Location // for text.TimeIn; never nil
+
 	out   io.Writer
 	color bool
 	err   error

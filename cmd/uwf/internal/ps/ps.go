@@ -144,7 +144,7 @@ func (o *Options) printJobs(jobs []job, v *gitcas.View, to io.Writer) error {
 			}
 			return []string{
 				string(j.Thread), j.Name, j.Role, run, fmt.Sprintf("%s/%d", j.Host, j.PID),
-				text.Time(j.Since), max(v.Time().Sub(j.Renewed), 0).Round(time.Second).String() + " ago", strconv.FormatInt(j.Tokens, 10),
+				text.TimeIn(j.Since, w.Zone), max(v.Time().Sub(j.Renewed), 0).Round(time.Second).String() + " ago", strconv.FormatInt(j.Tokens, 10),
 			}
 		})
 	})

@@ -66,7 +66,7 @@ func (s shown) writeMarkdown(w *output.Writer) {
 			what = "was " + what
 		}
 		writeHeading(w, 2, "An attempt at step %d %s", s.Step, what)
-		writePassage(w, f.Error, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", text.Time(f.At)})
+		writePassage(w, f.Error, [2]string{"Role", f.Role}, [2]string{"Agent", f.Agent}, [2]string{"Time", text.TimeIn(f.At, w.Zone)})
 	}
 	for _, said := range s.Said {
 		said.writeMarkdown(w)
@@ -82,7 +82,7 @@ func (s shown) writeMarkdown(w *output.Writer) {
 // writeHead writes which step it is, and what came of it.
 func (s shown) writeHead(w *output.Writer) {
 	writeHeading(w, 2, "Step %d: %s `%s`", s.Step, s.Role, s.Hash)
-	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", text.Time(s.CompletedAt)},
+	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", text.TimeIn(s.CompletedAt, w.Zone)},
 		[2]string{"Duration", (time.Duration(s.DurationMs) * time.Millisecond).String()}, [2]string{"Result", s.Result})
 }
 
@@ -131,7 +131,7 @@ func (s spoken) writeMarkdown(w *output.Writer) {
 	if s.By != nil {
 		url = s.By.URL
 	}
-	writePassage(w, s.Text, [2]string{"Time", text.Time(s.At)}, [2]string{"At", url})
+	writePassage(w, s.Text, [2]string{"Time", text.TimeIn(s.At, w.Zone)}, [2]string{"At", url})
 }
 
 // nameOf names somebody; nobody knows who where there is none.

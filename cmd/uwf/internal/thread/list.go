@@ -60,7 +60,7 @@ one: its status, the role that is next, its age, its cost, its title.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&o.All, "all", false, "list ended and cancelled threads too")
 	fl.StringVar(&o.Status, "status", "", "list only threads of these `STATUSES`, comma-separated: "+strings.Join(listStatuses(), ", "))
-	fl.StringVar(&o.After, "after", "", "list only threads started after this `TIME`: 2026-06-04, 2026-06-04T12:00:00Z, or 7d or 12h ago")
+	fl.StringVar(&o.After, "after", "", "list only threads started after this `TIME`: 2026-06-04 (local time where no zone is said), 2026-06-04T12:00:00Z, or 7d or 12h ago")
 	fl.StringVar(&o.Before, "before", "", "list only threads started before this `TIME`")
 	fl.StringVar(&o.Workflow, "workflow", "", "list only threads of this workflow (`NAME` or hash)")
 	fl.StringVar(&o.Role, "role", "", "list only threads in which it is this `ROLE`'s turn")
@@ -146,8 +146,8 @@ func (l *lister) readFilter() error {
 		}
 	}
 	var err error
-	if l.after, err = app.ParseTime("--after", l.After, l.Factory.Now()); err == nil {
-		l.before, err = app.ParseTime("--before", l.Before, l.Factory.Now())
+	if l.after, err = app.ParseTime("--after", l.After, app.LocalNow(l.Factory)); err == nil {
+		l.before, err = app.ParseTime("--before", l.Before, app.LocalNow(l.Factory))
 	}
 	return err
 }
@@ -313,7 +313,7 @@ func (l *lister) writeText(w *output.Writer) {
 		output.WriteTable(w, []string{"thread", "status", "workflow", "next", "since", "reason"}, l.list, func(t listed) []string {
 			since := ""
 			if t.Since != nil {
-				since = text.Time(*t.Since)
+				since = text.TimeIn(*t.Since, w.Zone)
 			}
 			return []string{string(t.Thread), t.Status, cmp.Or(t.Name, string(t.Workflow)), t.NextRole, since, t.Reason}
 		})

@@ -253,14 +253,14 @@ func (s shown) writeText(w *output.Writer) {
 		if i == 0 {
 			label = "attempts"
 		}
-		p.writeLine(label, "%s", formatTried(a))
+		p.writeLine(label, "%s", formatTried(a, p.Zone))
 	}
 	if s.Work.Branch != "" {
 		p.writeLine("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
 	}
-	p.writeLine("started", "%s%s%s", text.Time(s.StartedAt), byWhom(s.By), s.describeOrigin())
+	p.writeLine("started", "%s%s%s", text.TimeIn(s.StartedAt, p.Zone), byWhom(s.By), s.describeOrigin())
 	if s.EndedAt != nil {
-		p.writeLine(s.Status, "%s%s", text.Time(*s.EndedAt), byWhom(s.ClosedBy))
+		p.writeLine(s.Status, "%s%s", text.TimeIn(*s.EndedAt, p.Zone), byWhom(s.ClosedBy))
 	}
 	if s.Note != "" {
 		p.writeLine("note", "%s", output.Line(s.Note, 200))
@@ -306,10 +306,10 @@ func (s shown) writeStatus(p sheet) {
 	switch r := s.Running; {
 	case r == nil:
 	case r.Ahead:
-		p.writeLine("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.Time(r.Since))
+		p.writeLine("run", "the one that %s (attempt %d) started at %s", r.Run, r.Attempt, text.TimeIn(r.Since, p.Zone))
 	default:
 		p.writeLine("run", "%s (attempt %d) on %s since %s, last heard of %s, %d tokens", r.Run, r.Attempt, r.Host,
-			text.Time(r.Since), text.Time(r.Renewed), r.Tokens)
+			text.TimeIn(r.Since, p.Zone), text.TimeIn(r.Renewed, p.Zone), r.Tokens)
 	}
 }
 
@@ -327,7 +327,7 @@ func (c cost) formatAmount() string {
 }
 
 // formatTried says on one line what became of an attempt.
-func formatTried(a attempt.Summary) string {
+func formatTried(a attempt.Summary, zone *time.Location) string {
 	who := a.Role
 	if a.Agent != "" {
 		who += " (" + a.Agent + ")"
@@ -337,7 +337,7 @@ func formatTried(a attempt.Summary) string {
 	}
 	at := ""
 	if !a.At.IsZero() {
-		at = text.Time(a.At) + "  "
+		at = text.TimeIn(a.At, zone) + "  "
 	}
 	what := output.Line(a.Error, 160)
 	if a.Phase == "poked" {

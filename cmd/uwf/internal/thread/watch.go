@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func watchRun(ctx context.Context, o *WaitOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &watcher{show: board.New(o.Factory)}
+	w := &watcher{show: board.New(o.Factory), zone: cmp.Or(o.Factory.Zone, time.UTC)}
 	defer w.show.End()
 	o.Factory.Waiting = w.show.ShowWaiting
 	if err := w.followThread(ctx, o.Factory, t); err != nil {
@@ -61,6 +62,7 @@ func watchRun(ctx context.Context, o *WaitOptions) error {
 // watcher tells the board what the store shows to be new.
 type watcher struct {
 	show  *board.Progress
+	zone  *time.Location // of the person who watches
 	def   *workflow.Definition
 	steps int  // that were told
 	claim bool // whether a job at work was told
@@ -128,7 +130,7 @@ func (w *watcher) showChanges(ctx context.Context, t *lookup.Thread) error {
 		w.claim = true
 		w.show.ShowEvent(thread.Event{
 			Kind: "agent", Thread: t.ID, Step: w.steps + 1, Role: t.Entry.Next.Role, Agent: job.Host,
-			Text: fmt.Sprintf("run %s.%d since %s", job.Run, job.Attempt, job.Since.Format(time.TimeOnly)),
+			Text: fmt.Sprintf("run %s.%d since %s", job.Run, job.Attempt, job.Since.In(w.zone).Format(time.TimeOnly+" MST")),
 		})
 	}
 	w.show.ShowEvent(thread.Event{Kind: "tokens", Thread: t.ID, Usage: record.Usage{InputTokens: job.Tokens, CostUSD: c.CostUSD}})

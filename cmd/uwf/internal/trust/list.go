@@ -41,7 +41,7 @@ func listRun(_ context.Context, o *ListOptions) error {
 		}
 		for _, c := range all {
 			w.Bold(c.Repository)
-			w.Printf("  %s  %s\n", text.Time(c.At), c.SHA256)
+			w.Printf("  %s  %s\n", text.TimeIn(c.At, w.Zone), c.SHA256)
 			w.FaintLine(strings.Join(consent.Diff(c.Demands, c.Demands), "\n"))
 		}
 	})

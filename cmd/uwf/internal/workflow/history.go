@@ -89,7 +89,7 @@ func versionsOf(known node.Getter, r registered) []version {
 func (l version) writeText(w *output.Writer) {
 	w.Bold(string(l.Hash))
 	if l.Timestamp != 0 {
-		w.Printf("  %s", text.Time(time.UnixMilli(l.Timestamp)))
+		w.Printf("  %s", text.TimeIn(time.UnixMilli(l.Timestamp), w.Zone))
 	}
 	if l.Current {
 		w.Good("  current")

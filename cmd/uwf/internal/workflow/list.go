@@ -65,13 +65,13 @@ func listRun(ctx context.Context, o *ListOptions) error {
 	}
 	return o.Factory.Printer().Print(lines, func(w *output.Writer) {
 		output.WriteTable(w, []string{"NAME", "HASH", "DIALECT", "FROM", ""}, lines, func(l listed) []string {
-			return []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState()}
+			return []string{l.Name, string(l.Hash), string(l.Dialect), l.From, l.describeState(w.Zone)}
 		})
 	})
 }
 
-// describeState is what else is to be said of a line.
-func (l listed) describeState() string {
+// describeState is what else is to be said of a line, with times in a zone.
+func (l listed) describeState(zone *time.Location) string {
 	switch {
 	case l.Error != "":
 		return "can't be read: " + l.Error
@@ -80,7 +80,7 @@ func (l listed) describeState() string {
 	case l.HiddenBy != "":
 		return "hidden by " + l.HiddenBy
 	case l.Updated != 0:
-		return fmt.Sprintf("%s, %s", text.Time(time.UnixMilli(l.Updated)), text.Plural(l.Versions, "version"))
+		return fmt.Sprintf("%s, %s", text.TimeIn(time.UnixMilli(l.Updated), zone), text.Plural(l.Versions, "version"))
 	}
 	return ""
 }
