@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -51,8 +52,9 @@ func New(f *app.Factory) *Progress {
 	return p
 }
 
-// Follow says which thread is shown, and what was spent on it before.
-func (p *Progress) Follow(def *workflow.Definition, title string, limits moderator.Limits, before moderator.Totals, model func(role string) string) {
+// Follow says which thread is shown, the steps that it has, and what was spent on it before,
+// for these and for attempts that led to none.
+func (p *Progress) Follow(def *workflow.Definition, title string, limits moderator.Limits, steps []gitcas.ChainStep, before moderator.Totals, model func(role string) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.model, p.spent = model, before
@@ -62,8 +64,8 @@ func (p *Progress) Follow(def *workflow.Definition, title string, limits moderat
 			p.board.roles = append(p.board.roles, n.Name)
 		}
 	}
-	for role, n := range before.PerRole {
-		p.board.done[role] = n
+	for _, s := range steps {
+		p.board.done[s.Role]++
 	}
 	p.board.tokens, p.board.cost, p.board.unpriced = before.Tokens, before.CostUSD, before.Unpriced
 }

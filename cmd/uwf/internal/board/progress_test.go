@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/outage"
 )
@@ -32,8 +33,22 @@ func newTestProgress(b *bytes.Buffer, width int, now *time.Time) *Progress {
 	edge := func(to string) []workflow.Edge { return []workflow.Edge{{To: to}} }
 	def := &workflow.Definition{Name: "solve-issue", Roles: map[string]workflow.Role{"planner": {}, "developer": {}, "reviewer": {}},
 		Graph: map[string][]workflow.Edge{"$START": edge("planner"), "planner": edge("developer"), "developer": edge("reviewer"), "reviewer": {{To: "developer"}, {To: "$END"}}}}
-	p.Follow(def, "The parser panics on an empty file", moderator.Limits{CostUSD: 2, Tokens: 500_000}, moderator.Totals{}, func(string) string { return "gpt-5.1" })
+	p.Follow(def, "The parser panics on an empty file", moderator.Limits{CostUSD: 2, Tokens: 500_000}, nil, moderator.Totals{}, func(string) string { return "gpt-5.1" })
 	return p
+}
+
+// Attempts that failed cost something, and are no visits of the role.
+func TestFailedAttemptsAreNoVisits(t *testing.T) {
+	var b bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newTestProgress(&b, 100, &now)
+	before := moderator.Totals{Steps: 4, PerRole: map[string]int{"planner": 1, "developer": 3}, CostUSD: 0.5, Tokens: 100}
+	p.Follow(&workflow.Definition{Name: "w", Graph: map[string][]workflow.Edge{"$START": {{To: "planner"}}, "planner": {{To: "developer"}}, "developer": {{To: "$END"}}},
+		Roles: map[string]workflow.Role{"planner": {}, "developer": {}}}, "t", moderator.Limits{}, []gitcas.ChainStep{{Step: record.Step{Role: "planner"}}}, before, nil)
+	p.ShowEvent(engine.Event{Kind: "agent", Step: 2, Role: "developer", Agent: "builtin"})
+	if path := p.board.renderPath(100); path != "✓ planner → ● developer → end" || p.board.cost != 0.5 || p.board.tokens != 100 {
+		t.Errorf("%s, $%v, %d tokens", path, p.board.cost, p.board.tokens)
+	}
 }
 
 // tell is a run of three steps: the board is in the middle of the last one.

@@ -17,7 +17,6 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
-	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
@@ -153,7 +152,7 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Pr
 		o.Thread = string(started.Thread)
 		return o.findThread(ctx, w, show)
 	}
-	show.Follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), moderator.Totals{}, modelNames(w, def))
+	show.Follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), nil, moderator.Totals{}, modelNames(w, def))
 	return started.Thread, nil
 }
 
@@ -184,13 +183,11 @@ func (o *Options) findThread(ctx context.Context, w *worker.Worker, show *board.
 	if err := thread.CheckReady(w, def); err != nil {
 		return "", err
 	}
-	var before moderator.Totals
-	if t.Ended == nil {
-		if _, before, err = attempt.CountThread(ctx, t.Store, t.View, t.ID); err != nil {
-			return "", err
-		}
+	steps, before, err := thread.CountSoFar(ctx, t)
+	if err != nil {
+		return "", err
 	}
-	show.Follow(def, t.Entry.Title, life.EffectiveLimits(w.Settings.Limits(def.Name), def, t.Entry.Limits), before, modelNames(w, def))
+	show.Follow(def, t.Entry.Title, life.EffectiveLimits(w.Settings.Limits(def.Name), def, t.Entry.Limits), steps, before, modelNames(w, def))
 	o.Factory.Notes().Printf("thread %s of %s goes on\n", t.ID, def.Name)
 	return t.ID, nil
 }

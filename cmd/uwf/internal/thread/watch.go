@@ -81,19 +81,30 @@ func (w *watcher) followThread(ctx context.Context, f *app.Factory, t *lookup.Th
 	if err != nil {
 		return err
 	}
-	var used moderator.Totals
-	if t.Ended == nil {
-		if _, used, err = attempt.CountThread(ctx, t.Store, t.View, t.ID); err != nil {
-			return err
-		}
+	steps, used, err := CountSoFar(ctx, t)
+	if err != nil {
+		return err
 	}
 	sum, err := t.View.ReadSummary(ctx, t.ID)
 	if err != nil {
 		return err
 	}
 	w.def, w.steps = def, sum.Used.Steps
-	w.show.Follow(def, sum.Start.Title, life.EffectiveLimits(c.Limits.Limits, def, t.Entry.Limits), used, nil)
+	w.show.Follow(def, sum.Start.Title, life.EffectiveLimits(c.Limits.Limits, def, t.Entry.Limits), steps, used, nil)
 	return w.showChanges(ctx, t)
+}
+
+// CountSoFar reads the steps of a thread, and what these and its failed attempts have used;
+// nothing of one that has ended, which is not shown at work.
+func CountSoFar(ctx context.Context, t *lookup.Thread) ([]gitcas.ChainStep, moderator.Totals, error) {
+	if t.Ended != nil {
+		return nil, moderator.Totals{}, nil
+	}
+	counted, used, err := attempt.CountThread(ctx, t.Store, t.View, t.ID)
+	if err != nil {
+		return nil, used, err
+	}
+	return counted.Chain.Steps, used, nil
 }
 
 // showChanges tells what is new since it looked last: steps, and who works now.
