@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
@@ -153,7 +155,8 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 	return openStore(f, loc)
 }
 
-// OwnStore opens the user's own store, wherever one stands. gitcas.ErrNoStore: there is none.
+// OwnStore opens the user's own store, wherever one stands, on the branch that it has outside
+// of repositories. gitcas.ErrNoStore: there is none.
 func OwnStore(f *Factory) (*gitcas.Store, error) {
 	root, err := f.StorageRoot()
 	if err != nil {
@@ -166,7 +169,13 @@ func OwnStore(f *Factory) (*gitcas.Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open your own store: %w", err)
 	}
-	return openStore(f, Location{URL: fileURL(dir), Branch: gitcas.DefaultBranch, Kind: PersonalStore})
+	sources := f.ConfigSources()
+	sources.RepoFile = ""
+	c, err := config.Load(sources)
+	if err != nil {
+		return nil, fmt.Errorf("open your own store: %w", err)
+	}
+	return openStore(f, Location{URL: fileURL(dir), Branch: cmp.Or(c.State.Branch, gitcas.DefaultBranch), Kind: PersonalStore})
 }
 
 func (l Location) personalDir() (string, bool) {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -122,6 +124,13 @@ func listWaiting(ctx context.Context, store *gitcas.Store, where string) ([]wait
 		}
 		if s := e.Suspended; s != nil {
 			t.Role, t.Reason = s.Role, s.Reason
+			if t.Since == nil && s.By == nil {
+				at, err := lastStepTime(ctx, v, id, e.Head)
+				if err != nil {
+					return nil, err
+				}
+				t.Since = &at
+			}
 		}
 		if t.For, t.Command = app.NextCommand(life.WaysOn(id, e)); t.Status == lookup.Failed {
 			t.For, t.Command = "try again:", "uwf run --continue "+string(id)
@@ -130,6 +139,19 @@ func listWaiting(ctx context.Context, store *gitcas.Store, where string) ([]wait
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// lastStepTime is when the last step was done, which asked or after which a thread could not go
+// on: the entry doesn't say it. Before the first step it is when the thread was started.
+func lastStepTime(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, head node.Hash) (time.Time, error) {
+	n, err := v.In(ctx, gitcas.Place{Thread: id}).Get(head)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the last step of thread %s: %w", id, err)
+	}
+	if s, err := record.ParseStep(n); err == nil && s.CompletedAtMs > 0 {
+		return time.UnixMilli(s.CompletedAtMs).UTC(), nil
+	}
+	return id.Time().UTC(), nil
 }
 
 // maxReason is how much is shown of what a thread waits for, in characters.
