@@ -113,84 +113,96 @@ func (e *ScriptError) Error() string { return "mock script: " + table.Lines(e.Pr
 func Parse(name string, b []byte) (Script, error) {
 	r := &table.Reader{File: name}
 	var s Script
-	steps := table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
-		if n.Kind != strictyaml.List {
-			r.NoteProblem(n, path, "", "must be a list, this is %s", n.KindName())
-		}
-		for i, item := range n.Items {
-			e := &Entry{Line: item.Pos.Line}
-			e.settings().ReadInto(r, item, fmt.Sprintf("%s[%d]", path, i))
-			s.Entries = append(s.Entries, *e)
-		}
-	}}
-	r.Read(b, table.Object("A script of the mock agent.", table.Field{Name: "steps", Setting: steps}))
-	if len(r.Problems) == 0 && len(s.Entries) == 0 {
+	entries := []*Entry{}
+	r.Read(b, scriptSettings(&entries))
+	if len(r.Problems) == 0 && len(entries) == 0 {
 		r.Problems = append(r.Problems, table.Problem{File: name, Line: 1, Col: 1, Message: "no steps", Fix: "a script is a map with the list \"steps\""})
 	}
 	if len(r.Problems) > 0 {
 		return Script{}, &ScriptError{Problems: r.Problems}
 	}
+	for _, e := range entries {
+		s.Entries = append(s.Entries, *e)
+	}
 	s.InOrder = comesInOrder(s.Entries)
 	return s, nil
 }
 
+// scriptSettings are what may stand in a script. Each entry is added to into.
+func scriptSettings(into *[]*Entry) table.Setting {
+	steps := table.Items("What happens in each step: of these, the first whose conditions hold.", func(line int) table.Setting {
+		e := &Entry{Line: line}
+		*into = append(*into, e)
+		return e.settings()
+	}).Requiring(func(schema map[string]any) { schema["type"], schema["minItems"] = "array", 1 })
+	return table.Object("A script of the mock agent: what it answers in place of a model, for nothing.", table.Field{Name: "steps", Setting: steps}).
+		Requiring(func(schema map[string]any) { schema["type"], schema["required"] = "object", []any{"steps"} })
+}
+
+// SchemaID names the JSON Schema of scripts.
+const SchemaID = "https://raw.githubusercontent.com/united-workforce/uwf/main/examples/mock.schema.json"
+
+// Schema is the JSON Schema (draft 7, which editors know) of a script, made of the table that
+// scripts are read with.
+func Schema() map[string]any {
+	return scriptSettings(&[]*Entry{}).Document(SchemaID, "uwf mock script")
+}
+
 // settings are what may stand in an entry.
 func (e *Entry) settings() table.Setting {
-	output, exit, handle, cost := "", 0, "", (*float64)(nil)
-	outputs := table.List("", &e.Outputs)
+	exit, handle, cost := 0, "", (*float64)(nil)
 	field := func(name string, s table.Setting) table.Field { return table.Field{Name: name, Setting: s} }
 	do := func(fn func()) func(*table.Reader, *strictyaml.Node, string) {
 		return func(*table.Reader, *strictyaml.Node, string) { fn() }
 	}
 	return table.Object("What happens in a step.",
-		field("role", table.Text("", &e.Role)),
-		field("step", table.Whole("", &e.Step, 1, maxNumber)),
-		field("visit", table.Whole("", &e.Visit, 1, maxNumber)),
-		field("attempt", table.Whole("", &e.Attempt, 1, maxNumber)),
-		field("output", table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
-			if n.Kind == strictyaml.List {
-				outputs.ReadInto(r, n, path)
-				return
-			}
-			table.Text("", &output).Read(r, n, path)
-			e.Outputs = []string{output}
-		}}),
-		field("delay", table.Span("", &e.Delay)),
-		field("write", table.Texts("", "", &e.Write)),
-		field("delete", table.List("", &e.Delete)),
-		field("commands", table.List("", &e.Commands)),
-		field("usage", table.Object("",
-			field("turns", table.Whole("", &e.Usage.Turns, 0, maxNumber)),
-			field("inputTokens", table.Whole("", &e.Usage.InputTokens, 0, maxNumber)),
-			field("outputTokens", table.Whole("", &e.Usage.OutputTokens, 0, maxNumber)),
-			field("costUsd", table.Amount("", &cost).Then(do(func() {
+		field("role", table.Text("Condition: the role whose turn it is.", &e.Role)),
+		field("step", table.Whole("Condition: the thread's step, from 1.", &e.Step, 1, maxNumber)),
+		field("visit", table.Whole("Condition: how often it is the role's turn, from 1.", &e.Visit, 1, maxNumber)),
+		field("attempt", table.Whole("Condition: the try at this step, from 1. It is 2 after a failure.", &e.Attempt, 1, maxNumber)),
+		field("output", table.TextOrList("The answer, markdown below a frontmatter. Of a list, the first is the answer, and the others answer corrections.", &e.Outputs)),
+		field("extract", table.Flag("A model may read an output that can't be taken, as it may for other agents. It costs what the model costs.", &e.Extract)),
+		field("delay", table.Span("How long it works, before all else.", &e.Delay)),
+		field("write", table.Texts("Files of the workspace that it writes.", "The whole file.", &e.Write)),
+		field("delete", table.List("Files of the workspace that it deletes, where they are.", &e.Delete)),
+		field("commands", table.List("What it runs in the workspace, by sh -c. One that fails fails the step.", &e.Commands)),
+		field("usage", table.Object("What it says that it used.",
+			field("turns", table.Whole("Answers of a model.", &e.Usage.Turns, 0, maxNumber)),
+			field("inputTokens", table.Whole("Tokens that went in.", &e.Usage.InputTokens, 0, maxNumber)),
+			field("outputTokens", table.Whole("Tokens that came out.", &e.Usage.OutputTokens, 0, maxNumber)),
+			field("costUsd", table.Amount("Dollars. Without it, tokens have no price.", &cost).Then(do(func() {
 				if cost != nil {
 					e.Usage.CostUSD = *cost
 				}
 			}))),
 		).Then(do(func() { e.Usage.Unpriced = cost == nil && e.Usage.InputTokens+e.Usage.OutputTokens > 0 }))),
-		field("stderr", table.Text("", &e.Stderr)),
-		field("stdout", table.Text("", &e.Stdout)),
-		field("size", table.Whole("", &e.Size, 1, maxNumber)),
-		field("flood", table.Whole("", &e.Flood, 1, maxNumber)),
-		field("daemon", table.Flag("", &e.Daemon)),
-		field("stage", table.Texts("", "", &e.Stage)),
-		field("hang", table.Flag("", &e.Hang)),
-		field("extract", table.Flag("", &e.Extract)),
-		field("exit", table.Whole("", &exit, 0, 255).Then(do(func() { e.Exit = &exit }))),
-		field("kill", table.Flag("", &e.Kill)),
-		field("handle", table.Text("", &handle).Then(do(func() { e.Handle = &handle }))),
-		field("as", table.Object("",
-			field("role", table.Text("", &e.As.Role)),
-			field("agent", table.Text("", &e.As.Agent)),
-			field("start", hashSetting(&e.As.Start)),
-			field("prev", hashSetting(&e.As.Prev)),
+		field("stderr", table.Text("What it prints on stderr: the step's log.", &e.Stderr)),
+		field("stdout", table.Text("What it prints on stdout, before the handle.", &e.Stdout)),
+		field("size", table.Whole("Bytes that the output is padded to.", &e.Size, 1, maxNumber)),
+		field("flood", table.Whole("Bytes of noise on stdout.", &e.Flood, 1, maxNumber)),
+		field("daemon", table.Flag("It leaves a process behind, in a session of its own and without environment.", &e.Daemon)),
+		field("stage", table.Texts("Files that it puts among the step's nodes as they are.", "The whole file.", &e.Stage)),
+		field("hang", table.Flag("It never ends, and is deaf to SIGTERM.", &e.Hang)),
+		field("exit", table.Whole("It ends with this exit code, and hands nothing over.", &exit, 0, 255).Then(do(func() { e.Exit = &exit }))),
+		field("kill", table.Flag("It dies of SIGKILL.", &e.Kill)),
+		field("handle", table.Text("What it prints in place of the step's handle; nothing, where it is empty.", &handle).Then(do(func() { e.Handle = &handle }))),
+		field("as", table.Object("What the step says of itself, where that is a lie.",
+			field("role", table.Text("Another role.", &e.As.Role)),
+			field("agent", table.Text("Another agent.", &e.As.Agent)),
+			field("start", hashSetting("Another thread's start: a node's hash.", &e.As.Start)),
+			field("prev", hashSetting("Another former step: a node's hash.", &e.As.Prev)),
 		)),
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		e.plain = len(n.Entries) == 2 && e.Role != "" && len(e.Outputs) == 1
 		if len(e.Outputs) == 0 && e.Exit == nil && !e.Hang && !e.Kill {
 			r.NoteProblem(n, path, "", "an entry needs an output, or one of exit, hang, kill")
 		}
+	}).Requiring(func(schema map[string]any) {
+		var ends []any
+		for _, key := range []string{"output", "exit", "hang", "kill"} {
+			ends = append(ends, map[string]any{"required": []any{key}})
+		}
+		schema["type"], schema["anyOf"] = "object", ends
 	})
 }
 
@@ -198,8 +210,8 @@ func (e *Entry) settings() table.Setting {
 const maxNumber = 1<<31 - 1
 
 // hashSetting is a node's hash.
-func hashSetting(into *node.Hash) table.Setting {
-	return table.Text("", into).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+func hashSetting(doc string, into *node.Hash) table.Setting {
+	return table.Text(doc, into).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		if !into.Valid() {
 			r.NoteProblem(n, path, "", "must be a node's hash, 13 characters")
 		}

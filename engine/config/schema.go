@@ -6,9 +6,5 @@ const SchemaID = "https://raw.githubusercontent.com/united-workforce/uwf/main/ex
 // Schema is the JSON Schema (draft 7, which editors know) of a settings file, made
 // of the table that files are read with.
 func Schema() map[string]any {
-	s := allSettings(&Config{}).Schema()
-	s["$schema"] = "http://json-schema.org/draft-07/schema#"
-	s["$id"] = SchemaID
-	s["title"] = "uwf settings"
-	return s
+	return allSettings(&Config{}).Document(SchemaID, "uwf settings")
 }

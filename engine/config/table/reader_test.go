@@ -2,6 +2,7 @@ package table
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,7 +18,8 @@ type sample struct {
 	whole                int
 	number               float64
 	span                 time.Duration
-	list                 []string
+	list, several        []string
+	items                []string // the texts of entries, with the lines that they begin on
 	names                map[string]string
 }
 
@@ -32,6 +34,13 @@ func (s *sample) table() Setting {
 		Field{"span", Span("", &s.span)},
 		Field{"list", List("", &s.list)},
 		Field{"names", Texts("", "", &s.names)},
+		Field{"several", TextOrList("", &s.several)},
+		Field{"items", Items("", func(line int) Setting {
+			var text string
+			return Object("", Field{"text", Text("", &text)}).Then(func(*Reader, *strictyaml.Node, string) {
+				s.items = append(s.items, fmt.Sprintf("%d %s", line, text))
+			})
+		})},
 	).Instead(map[string]string{"former": "write text instead"}).Renamed(map[string]string{"oldText": "text"})
 }
 
@@ -48,9 +57,9 @@ func read(data string) (sample, string) {
 }
 
 func TestRead(t *testing.T) {
-	const file = "\ufeff# all of it\ntext: 7\nchoice: off\nflag: TRUE\nwhole: 0_9\nnumber: 1.5\nspan: 90s\nlist: [a, 1, ~]\nnames: {\"a.b\": x, c: 2}\nsecret: ~\n"
+	const file = "\ufeff# all of it\ntext: 7\nchoice: off\nflag: TRUE\nwhole: 0_9\nnumber: 1.5\nspan: 90s\nlist: [a, 1, ~]\nnames: {\"a.b\": x, c: 2}\nsecret: ~\nseveral: x\nitems:\n  - {text: y}\n  - text: z\n"
 	got, problems := read(file)
-	want := sample{text: "7", choice: "off", flag: true, whole: 9, number: 1.5, span: 90 * time.Second, list: []string{"a", "1", "~"}, names: map[string]string{"a.b": "x", "c": "2"}}
+	want := sample{text: "7", choice: "off", flag: true, whole: 9, number: 1.5, span: 90 * time.Second, list: []string{"a", "1", "~"}, names: map[string]string{"a.b": "x", "c": "2"}, several: []string{"x"}, items: []string{"13 y", "14 z"}}
 	if problems != "" || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %s", got, problems)
 	}
@@ -80,7 +89,7 @@ func TestMistakes(t *testing.T) {
 		"a tag":                   {"text: !!int x\n", "f:1:7: the tag !!int is not allowed; remove it; text that begins with ! needs quotes"},
 		"twice":                   {"flag: false\nflag: true\n", `f:2:1: duplicate key "flag": it stands on line 1 already; remove one of the two, or rename it`},
 		"unknown":                 {"texts: x\n", `f:1:1: texts: unknown key; did you mean "text"?`},
-		"unknown, nothing near":   {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known are: choice, flag, list, names, number, secret, span, text, whole"},
+		"unknown, nothing near":   {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known are: choice, flag, items, list, names, number, secret, several, span, text, whole"},
 		"of a former version":     {"former: x\n", "f:1:1: former: unknown key; write text instead"},
 		"by its former name too":  {"text: [x]\noldText: y\n", "f:1:7: text: must be text, this is a list\nf:2:1: oldText: text, which was called so before, is set too; remove it"},
 		"a former name's value":   {"oldText: [x]\n", "f:1:10: text: must be text, this is a list"},
@@ -109,6 +118,12 @@ func TestMistakes(t *testing.T) {
 		"a list of times":         {"span: [1s]\n", "f:1:7: span: " + span},
 		"a text for a list":       {"list: x\n", "f:1:7: list: must be a list, this is text"},
 		"a list in a list":        {"list: [x, [y]]\n", "f:1:11: list[1]: must be text, this is a list"},
+		"a mapping of several":    {"several: {x: y}\n", "f:1:10: several: must be text, this is a map"},
+		"a list in several":       {"several: [x, [y]]\n", "f:1:14: several[1]: must be text, this is a list"},
+		"a text for items":        {"items: x\n", "f:1:8: items: must be a list, this is text"},
+		"a mapping for items":     {"items: {text: x}\n", "f:1:8: items: must be a list, this is a map"},
+		"a text for an item":      {"items: [x]\n", "f:1:9: items[0]: must be a map (name: value), this is text"},
+		"a slip in an item":       {"items: [{text: x}, {texts: y}]\n", `f:1:21: items[1].texts: unknown key; did you mean "text"?`},
 		"a tag in a list":         {"list: [!!int x]\n", "f:1:8: the tag !!int is not allowed; remove it; text that begins with ! needs quotes"},
 		"several":                 {"flag: 1\nspan: 0s\n", "f:1:7: flag: must be true or false\nf:2:7: span: " + span},
 	} {
@@ -117,7 +132,7 @@ func TestMistakes(t *testing.T) {
 			if problems != x.want {
 				t.Errorf("%s\nwant %s", problems, x.want)
 			}
-			got.list, got.names = nil, nil // what else is in them is read
+			got.list, got.names, got.several, got.items = nil, nil, nil, nil // what else is in them is read
 			if !reflect.DeepEqual(got, sample{}) {
 				t.Errorf("it is read as %+v", got)
 			}

@@ -9,6 +9,16 @@ func (s Setting) Schema() map[string]any {
 	if s.OrElse != nil {
 		out["default"] = s.OrElse
 	}
+	if s.amend != nil {
+		s.amend(out)
+	}
+	return out
+}
+
+// Document is the JSON Schema of a whole file, under its id and title.
+func (s Setting) Document(id, title string) map[string]any {
+	out := s.Schema()
+	out["$schema"], out["$id"], out["title"] = "http://json-schema.org/draft-07/schema#", id, title
 	return out
 }
 
@@ -37,8 +47,16 @@ func (s Setting) schemaOf() map[string]any {
 		return map[string]any{"type": []any{"integer", "null"}, "minimum": s.Least, "maximum": s.Most}
 	case NumberValue:
 		return map[string]any{"type": []any{"number", "null"}, "minimum": 0}
-	case ListValue:
-		return map[string]any{"type": []any{"array", "null"}, "items": map[string]any{"type": scalarTypes()}}
+	case ListValue, TextsValue:
+		items := map[string]any{"type": scalarTypes()}
+		if s.Item != nil {
+			items = s.Item(0).Schema()
+		}
+		types := []any{"array", "null"}
+		if s.Kind == TextsValue {
+			types = append(scalarTypes(), types...)
+		}
+		return map[string]any{"type": types, "items": items}
 	case TimeValue:
 		return map[string]any{"type": []any{"string", "null"}, "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`}
 	}

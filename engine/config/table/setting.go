@@ -24,7 +24,8 @@ const (
 	WholeValue    ValueKind = "whole number"
 	NumberValue   ValueKind = "number"
 	TimeValue     ValueKind = "time"   // as 90s, 30m, 6h
-	ListValue     ValueKind = "list"   // of texts
+	ListValue     ValueKind = "list"   // of texts, or of what Item is
+	TextsValue    ValueKind = "texts"  // a text, or a list of them
 	ObjectValue   ValueKind = "object" // with known fields
 	NamedValue    ValueKind = "named"  // a mapping whose keys people choose
 	OverrideValue ValueKind = "alias"  // an alias for all roles, or role → alias
@@ -47,6 +48,7 @@ type Setting struct {
 	Retired  map[string]string         // keys of earlier versions → what to write instead
 	Former   map[string]string         // names that keys had → the keys; read, and shown nowhere
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
+	Item     func(line int) Setting    // of a list that is not one of texts: the entry on a line
 	Names    func() []string           // of a named mapping: the entries that there are
 	Reserved []Field                   // of a named mapping: keys with a meaning of their own
 
@@ -57,6 +59,7 @@ type Setting struct {
 	// Wrong says what is wrong with a value of one line; empty: nothing.
 	Wrong func(n *strictyaml.Node) string
 	after []func(r *Reader, n *strictyaml.Node, path string)
+	amend func(schema map[string]any) // says in the JSON Schema what after checks
 }
 
 // Field is a setting of an object, by its key.
@@ -89,6 +92,12 @@ func Object(doc string, fields ...Field) Setting {
 // Then calls fn after the value was read.
 func (s Setting) Then(fn func(r *Reader, n *strictyaml.Node, path string)) Setting {
 	s.after = append(slices.Clone(s.after), fn)
+	return s
+}
+
+// Requiring adds to the JSON Schema what Then refuses.
+func (s Setting) Requiring(amend func(schema map[string]any)) Setting {
+	s.amend = amend
 	return s
 }
 
@@ -255,6 +264,34 @@ func List(doc string, into *[]string) Setting {
 			}
 		},
 	}
+}
+
+// Items is a list of what bind makes for each entry, which knows the line that it begins on.
+func Items(doc string, bind func(line int) Setting) Setting {
+	return Setting{Kind: ListValue, Doc: doc, Item: bind, Read: func(r *Reader, n *strictyaml.Node, path string) {
+		if n.Kind != strictyaml.List {
+			r.NoteProblem(n, path, "", "must be a list, this is %s", n.KindName())
+		}
+		for i, item := range n.Items {
+			bind(item.Pos.Line).ReadInto(r, item, fmt.Sprintf("%s[%d]", path, i))
+		}
+	}}
+}
+
+// TextOrList is one text, or a list of several.
+func TextOrList(doc string, into *[]string) Setting {
+	list := List(doc, into)
+	read := list.Read
+	list.Kind, list.Read = TextsValue, func(r *Reader, n *strictyaml.Node, path string) {
+		if n.Kind == strictyaml.List {
+			read(r, n, path)
+			return
+		}
+		var text string
+		Text("", &text).Read(r, n, path)
+		*into = []string{text}
+	}
+	return list
 }
 
 // Texts is a mapping from names to texts.

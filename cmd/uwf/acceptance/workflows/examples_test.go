@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/examples"
 )
 
@@ -19,12 +20,11 @@ import (
 // want.golden has the path, the prompts, what was asked and answered, what came out
 // last, and the files that are left.
 func TestExampleWorkflows(t *testing.T) {
-	names, err := fs.Glob(examples.Files, "*.yaml")
-	if err != nil || len(names) < 4 {
-		t.Fatal(names, err)
+	names := examples.Workflows()
+	if len(names) < 4 {
+		t.Fatal(names)
 	}
 	for _, name := range names {
-		name = strings.TrimSuffix(name, ".yaml")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := filepath.Join("testdata/examples", name)
@@ -99,6 +99,29 @@ func TestExampleSchedules(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The example of a script plays solve-issue as docs/mock.md says: the developer is corrected
+// once, and sent back once.
+func TestExampleScript(t *testing.T) {
+	data, err := examples.Files.ReadFile("mock.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, home := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mock.yaml"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &clitest.Console{Dir: dir, Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}}
+	if out := c.Run(t.Context(), "run", "solve-issue", "-p", "Try it", "--agent", "uwf agent mock mock.yaml", "--trust", "none"); out.Code != 0 || !strings.Contains(out.Stdout, `"status": "ended"`) {
+		t.Fatalf("%+v", out)
+	}
+	const path = `[.steps[1:][] | [.role, .output["$status"], .usage.turns, .usage.costUsd]] | tostring`
+	out := c.Run(t.Context(), "thread", "steps", "@latest", "--jq", path)
+	const want = `[["planner","ready",0,0],["developer","done",2,0.01],["reviewer","rejected",0,0],["developer","done",0,0],["reviewer","approved",0,0]]`
+	if strings.TrimSpace(out.Stdout) != want {
+		t.Errorf("%+v", out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 
 func newMockCmd(o Options) *cobra.Command {
 	var inOrder string
+	var schema bool
 	cmd := &cobra.Command{
-		Use:   "mock {SCRIPT | --mock-data SCRIPT} THREAD-ID ROLE",
+		Use:   "mock {{SCRIPT | --mock-data SCRIPT} THREAD-ID ROLE | --schema}",
 		Short: "Play a script: outputs by step and role, with crashes, hangs and lies on demand",
 		Long: `Play a script: outputs by step and role, with crashes, hangs and lies on demand.
 
@@ -30,21 +32,34 @@ SCRIPT is a YAML file, relative to where uwf was called. The smallest one:
 
 An entry may have conditions (role, step, visit, attempt), of several outputs the
 later ones answer corrections, and it may edit files, run commands, take its time,
-report usage, crash and lie: see the documentation of package agents/mock. Nothing
+report usage, crash and lie: docs/mock.md and examples/mock.yaml have every key. Nothing
 of it costs anything; extract: true lets a model read an output that can't be taken.
+--schema prints the JSON Schema of scripts. Editors take it from a first line:
+
+  # yaml-language-server: $schema=` + mock.SchemaID + `
 
 Scripts of the TypeScript uwf mean what they meant: where entries have a role and an
 output alone, and a role comes again, or with --mock-data, the first entry is the
 thread's first step, and so on. An entry of another role fails the step.`,
 		Example: `  uwf thread step 01JY0000000000000000000000 --agent "uwf agent mock script.yaml"
-  uwf run solve-issue -p "Try it" --agent "uwf agent mock script.yaml"`,
+  uwf run solve-issue -p "Try it" --agent "uwf agent mock script.yaml"
+  uwf agent mock --schema > mock.schema.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if inOrder != "" {
+			switch {
+			case schema:
+				return cobra.NoArgs(cmd, args)
+			case inOrder != "":
 				return cobra.ExactArgs(2)(cmd, args)
 			}
 			return cobra.ExactArgs(3)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if schema {
+				e := json.NewEncoder(o.Stdout)
+				e.SetIndent("", "  ")
+				e.SetEscapeHTML(false)
+				return e.Encode(mock.Schema())
+			}
 			if inOrder != "" {
 				args = append([]string{inOrder}, args...)
 			}
@@ -58,6 +73,8 @@ thread's first step, and so on. An entry of another role fails the step.`,
 		},
 	}
 	cmd.Flags().StringVar(&inOrder, "mock-data", "", "play this `SCRIPT` in order, an entry a step, as the TypeScript uwf did")
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of scripts, for editors")
+	cmd.MarkFlagsMutuallyExclusive("mock-data", "schema")
 	return cmd
 }
 

@@ -182,7 +182,7 @@ func Format(workflow string, cases []Case) ([]byte, error) {
 		doc.Cases = append(doc.Cases, o)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Paths through %s: what each role answers, what it is told, and where that ends.\n# Try them: uwf workflow test %s. A prompt that is left out is not compared.\n", workflow, workflow)
+	fmt.Fprintf(&b, "# yaml-language-server: $schema="+SchemaID+"\n# Paths through %s: what each role answers, what it is told, and where that ends.\n# Try them: uwf workflow test %s. A prompt that is left out is not compared.\n", workflow, workflow)
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(doc); err != nil {

@@ -50,35 +50,7 @@ const (
 func Parse(name string, data []byte) ([]Case, error) {
 	r := &table.Reader{File: name}
 	var out []Case
-	field := func(name string, s table.Setting) table.Field { return table.Field{Name: name, Setting: s} }
-	list := func(each func(r *table.Reader, item *strictyaml.Node, path string)) table.Setting {
-		return table.Setting{Read: func(r *table.Reader, n *strictyaml.Node, path string) {
-			if n.Kind != strictyaml.List {
-				r.NoteProblem(n, path, "", "must be a list, this is %s", n.KindName())
-			}
-			for i, item := range n.Items {
-				each(r, item, fmt.Sprintf("%s[%d]", path, i))
-			}
-		}}
-	}
-	cases := list(func(r *table.Reader, item *strictyaml.Node, path string) {
-		c := Case{Line: item.Pos.Line}
-		steps := list(func(r *table.Reader, item *strictyaml.Node, path string) {
-			s := Step{Line: item.Pos.Line}
-			table.Object("", field("role", table.Text("", &s.Role)), field("prompt", table.Text("", &s.Prompt)), field("output", table.Text("", &s.Output))).ReadInto(r, item, path)
-			if s.Role == "" || s.Output == "" {
-				r.NoteProblem(item, path, "", "a step needs a role and an output")
-			}
-			c.Steps = append(c.Steps, s)
-		})
-		table.Object("", field("name", table.Text("", &c.Name)), field("steps", steps), field("ends", table.Text("", &c.Ends, workflow.End, workflow.Suspend)),
-			field("says", table.Text("", &c.Says))).ReadInto(r, item, path)
-		if c.Ends == "" {
-			r.NoteProblem(item, path, "write ends: "+workflow.End, "a case says where it ends")
-		}
-		out = append(out, c)
-	})
-	r.Read(data, table.Object("", field("cases", cases)))
+	r.Read(data, settings(&out))
 	if len(r.Problems) == 0 && (len(out) == 0 || len(out) > maxCases) {
 		r.Problems = append(r.Problems, table.Problem{File: name, Line: 1, Col: 1, Message: fmt.Sprintf("%d cases", len(out)), Fix: fmt.Sprintf("write 1 to %d into the list \"cases\"", maxCases)})
 	}
@@ -86,6 +58,51 @@ func Parse(name string, data []byte) ([]Case, error) {
 		return nil, fmt.Errorf("read the paths: %s", table.Lines(r.Problems))
 	}
 	return out, nil
+}
+
+// settings are what may stand in a file of cases. Each case that is read is added to into.
+func settings(into *[]Case) table.Setting {
+	field := func(name string, s table.Setting) table.Field { return table.Field{Name: name, Setting: s} }
+	stepOf := func(c *Case) func(line int) table.Setting {
+		return func(line int) table.Setting {
+			s := Step{Line: line}
+			return table.Object("One answer.",
+				field("role", table.Text("The role whose turn it is.", &s.Role)),
+				field("prompt", table.Text("What it is told. Left out, it is not compared.", &s.Prompt)),
+				field("output", table.Text("What it answers: markdown below a frontmatter.", &s.Output)),
+			).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+				if s.Role == "" || s.Output == "" {
+					r.NoteProblem(n, path, "", "a step needs a role and an output")
+				}
+				c.Steps = append(c.Steps, s)
+			})
+		}
+	}
+	cases := table.Items("The paths, each from the workflow's start.", func(line int) table.Setting {
+		c := Case{Line: line}
+		return table.Object("One path.",
+			field("name", table.Text("What it is called where it is otherwise.", &c.Name)),
+			field("steps", table.Items("What the roles answer, in this order.", stepOf(&c))),
+			field("ends", table.Text("Where it ends.", &c.Ends, workflow.End, workflow.Suspend)),
+			field("says", table.Text("The last edge's words. Left out, they are not compared.", &c.Says)),
+		).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
+			if c.Ends == "" {
+				r.NoteProblem(n, path, "write ends: "+workflow.End, "a case says where it ends")
+			}
+			*into = append(*into, c)
+		})
+	})
+	return table.Object("Paths through a workflow, for uwf workflow test.", field("cases", cases)).
+		Requiring(func(schema map[string]any) { schema["type"], schema["required"] = "object", []any{"cases"} })
+}
+
+// SchemaID names the JSON Schema of files of cases.
+const SchemaID = "https://raw.githubusercontent.com/united-workforce/uwf/main/examples/paths.schema.json"
+
+// Schema is the JSON Schema (draft 7, which editors know) of a file of cases, made of the table
+// that it is read with.
+func Schema() map[string]any {
+	return settings(&[]Case{}).Document(SchemaID, "uwf workflow paths")
 }
 
 // Try plays a case, and says what was otherwise: at most one thing, for all else follows from it.

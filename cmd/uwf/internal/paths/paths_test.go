@@ -1,9 +1,15 @@
 package paths_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xeipuuv/gojsonschema"
+	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/paths"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -104,6 +110,42 @@ func TestParse(t *testing.T) {
 	} {
 		if f := paths.Try(d, c.one); f == nil || !strings.Contains(f.Message, c.want) {
 			t.Errorf("%+v, want %q", f, c.want)
+		}
+	}
+}
+
+// The schema that is shipped for editors is the one of the table, and takes what the reader takes.
+func TestSchema(t *testing.T) {
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(paths.Schema()); err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../../../examples/paths.schema.json"
+	if got, err := os.ReadFile(file); err != nil || string(got) != want.String() {
+		t.Errorf("%s is not the schema of the table (%v): write it with go run ./cmd/uwf workflow schema --paths > examples/paths.schema.json", file, err)
+	}
+	schema, err := gojsonschema.NewSchema(gojsonschema.NewGoLoader(paths.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ok := range map[string]bool{
+		"cases: [{name: a, ends: $END}]": true, "cases: [{ends: $SUSPEND, says: x, steps: [{role: a, prompt: b, output: c}]}]": true,
+		"{}": false, "cases: {}": false, "cases: [x]": false, "cases: [{ands: $END}]": false, "cases: [{ends: done}]": false,
+		"cases: [{ends: $END, steps: [{rule: a}]}]": false, "cases: [{ends: $END, steps: x}]": false,
+	} {
+		var v any
+		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		res, err := schema.Validate(gojsonschema.NewGoLoader(v))
+		if err != nil || res.Valid() != ok {
+			t.Errorf("schema on %q: %v, %v", text, err, res.Errors())
+		}
+		if _, err := paths.Parse("p", []byte(text)); (err == nil) != ok {
+			t.Errorf("reader on %q: %v", text, err)
 		}
 	}
 }
