@@ -368,7 +368,7 @@ func TestMistakes(t *testing.T) {
 		{"own address that is none", sources{env: []string{"UWF_BASE_URL=ftp://x.example", "UWF_API_KEY=k"}}, []string{"$UWF_BASE_URL: baseUrl must be an address"}},
 		{"a vendor's address that is none", sources{env: []string{"OPENAI_BASE_URL=ftp://x.example", "OPENAI_API_KEY=k"}}, []string{"$OPENAI_BASE_URL: baseUrl must be an address"}},
 		{"provider of several models", sources{home: "providers: {p: {baseUrl: https://p.example}}\nmodels: {a: {provider: p}, b: {provider: p}}", env: []string{"UWF_PROVIDER=p"}}, []string{"$UWF_PROVIDER", "has 2 models to choose from", "UWF_MODEL"}},
-		{"provider of no model", sources{home: "providers: {p: {baseUrl: https://p.example}}", env: []string{"UWF_PROVIDER=p"}}, []string{"has 0 models to choose from"}},
+		{"provider of no model", sources{home: "providers: {p: {baseUrl: https://p.example}}", env: []string{"UWF_PROVIDER=p"}}, []string{`provider "p" has no model`, "--model NAME"}},
 		{"provider that isn't there", sources{env: []string{"OPENAI_API_KEY=k", "UWF_PROVIDER=opnai"}}, []string{`"openai"`}},
 		{"model without provider", sources{env: []string{"UWF_MODEL=x"}}, []string{"UWF_PROVIDER"}},
 		{"no .env", sources{dotenv: "{" + fakeKey + "} is no line\n"}, []string{envFile}},

@@ -193,7 +193,7 @@ func (l *loader) refuseProvider(c *Config, provider string) {
 	}
 	names := slices.Concat(sortedKeys(c.Providers), PresetNames())
 	slices.Sort(names)
-	l.addProblem(origin, "", text.DidYouMean(provider, names, "there are "+strings.Join(slices.Compact(names), ", ")+"; or describe it by UWF_BASE_URL"), "there is no provider %q", provider)
+	l.addProblem(origin, "", text.DidYouMean(provider, names, "there are "+strings.Join(slices.Compact(names), ", ")+"; any other one has an address: uwf setup --provider custom --base-url ADDRESS --model NAME, or UWF_BASE_URL"), "there is no provider %q", provider)
 }
 
 func (l *loader) setDefault(c *Config, alias, origin string) {
@@ -218,7 +218,14 @@ func (l *loader) modelOf(c *Config, provider string) {
 		c.Models[alias] = m
 		of = []string{alias}
 	}
-	if len(of) != 1 {
+	switch {
+	case len(of) == 0 && provider == ownProvider:
+		l.addProblem("$UWF_BASE_URL", "", "name it: --model NAME, or UWF_MODEL", "there is no model for this address")
+		return
+	case len(of) == 0:
+		l.addProblem(l.originOf("UWF_PROVIDER"), "", "name it: --model NAME, or UWF_MODEL", "provider %q has no model", provider)
+		return
+	case len(of) > 1:
 		l.addProblem(l.originOf("UWF_PROVIDER"), "", "say which: --model or UWF_MODEL", "provider %q has %d models to choose from", provider, len(of))
 		return
 	}

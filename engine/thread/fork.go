@@ -71,7 +71,7 @@ func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Chan
 	case steps == -1:
 		steps = n
 	}
-	if err := checkPrices(f.e.Settings, t.Def, f.req.Limits); err != nil {
+	if err := CheckCostLimit(f.e.Settings, t.Def, f.req.Limits); err != nil {
 		return nil, err
 	}
 	t.KeepSteps(steps)

@@ -37,9 +37,9 @@ func LimitsOf(s Settings, t *reading.Thread) moderator.Limits {
 	return life.EffectiveLimits(s.Limits(t.Def.Name), t.Def, t.Entry.Limits)
 }
 
-// checkPrices refuses a limit on cost that can't be kept, since nobody knows what some
+// CheckCostLimit refuses a limit on cost that can't be kept, since nobody knows what some
 // role's model costs.
-func checkPrices(s Settings, def *workflow.Definition, own map[string]float64) error {
+func CheckCostLimit(s Settings, def *workflow.Definition, own map[string]float64) error {
 	limit := life.EffectiveLimits(s.Limits(def.Name), def, own).CostUSD
 	for _, role := range def.RoleNames() {
 		if err := CheckPrice(s, def.Name, role, "", limit); err != nil {
@@ -49,7 +49,7 @@ func checkPrices(s Settings, def *workflow.Definition, own map[string]float64) e
 	return nil
 }
 
-// CheckPrice is checkPrices of one role, with the agent that the caller chose.
+// CheckPrice is CheckCostLimit of one role, with the agent that the caller chose.
 func CheckPrice(s Settings, workflow, role, agent string, limit float64) error {
 	month := s.MonthLimits().CostUSD
 	if limit <= 0 && month <= 0 {

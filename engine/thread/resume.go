@@ -118,7 +118,7 @@ func (e *Engine) checkRaisedCost(ctx context.Context, v *gitcas.View, req Resume
 	if err != nil {
 		return nil //nolint:nilerr // what follows says it
 	}
-	return checkPrices(e.Settings, t.Def, req.Limits)
+	return CheckCostLimit(e.Settings, t.Def, req.Limits)
 }
 
 // resumption is one Resume, over all its tries.

@@ -91,7 +91,7 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		return Started{}, fmt.Errorf("workflow %s: %w", req.Workflow, err)
 	}
 	if _, taken := FindByKey(v, req.Key); !taken {
-		if err := checkPrices(e.Settings, def, req.Limits); err != nil {
+		if err := CheckCostLimit(e.Settings, def, req.Limits); err != nil {
 			return Started{}, err
 		}
 	}

@@ -54,6 +54,9 @@ type Server struct {
 	Models []string
 	// Roles are marks by the name of a role: as if they stood in each prompt of uwf's for it.
 	Roles map[string]string
+	// Cost is what chat completions say that each answer cost, in US dollars, as OpenRouter
+	// does; 0: they say nothing.
+	Cost float64
 
 	mu       sync.Mutex
 	requests []*Request
@@ -173,7 +176,7 @@ func (s *Server) answer(r *http.Request, rec *Request, number int) *reply {
 	if rec.Wire == Gemini {
 		model, _, _ = strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
 	}
-	whole, events := writeAnswer(rec.Wire, turn{number: number, model: model, action: does, usage: wantsUsage(asked)})
+	whole, events := writeAnswer(rec.Wire, turn{number: number, model: model, action: does, usage: wantsUsage(asked), cost: s.Cost})
 	if rec.Wire == Gemini && !strings.Contains(path, ":stream") || rec.Wire != Gemini && !field[bool](asked, "stream") {
 		return jsonReply(http.StatusOK, whole)
 	}

@@ -11,6 +11,7 @@ type turn struct {
 	number int // of the request: it makes ids different
 	model  string
 	usage  bool // chat: whether a stream tells the usage
+	cost   float64
 }
 
 // writeAnswer is an answer as one object and as the events of a stream.
@@ -49,6 +50,9 @@ func with(o, changes object) object {
 func writeChat(t turn) (object, [][]byte) {
 	base := object{"id": fmt.Sprintf("chatcmpl-%d", t.number), "created": 1, "model": t.model}
 	usage := object{"prompt_tokens": InputTokens, "completion_tokens": OutputTokens, "total_tokens": InputTokens + OutputTokens}
+	if t.cost > 0 {
+		usage["cost"] = t.cost
+	}
 	said := object{"role": "assistant", "content": t.say}
 	why := "stop"
 	var events [][]byte

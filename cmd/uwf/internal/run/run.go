@@ -15,8 +15,10 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/board"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/step"
@@ -142,6 +144,12 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Pr
 	if err := thread.CheckReady(w, def); err != nil {
 		return "", err
 	}
+	if err := engine.CheckCostLimit(w.Settings, def, o.Start.Limits.Entry()); err != nil {
+		return "", err
+	}
+	if err := o.checkServers(ctx, worker.AskedModels(w, def)); err != nil {
+		return "", err
+	}
 	o.Start.Worker = worker.Options{Replay: o.Worker.Replay}
 	started, err := thread.Start(ctx, &o.Start)
 	if err != nil {
@@ -154,6 +162,22 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Pr
 	}
 	show.Follow(def, o.Start.Title(), life.EffectiveLimits(w.Settings.Limits(def.Name), def, o.Start.Limits.Entry()), nil, moderator.Totals{}, modelNames(w, def))
 	return started.Thread, nil
+}
+
+// checkServers refuses to begin where a model's server is not there: the first step would try
+// for half a minute, and leave a thread behind that failed.
+func (o *Options) checkServers(ctx context.Context, models []config.ResolvedModel) error {
+	for _, m := range models {
+		name := m.Model.Provider
+		err := setup.NewProber(o.Factory).Reach(ctx, setup.Target{
+			Provider: name, Kind: m.Provider.Kind, BaseURL: m.Provider.BaseURL, Model: m.Model.Name, Chat: !slices.Contains(m.Provider.Wires, "messages"),
+			AddressBy: config.Path{"providers", name, "baseUrl"}.String() + " (uwf setup)",
+		})
+		if err != nil {
+			return &app.UsageError{Err: fmt.Errorf("model %s: %w", output.Line(m.Alias, 80), err)}
+		}
+	}
+	return nil
 }
 
 // findThread finds the thread that goes on.

@@ -25,6 +25,8 @@ type Failure struct {
 	Kind string // one of the Kind… below
 	What string
 	Do   string
+
+	cause error // of what never came to an answer
 }
 
 func (e *Failure) Error() string { return e.What + "; " + e.Do }
@@ -57,7 +59,7 @@ func baseAdvice(t Target) string {
 // explainUnreached explains why there was no answer.
 func (p Prober) explainUnreached(t Target, req *http.Request, err error) *Failure {
 	cause := rootCause(err)
-	f := &Failure{Kind: KindUnreachable, What: fmt.Sprintf("%s can't be reached: %s", req.URL.Host, p.cleanWords(cause.Error())),
+	f := &Failure{Kind: KindUnreachable, cause: err, What: fmt.Sprintf("%s can't be reached: %s", req.URL.Host, p.cleanWords(cause.Error())),
 		Do: "check " + t.addressBy() + " for a slip of the finger, the network, a firewall, and HTTPS_PROXY or NO_PROXY where there is a proxy"}
 	var certificate *tls.CertificateVerificationError
 	var op *net.OpError
@@ -197,15 +199,19 @@ func (p Prober) cleanWords(s string) string {
 
 // suggestModels looks for models with a name that is near.
 func (p Prober) suggestModels(ctx context.Context, t Target, f *Failure) {
-	models := p.listModels(ctx, t)
+	f.nameModels(p, t, p.listModels(ctx, t))
+}
+
+// nameModels names models that there are, in place of one that there is not.
+func (e *Failure) nameModels(p Prober, t Target, models []string) {
 	if near := app.SuggestNames(t.Model, models); len(near) > 0 {
-		f.Do = fmt.Sprintf("did you mean %s %s? %s", t.modelBy(), near[0], f.Do)
+		e.Do = fmt.Sprintf("did you mean %s %s? %s", t.modelBy(), near[0], e.Do)
 		return
 	}
 	if len(models) > 0 {
-		f.Do += ": there are " + output.Line(p.Clean(strings.Join(models[:min(len(models), 5)], ", ")), 200)
+		e.Do += ": there are " + output.Line(p.Clean(strings.Join(models[:min(len(models), 5)], ", ")), 200)
 		if len(models) > 5 {
-			f.Do += fmt.Sprintf(" and %d more", len(models)-5)
+			e.Do += fmt.Sprintf(" and %d more", len(models)-5)
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,39 @@ func (p Prober) Test(ctx context.Context, t Target) error {
 	if fail.Kind == KindModel {
 		p.suggestModels(tctx, t, fail)
 	}
+	return fail
+}
+
+// reachTime bounds a look at a server: one that is slow is left to who asks it in earnest.
+const reachTime = 5 * time.Second
+
+// Reach looks whether there is a server at all, and whether Ollama has the model, at no cost and
+// without the key. The error is a *Failure; what may pass by itself is none.
+func (p Prober) Reach(ctx context.Context, t Target) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	t.Key = ""
+	res, fail := p.sendRequest(ctx, t, http.MethodGet, "/models", nil)
+	if fail != nil {
+		var op *net.OpError
+		certificate := errors.As(fail.cause, new(*tls.CertificateVerificationError)) || errors.Is(fail.cause, http.ErrSchemeMismatch)
+		if ctx.Err() == nil && (certificate || errors.As(fail.cause, &op) && !op.Timeout() && (op.Op == "dial" || op.Op == "proxyconnect")) {
+			return fail
+		}
+		return nil
+	}
+	if t.Provider != ollama || res.status != http.StatusOK {
+		return nil
+	}
+	names := readModels(res.body)
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(name, ":latest") // the tag that it takes a bare name for
+	}
+	if slices.Contains(names, strings.TrimSuffix(t.Model, ":latest")) {
+		return nil
+	}
+	fail = &Failure{Kind: KindModel, What: t.Provider + " has no model " + t.Model, Do: "pull it first: ollama pull " + t.Model}
+	fail.nameModels(p, t, names)
 	return fail
 }
 
@@ -194,12 +229,17 @@ func (p Prober) listModels(ctx context.Context, t Target) []string {
 	if fail != nil || res.status != http.StatusOK {
 		return nil
 	}
+	return readModels(res.body)
+}
+
+// readModels reads the names out of a list of models.
+func readModels(body []byte) []string {
 	var doc struct {
 		Data []struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if json.Unmarshal(res.body, &doc) != nil {
+	if json.Unmarshal(body, &doc) != nil {
 		return nil
 	}
 	var out []string

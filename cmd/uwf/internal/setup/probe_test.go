@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +204,7 @@ func TestNoAnswer(t *testing.T) {
 		return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err }}
 	}
 	otherName := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: secure.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "other.example"}}
+	gone := []string{"refused", "ollama is not running", "no way", "unknown certificate", "another name's certificate", "no TLS", "proxy is not there"}
 	for _, x := range []struct {
 		name, provider, base string
 		transport            http.RoundTripper
@@ -231,7 +233,14 @@ func TestNoAnswer(t *testing.T) {
 				transport = &http.Transport{Proxy: x.proxy}
 			}
 			p := Prober{Client: NewClient(transport), Clean: clean(t)}
-			check(t, p.Test(t.Context(), Target{Provider: x.provider, Kind: engine.OpenAI, BaseURL: x.base, Model: "m", Key: key, KeyName: "K"}), x.kind, x.says)
+			target := Target{Provider: x.provider, Kind: engine.OpenAI, BaseURL: x.base, Model: "m", Key: key, KeyName: "K"}
+			check(t, p.Test(t.Context(), target), x.kind, x.says)
+			// A run begins where that may pass by itself, and not where it can't.
+			if err := p.Reach(t.Context(), target); slices.Contains(gone, x.name) {
+				check(t, err, x.kind, x.says)
+			} else if err != nil {
+				t.Errorf("a run would be refused: %v", err)
+			}
 		})
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

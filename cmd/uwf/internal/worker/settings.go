@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -121,6 +122,23 @@ func (s settings) asksModel(name string) bool {
 
 // needsModel says whether an agent can do nothing without a configured model.
 func (s settings) needsModel(name string) bool { return name == builtin.Name || s.w.runsForeign(name) }
+
+// AskedModels are the models that a workflow's roles ask in this run, each once. A replay asks
+// none, and neither does a program with a login of its own.
+func AskedModels(w *Worker, def *workflow.Definition) (out []config.ResolvedModel) {
+	s := settings{w}
+	for _, role := range def.RoleNames() {
+		name, _, err := s.resolveAgent(def.Name, role, "")
+		if err != nil || !s.needsModel(name) || w.usesOwnLogin(name) || w.player != nil || w.o.Elsewhere {
+			continue
+		}
+		m, err := w.config.ResolveModel(def.Name, role)
+		if err == nil && !slices.ContainsFunc(out, func(o config.ResolvedModel) bool { return o.Alias == m.Alias }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
 
 // runsForeign says whether an agent of this binary runs a coding agent of somebody else's.
 func (w *Worker) runsForeign(name string) bool {
