@@ -156,7 +156,12 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.Agents = findAgents(f, c)
 	}
 	if !o.InJob { // a job reads the default branch's files
-		o.Commits = readCommits(ctx, f, o.RemoteName)
+		o.Commits = ReadCommits(ctx, f, o.RemoteName)
+	}
+	if address, err := f.RemoteURL(ctx, o.RemoteName); err == nil {
+		if at, err := hosted.Of(address); err == nil {
+			o.Other = at.Other()
+		}
 	}
 	if o.Offline {
 		return f.RepoRoot()
@@ -213,7 +218,10 @@ func (o *CommandOptions) findForge(ctx context.Context) (name string) {
 		o.NoForge = err.Error()
 		return o.Factory.RepoRoot()
 	}
-	o.Server = at.URL()
+	o.Server, o.Other = at.URL(), at.FindOther(ctx, o.Client.HTTP)
+	if o.Other != "" {
+		return at.Repository
+	}
 	o.Forge, err = o.Client.Forge(ctx, at)
 	if err != nil {
 		o.NoForge = err.Error()

@@ -38,7 +38,7 @@ func (e *examination) checkCommitted() (found Finding) {
 				continue // said where it is used, or no file
 			}
 			found = findOK("the files are those of %s", c.Name)
-			if id := c.Blobs[name]; id != blobID(data) && id != blobID(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))) {
+			if !c.Has(name, data) {
 				differ = append(differ, name)
 			}
 		}
@@ -57,11 +57,17 @@ func (e *examination) checkCommitted() (found Finding) {
 	return found
 }
 
+// Has says whether the commit has that content of a file, whatever its line ends.
+func (c Commit) Has(name string, data []byte) bool {
+	id, there := c.Blobs[name]
+	return there && (id == blobID(data) || id == blobID(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))))
+}
+
 func blobID(data []byte) wire.ID { return wire.NewObject(plumbing.BlobObject, data).ID }
 
-// readCommits reads what the repository here has committed, and what its default branch had
+// ReadCommits reads what the repository here has committed, and what its default branch had
 // when it was fetched last.
-func readCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
+func ReadCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
 	var out []Commit
 	for _, names := range [][]string{{"HEAD"}, {"refs/remotes/" + remote + "/HEAD", "refs/remotes/" + remote + "/main", "refs/remotes/" + remote + "/master"}} {
 		for _, ref := range names {

@@ -29,6 +29,9 @@ type Options struct {
 	NoForge, ForgeFix string
 	// Gitea: the forge is one. It need not be set where Forge is.
 	Gitea bool
+	// Other is the forge that the repository is on, where uwf has no jobs: GitLab. Empty: it is
+	// GitHub, Gitea or unknown.
+	Other string
 	// Remote is where threads are kept; nil: NoRemote says why not.
 	Remote   wire.Remote
 	NoRemote string

@@ -142,12 +142,15 @@ func TestFiles(t *testing.T) {
 		state  State
 		words  string
 	}{
-		"as shipped":   {func(fstest.MapFS) {}, "workflow", OK, flow},
-		"two jobs":     {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, "permissions", OK, ""},
-		"another name": {func(m fstest.MapFS) { m[".github/workflows/agents.yaml"] = m[flow]; delete(m, flow) }, "workflow", OK, "agents.yaml"},
-		"gitea":        {func(m fstest.MapFS) { m[".gitea/workflows/uwf.yml"] = m[flow]; delete(m, flow) }, "workflow", OK, ".gitea"},
-		"none":         {func(m fstest.MapFS) { delete(m, flow) }, "workflow", Missing, "uwf init"},
-		"no YAML":      {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: []byte("a: [")} }, "workflow", Missing, "can't be read"},
+		"as shipped": {func(fstest.MapFS) {}, "workflow", OK, flow},
+		"two jobs":   {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: shipped(t, "github/two-jobs.yml")} }, "permissions", OK, ""},
+		"another name": {func(m fstest.MapFS) {
+			m[".github/workflows/agents.yaml"] = m[flow]
+			delete(m, ".github/workflows/uwf.yml")
+		}, "workflow", OK, "agents.yaml"},
+		"gitea":   {func(m fstest.MapFS) { m[".gitea/workflows/uwf.yml"] = m[flow]; delete(m, ".github/workflows/uwf.yml") }, "workflow", OK, ".gitea"},
+		"none":    {func(m fstest.MapFS) { delete(m, ".github/workflows/uwf.yml") }, "workflow", Missing, "uwf init"},
+		"no YAML": {func(m fstest.MapFS) { m[flow] = &fstest.MapFile{Data: []byte("a: [")} }, "workflow", Missing, "can't be read"},
 		"a bomb": {func(m fstest.MapFS) {
 			m[flow] = &fstest.MapFile{Data: []byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\non: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\njobs: {step: {steps: [{uses: a/uwf@v1}]}}\n")}
 		}, "triggers", Missing, "workflow_dispatch"},
@@ -221,6 +224,20 @@ func TestFiles(t *testing.T) {
 	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true, Sandbox: []string{"Landlock"}, SandboxOK: true}), "sandbox", OK, "Landlock")
 }
 
+// On a forge that uwf has no jobs on nothing of a job is missing.
+func TestOtherForge(t *testing.T) {
+	m := files(t)
+	delete(m, ".github/workflows/uwf.yml")
+	list := Check(t.Context(), Options{Files: m, Other: "GitLab", StateRemote: true})
+	wants(t, list, "forge", OK, "origin is on GitLab: threads run on people's machines")
+	for _, f := range list {
+		if slices.Contains([]string{"workflow", "triggers", "permissions", "token", "secrets", "labels"}, f.Check) {
+			t.Errorf("it speaks of jobs: %+v", f)
+		}
+	}
+	wants(t, Check(t.Context(), Options{Files: m, Offline: true}), "workflow", Missing, "uses uwf")
+}
+
 // Jobs read the files of the default branch: what lies here alone is named.
 func TestCommitted(t *testing.T) {
 	s := forgetest.Start(t, forgetest.Options{})
@@ -248,16 +265,16 @@ func TestCommitted(t *testing.T) {
 	f := app.NewAt(dir, env, app.IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 	check := func(s State, words string) {
 		t.Helper()
-		list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, StateRemote: true, Commits: readCommits(t.Context(), f, "origin")})
+		list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, StateRemote: true, Commits: ReadCommits(t.Context(), f, "origin")})
 		wants(t, list, "committed", s, words)
 	}
 	check(Missing, "git add .github/workflows/uwf.yml .uwf/config.yaml")
-	wants(t, Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, Below: true, Commits: readCommits(t.Context(), f, "origin")}), "committed", Missing, "git add :/.github/workflows/uwf.yml :/.uwf/config.yaml")
+	wants(t, Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, Below: true, Commits: ReadCommits(t.Context(), f, "origin")}), "committed", Missing, "git add :/.github/workflows/uwf.yml :/.uwf/config.yaml")
 	git("add", "-A")
 	git("commit", "-q", "-m", "Add uwf")
 	check(Missing, "git push origin HEAD:main; if that was done: git fetch origin")
 	git("remote", "rename", "origin", "up")
-	list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, RemoteName: "up", Commits: readCommits(t.Context(), f, "up")})
+	list := Check(t.Context(), Options{Files: os.DirFS(dir), Offline: true, RemoteName: "up", Commits: ReadCommits(t.Context(), f, "up")})
 	wants(t, list, "committed", Missing, "bring it to main, by a pull request or git push up HEAD:main; if that was done: git fetch up")
 	git("remote", "rename", "up", "origin")
 	pushed := map[string]string{}

@@ -27,7 +27,9 @@ func workflowFolders() []string { return []string{".gitea/workflows", ".github/w
 
 // checkFiles are the checks of what lies in the repository.
 func (e *examination) checkFiles() {
-	e.addFindings("workflow", e.checkWorkflow())
+	if e.o.Other == "" {
+		e.addFindings("workflow", e.checkWorkflow())
+	}
 	if e.flow != nil {
 		e.addFindings("syntax", e.checkSyntax()...)
 		e.addFindings("triggers", e.checkTriggers())

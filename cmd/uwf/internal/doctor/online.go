@@ -71,6 +71,10 @@ func remoteFix(err error) string {
 
 // checkForge are the checks that ask the forge's API.
 func (e *examination) checkForge(ctx context.Context) {
+	if e.o.Other != "" {
+		e.addFindings("forge", findOK("%s is on %s: %s", e.o.RemoteName, e.o.Other, OnOther))
+		return
+	}
 	if e.o.Forge == nil {
 		e.addFindings("token", findUnknown(false, e.o.NoForge, e.o.ForgeFix))
 		if e.o.Gitea {
@@ -100,6 +104,25 @@ func (e *examination) checkForge(ctx context.Context) {
 	e.addFindings("pull-requests", e.checkPulls(ctx))
 	e.addFindings("secrets", e.checkSecrets(ctx))
 }
+
+// CheckDone are the checks of what people do after uwf init, with a forge: whether it has the
+// workflow file, lets jobs open pull requests, and has the secret. Where it can't be asked there
+// are none.
+func CheckDone(ctx context.Context, o Options) []Finding {
+	e := &examination{o: o}
+	e.checkWorkflow()
+	repo, err := o.Forge.ReadRepository(ctx)
+	if err != nil {
+		return nil
+	}
+	e.addFindings("dispatch", e.checkActive(ctx, repo.DefaultBranch))
+	e.addFindings("pull-requests", e.checkPulls(ctx))
+	e.addFindings("secrets", e.checkSecrets(ctx))
+	return e.found
+}
+
+// OnOther is what there is of uwf on a forge whose API it does not speak, and what not.
+const OnOther = "threads run on people's machines (uwf run), are kept on the remote, and their work is taken by uwf thread apply, or by a merge request of the thread's branch that you open; there are no jobs, no comments and no uwf thread pr"
 
 func tokenFix(err error) string {
 	switch {

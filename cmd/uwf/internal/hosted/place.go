@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,34 @@ func Of(remote string) (Place, error) {
 	return Place{Server: server, Repository: strings.Join(parts[n:], "/"), Remote: given}, nil
 }
 
+// Other is the forge at a place whose API uwf does not speak, as far as its host's name says it;
+// empty: none that is known.
+func (p Place) Other() string {
+	host := strings.ToLower(p.Server.Hostname())
+	if strings.HasSuffix("."+host, ".dev.azure.com") || strings.HasSuffix(host, ".visualstudio.com") {
+		return "Azure DevOps"
+	}
+	words := strings.FieldsFunc(host, func(c rune) bool { return c == '.' || c == '-' })
+	for _, name := range []string{"GitLab", "Bitbucket"} {
+		if slices.Contains(words, strings.ToLower(name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// FindOther is Other for who can ask: a Gitea may have any name.
+func (p Place) FindOther(ctx context.Context, c *http.Client) string {
+	name := p.Other()
+	if name == "" {
+		return ""
+	}
+	if gitea, err := p.IsGitea(ctx, c); gitea && err == nil {
+		return ""
+	}
+	return name
+}
+
 // API finds the address of the forge's API, and its flavour. Servers that are neither
 // GitHub's nor those of this job are asked whether they are a Gitea.
 func (p Place) API(ctx context.Context, getenv func(string) string, c *http.Client) (string, forge.Flavour) {
@@ -87,6 +116,9 @@ func (p Place) githubAPI() string {
 	}
 	return ""
 }
+
+// IsGitHub says whether a place is on GitHub's own servers, by their names.
+func (p Place) IsGitHub() bool { return p.githubAPI() != "" }
 
 func sameServer(server string, u *url.URL) bool {
 	s, err := url.Parse(server)

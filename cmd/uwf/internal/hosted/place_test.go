@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -91,6 +92,39 @@ func TestIsGitea(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, is, err)
 		}
 	}
+}
+
+// Forges whose API uwf does not speak are known by their hosts' names; a Gitea may have any.
+func TestOther(t *testing.T) {
+	for remote, want := range map[string]string{
+		"https://gitlab.com/a/b": "GitLab", "git@GitLab.example.com:a/b/c.git": "GitLab", "https://my-gitlab.example.com/a/b": "GitLab",
+		"git@bitbucket.org:a/b.git": "Bitbucket", "https://code.bitbucket.example.com/scm/a/b.git": "Bitbucket",
+		"https://dev.azure.com/a/b/_git/c": "Azure DevOps", "git@ssh.dev.azure.com:v3/a/b/c": "Azure DevOps", "https://a.visualstudio.com/b/_git/c": "Azure DevOps",
+		"https://github.com/gitlab/bitbucket": "", "https://codeberg.org/a/b": "", "https://gitlabel.example.com/a/b": "", "https://notdev.azure.com/a/b": "",
+	} {
+		p, err := Of(remote)
+		if err != nil || p.Other() != want {
+			t.Errorf("%s: %q, %v; want %q", remote, p.Other(), err, want)
+		}
+	}
+	place := Place{Server: &url.URL{Scheme: "https", Host: "gitlab.example.com"}}
+	for body, want := range map[string]string{`{"version":"1.26.0"}`: "", `{"message":"404 Not Found"}`: "GitLab"} {
+		c := &http.Client{Transport: answering(body)}
+		if got := place.FindOther(t.Context(), c); got != want {
+			t.Errorf("a server that answers %s is %q, want %q", body, got, want)
+		}
+	}
+	place.Server.Host = "git.example.com"
+	if got := place.FindOther(t.Context(), nil); got != "" { // nobody is asked
+		t.Errorf("%q", got)
+	}
+}
+
+// answering is a network in which every server gives one answer.
+type answering string
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
 }
 
 func TestAPI(t *testing.T) {

@@ -20,7 +20,7 @@ func (o *Options) openQuestions(where *place) []setup.Question {
 		}
 		return ""
 	}, &o.Provider, &o.BaseURL, &o.Model)
-	if o.Secret == "" {
+	if o.Secret == "" && where.other == "" {
 		out = append(out, o.askSecret())
 	}
 	if where.gitea && len(o.Allow) == 0 {

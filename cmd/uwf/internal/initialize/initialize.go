@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,8 +30,9 @@ type Options struct {
 	Factory *app.Factory
 	// Ask asks questions on a terminal; nil: there is none.
 	Ask func(context.Context, []setup.Question) error
-	// HTTP asks the remote's server what it is.
-	HTTP *http.Client
+	// Client asks the remote's server what it is, and with a token that is here already what is
+	// done.
+	Client hosted.Client
 
 	Provider, Model, BaseURL string
 	Agent                    string   // of agents/cli; empty: uwf's own
@@ -79,8 +79,12 @@ anthropic, codex openai, and gemini-cli gemini. Such an agent works on the runne
 
 Agents work in uwf's container, which has bash, git, curl, jq and ripgrep, or on the runner
 itself, which has Go, Node, Python, Java and more. The second is chosen where the repository
-has a file such as go.mod or package.json, whose tests need that; --host and --container say
-it yourself.`,
+has a file such as go.mod or package.json, whose tests need that,
+at its top or below; --host and --container say it yourself.
+
+On GitLab and Bitbucket uwf has no jobs: no workflow file is written, and what works there
+is said. What is left to do is numbered; what is done already is ticked, as far as the
+checkout, and a token that is here, tell it.`,
 		Example: `  uwf init --provider openai --secret OPENAI_API_KEY --keep
   uwf init --provider github-models --yes --force
   uwf init --agent claude-code --yes --force
@@ -88,7 +92,7 @@ it yourself.`,
   uwf init --provider custom --base-url https://models.example.com/v1 --model qwen3 --secret MODELS_KEY --two-jobs --yes --force`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, initRun, func([]string) {
-			o.HTTP = hosted.NewClient(f).HTTP
+			o.Client = hosted.NewClient(f)
 			if cmd.Flags().Changed("gitea") {
 				o.Gitea = &gitea
 			}
@@ -184,6 +188,7 @@ type result struct {
 type next struct {
 	Do      string `json:"do"`
 	Command string `json:"command,omitempty"`
+	Done    bool   `json:"done"` // as far as it can be known here
 }
 
 func initRun(ctx context.Context, o *Options) (err error) {
@@ -204,6 +209,7 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		return fmt.Errorf("look into the repository: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
+	where.tools = findToolchains(ctx, f, root)
 	files, err := planFiles(root, o, where, answers)
 	if err != nil {
 		return err
@@ -219,8 +225,8 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		}
 	}
 	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Agent: o.Agent, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
-	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true})
-	out.Next = where.nextSteps(o, answers)
+	out.Findings = doctor.Check(ctx, doctor.Options{Files: root.FS(), StateRemote: true, Offline: true, Other: where.other})
+	out.Next = where.nextSteps(o, answers, where.lookDone(ctx, o, root, files), root)
 	where.printWarnings(ctx, o, files)
 	return o.Factory.Printer().Print(out, out.writeText)
 }
@@ -235,12 +241,19 @@ type place struct {
 	known     bool   // the remote is on a forge
 	folder    string // of workflow files
 	gitea     bool
-	unsure    error // why the remote's server could not be asked what it is
+	other     string   // another forge, on which uwf has no jobs; empty: none
+	usual     string   // the remote's default branch, as it was fetched last; empty: unknown
+	tools     []string // the toolchains' files, see findToolchains
+	taken     bool     // for GitHub's own server, though its name does not say so
+	unsure    error    // why the remote's server could not be asked what it is
 }
 
 // forgeFlavour is what the files are written for.
 func (p *place) forgeFlavour() forge.Flavour {
-	if p.gitea {
+	switch {
+	case p.other != "":
+		return forge.Flavour(strings.ToLower(strings.ReplaceAll(p.other, " ", "-")))
+	case p.gitea:
 		return forge.Gitea
 	}
 	return forge.GitHub
@@ -272,9 +285,14 @@ func surveyPlace(ctx context.Context, o *Options) (*place, error) {
 		p.gitea = *o.Gitea
 	case hasOwn, forge.Detect(f.Getenv("GITHUB_API_URL"), f.Getenv("GITEA_ACTIONS")) == forge.Gitea:
 		p.gitea = true
+	case p.known && p.forge.Other() != "":
+		p.other = p.forge.Other()
 	case p.known:
-		p.gitea, p.unsure = p.forge.IsGitea(ctx, o.HTTP)
+		if p.gitea, p.unsure = p.forge.IsGitea(ctx, o.Client.HTTP); !p.gitea {
+			p.taken = p.unsure == nil && !p.forge.IsGitHub()
+		}
 	}
+	p.usual = strings.TrimPrefix(git("symbolic-ref", "--quiet", "--short", "refs/remotes/"+p.remote+"/HEAD"), p.remote+"/")
 	if hasOwn && p.gitea {
 		p.folder = ".gitea/workflows"
 	}
@@ -320,7 +338,7 @@ func (o *Options) findAnswers(ctx context.Context, where *place) (setup.Answers,
 		a.APIKeyEnv = customKey
 	}
 	a.Complete()
-	if o.Provider == githubModels {
+	if o.Provider == githubModels || where.other != "" {
 		o.Secret = ""
 	} else if o.Secret == "" {
 		o.Secret = a.APIKeyEnv
@@ -351,6 +369,9 @@ func (o *Options) checkFlags(where *place) error {
 	}
 	if err := o.checkNames(o.Allow); err != nil {
 		return app.Usagef("--allow: %w", err)
+	}
+	if where.other != "" && (o.Secret != "" || len(o.Allow) > 0 || o.TwoJobs || o.Host || o.Container) {
+		return app.Usagef("%s is on %s, where uwf has no jobs: leave --secret, --allow, --two-jobs, --host and --container out, which are for jobs; if it is GitHub or Gitea: --gitea=false, or --gitea", where.remote, where.other)
 	}
 	if o.Provider == githubModels && where.gitea {
 		return app.Usagef("--provider github-models works on GitHub only: its models answer GitHub's tokens; choose another provider")
@@ -421,9 +442,9 @@ func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*fil
 		install = installSteps(c)
 		files[0].What += fmt.Sprintf("; %s, which the job installs, works on the runner", c.Title)
 	}
-	if name := toolchainFile(root); name != "" && !host && !o.Container && o.Reusable == "" {
+	if len(where.tools) > 0 && !host && !o.Container && o.Reusable == "" {
 		host = true
-		files[0].What += "; agents have the runner's toolchains, because " + name + " is here (--container: they don't)"
+		files[0].What += "; agents have the runner's toolchains, because " + nameTools(where.tools) + " (--container: they don't)"
 	}
 	if o.Reusable != "" {
 		files[0].text, err = callerFile(o.Reusable, o.Secret)
@@ -438,6 +459,9 @@ func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*fil
 	}
 	if files[2].text, err = examples.Files.ReadFile(solveIssue); err != nil {
 		return nil, err
+	}
+	if where.other != "" {
+		files = files[1:]
 	}
 	for _, x := range files {
 		x.compareFile()
@@ -487,21 +511,4 @@ func (p *place) linkTo(path, way string) string {
 		return "on the repository's page, " + way
 	}
 	return p.forge.URL() + "/" + path
-}
-
-// toolchains are files at the top of a repository whose tests need what is not in
-// uwf's container.
-var toolchains = []string{
-	"go.mod", "package.json", "pyproject.toml", "requirements.txt", "setup.py", "Cargo.toml", "pom.xml", "build.gradle", "build.gradle.kts",
-	"Gemfile", "composer.json", "mix.exs", "Package.swift", "CMakeLists.txt", "deno.json", "build.sbt", "pubspec.yaml", "global.json",
-}
-
-// toolchainFile is the first of them that a repository has.
-func toolchainFile(root *os.Root) string {
-	for _, name := range toolchains {
-		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
-			return name
-		}
-	}
-	return ""
 }

@@ -3,7 +3,9 @@ package initialize
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,8 +17,10 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -84,6 +88,17 @@ func (w *world) must(flags ...string) {
 	if w.run(flags...); w.code != 0 {
 		w.t.Fatalf("init %v: exit code %d: %s", flags, w.code, w.errs.String())
 	}
+}
+
+// printed is what the last run printed, as JSON and as people see it.
+func (w *world) printed() (r result, forPeople string) {
+	w.t.Helper()
+	if err := json.Unmarshal(w.out.Bytes(), &r); err != nil {
+		w.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	r.writeText(output.Printer{Out: &b}.Text())
+	return r, b.String()
 }
 
 // refuses runs, and wants exit code 2 with words, and nothing written.
@@ -222,6 +237,175 @@ func TestToolchains(t *testing.T) {
 			t.Errorf("%s %v: %s", tt.file, tt.flags, w.out.String())
 		}
 	}
+}
+
+// A toolchain below the top is found as well, in what git would keep; those nearest to the top
+// decide, and the others are named.
+func TestToolchainsBelow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  string // empty: none is found
+		tests string // the command that is advised; empty: none is
+	}{
+		"at the top alone":   {map[string]string{"go.mod": "", "web/package.json": "{}"}, "because go.mod is here, and so is web/package.json (", ""},
+		"one below":          {map[string]string{"services/api/go.mod": ""}, "because services/api/go.mod is here (", "(cd services/api && go test ./...)"},
+		"the nearest first":  {map[string]string{"a/b/go.mod": "", "z/Cargo.toml": ""}, "because z/Cargo.toml is here, and so is a/b/go.mod (", "(cd z && cargo test) && (cd a/b && go test ./...)"},
+		"several":            {map[string]string{"a/go.mod": "", "b/pom.xml": "", "c/package.json": `{"scripts":{"test":"jest"}}`, "d/Gemfile": "", "d/mix.exs": ""}, "because a/go.mod is here, and so is b/pom.xml, c/package.json, and 2 more (", "(cd a && go test ./...) && (cd b && mvn -B -q test) && (cd c && npm run test) && (cd d && mix test)"},
+		"a strange name":     {map[string]string{"it's/go.mod": ""}, "because it's/go.mod is here (", `(cd 'it'\''s' && go test ./...)`},
+		"no tests known":     {map[string]string{"a/Gemfile": ""}, "because a/Gemfile is here (", ""},
+		"as deep as it goes": {map[string]string{"1/2/3/4/go.mod": ""}, "because 1/2/3/4/go.mod is here (", "(cd 1/2/3/4 && go test ./...)"},
+		"too deep":           {map[string]string{"1/2/3/4/5/go.mod": ""}, "", ""},
+		"others' code":       {map[string]string{"node_modules/x/package.json": "{}", "a/vendor/y/go.mod": "", "third_party/z/go.mod": "", "testdata/go.mod": "", ".cache/go.mod": ""}, "", ""},
+		"ignored":            {map[string]string{".gitignore": "out/\n", "out/go.mod": ""}, "", ""},
+		"no such name":       {map[string]string{"a/go.mod.bak": "", "a/xgo.mod": ""}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for file, text := range tt.files {
+				w.put(file, text)
+			}
+			w.must("--provider", "openai", "--yes")
+			_, out := w.printed()
+			if !strings.Contains(out, tt.want) || strings.Contains(out, "because") != (tt.want != "") {
+				t.Errorf("want %q in %s", tt.want, out)
+			}
+			if advised := "uwf config set --repo checks.test " + text.ShellWord(tt.tests) + "\n"; strings.Contains(out, "checks.test") != (tt.tests != "") || tt.tests != "" && !strings.Contains(out, advised) {
+				t.Errorf("want %q in %s", advised, out)
+			}
+		})
+	}
+	w := newWorld(t)
+	w.put("a/go.mod", "")
+	w.git("add", "a/go.mod")
+	if err := os.RemoveAll(filepath.Join(w.dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(w.dir, "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(w.dir, "b", "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	w.put(".uwf/config.yaml", "checks: {test: make}\n")
+	if w.must("--provider", "openai", "--force"); strings.Contains(w.out.String(), "because") {
+		t.Errorf("a file that was deleted, or a link, decides: %s", w.out.String())
+	}
+	w.put("b/pom.xml", "")
+	if w.must("--provider", "openai", "--force"); strings.Contains(w.out.String(), "checks.test") {
+		t.Errorf("a check that is set is advised: %s", w.out.String())
+	}
+}
+
+// On a forge that uwf has no jobs on, what works there is said, and nothing is written, advised
+// or linked to that does not.
+func TestOtherForges(t *testing.T) {
+	for remote, name := range map[string]string{
+		"https://gitlab.com/acme/parser.git": "GitLab", "git@gitlab.example.com:group/sub/parser.git": "GitLab", "ssh://git@my-gitlab.example.com:2222/a/b": "GitLab",
+		"git@bitbucket.org:acme/parser.git": "Bitbucket", "https://bitbucket.example.com/scm/acme/parser.git": "Bitbucket",
+		"https://dev.azure.com/acme/parser/_git/parser": "Azure DevOps", "https://acme.visualstudio.com/parser/_git/parser": "Azure DevOps",
+	} {
+		w := newWorld(t)
+		w.git("remote", "add", "origin", remote)
+		w.put("go.mod", "module x\n")
+		for _, flag := range []string{"--two-jobs", "--host", "--container", "--secret=KEY", "--allow=alice"} {
+			w.refuses("origin is on "+name+", where uwf has no jobs: leave --secret, --allow, --two-jobs, --host and --container out", "--provider", "openai", flag)
+		}
+		w.must("--provider", "openai")
+		errs := w.errs.String()
+		r, out := w.printed()
+		if _, err := os.Stat(filepath.Join(w.dir, ".github")); err == nil || !strings.Contains(w.read(".uwf/config.yaml"), "remote: origin") {
+			t.Errorf("%s: what it wrote is not for %s: %s", remote, name, out)
+		}
+		if !strings.Contains(errs, "origin is on "+name+": threads run on people's machines (uwf run)") || !strings.Contains(errs, "no jobs, no comments and no uwf thread pr") {
+			t.Errorf("%s: it says %s", remote, errs)
+		}
+		for _, no := range []string{"https://", "gh ", "secret", "label", "GitHub", "missing", "uwf.yml"} {
+			if strings.Contains(out, no) {
+				t.Errorf("%s: it says %q: %s", remote, no, out)
+			}
+		}
+		for i, do := range []string{"commit the files", "bring them to the default branch", "give this machine the provider's key", "run a thread"} {
+			if !strings.Contains(out, fmt.Sprintf("\n%2d. %s", i+1, do)) {
+				t.Errorf("%s: step %d is not %q: %s", remote, i+1, do, out)
+			}
+		}
+		if want := strings.ToLower(strings.ReplaceAll(name, " ", "-")); string(r.Forge) != want || len(r.Files) != 2 {
+			t.Errorf("%s: %q, %d files; want %q", remote, r.Forge, len(r.Files), want)
+		}
+		w.env = append(w.env, "OPENAI_API_KEY=not-a-real-key")
+		w.must("--provider", "openai")
+		if _, out := w.printed(); !strings.Contains(out, "3. ✓ give this machine the provider's key") {
+			t.Errorf("%s: the key is there: %s", remote, out)
+		}
+		w.must("--provider", "openai", "--gitea=false", "--yes", "--force") // a mirror of what is on GitHub
+		w.read(workflowPath)
+	}
+}
+
+// What is done is ticked: by the checkout, and by the forge where there is a token for it.
+func TestDone(t *testing.T) {
+	w := newWorld(t)
+	steps := func() string {
+		w.must("--provider", "openai", "--keep")
+		r, _ := w.printed()
+		var done []string
+		for _, n := range r.Next {
+			if n.Done {
+				done = append(done, n.Do[:16])
+			}
+		}
+		return strings.Join(done, ", ")
+	}
+	expect := func(want string) {
+		t.Helper()
+		if got := steps(); got != want {
+			t.Errorf("done is %q, want %q", got, want)
+		}
+	}
+	secrets, pulls, active := `{"secrets":[]}`, "false", "disabled_manually"
+	forge := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		answers := map[string]string{
+			"":                              `{"full_name":"octo/demo","default_branch":"main"}`,
+			"/actions/secrets":              secrets,
+			"/actions/permissions/workflow": `{"can_approve_pull_request_reviews":` + pulls + `}`,
+			"/actions/workflows":            `{"workflows":[{"path":".github/workflows/uwf.yml","state":"` + active + `"}]}`,
+		}
+		text := answers[strings.TrimPrefix(r.URL.Path, "/api/v3/repos/octo/demo")]
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		if text == "" {
+			rw.WriteHeader(http.StatusNotFound)
+			text = `{"message":"Not Found"}`
+		}
+		_, _ = rw.Write([]byte(text))
+	}))
+	defer forge.Close()
+	w.git("remote", "add", "origin", forge.URL+"/octo/demo.git")
+	expect("")
+	w.git("add", "-A")
+	w.git("-c", "user.name=n", "-c", "user.email=e@example.com", "commit", "-q", "-m", "uwf")
+	expect("commit the files")
+	w.git("update-ref", "refs/remotes/origin/main", "HEAD")
+	w.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+	expect("commit the files, bring them to th")
+	_, s := w.printed()
+	if !strings.Contains(s, "\n 2. ✓ commit the files\n 3. ✓ bring them") || strings.Contains(s, "git add") {
+		t.Errorf("it is not ticked: %s", s)
+	}
+	w.must("--provider", "anthropic", "--force")
+	expect("") // other files than those that are committed
+	w.git("checkout", "-q", "--", ".")
+	w.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
+	w.git("checkout", "-q", "-b", "try")
+	steps()
+	if _, s := w.printed(); !strings.Contains(s, "bring them to the default branch, main, by a pull request of try") {
+		t.Errorf("the branch is another one: %s", s)
+	}
+	w.env = append(w.env, "GITHUB_TOKEN=t", "GITHUB_SERVER_URL="+forge.URL, "GITHUB_API_URL="+forge.URL+"/api/v3")
+	expect("commit the files") // the forge says no of all else
+	secrets, pulls, active = `{"secrets":[{"name":"OPENAI_API_KEY"}]}`, "true", "active"
+	expect("make a secret OP, commit the files, bring them to th, let jobs open pu")
 }
 
 func TestNothingIsOverwrittenUnasked(t *testing.T) {
@@ -413,7 +597,7 @@ func TestGiteaIsRecognised(t *testing.T) {
 		note   string
 	}{
 		"a Gitea":              {remote: gitea.URL, gitea: true, asks: 1},
-		"a GitHub Enterprise":  {remote: other.URL},
+		"a GitHub Enterprise":  {remote: other.URL, note: "is taken for a GitHub Enterprise Server: on GitLab, Bitbucket and others uwf has no jobs"},
 		"said so":              {remote: other.URL, flags: []string{"--gitea"}, gitea: true},
 		"said otherwise":       {remote: gitea.URL, flags: []string{"--gitea=false"}},
 		"no answer":            {remote: gone.URL, note: "does not say what it is (dial tcp"},
@@ -444,7 +628,7 @@ func TestGiteaIsRecognised(t *testing.T) {
 			if strings.Contains(out, "gh ") == c.gitea || strings.Contains(out, "Allow GitHub Actions") == c.gitea {
 				t.Errorf("the next steps are another forge's: %s", out)
 			}
-			if c.note != "" && !strings.HasSuffix(w.errs.String(), "run it again with --gitea --force.\n") {
+			if strings.Contains(c.note, "does not say") && !strings.HasSuffix(w.errs.String(), "run it again with --gitea --force.\n") {
 				t.Errorf("said %q", w.errs.String())
 			}
 			if (w.errs.Len() > 0) != (c.note != "") || !strings.Contains(w.errs.String(), c.note) {

@@ -41,7 +41,7 @@ func NewCmdPull(f *app.Factory, runF func(context.Context, *PullOptions) error) 
 and the text that a job would give it. Where there is one already, it is named.
 
 The token is GITHUB_TOKEN for that server, else what gh has, else what git's credential
-helpers have. Threads that are kept in this repository alone have their branch here: push it
+helpers have. On another forge, such as GitLab, it says what to do there. Threads that are kept in this repository alone have their branch here: push it
 first, the command says how.`,
 		Example: "  uwf thread pr 01JY0000000000000000000000 --draft",
 		RunE:    app.Run(o, runF, pullRun, func(args []string) { o.Thread, o.Client = args[0], hosted.NewClient(f) }),
@@ -120,8 +120,25 @@ func OnForge(ctx context.Context, f *app.Factory) bool {
 	if loc.Kind == app.RepositoryStore {
 		address, err = f.RemoteURL(ctx, "origin")
 	}
-	_, other := hosted.Of(address)
-	return err == nil && other == nil
+	p, other := hosted.Of(address)
+	return err == nil && other == nil && p.Other() == ""
+}
+
+// refuseOther says what to do on a forge whose API uwf does not speak; push is what brings the
+// branch there, empty where it is there.
+func (o *PullOptions) refuseOther(ctx context.Context, p hosted.Place, w *work, push string) error {
+	name, request := p.FindOther(ctx, o.Client.HTTP), "pull request"
+	switch name {
+	case "":
+		return nil
+	case "GitLab":
+		request = "merge request"
+	}
+	if push != "" {
+		push = "push it (" + push + "), and "
+	}
+	return app.Usagef("uwf can open no pull request at %s: that is %s, whose API it does not speak; for the branch %s, %sopen a %s there, or take the changes here: uwf thread apply %s",
+		p.URL(), name, w.Entry.Work.Branch, push, request, w.ID)
 }
 
 // findPlace is the repository on a forge that has the thread's branch.
@@ -136,7 +153,7 @@ func (o *PullOptions) findPlace(ctx context.Context, w *work) (hosted.Place, err
 		if err != nil {
 			return p, app.Usagef("there can be no pull request: %w; merge it by hand: %s", err, f.ShowRef(ctx, "merge", w.Entry.Work.Branch))
 		}
-		return p, nil
+		return p, o.refuseOther(ctx, p, w, "")
 	}
 	const remote = "origin"
 	address, err := f.RemoteURL(ctx, remote)
@@ -146,6 +163,9 @@ func (o *PullOptions) findPlace(ctx context.Context, w *work) (hosted.Place, err
 	p, err := hosted.Of(address)
 	if err != nil {
 		return p, app.Usagef("there can be no pull request: %w; take the changes by uwf thread apply %s", err, w.ID)
+	}
+	if err := o.refuseOther(ctx, p, w, "git push "+remote+" "+w.Entry.Work.Branch); err != nil {
+		return p, err
 	}
 	far, err := f.Dial(address)
 	if err != nil {
