@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,26 +34,39 @@ type person struct {
 	*testing.T
 	dir     string
 	environ []string
+	as      *syscall.SysProcAttr // nil: as who runs the tests
 }
 
 func newPerson(t *testing.T) *person {
 	home, dir := t.TempDir(), t.TempDir()
 	p := &person{T: t, dir: dir, environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}}
+	p.begin()
+	return p
+}
+
+// begin makes a repository with a commit.
+func (p *person) begin() {
+	p.Helper()
 	for _, argv := range [][]string{
 		{"git", "config", "--global", "user.name", "someone"}, {"git", "config", "--global", "user.email", "someone@example.com"},
 		{"git", "init", "--quiet"}, {"git", "commit", "--quiet", "--allow-empty", "--message=first"},
 	} {
 		if code, out, errs := p.types("", argv...); code != 0 {
-			t.Fatal(argv, out, errs)
+			p.Fatal(argv, out, errs)
 		}
 	}
-	return p
 }
 
 // types runs a program, and gives its exit code and what it printed.
 func (p *person) types(stdin string, argv ...string) (code int, stdout, stderr string) {
 	p.Helper()
 	cmd := exec.CommandContext(p.Context(), argv[0], argv[1:]...)
+	for _, set := range p.environ { // the person's uwf, and not that of the tests
+		if dirs, ok := strings.CutPrefix(set, "PATH="); ok && argv[0] == "uwf" && p.as != nil {
+			cmd.Path = filepath.Join(filepath.SplitList(dirs)[0], "uwf")
+		}
+	}
+	cmd.SysProcAttr = p.as
 	var out, errs bytes.Buffer
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.dir, p.environ, strings.NewReader(stdin), &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {

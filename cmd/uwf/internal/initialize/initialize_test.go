@@ -562,18 +562,6 @@ func TestHostilePlaces(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("nothing is read-only for root")
-	}
-	w := newWorld(t)
-	if err := os.Chmod(w.dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Chmod(w.dir, 0o700) })
-	w.refuses("permission denied", "--provider", "openai")
-}
-
 // A Gitea is recognised by asking it; whoever says what it is asks nobody, and what does
 // not answer is taken for what the flag says.
 func TestGiteaIsRecognised(t *testing.T) {

@@ -144,6 +144,9 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Pr
 	if err := thread.CheckReady(w, def); err != nil {
 		return "", err
 	}
+	if err := worker.CheckHome(w); err != nil {
+		return "", err
+	}
 	if err := engine.CheckCostLimit(w.Settings, def, o.Start.Limits.Entry()); err != nil {
 		return "", err
 	}

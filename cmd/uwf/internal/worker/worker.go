@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -258,6 +259,30 @@ func (l leftState) takePicture(ctx context.Context, ws *workspace.Workspace, now
 	}
 	snap, err := ws.TakeSnapshot(ctx, req)
 	return snap.Tree.String(), err
+}
+
+// CheckHome refuses to begin a thread where no working folder could be made for it.
+func CheckHome(w *Worker) error {
+	root, err := w.f.StorageRoot()
+	if err != nil || w.o.Workspace != "" {
+		return err
+	}
+	work := w.f.Path(WorkRoot(root))
+	at := work // or what there is of the way to it: nothing is left behind
+	for _, err = os.Stat(at); errors.Is(err, fs.ErrNotExist); _, err = os.Stat(at) {
+		at = filepath.Dir(at)
+	}
+	try, err := os.MkdirTemp(at, ".uwf-try-")
+	if err == nil {
+		err = os.Remove(try)
+	}
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		p.Path = work // which is what people can change
+	}
+	if err != nil {
+		return fmt.Errorf("make the working folder: %w", err)
+	}
+	return nil
 }
 
 // PrepareFolder chooses the working folder of a thread and makes it where it is missing.

@@ -119,6 +119,8 @@ func writeNew(top, file string, data []byte) (err error) {
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return app.Usagef("%s is there already: change that file, or choose another name", rel)
+	case errors.Is(err, fs.ErrPermission):
+		return app.Usagef("write %s: %w; let this user write in %s", rel, err, top)
 	case err != nil:
 		return &app.UsageError{Err: fmt.Errorf("write %s: %w", rel, err)}
 	}
