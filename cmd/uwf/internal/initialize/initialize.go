@@ -370,8 +370,8 @@ func (o *Options) checkFlags(where *place) error {
 	if err := o.checkNames(o.Allow); err != nil {
 		return app.Usagef("--allow: %w", err)
 	}
-	if where.other != "" && (o.Secret != "" || len(o.Allow) > 0 || o.TwoJobs || o.Host || o.Container) {
-		return app.Usagef("%s is on %s, where uwf has no jobs: leave --secret, --allow, --two-jobs, --host and --container out, which are for jobs; if it is GitHub or Gitea: --gitea=false, or --gitea", where.remote, where.other)
+	if where.other != "" && (o.Secret != "" || len(o.Allow) > 0 || o.TwoJobs || o.Host || o.Container || o.Reusable != "") {
+		return app.Usagef("%s is on %s, where uwf has no jobs: leave --secret, --allow, --two-jobs, --host, --container and --reusable out, which are for jobs; if it is GitHub or Gitea: --gitea=false, or --gitea", where.remote, where.other)
 	}
 	if o.Provider == githubModels && where.gitea {
 		return app.Usagef("--provider github-models works on GitHub only: its models answer GitHub's tokens; choose another provider")

@@ -307,8 +307,8 @@ func TestOtherForges(t *testing.T) {
 		w := newWorld(t)
 		w.git("remote", "add", "origin", remote)
 		w.put("go.mod", "module x\n")
-		for _, flag := range []string{"--two-jobs", "--host", "--container", "--secret=KEY", "--allow=alice"} {
-			w.refuses("origin is on "+name+", where uwf has no jobs: leave --secret, --allow, --two-jobs, --host and --container out", "--provider", "openai", flag)
+		for _, flag := range []string{"--two-jobs", "--host", "--container", "--secret=KEY", "--allow=alice", "--reusable=acme/.github/.github/workflows/uwf.yml@main"} {
+			w.refuses("origin is on "+name+", where uwf has no jobs: leave --secret, --allow, --two-jobs, --host, --container and --reusable out", "--provider", "openai", flag)
 		}
 		w.must("--provider", "openai")
 		errs := w.errs.String()
