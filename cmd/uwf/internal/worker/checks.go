@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // checker runs the checks of roles: by the commands of the settings, else by those that the
@@ -211,8 +212,12 @@ func detectAll(c *config.Config, names []string, read func(file string) ([]byte,
 // of the script that it runs.
 func demandOf(name string, f checks.Found) consent.Demand {
 	d := config.NewDemand("checks."+name, f, "a check of what agents made; there is a "+f.File)
-	if d.Shows = f.Command; f.Script != "" {
-		d.Shows += ", which runs: " + f.Script
+	shows := f.Command
+	if f.Script != "" {
+		shows += ", which runs: " + f.Script
+	}
+	if text.Line(shows) == shows { // else JSON shows where its lines end
+		d.Shows = shows
 	}
 	return d
 }

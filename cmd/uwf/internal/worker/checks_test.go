@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/command"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/workflow"
@@ -172,6 +173,22 @@ func TestSettleChecks(t *testing.T) {
 				t.Errorf("%v, on the screen:\n%s", err, r.screen)
 			}
 		})
+	}
+}
+
+// TestDemandOf: a script is shown as it is, and one of several lines as JSON, which shows where they
+// end: behind a comment the next one would look like a part of it.
+func TestDemandOf(t *testing.T) {
+	for script, want := range map[string]string{
+		"":                          "checks.test: npm run test (",
+		"node t.js":                 "checks.test: npm run test, which runs: node t.js (",
+		"node t.js # fast\nrm -r x": `checks.test: {"command":"npm run test","file":"package.json","script":"node t.js # fast\nrm -r x"} (`,
+		"node t.js\x1b[2K":          `checks.test: {"command":"npm run test","file":"package.json","script":"node t.js`,
+	} {
+		d := demandOf("test", checks.Found{Command: "npm run test", File: "package.json", Script: script})
+		if got := d.Line(); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s", script, got)
+		}
 	}
 }
 
