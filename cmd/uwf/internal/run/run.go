@@ -170,6 +170,8 @@ func (o *Options) beginNew(ctx context.Context, w *worker.Worker, show *board.Pr
 // checkServers refuses to begin where a model's server is not there: the first step would try
 // for half a minute, and leave a thread behind that failed.
 func (o *Options) checkServers(ctx context.Context, models []config.ResolvedModel) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	for _, m := range models {
 		name := m.Model.Provider
 		err := setup.NewProber(o.Factory).Reach(ctx, setup.Target{
@@ -294,5 +296,5 @@ func (o *Options) readOutlook(ctx context.Context, id gitcas.ThreadID, out outco
 	return now
 }
 
-// lookTime bounds the last look: a person who pressed ctrl-C waits for it.
+// lookTime bounds the looks before and after all steps: a person waits for them.
 const lookTime = 3 * time.Second

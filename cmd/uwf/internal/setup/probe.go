@@ -99,14 +99,14 @@ func (p Prober) Reach(ctx context.Context, t Target) error {
 		}
 		return nil
 	}
-	if t.Provider != ollama || res.status != http.StatusOK {
+	if t.Provider != ollama || res.status != http.StatusOK || !json.Valid(res.body) {
 		return nil
 	}
 	names := readModels(res.body)
 	for i, name := range names {
 		names[i] = strings.TrimSuffix(name, ":latest") // the tag that it takes a bare name for
 	}
-	if slices.Contains(names, strings.TrimSuffix(t.Model, ":latest")) {
+	if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, strings.TrimSuffix(t.Model, ":latest")) }) {
 		return nil
 	}
 	fail = &Failure{Kind: KindModel, What: t.Provider + " has no model " + t.Model, Do: "pull it first: ollama pull " + t.Model}

@@ -267,3 +267,23 @@ func TestSlowBody(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestReachOllama: only a list of models says that one is not there, and Ollama takes names in any case.
+func TestReachOllama(t *testing.T) {
+	for body, missing := range map[string]bool{
+		`{"data": [{"id": "small:latest"}]}`: true,
+		`{"data": []}`:                       true,
+		`{"data": [{"id": "m:latest"}]}`:     false,
+		`{"data": [{"id": "M"}]}`:            false,
+		"<html>models</html>":                false,
+		`{"data": [{"id": "small`:            false,
+		"":                                   false,
+	} {
+		srv := httptest.NewServer(answers(http.StatusOK, body))
+		err := Prober{Client: NewClient(nil), Clean: clean(t)}.Reach(t.Context(), Target{Provider: ollama, BaseURL: srv.URL, Model: "m"})
+		srv.Close()
+		if (err != nil) != missing || missing && !strings.Contains(err.Error(), "ollama pull m") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
