@@ -211,7 +211,7 @@ func TestNobodyElseUsesSessions(t *testing.T) {
 		}
 		rel, err := filepath.Rel(root, p)
 		if err != nil || strings.HasPrefix(rel, "agents/internal/proc/") || rel == "agents/mock/mock.go" || rel == "agents/sandbox/attempts_linux_test.go" || rel == "agents/acp/main_test.go" ||
-			rel == "cmd/uwf/acceptance/processes/lab_test.go" || rel == "cmd/uwf/acceptance/commands/run_linux_test.go" {
+			rel == "cmd/uwf/acceptance/processes/lab_test.go" || rel == "cmd/uwf/acceptance/commands/run_linux_test.go" || rel == "cmd/uwf/acceptance/commands/firstrun_linux_test.go" {
 			return err
 		}
 		b, err := os.ReadFile(p)
