@@ -8,17 +8,19 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
 // monthOf is how a month is written in entries: 2026-11.
 func monthOf(at time.Time) string { return at.UTC().Format("2006-01") }
 
-// NoteSpent notes in a thread's entry what it took: before, what that was ahead of the step that
-// ends at a time; now, what it is with it. A step so counts in the month in which it ends. Of a
-// thread that nobody noted anything of in a month before this one, all of before is taken
-// for the earlier months'.
-func NoteSpent(entry *gitcas.Entry, id gitcas.ThreadID, before, now moderator.Totals, at time.Time) {
+// NoteSpent notes in a thread's entry what it took: before, what is known of ahead of the step
+// that ends at a time, which may be less than what was noted, as jobs that were cut off leave
+// nothing else; own, what that step used; nil: nothing. A step so counts in the month in which
+// it ends. Of a thread that nobody noted anything of in a month before this one, all of
+// before is taken for the earlier months'.
+func NoteSpent(entry *gitcas.Entry, id gitcas.ThreadID, before moderator.Totals, own *record.Usage, at time.Time) {
 	s, month := entry.Spent, monthOf(at)
 	switch {
 	case s.Month == month:
@@ -27,8 +29,22 @@ func NoteSpent(entry *gitcas.Entry, id gitcas.ThreadID, before, now moderator.To
 	case monthOf(id.Time()) < month:
 		s.TokensBefore, s.CostBefore = before.Tokens, before.CostUSD
 	}
-	s.Month, s.Tokens, s.CostUSD = month, max(s.Tokens, now.Tokens), max(s.CostUSD, now.CostUSD)
-	entry.Spent = s
+	var all moderator.Totals
+	AddSpending(&all, max(s.Tokens, before.Tokens), max(s.CostUSD, before.CostUSD))
+	all.Add("", own)
+	entry.Spent = gitcas.Spent{Month: month, Tokens: all.Tokens, CostUSD: all.CostUSD, TokensBefore: s.TokensBefore, CostBefore: s.CostBefore}
+}
+
+// NoteClaim notes in a thread's entry what a job used whose claim on the thread's next step is
+// about to be taken away, as far as that claim tells, and returns it; nil: there is no such claim.
+func NoteClaim(entry *gitcas.Entry, v *gitcas.View, id gitcas.ThreadID) *record.Usage {
+	held, _ := v.FindClaim(id)
+	if held.For != "" || held.Head != entry.Head {
+		return nil
+	}
+	own := ClaimUsage(ClampClaim(held.Claim))
+	NoteSpent(entry, id, moderator.Totals{Tokens: entry.Used.Tokens, CostUSD: entry.Used.CostUSD}, own, v.Time())
+	return own
 }
 
 // AddEntryOfMonth adds to what was used in the month of a time what a thread that is alive used

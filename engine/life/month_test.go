@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // The 27th of November, and threads that began in October and in November 2026.
@@ -36,21 +37,26 @@ func took(tokens int64, costUSD float64) moderator.Totals {
 }
 
 func TestNoteSpent(t *testing.T) {
+	own := &record.Usage{InputTokens: 3, OutputTokens: 2, CostUSD: 0.5}
 	for name, tt := range map[string]struct {
-		id          gitcas.ThreadID
-		was         gitcas.Spent
-		before, now moderator.Totals
-		at          time.Time
-		want        gitcas.Spent
+		id     gitcas.ThreadID
+		was    gitcas.Spent
+		before moderator.Totals
+		own    *record.Usage
+		at     time.Time
+		want   gitcas.Spent
 	}{
-		"a thread of this month":                  {newThread, gitcas.Spent{}, took(10, 1), took(15, 1.5), november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5}},
-		"an older one, of which nothing is noted": {oldThread, gitcas.Spent{}, took(10, 1), took(15, 1.5), november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5, TokensBefore: 10, CostBefore: 1}},
-		"noted in this month":                     {oldThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1, TokensBefore: 4, CostBefore: 0.5}, took(10, 1), took(15, 1.5), november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5, TokensBefore: 4, CostBefore: 0.5}},
-		"the month turned":                        {newThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1, TokensBefore: 4, CostBefore: 0.5}, took(10, 1), took(15, 1.5), december, gitcas.Spent{Month: "2026-12", Tokens: 15, CostUSD: 1.5, TokensBefore: 10, CostBefore: 1}},
-		"less than noted takes nothing back":      {newThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1}, took(1, 0.1), took(2, 0.2), november, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1}},
+		"a thread of this month":                  {newThread, gitcas.Spent{}, took(10, 1), own, november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5}},
+		"nothing new":                             {newThread, gitcas.Spent{}, took(10, 1), nil, november, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1}},
+		"an older one, of which nothing is noted": {oldThread, gitcas.Spent{}, took(10, 1), own, november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5, TokensBefore: 10, CostBefore: 1}},
+		"noted in this month":                     {oldThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1, TokensBefore: 4, CostBefore: 0.5}, took(10, 1), own, november, gitcas.Spent{Month: "2026-11", Tokens: 15, CostUSD: 1.5, TokensBefore: 4, CostBefore: 0.5}},
+		"the month turned":                        {newThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1, TokensBefore: 4, CostBefore: 0.5}, took(10, 1), own, december, gitcas.Spent{Month: "2026-12", Tokens: 15, CostUSD: 1.5, TokensBefore: 10, CostBefore: 1}},
+		"more was noted than is known":            {newThread, gitcas.Spent{Month: "2026-11", Tokens: 20, CostUSD: 2}, took(10, 1), own, november, gitcas.Spent{Month: "2026-11", Tokens: 25, CostUSD: 2.5}},
+		"less takes nothing back":                 {newThread, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1}, took(1, 0.1), &record.Usage{InputTokens: -3, CostUSD: -1}, november, gitcas.Spent{Month: "2026-11", Tokens: 10, CostUSD: 1}},
+		"no sum overflows":                        {newThread, gitcas.Spent{Month: "2026-11", Tokens: math.MaxInt64, CostUSD: math.MaxFloat64}, took(1, 1), own, november, gitcas.Spent{Month: "2026-11", Tokens: 1<<40 + 5, CostUSD: 1<<40 + 0.5}},
 	} {
 		e := gitcas.Entry{Spent: tt.was}
-		if NoteSpent(&e, tt.id, tt.before, tt.now, tt.at); e.Spent != tt.want {
+		if NoteSpent(&e, tt.id, tt.before, tt.own, tt.at); e.Spent != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, e.Spent, tt.want)
 		}
 	}

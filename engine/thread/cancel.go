@@ -40,6 +40,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	if rerr != nil {
 		return nil, rerr
 	}
+	used.Add("", life.NoteClaim(&t.Entry, v, id))
 	line := t.EndLine(t.Entry, gitcas.ReasonCancelled, v.Time())
 	line.Note, line.ClosedBy, line.Commit = note, e.By.OnRecord(), v.Tip().String()
 	if err == nil { // else nobody knows what it took

@@ -139,7 +139,7 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 	if f.e.Settings.MonthLimits() != (moderator.MonthLimits{}) { // the steps that it shares are paid for
 		u := t.Chain.AddUpUsage()
 		shared := moderator.Totals{Tokens: u.Tokens, CostUSD: u.CostUSD}
-		life.NoteSpent(&entry, "", shared, shared, v.Time())
+		life.NoteSpent(&entry, "", shared, nil, v.Time())
 	}
 	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}

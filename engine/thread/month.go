@@ -74,7 +74,7 @@ func readMonth(ctx context.Context, s *Session, v *gitcas.View, used moderator.T
 	at, leases := v.Time(), s.Engine.Leases()
 	for id, entry := range v.Threads() {
 		if id == s.ID {
-			life.NoteSpent(&entry, id, used, used, at)
+			life.NoteSpent(&entry, id, used, nil, at)
 		}
 		life.AddEntryOfMonth(&all, id, entry, at)
 		held, claimed := v.FindClaim(id)
@@ -99,10 +99,5 @@ func (s *Session) NoteSpent(entry *gitcas.Entry, used moderator.Totals, own *rec
 	if s.Engine.Settings.MonthLimits() == (moderator.MonthLimits{}) || used.Steps == 0 && own == nil {
 		return
 	}
-	now := used
-	now.PerRole = nil // it is shared
-	if own != nil {
-		now.Add("", own)
-	}
-	life.NoteSpent(entry, s.ID, used, now, s.Lease.ServerTime())
+	life.NoteSpent(entry, s.ID, used, own, s.Lease.ServerTime())
 }

@@ -78,6 +78,28 @@ func TestMonthLimit(t *testing.T) {
 			at := time.Now().Add(-time.Hour).UnixMilli()
 			f.claimOther(testThread, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})
 		}, 0.75},
+		"cancelled at work":              {func(f *fixture) { f.cutOffAtWork(other, f.cancels) }, 10},
+		"cancelled after its first step": {func(f *fixture) { f.ok(f.stepOf(other, "s")); f.cutOffAtWork(other, f.cancels) }, 10.5},
+		"cancelled after its job died": {func(f *fixture) {
+			at := time.Now().Add(-time.Hour).UnixMilli()
+			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})
+			f.cancels(other)
+		}, 0.75},
+		"cancelled under somebody's claim": {func(f *fixture) {
+			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, For: string(life.Poke)})
+			f.cancels(other)
+		}, 0},
+		"suspended at work": {func(f *fixture) { f.cutOffAtWork(other, f.suspends) }, 10},
+		"suspended at work, and gone on": {func(f *fixture) {
+			f.cutOffAtWork(other, f.suspends)
+			f.ok(f.engine("p", 1).Resume(f.Context(), thread.ResumeRequest{Thread: other}))
+			f.ok(f.stepOf(other, "s2"))
+		}, 10.5},
+		"suspended at work, and cancelled": {func(f *fixture) { f.cutOffAtWork(other, f.suspends); f.cancels(other) }, 10},
+		"suspended at work in the month before": {func(f *fixture) {
+			f.cutOffAtWork(other, f.suspends)
+			time.Sleep(32 * 24 * time.Hour)
+		}, 0},
 		"a claim of a head before": {func(f *fixture) {
 			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, Head: "0123456789ABC"})
 		}, 0},
@@ -129,6 +151,45 @@ func TestMonthLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cancels is a person who cancels a thread, suspends one who suspends it.
+func (f *fixture) cancels(id gitcas.ThreadID) {
+	_, err := f.engine("p", 1).Cancel(f.Context(), id, "")
+	f.ok(err)
+}
+
+func (f *fixture) suspends(id gitcas.ThreadID) {
+	f.ok(f.engine("p", 1).Suspend(f.Context(), id, "stop"))
+}
+
+// cutOffAtWork has a person cut off the next step of another thread when its agent has used $8 of
+// the $100 that the month leaves it: its claim is charged $10.
+func (f *fixture) cutOffAtWork(id gitcas.ThreadID, by func(gitcas.ThreadID)) {
+	f.Helper()
+	agent := f.agent
+	f.agent = func(ctx context.Context, _ task.Task, m *task.Meter) (task.Draft, error) {
+		m.Add(10, 1, 8)
+		by(id)
+		<-ctx.Done()
+		return task.Draft{}, context.Cause(ctx)
+	}
+	f.code(f.stepOf(id, "cut"), life.KindNotYours)
+	f.agent = agent
+}
+
+// TestCancelledAtWork: what a job used that a person cut off is in the thread's line of history,
+// with or without a limit on a month.
+func TestCancelledAtWork(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.limits.CostUSD = 100.5 // the first step leaves $100 of it
+		f.start()
+		f.steps("r")
+		f.cutOffAtWork(testThread, f.cancels)
+		if line := f.history(); line.Used == nil || line.Used.CostUSD != 10.5 || line.Used.Steps != 1 || line.Spent == nil || line.Spent.CostUSD != 10.5 {
+			t.Errorf("%+v, %+v", line.Used, line.Spent)
+		}
+	})
 }
 
 // claimOther puts a claim on another thread; without a head that is the thread's.

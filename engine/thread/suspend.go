@@ -36,6 +36,7 @@ func suspendChange(v *gitcas.View, id gitcas.ThreadID, entry gitcas.Entry, reaso
 		role = entry.Next.Role
 	}
 	life.MakeWait(&entry, role, reason, p.OnRecord())
+	life.NoteClaim(&entry, v, id)
 	c := &gitcas.Change{}
 	if held, claimed := dropClaim(c, v, id); claimed && (held.For == life.ForDelivery) == entry.Deliver {
 		life.LinkAttempts(&entry, id, held.Died)
