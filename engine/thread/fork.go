@@ -136,11 +136,10 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
 		Title: t.Title(), By: f.who.OnRecord(),
 	}
-	if f.e.Settings.MonthLimits() != (moderator.MonthLimits{}) { // the steps that it shares are paid for
-		u := t.Chain.AddUpUsage()
-		shared := moderator.Totals{Tokens: u.Tokens, CostUSD: u.CostUSD}
-		life.NoteSpent(&entry, "", shared, nil, v.Time())
-	}
+	// The steps that it shares are paid for. Whoever works on it may have a limit on a month,
+	// though who forks has none.
+	u := t.Chain.AddUpUsage()
+	life.NoteSpent(&entry, "", moderator.Totals{Tokens: u.Tokens, CostUSD: u.CostUSD}, nil, v.Time())
 	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}
 	if d.Kind == moderator.Suspend {

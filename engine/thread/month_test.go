@@ -108,6 +108,14 @@ func TestMonthLimit(t *testing.T) {
 			_, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: numberedThread(2), From: other, Steps: 1})
 			f.ok(err)
 		}, 0.5},
+		"what a fork shares that was made without a limit": {func(f *fixture) {
+			f.ok(f.stepOf(other, "s"))
+			month := f.month
+			f.month = moderator.MonthLimits{}
+			_, err := f.engine("p", 1).Fork(f.Context(), thread.ForkRequest{ID: numberedThread(2), From: other, Steps: 1})
+			f.ok(err)
+			f.month = month
+		}, 0.5},
 		"of the month before": {func(f *fixture) {
 			f.steps("s")
 			f.ok(f.stepOf(other, "s1"))
