@@ -29,6 +29,12 @@ func (w *world) stickyOf(n int) string {
 	return body
 }
 
+// nextMonth sets the clock to the beginning of the next month, so that none turns meanwhile.
+func (w *world) nextMonth() {
+	now := time.Now().UTC()
+	w.later(moderator.MonthStart(now).AddDate(0, 1, 0).Add(time.Hour).Sub(now))
+}
+
 // TestMonthStorm: somebody labels fifty issues, whose jobs run one after the other. Agents work
 // until the month has nothing left, and not once more; each issue has one comment that says
 // how it stands; no job is started for a thread that waits, by nobody; and when the month
@@ -36,9 +42,8 @@ func (w *world) stickyOf(n int) string {
 func TestMonthStorm(t *testing.T) {
 	const issues, steps = 50, 20
 	w := newWorld(t)
-	now := time.Now().UTC()
-	w.later(moderator.MonthStart(now).AddDate(0, 1, 0).Add(time.Hour).Sub(now)) // so that the month does not turn meanwhile
-	w.month.CostUSD = 0.01 * steps                                              // what so many steps take
+	w.nextMonth()
+	w.month.CostUSD = 0.01 * steps // what so many steps take
 	limited := 0
 	for n := range issues {
 		_, err := w.run(aJob{ev: labeled(n + 1)})
@@ -105,8 +110,7 @@ func TestMonthStorm(t *testing.T) {
 func TestMonthStormAtOnce(t *testing.T) {
 	const issues = 24
 	w := newWorld(t)
-	now := time.Now().UTC()
-	w.later(moderator.MonthStart(now).AddDate(0, 1, 0).Add(time.Hour).Sub(now))
+	w.nextMonth()
 	w.month.CostUSD, w.limits.CostUSD = 0.2, 0.05
 	gate := make(chan struct{}) // the first step of all waits for the others' jobs
 	var mu sync.Mutex
@@ -178,6 +182,7 @@ func TestMonthStormAtOnce(t *testing.T) {
 // which starts no other one either; the comment says why, and the next look takes it up.
 func TestMonthHeld(t *testing.T) {
 	w := newWorld(t)
+	w.nextMonth()
 	w.month.CostUSD, w.limits.CostUSD = 5, 3
 	_, err := w.run(aJob{ev: labeled(3)})
 	w.ok(err)
