@@ -2,6 +2,10 @@ package runner
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
@@ -72,6 +77,9 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	if j.Inputs.Thread == "" {
 		return j.FinishOK("there is no step to do yet: the job that may write starts the thread")
 	}
+	if err := os.RemoveAll(j.idleFile()); err != nil { // of a job before this one
+		return err
+	}
 	if err := j.work.PrepareFolder(ctx, j.Inputs.Thread); err != nil {
 		return err
 	}
@@ -81,11 +89,36 @@ func (j *steps) agentOnly(ctx context.Context) error {
 	j.NoteResult(res)
 	switch kind := life.KindOf(err); {
 	case err == nil && (res.Result == "" || res.Again):
-		return j.FinishOK("no agent had to run; the job that may write does the rest")
+		return j.finishIdle("no agent had to run; the job that may write does the rest")
 	case kind == life.KindNotYours, kind == life.KindSuspended, kind == life.KindLimit:
-		return j.FinishOK(err.Error())
+		return j.finishIdle(err.Error())
 	}
 	return err
+}
+
+// errIdle is why a job has nothing to commit though an agent is to run: there was no reason to when
+// the job before it looked, such as a month's limit that steps at work might have used up.
+var errIdle = errors.New("the job that runs agents had none to run when it looked, and now it would have: the next run does it")
+
+// idleFile is the file by which the job that runs agents says that it had none to run: one that
+// left nothing at all died, or lost what it was to leave.
+func (j *steps) idleFile() string {
+	return filepath.Join(j.Inputs.Artifact, string(j.Inputs.Thread)+".idle")
+}
+
+// finishIdle ends that job, and leaves the file.
+func (j *steps) finishIdle(why string) error {
+	return errors.Join(os.MkdirAll(j.Inputs.Artifact, 0o700), os.WriteFile(j.idleFile(), nil, 0o600), j.FinishOK(why))
+}
+
+// readArtifact reads what the job that runs agents left. Where that had none to run, the error is
+// an errIdle, and the thread not this job's.
+func (j *steps) readArtifact(store string, id gitcas.ThreadID) (unpushed.Step, error) {
+	u, err := j.artifactFolder().Read(store, id)
+	if errors.Is(err, fs.ErrNotExist) && os.Remove(j.idleFile()) == nil { // it says nothing of later jobs
+		err = &life.DeedError{Kind: life.KindNotYours, Thread: id, Deed: life.Step, Reason: errIdle.Error(), Err: errIdle}
+	}
+	return u, err
 }
 
 func (j *steps) mayPushWorkflows() bool { return j.Job.WorkflowFiles || j.IsGitea() }

@@ -47,9 +47,8 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		if res.Deliver && (expect.Hash == "" || expect.Hash == res.Head) {
 			return j.deliverThread(ctx, res.Thread, res.Pin())
 		}
-		var held *life.MonthHeldError
-		if errors.As(err, &held) {
-			return j.tellHeld(ctx, res.Thread, held)
+		if errors.Is(err, errIdle) || errors.As(err, new(*life.MonthHeldError)) {
+			return j.tellHeld(ctx, res.Thread, own.Reason)
 		}
 		if j.Inputs.Command == ci.CommandCommit || own != nil && own.Kept != "" { // an agent was at work
 			j.finder.tellStopped(ctx, res.Thread)
@@ -83,11 +82,11 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 
 // tellHeld tells that the thread goes on when steps at work are done. This job starts no other
 // one: it would find the same.
-func (j *steps) tellHeld(ctx context.Context, id gitcas.ThreadID, why *life.MonthHeldError) error {
+func (j *steps) tellHeld(ctx context.Context, id gitcas.ThreadID, why string) error {
 	j.held = true
 	if p := j.LoadThreadOrLast(ctx, id); p != nil {
 		t := j.DescribeThread(p, report.Held)
-		t.Why = why.Error()
+		t.Why = why
 		j.UpdateComment(ctx, p, t)
 		j.RecordComment(ctx, p)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 )
@@ -217,5 +218,92 @@ func TestMonthHeld(t *testing.T) {
 	}
 	if len(w.ended()) != 3 || len(w.ran) != 6 {
 		t.Errorf("%d ended after the steps %v", len(w.ended()), w.ran)
+	}
+}
+
+// TestMonthHeldOfTwoJobs: what kept the job that runs agents from running one may be over when the
+// job that writes looks. That is no failure of the step's: the thread is taken up again.
+func TestMonthHeldOfTwoJobs(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, between func(w *world)
+	}{
+		"steps at work, which then end": {
+			func(w *world) { // its claim comes first
+				w.month.CostUSD, w.limits.CostUSD = 5, 3
+				_, err := w.twice("40", labeled(8))
+				w.ok(err)
+				w.forge.sent = nil
+			},
+			func(w *world) {
+				_, err := w.twice("44", w.says(8, "owner", "/uwf cancel"))
+				w.ok(err)
+			},
+		},
+		"a limit, which then is raised": {
+			func(w *world) {
+				w.month.CostUSD = 0.01
+				_, err := w.run(aJob{ev: labeled(8)})
+				w.ok(err)
+				w.forge.sent = nil
+			},
+			func(w *world) { w.month.CostUSD = 5 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.disk = true
+			w.nextMonth()
+			c.before(w)
+			_, err := w.twice("42", labeled(7))
+			w.ok(err)
+			d, _ := w.forge.take()
+			ran := len(w.ran)
+			dir, err := w.agentJob("43", manual(d))
+			w.ok(err)
+			c.between(w)
+			w.forge.sent = nil
+			_, err = w.run(aJob{run: "43-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
+			w.ok(err)
+			id := gitcas.ThreadID(d.inputs["thread"])
+			if e, _ := w.view(id).Entry(id); e.Status != gitcas.StatusActive || len(e.Attempts) > 0 || w.claimOf(id) != nil || len(w.forge.sent) > 0 || len(w.ran) != ran {
+				t.Errorf("%+v, the claim is %+v, sent %v, ran as %v", e, w.claimOf(id), w.forge.sent, w.ran)
+			}
+			if said := w.stickyOf(7); !strings.Contains(said, "goes on by itself") || !strings.Contains(said, "had none to run when it looked") {
+				t.Errorf("%.500s", said)
+			}
+			w.later(10 * time.Minute)
+			w.sweepRun()
+			w.settleTwice()
+			if said := w.stickyOf(7); !strings.Contains(said, "✅ Done") {
+				t.Errorf("%.400s", said)
+			}
+		})
+	}
+}
+
+// TestTwoJobsIdleBefore: that a job before had no agent to run, in the same folder, hides nothing of
+// one whose step got lost.
+func TestTwoJobsIdleBefore(t *testing.T) {
+	w := newWorld(t)
+	w.disk = true
+	w.nextMonth()
+	w.month.CostUSD = 0.01
+	_, err := w.run(aJob{ev: labeled(8)})
+	w.ok(err)
+	_, err = w.twice("42", labeled(7))
+	w.ok(err)
+	d, _ := w.forge.take()
+	dir, err := w.agentJob("43", manual(d))
+	w.ok(err)
+	w.month.CostUSD = 5
+	w.wrap = WithoutPushes
+	_, err = w.run(aJob{run: "44", ev: manual(d), in: ci.Inputs{Command: ci.CommandRun, Artifact: dir}})
+	w.ok(err)
+	w.wrap = nil
+	f := &unpushed.Folder{Dir: dir}
+	w.ok(f.Clear(w.view().StoreID()))
+	_, err = w.run(aJob{run: "44-commit", ev: manual(d), in: ci.Inputs{Command: ci.CommandCommit, Artifact: dir}})
+	if err == nil || !strings.Contains(err.Error(), "the job that runs agents left no step") {
+		t.Errorf("%v", err)
 	}
 }

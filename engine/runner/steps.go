@@ -91,7 +91,7 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 		}
 		req := step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim}
 		if j.Inputs.Command == ci.CommandCommit {
-			req.TakesOver, req.CheckChanges = j.artifactFolder().Read, j.checkWorkflowFiles
+			req.TakesOver, req.CheckChanges = j.readArtifact, j.checkWorkflowFiles
 		}
 		res, err := stepper.Step(ctx, req)
 		j.work.RememberFolder(ctx)

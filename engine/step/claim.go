@@ -93,17 +93,22 @@ func (r *turn) remainingBudget() task.Budget {
 }
 
 // holdMonth asks the month's limits what they leave the agent, if one is to run after so many
-// failed attempts. What a job before this one has paid for is committed whatever they say.
+// failed attempts. What a job before this one has paid for is committed whatever they say; where
+// that says that it had to run none, none is missing.
 func (r *turn) holdMonth(ctx context.Context, failed int) (err error) {
 	if !r.plan.runsAgent() || failed >= life.MaxAttempts {
 		return nil
 	}
+	var left error
 	if r.req.TakesOver != nil {
-		if _, err := r.req.TakesOver(r.View.StoreID(), r.ID); err == nil {
+		if _, left = r.req.TakesOver(r.View.StoreID(), r.ID); left == nil {
 			return nil
 		}
 	}
 	r.share, r.plan.limit, err = thread.HoldMonth(ctx, r.Session, r.used, r.remainingBudget())
+	if err == nil && r.plan.limit == nil && life.KindOf(left) == life.KindNotYours {
+		return left
+	}
 	return err
 }
 

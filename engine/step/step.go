@@ -293,7 +293,8 @@ type Request struct {
 	// agent is stopped in time for that. What needs no agent is left to that job.
 	HandsOver bool
 	// TakesOver reads what such a job left, as Unpushed does: the step is made of that, and no
-	// agent runs. Nil: one does.
+	// agent runs. An error of life.KindNotYours: that job had none to run, and the step is given
+	// up where one is to run by now. Nil: one does.
 	TakesOver func(store string, id gitcas.ThreadID) (unpushed.Step, error)
 	// CheckChanges is asked about the files that such a step changes: an error is the step's.
 	// Nil: all can be pushed.
