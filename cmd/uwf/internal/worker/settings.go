@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -298,6 +299,10 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 		sides.close()
 		if cause := g.Err(); run != nil || errors.As(cause, new(*cassette.MismatchError)) {
 			err = errors.Join(err, cause)
+			// Where only the month bounds it, nobody has set what is said to be spent.
+			if errors.As(cause, new(*gateway.BudgetError)) && t.Budget == life.RemainingBudget(moderator.Limits{}, w.config.Limits.Month, moderator.Totals{}) {
+				err = errors.Join(err, errors.New("that is a tenth of limits.month, as its thread has no limit of its own; set limits.costUsd or limits.tokens, so that a step may use more of it"))
+			}
 		}
 		if unused := g.Unused(); run == nil && len(unused) > 0 {
 			err = errors.Join(err, fmt.Errorf("replay: the agent asked for less than %s holds; left over: %s", w.player.File, strings.Join(unused, ", ")))
