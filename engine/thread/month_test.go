@@ -74,6 +74,19 @@ func TestMonthLimit(t *testing.T) {
 			at := time.Now().Add(-time.Hour).UnixMilli()
 			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})
 		}, 0.75},
+		"a job that died, and whose claim was freed": {func(f *fixture) {
+			at := time.Now().Add(-time.Hour).UnixMilli()
+			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})
+			_, err := f.engine("p", 1).FreeClaim(f.Context(), f.all(), other)
+			f.ok(err)
+		}, 0.75},
+		"a job that died, whose thread went on": {func(f *fixture) {
+			at := time.Now().Add(-time.Hour).UnixMilli()
+			f.claimOther(other, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})
+			_, err := f.engine("p", 1).FreeClaim(f.Context(), f.all(), other)
+			f.ok(err)
+			f.ok(f.stepOf(other, "s"))
+		}, 1.25},
 		"its own job that died": {func(f *fixture) {
 			at := time.Now().Add(-time.Hour).UnixMilli()
 			f.claimOther(testThread, gitcas.Claim{Run: "x", Attempt: 1, CostUSD: 0.75, ReserveUSD: 3, Since: at, Renewed: at})

@@ -81,6 +81,7 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		}
 		keep, died := lease.RecordDeadClaim(v, id, held, life.Deed(held.For))
 		life.LinkAttempts(&entry, id, died)
+		life.NoteClaim(&entry, v, id)
 		c := &gitcas.Change{Refs: append(keep, lease.DropClaim(id, held))}
 		return story.SetEntry(c, id, entry, "its job died", life.DescribeDeath(held.Claim), nil), nil
 	}, id)
