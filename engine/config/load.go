@@ -67,7 +67,11 @@ func Load(s Sources) (*Config, error) {
 	demands, unconsented := l.settleDemands(repo)
 	// The repository's own programs: even where it is trusted, that is up to each user.
 	l.refuseInRepo(repo, "say whose credential helpers are run", "put this into ~/.uwf/config.yaml", "state.credentialHelper")
+	guarded := slices.ContainsFunc(l.bounds.all, func(p *policy) bool { return p.agents != nil || p.models != nil })
 	for _, name := range sortedKeys(repo.Agents) {
+		if guarded {
+			l.refuseInRepo(repo, "set variables of agents, which may lead around the policy", "remove it, or put it into ~/.uwf/config.yaml", table.Join(table.Join("agents", name), "env"))
+		}
 		if repo.Agents[name].Login == OwnLogin {
 			l.refuseInRepo(repo, "lend a login of the user's", "put this into ~/.uwf/config.yaml", table.Join(table.Join("agents", name), "login"))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/shlex"
 
 	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -91,6 +92,9 @@ func (p *policy) checkLists(r *table.Reader, n *strictyaml.Node, _ string) {
 }
 
 func wrongAgent(entry string) (problem, fix string) {
+	if strings.TrimPrefix(entry, "uwf-") == "acp" {
+		return fmt.Sprintf("%s runs any program, which stands behind its --", entry), "name that program by its absolute path: /opt/acme/agent"
+	}
 	if strings.ContainsAny(entry, " \t\n*") || strings.Contains(entry, "/") && !strings.HasPrefix(entry, "/") || entry == "" {
 		return fmt.Sprintf("%.80q is neither the name of an agent nor the absolute path of a program", entry), "write builtin, claude-code or /opt/acme/agent, without arguments"
 	}
@@ -239,20 +243,24 @@ func (p *policy) checkModel(c *Config, alias string) error {
 }
 
 // programOf is what an agent runs, in the words of a policy: uwf-NAME for an agent of uwf itself,
-// else the program as it is written.
+// the program behind the -- of acp, else the program as it is written.
 func programOf(a ResolvedAgent) string {
 	words, err := shlex.Split(a.Command)
 	if err != nil || len(words) == 0 {
 		return a.Command
 	}
 	if words = append(words, a.Args...); len(words) > 2 && words[0] == "uwf" && words[1] == "agent" {
-		return "uwf-" + words[2]
+		words = append([]string{"uwf-" + words[2]}, words[3:]...)
+	}
+	// One that is looked up on PATH may be any.
+	if at := slices.Index(words, "--") + 1; words[0] == "uwf-acp" && at > 0 && at < len(words) && strings.HasPrefix(words[at], "/") {
+		return words[at]
 	}
 	return words[0]
 }
 
 // checkAgent refuses an agent that is not allowed, by the program that it runs, whatever the
-// settings call it; and one that has a login of its own, where models are bounded.
+// settings call it; and one that has a login of its own, where models or what they use are bounded.
 func (p *policy) checkAgent(a ResolvedAgent) error {
 	isMeant := func(entry string) bool {
 		return programOf(a) == entry || !strings.Contains(entry, "/") && programOf(a) == "uwf-"+strings.TrimPrefix(entry, "uwf-")
@@ -260,8 +268,8 @@ func (p *policy) checkAgent(a ResolvedAgent) error {
 	switch {
 	case p.agents != nil && !slices.ContainsFunc(p.agents, isMeant):
 		return &PolicyError{fmt.Sprintf("the agent %s (%s) is not allowed by %s, which allows %s", a.Name, programOf(a), p.origin("agents"), strings.Join(p.agents, ", "))}
-	case p.models != nil && a.Login != "":
-		return &PolicyError{fmt.Sprintf("the agent %s has a login of its own (login: %s), so that nobody can hold it to the models of %s; remove the login", a.Name, a.Login, p.origin("models"))}
+	case a.Login != "" && (p.models != nil || p.least.Limits.Tokens > 0 || p.least.Limits.CostUSD > 0 || p.least.Limits.Month != (moderator.MonthLimits{})):
+		return &PolicyError{fmt.Sprintf("the agent %s has a login of its own (login: %s), so that nobody can hold it to the models, tokens and costs of the policy (%s); remove the login", a.Name, a.Login, p.file)}
 	}
 	return nil
 }

@@ -62,6 +62,8 @@ func TestPolicyMistakes(t *testing.T) {
 		{"a command line", "agents: [uwf agent mock]\n", `agents[0]: "uwf agent mock" is neither the name of an agent nor the absolute path`},
 		{"a relative program", "agents: [builtin, ./agent.sh]\n", `agents[1]: "./agent.sh" is neither`},
 		{"any agent", "agents: ['*']\n", `agents[0]: "*" is neither`},
+		{"an agent that runs any program", "agents: [builtin, acp]\n", "agents[1]: acp runs any program, which stands behind its --; name that program by its absolute path"},
+		{"the same by its whole name", "agents: [uwf-acp]\n", "agents[0]: uwf-acp runs any program"},
 		{"an empty agent", "agents: ['']\n", `agents[0]: "" is neither`},
 		{"a model without its provider", "models: [gpt-5.1]\n", `models[0]: "gpt-5.1" is no model; write PROVIDER/NAME`},
 		{"a provider alone", "models: [openai/]\n", `"openai/" is no model`},
@@ -232,10 +234,13 @@ func TestPolicyOfModels(t *testing.T) {
 func TestPolicyOfAgents(t *testing.T) {
 	const policy = "agents: [builtin, claude-code, /opt/acme/agent]\n"
 	const agents = "agents: {mine: {command: uwf-claude-code, args: [--x]}, claude-code: {}, long: {command: uwf agent builtin}, good: {command: /opt/acme/agent -v}, " +
-		"bad: {command: /opt/acme/agent2}, codex: {command: uwf-codex}, builtin: {command: ./evil.sh}, uwf-builtin: {command: uwf, args: [demo]}}\n"
+		"served: {command: uwf agent acp, args: [--, /opt/acme/agent]}, sly: {command: uwf agent acp, args: [--, /bin/sh, /opt/acme/agent]}, bad: {command: /opt/acme/agent2}, codex: {command: uwf-codex}, builtin: {command: ./evil.sh}, uwf-builtin: {command: uwf, args: [demo]}}\n"
 	c := mustBind(t, sources{home: agents}, policy, "")
 	for said, ok := range map[string]bool{
 		"mine": true, "claude-code": true, "long": true, "good": true, "uwf-claude-code": true, "uwf agent builtin": true, "/opt/acme/agent --fast": true,
+		"uwf agent acp --mode yolo -- /opt/acme/agent --fast": true, "uwf-acp -- /opt/acme/agent": true, "served": true,
+		"uwf agent acp -- /tmp/evil": false, "uwf agent acp -- builtin": false, "uwf agent acp -- ./agent": false, "uwf agent acp --": false, "uwf agent acp": false, "uwf-acp": false, "sly": false,
+		"uwf agent acp --mode -- -- /opt/acme/agent": false, "/tmp/uwf-acp -- /opt/acme/agent": false,
 		"bad": false, "codex": false, "builtin": false, "uwf-builtin": false, "uwf agent mock s.yaml": false, "./builtin": false, "/tmp/uwf agent builtin": false, "uwf demo": false, "other": false,
 	} {
 		a, err := c.ParseAgent(said)
@@ -255,14 +260,30 @@ func TestPolicyOfAgents(t *testing.T) {
 	if got := strings.Join(places, " "); got != repoFile+":1:15: defaultAgent "+repoFile+":4:3: agentOverrides.v "+repoFile+":3:7: agentOverrides.w.r" {
 		t.Errorf("refused: %s", got)
 	}
-	// A login goes around the gateway, where models are held to the policy.
-	c = mustBind(t, sources{home: "agents: {claude-code: {login: own}}\n"}, "models: [openai/*]\n", "")
-	if err := c.Policies.CheckAgent(c.ResolveAgent("w", "r")); err != nil {
-		t.Error(err)
+	// A login goes around the gateway, where models, tokens and costs are held to the policy.
+	for bound, refused := range map[string]bool{
+		"models: [openai/*]": true, "limits: {tokens: 9}": true, "limits: {costUsd: 9}": true, "limits: {month: {tokens: 9}}": true, "limits: {month: {costUsd: 9}}": true,
+		"limits: {maxSteps: 9, wall: 1h}": false, "agents: [claude-code, builtin]": false,
+	} {
+		for _, login := range []string{"own", "job"} {
+			c = mustBind(t, sources{home: "agents: {claude-code: {login: " + login + "}}\n"}, bound+"\n", "")
+			if err := c.Policies.CheckAgent(c.ResolveAgent("w", "r")); err != nil {
+				t.Error(err)
+			}
+			a, _ := c.ParseAgent("claude-code")
+			if err := c.Policies.CheckAgent(a); refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "login of its own (login: "+login+"), so that nobody can hold it to the models, tokens and costs of the policy ("+policyFile+")") {
+				t.Errorf("%s: %v", bound, err)
+			}
+		}
 	}
-	a, _ := c.ParseAgent("claude-code")
-	if err := c.Policies.CheckAgent(a); err == nil || !strings.Contains(err.Error(), "login of its own (login: own)") {
-		t.Error(err)
+	// Variables may lead a program around what is bounded: a repository sets none, where that is.
+	for bound, refused := range map[string]bool{"agents: [claude-code, builtin]": true, "models: [openai/*]": true, "limits: {costUsd: 5}": false} {
+		const file = "agents:\n  mine: {command: uwf-claude-code, env: {CLAUDE_CODE_USE_BEDROCK: '1'}}\n"
+		_, err := loadBound(sources{repo: file, trusted: true}, "", bound+"\n")
+		if refused != errors.Is(err, config.ErrInvalid) || err != nil && !strings.Contains(err.Error(), repoFile+":2:41: agents.mine.env: a file of the repository may not set variables of agents, which may lead around the policy") {
+			t.Errorf("%s: %v", bound, err)
+		}
+		mustBind(t, sources{home: file, repo: "agents: {mine: {command: uwf-claude-code}}\n", trusted: true}, "", bound+"\n")
 	}
 }
 
