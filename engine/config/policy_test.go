@@ -148,6 +148,41 @@ func TestPolicyHolds(t *testing.T) {
 	}
 }
 
+// What uwf does where nobody says anything is no looser for a policy that would allow more, and
+// counts as the policy's where it is as strict.
+func TestPolicyAndDefaults(t *testing.T) {
+	for _, row := range []struct {
+		name, policy, home string
+		steps, perRole     int
+		sandbox            config.Sandbox
+		said               bool
+	}{
+		{"higher than the defaults", "limits: {maxSteps: 40, maxStepsPerRole: 40}\n", "", 30, 10, config.SandboxAuto, false},
+		{"one of them", "limits: {maxSteps: 40}\n", "", 30, 0, config.SandboxAuto, false},
+		{"lower than the defaults", "limits: {maxSteps: 12, maxStepsPerRole: 4}\n", "", 12, 4, config.SandboxAuto, false},
+		{"between what is set and the defaults", "limits: {maxSteps: 40, maxStepsPerRole: 40}\n", "limits: {maxSteps: 35, maxStepsPerRole: 50}\n", 35, 40, config.SandboxAuto, false},
+		{"no limit on steps", "limits: {costUsd: 5}\n", "", 0, 0, config.SandboxAuto, false},
+		{"the sandbox of the default", "sandbox: auto\n", "", 0, 0, config.SandboxAuto, true},
+		{"a stricter one", "sandbox: require\n", "", 0, 0, config.SandboxRequire, true},
+		{"one that bounds nothing", "sandbox: off\n", "", 0, 0, config.SandboxAuto, false},
+	} {
+		for _, second := range []string{"", "limits: {maxSteps: 45}\nsandbox: off\n"} {
+			c := mustBind(t, sources{home: row.home}, row.policy, second)
+			if second != "" && row.steps == 0 {
+				row.steps = 30
+			}
+			if c.Limits.MaxSteps != row.steps || c.Limits.MaxStepsPerRole != row.perRole || c.Sandbox != row.sandbox || c.SaysSandbox() != row.said {
+				t.Errorf("%s, %q: %d steps, %d of a role, sandbox %s, said %t", row.name, second, c.Limits.MaxSteps, c.Limits.MaxStepsPerRole, c.Sandbox, c.SaysSandbox())
+			}
+		}
+	}
+	// Where a machine can't confine and the default is off, a policy of the same says nothing either.
+	c, err := config.Load(config.Sources{Policy: []byte("sandbox: off\n"), DefaultSandbox: config.SandboxOff})
+	if err != nil || c.SaysSandbox() {
+		t.Errorf("off: %v", err)
+	}
+}
+
 // What a run or a thread is told to do is refused where it is looser.
 func TestPolicyRefusesChoices(t *testing.T) {
 	c := mustBind(t, sources{}, "sandbox: auto\nlimits: {costUsd: 5, stepTime: 20m}\n", "limits: {costUsd: 3}\n")

@@ -97,6 +97,23 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// An input does not loosen what the policy holds, be it as strict as the default alone.
+func TestAdjustUnderPolicy(t *testing.T) {
+	for policy, want := range map[string]config.Sandbox{"sandbox: auto\n": config.SandboxAuto, "sandbox: require\n": config.SandboxRequire, "sandbox: off\n": config.SandboxOff, "": config.SandboxOff} {
+		for _, file := range []string{"", "sandbox: off\n"} {
+			c, err := config.Load(config.Sources{RepoFile: "config.yaml", RepoTrusted: true, Policy: []byte(policy), PolicyName: "the input policy",
+				ReadFile: func(string) ([]byte, error) { return []byte(file), nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			inputs{Sandbox: config.SandboxOff}.adjustConfig(c)
+			if c.Sandbox != want {
+				t.Errorf("%q, %q: sandbox %s", policy, file, c.Sandbox)
+			}
+		}
+	}
+}
+
 // Of two settings that protect, the stricter one counts.
 func TestAdjust(t *testing.T) {
 	yes, no := true, false
