@@ -183,6 +183,50 @@ func TestPolicyAndDefaults(t *testing.T) {
 	}
 }
 
+// Who says what a model costs does not say how far the policy's limit on cost goes: no part of a price
+// that uwf knows is lowered.
+func TestPolicyOfPrices(t *testing.T) {
+	const cost = "limits: {costUsd: 5}\n"
+	for _, row := range []struct {
+		name, policy, provider, model, price string
+		want                                 [4]float64 // input, cachedInput, cacheWrite, output
+		held                                 bool
+	}{
+		{"nothing at all", cost, "openai", "gpt-5.1", "input: 0, output: 0", [4]float64{1.25, 0.125, 1.25, 10}, true},
+		{"for a month", "limits: {month: {costUsd: 50}}\n", "openai", "gpt-5.1", "input: 0, output: 0", [4]float64{1.25, 0.125, 1.25, 10}, true},
+		{"under another name", cost, "sly", "gpt-5.1", "input: 0, output: 0", [4]float64{1.25, 0.125, 1.25, 10}, true},
+		{"at another path", cost, "path", "gpt-5.1", "input: 0, output: 0", [4]float64{1.25, 0.125, 1.25, 10}, true},
+		{"a part of it", cost, "openai", "gpt-5.1", "input: 3, output: 0.1", [4]float64{3, 3, 3.75, 10}, true},
+		{"of cached input", cost, "openai", "gpt-5.1", "input: 1.25, cachedInput: 0, output: 10", [4]float64{1.25, 0.125, 1.5625, 10}, true},
+		{"of what is cached", cost, "openai", "gpt-5.1", "input: 1.25, cacheWrite: 0, output: 10", [4]float64{1.25, 1.25, 1.25, 10}, true},
+		{"as it is known", cost, "openai", "gpt-5.1", "input: 1.25, cachedInput: 0.125, cacheWrite: 1.25, output: 10", [4]float64{1.25, 0.125, 1.25, 10}, false},
+		{"more", cost, "openai", "gpt-5.1", "input: 2, output: 20", [4]float64{2, 2, 2.5, 20}, false},
+		{"of a model that uwf does not know", cost, "openai", "gpt-5.2", "input: 0, output: 0", [4]float64{}, false},
+		{"of the same name elsewhere", cost, "house", "gpt-5.1", "input: 0, output: 0", [4]float64{}, false},
+		{"without a limit on cost", "limits: {tokens: 1000}\n", "openai", "gpt-5.1", "input: 0, output: 0", [4]float64{}, false},
+		{"without a policy", "", "openai", "gpt-5.1", "input: 0, output: 0", [4]float64{}, false},
+	} {
+		file := "providers: {openai: {}, sly: {baseUrl: 'https://api.openai.com/v1'}, path: {baseUrl: 'https://API.openai.com/v2'}, house: {baseUrl: 'https://llm.acme.example/v1'}}\n" +
+			"models:\n  m: {provider: " + row.provider + ", name: " + row.model + ", price: {" + row.price + "}}\ndefaultModel: m\n"
+		for at, s := range map[string]sources{repoFile: {repo: file, trusted: true}, homeFile: {home: file}} {
+			s.env = []string{"OPENAI_API_KEY=" + fakeKey}
+			c := mustBind(t, s, row.policy, row.policy)
+			m, err := c.ResolveModel("w", "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := m.Model.Price
+			if got := [4]float64{*p.Input, p.OfCachedInput(), p.OfCacheWrite(), *p.Output}; got != row.want {
+				t.Errorf("%s, in %s: %v", row.name, at, got)
+			}
+			held := c.Policies.Held()
+			if len(held) > 1 || row.held != (len(held) == 1) || row.held && (!strings.HasPrefix(held[0], at+":3:") || !strings.Contains(held[0], ": models.m.price: it is lower than what uwf knows of gpt-5.1, which holds under the limit on cost of the policy ("+policyFile+"): ")) {
+				t.Errorf("%s, in %s: told %q", row.name, at, held)
+			}
+		}
+	}
+}
+
 // What a run or a thread is told to do is refused where it is looser.
 func TestPolicyRefusesChoices(t *testing.T) {
 	c := mustBind(t, sources{}, "sandbox: auto\nlimits: {costUsd: 5, stepTime: 20m}\n", "limits: {costUsd: 3}\n")
