@@ -187,13 +187,9 @@ func tellLoosened(l *loader, p *policy, file *Config) {
 
 // applyPolicy makes all settings together as strict as a policy is, and finds what it refuses.
 func applyPolicy(l *loader, p *policy, c *Config) {
-	set, def := c.Limits, moderator.DefaultLimits()
 	for _, x := range p.hold(c) {
 		c.Origins[x.path] = p.least.Origins[x.path]
 	}
-	// Where nobody set these, a maximum above the default does not raise it.
-	c.Limits.MaxSteps = min(c.Limits.MaxSteps, cmp.Or(set.MaxSteps, def.MaxSteps))
-	c.Limits.MaxStepsPerRole = min(c.Limits.MaxStepsPerRole, cmp.Or(set.MaxStepsPerRole, def.MaxStepsPerRole))
 	// A default as strict as the policy would give way to inputs and flags; off holds nothing.
 	if c.Origins["sandbox"] == "" && c.Sandbox == p.least.Sandbox && c.Sandbox != SandboxOff {
 		c.Origins["sandbox"] = p.least.Origins["sandbox"]

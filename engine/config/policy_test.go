@@ -148,8 +148,8 @@ func TestPolicyHolds(t *testing.T) {
 	}
 }
 
-// What uwf does where nobody says anything is no looser for a policy that would allow more, and
-// counts as the policy's where it is as strict.
+// Where nobody says anything a policy's maximum is the limit, and a sandbox that is as strict as the
+// policy's counts as said by it.
 func TestPolicyAndDefaults(t *testing.T) {
 	for _, row := range []struct {
 		name, policy, home string
@@ -157,8 +157,8 @@ func TestPolicyAndDefaults(t *testing.T) {
 		sandbox            config.Sandbox
 		said               bool
 	}{
-		{"higher than the defaults", "limits: {maxSteps: 40, maxStepsPerRole: 40}\n", "", 30, 10, config.SandboxAuto, false},
-		{"one of them", "limits: {maxSteps: 40}\n", "", 30, 0, config.SandboxAuto, false},
+		{"higher than the defaults", "limits: {maxSteps: 40, maxStepsPerRole: 40}\n", "", 40, 40, config.SandboxAuto, false},
+		{"one of them", "limits: {maxSteps: 40}\n", "", 40, 0, config.SandboxAuto, false},
 		{"lower than the defaults", "limits: {maxSteps: 12, maxStepsPerRole: 4}\n", "", 12, 4, config.SandboxAuto, false},
 		{"between what is set and the defaults", "limits: {maxSteps: 40, maxStepsPerRole: 40}\n", "limits: {maxSteps: 35, maxStepsPerRole: 50}\n", 35, 40, config.SandboxAuto, false},
 		{"no limit on steps", "limits: {costUsd: 5}\n", "", 0, 0, config.SandboxAuto, false},
@@ -169,7 +169,7 @@ func TestPolicyAndDefaults(t *testing.T) {
 		for _, second := range []string{"", "limits: {maxSteps: 45}\nsandbox: off\n"} {
 			c := mustBind(t, sources{home: row.home}, row.policy, second)
 			if second != "" && row.steps == 0 {
-				row.steps = 30
+				row.steps = 45
 			}
 			if c.Limits.MaxSteps != row.steps || c.Limits.MaxStepsPerRole != row.perRole || c.Sandbox != row.sandbox || c.SaysSandbox() != row.said {
 				t.Errorf("%s, %q: %d steps, %d of a role, sandbox %s, said %t", row.name, second, c.Limits.MaxSteps, c.Limits.MaxStepsPerRole, c.Sandbox, c.SaysSandbox())
