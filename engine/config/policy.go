@@ -146,8 +146,8 @@ type loosening struct {
 	said         bool // somebody asked for it
 }
 
-// hold makes settings as strict as the policy is, and says which were not.
-func (p *policy) hold(c *Config) (out []loosening) {
+// holdSettings makes settings as strict as the policy is, and says which were not.
+func (p *policy) holdSettings(c *Config) (out []loosening) {
 	for _, path := range sortedKeys(p.least.Origins) {
 		if at, err := ParsePath(path); err == nil && (path == "sandbox" || path == "confine.network" || strings.HasPrefix(path, "limits.")) {
 			was := loosening{path: path}
@@ -165,8 +165,8 @@ func (p *policy) hold(c *Config) (out []loosening) {
 	return slices.DeleteFunc(out, func(x loosening) bool { return x.asked == x.holds })
 }
 
-// origin names a policy by the place where it says something.
-func (p *policy) origin(path string) string {
+// nameOrigin names a policy by the place where it says something.
+func (p *policy) nameOrigin(path string) string {
 	file, line, col := splitOrigin(p.least.Origins[path])
 	return "the policy (" + Origin{File: file, Line: line, Col: col}.String() + ")"
 }
@@ -174,9 +174,9 @@ func (p *policy) origin(path string) string {
 // tellLoosened notes what a file asks for that a policy does not allow.
 func tellLoosened(l *loader, p *policy, file *Config) {
 	probe := *file
-	for _, x := range p.hold(&probe) {
+	for _, x := range p.holdSettings(&probe) {
 		if at, said := file.Origins[x.path]; said {
-			l.bounds.held = append(l.bounds.held, problemAt(at, x.path, fmt.Sprintf("it asks for %s; %s allows nothing looser than %s, which holds", Plain(x.asked), p.origin(x.path), Plain(x.holds)), "").String())
+			l.bounds.held = append(l.bounds.held, problemAt(at, x.path, fmt.Sprintf("it asks for %s; %s allows nothing looser than %s, which holds", Plain(x.asked), p.nameOrigin(x.path), Plain(x.holds)), "").String())
 		}
 	}
 	if p.least.Confine.Network == NetworkGateway && file.Confine.Network == NetworkOpen { // nobody is asked to consent to it
@@ -187,7 +187,7 @@ func tellLoosened(l *loader, p *policy, file *Config) {
 
 // applyPolicy makes all settings together as strict as a policy is, and finds what it refuses.
 func applyPolicy(l *loader, p *policy, c *Config) {
-	for _, x := range p.hold(c) {
+	for _, x := range p.holdSettings(c) {
 		c.Origins[x.path] = p.least.Origins[x.path]
 	}
 	// A default as strict as the policy would give way to inputs and flags; off holds nothing.
@@ -264,7 +264,7 @@ func (p *policy) checkModel(c *Config, alias string) error {
 			return nil
 		}
 	}
-	return &PolicyError{fmt.Sprintf("the model %s (%s of %s) is not allowed by %s, which allows %s", alias, m.Name, provider.BaseURL, p.origin("models"), strings.Join(p.models, ", "))}
+	return &PolicyError{fmt.Sprintf("the model %s (%s of %s) is not allowed by %s, which allows %s", alias, m.Name, provider.BaseURL, p.nameOrigin("models"), strings.Join(p.models, ", "))}
 }
 
 // programOf is what an agent runs, in the words of a policy: uwf-NAME for an agent of uwf itself,
@@ -292,7 +292,7 @@ func (p *policy) checkAgent(a ResolvedAgent) error {
 	}
 	switch {
 	case p.agents != nil && !slices.ContainsFunc(p.agents, isMeant):
-		return &PolicyError{fmt.Sprintf("the agent %s (%s) is not allowed by %s, which allows %s", a.Name, programOf(a), p.origin("agents"), strings.Join(p.agents, ", "))}
+		return &PolicyError{fmt.Sprintf("the agent %s (%s) is not allowed by %s, which allows %s", a.Name, programOf(a), p.nameOrigin("agents"), strings.Join(p.agents, ", "))}
 	case a.Login != "" && (p.models != nil || p.least.Limits.Tokens > 0 || p.least.Limits.CostUSD > 0 || p.least.Limits.Month != (moderator.MonthLimits{})):
 		return &PolicyError{fmt.Sprintf("the agent %s has a login of its own (login: %s), so that nobody can hold it to the models, tokens and costs of the policy (%s); remove the login", a.Name, a.Login, p.file)}
 	}
@@ -325,9 +325,9 @@ func (x Policies) CheckChosen(chosen Config) error {
 	var looser []string
 	for _, p := range x.all {
 		probe := chosen
-		for _, l := range p.hold(&probe) {
+		for _, l := range p.holdSettings(&probe) {
 			if l.said {
-				looser = append(looser, fmt.Sprintf("%s %s, and %s allows nothing looser than %s", l.path, Plain(l.asked), p.origin(l.path), Plain(l.holds)))
+				looser = append(looser, fmt.Sprintf("%s %s, and %s allows nothing looser than %s", l.path, Plain(l.asked), p.nameOrigin(l.path), Plain(l.holds)))
 			}
 		}
 	}

@@ -68,8 +68,8 @@ func (p pen) sgr() string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
-// set changes the pen by the arguments of an SGR sequence. What it doesn't know is returned.
-func (p *pen) set(arg string) (unknown string) {
+// obey changes the pen by the arguments of an SGR sequence. What it doesn't know is returned.
+func (p *pen) obey(arg string) (unknown string) {
 	codes := strings.Split(arg, ";")
 	for i := 0; i < len(codes); i++ {
 		n, _ := strconv.Atoi(codes[i]) // an empty one is 0
@@ -247,7 +247,7 @@ func (s *screen) control(what, arg string) {
 			}
 		}
 	case "m":
-		if code := s.pen.set(arg); code != "" {
+		if code := s.pen.obey(arg); code != "" {
 			s.unknown = "SGR " + code
 		}
 	case "h", "l", "q", "n", "c", "t", "u", "p":
@@ -267,9 +267,9 @@ func (s *screen) String() string {
 	return b.String()
 }
 
-// paint is the screen with its colours: lines that a terminal shows as they were shown, without
+// paintLines is the screen with its colours: lines that a terminal shows as they were shown, without
 // what is empty at their ends and below them.
-func (s *screen) paint() string {
+func (s *screen) paintLines() string {
 	var lines []string
 	for _, line := range s.cells {
 		var b strings.Builder
@@ -373,17 +373,17 @@ func (p *Terminal) Until(done func(painted string) bool) string {
 	defer p.wakeLate().Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && !done(p.screen.paint()) {
+	for !p.ended && !done(p.screen.paintLines()) {
 		p.more.Wait()
 	}
-	return p.screen.paint()
+	return p.screen.paintLines()
 }
 
 // Painted is what the terminal shows now, with its colours, as SGR sequences.
 func (p *Terminal) Painted() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.screen.paint()
+	return p.screen.paintLines()
 }
 
 // Clear empties the screen but for the line that the cursor is on, as ctrl-L does in a shell.

@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -49,11 +50,11 @@ func drawAll(args []string, check bool) error {
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".txt") + ".svg"
 		wanted = append(wanted, name)
-		drawn, err := draw(string(screen))
+		drawn, err := drawScreen(string(screen))
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if err := keep(filepath.Join(args[1], name), drawn, check); err != nil {
+		if err := keepPicture(filepath.Join(args[1], name), drawn, check); err != nil {
 			return err
 		}
 	}
@@ -75,8 +76,8 @@ func drawAll(args []string, check bool) error {
 	return nil
 }
 
-// keep writes a picture, or reports that it is another one than is there.
-func keep(file string, drawn []byte, check bool) error {
+// keepPicture writes a picture, or reports that it is another one than is there.
+func keepPicture(file string, drawn []byte, check bool) error {
 	if !check {
 		return os.WriteFile(file, drawn, 0o644)
 	}
@@ -120,8 +121,8 @@ type pen struct {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// draw makes the picture of a screen.
-func draw(screen string) ([]byte, error) {
+// drawScreen makes the picture of a screen.
+func drawScreen(screen string) ([]byte, error) {
 	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
 	width, height := columns*cellWidth+2*margin, len(lines)*lineHeight+2*margin
 	var b bytes.Buffer
@@ -149,7 +150,7 @@ func drawLine(b *bytes.Buffer, line string, y int) error {
 	for _, m := range sgr.FindAllStringSubmatchIndex(line, -1) {
 		write(line[at:m[0]])
 		at = m[1]
-		if err := p.set(line[m[2]:m[3]]); err != nil {
+		if err := p.obey(line[m[2]:m[3]]); err != nil {
 			return err
 		}
 	}
@@ -166,7 +167,7 @@ func drawRun(b *bytes.Buffer, s string, column, y int, p pen) {
 	n := utf8.RuneCountInString(s)
 	x, style := margin+column*cellWidth, ""
 	if p.reverse {
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", x, y-lineHeight*3/4, n*cellWidth, lineHeight, first(p.front, front))
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", x, y-lineHeight*3/4, n*cellWidth, lineHeight, cmp.Or(p.front, front))
 		style += ` fill="` + back + `"`
 	} else if p.front != "" {
 		style += ` fill="` + p.front + `"`
@@ -177,25 +178,18 @@ func drawRun(b *bytes.Buffer, s string, column, y int, p pen) {
 	if p.faint {
 		style += ` opacity="0.65"`
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d"%s>%s</text>`+"\n", x, y, n*cellWidth, style, escape(s))
+	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d"%s>%s</text>`+"\n", x, y, n*cellWidth, style, escapeText(s))
 }
 
-// escape writes text for XML. Spaces are hard ones: a viewer that heeds no xml:space would join
+// escapeText writes text for XML. Spaces are hard ones: a viewer that heeds no xml:space would join
 // those at the beginning of a run.
-func escape(s string) string {
+func escapeText(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", " ", "\u00a0").Replace(s)
 }
 
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// set changes the pen by the arguments of an SGR sequence, as the terminal of the tests writes
+// obey changes the pen by the arguments of an SGR sequence, as the terminal of the tests writes
 // them. Backgrounds and what else there is are none of its screens'.
-func (p *pen) set(args string) error {
+func (p *pen) obey(args string) error {
 	codes := strings.Split(args, ";")
 	for i := 0; i < len(codes); i++ {
 		n, err := strconv.Atoi(codes[i])
@@ -217,7 +211,7 @@ func (p *pen) set(args string) error {
 		case n >= 90 && n <= 97:
 			p.front = namedColours()[n-90+8]
 		case n == 38 && i+2 < len(codes) && codes[i+1] == "5":
-			if p.front, err = indexed(codes[i+2]); err != nil {
+			if p.front, err = indexedColour(codes[i+2]); err != nil {
 				return err
 			}
 			i += 2
@@ -228,8 +222,8 @@ func (p *pen) set(args string) error {
 	return nil
 }
 
-// indexed is one of the 256 colours of terminals: the named ones, a cube of 6×6×6, and greys.
-func indexed(code string) (string, error) {
+// indexedColour is one of the 256 colours of terminals: the named ones, a cube of 6×6×6, and greys.
+func indexedColour(code string) (string, error) {
 	n, err := strconv.Atoi(code)
 	switch {
 	case err != nil || n < 0 || n > 255:

@@ -8,7 +8,7 @@ import (
 )
 
 func TestDraw(t *testing.T) {
-	got, err := draw("$ a <b> & c\n\x1b[0;1mbold\x1b[0m x\x1b[0;32mgreen \x1b[0;38;5;212mpink\x1b[0m \x1b[0;7m \x1b[0m\n")
+	got, err := drawScreen("$ a <b> & c\n\x1b[0;1mbold\x1b[0m x\x1b[0;32mgreen \x1b[0;38;5;212mpink\x1b[0m \x1b[0;7m \x1b[0m\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"\x1b[31;1zx", "\x1b[0;99m", "\x1b[38;5;300mx", "a\x1b"} {
-		if got, err := draw(bad); err == nil {
+		if got, err := drawScreen(bad); err == nil {
 			t.Errorf("%q is drawn:\n%s", bad, got)
 		}
 	}

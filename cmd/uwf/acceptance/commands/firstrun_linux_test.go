@@ -33,7 +33,6 @@ type scriptedModel struct {
 
 	mu    sync.Mutex
 	lines map[string][]line // by role
-	asked []string          // the roles, as they asked
 }
 
 // line is what the model says once: text, or the call of a tool.
@@ -69,7 +68,7 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	said := line{text: "ok"}
 	if role := roleAsked.FindSubmatch(body); role != nil {
-		said = m.next(string(role[1]))
+		said = m.nextLine(string(role[1]))
 	}
 	if said.hold != nil {
 		select {
@@ -89,10 +88,9 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"usage":   map[string]any{"prompt_tokens": 2000, "completion_tokens": 100, "total_tokens": 2100}})
 }
 
-func (m *scriptedModel) next(role string) line {
+func (m *scriptedModel) nextLine(role string) line {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked = append(m.asked, role)
 	if len(m.lines[role]) == 0 {
 		return line{text: "nothing is left to say for " + role}
 	}
@@ -334,6 +332,9 @@ func TestFirstRun(t *testing.T) {
 	r.types(result, "uwf thread apply")
 	r.p.Sees("[y/N]", "y\n")
 	r.shows("apply", freshPrompt)
+	if strings.Contains(p.Shown(), m.key) {
+		t.Error("the terminal has shown the key")
+	}
 	taken, err := os.ReadFile(filepath.Join(r.home, "your-repository", "config.go"))
 	if err != nil || !strings.Contains(string(taken), splitFields) {
 		t.Errorf("the change was not taken: %v\n%s", err, taken)

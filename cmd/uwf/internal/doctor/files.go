@@ -155,8 +155,8 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	return f, nil
 }
 
-// calls is the workflow elsewhere that has uwf's jobs; empty: this file has them.
-func (f *flow) calls() string {
+// calledFile is the workflow elsewhere that has uwf's jobs; empty: this file has them.
+func (f *flow) calledFile() string {
 	for _, j := range f.jobs {
 		if j.calls != "" {
 			return j.calls
@@ -165,10 +165,10 @@ func (f *flow) calls() string {
 	return ""
 }
 
-// advice says how the file is had as it should be. What uwf init writes has jobs of its own, which
+// adviseRewrite says how the file is had as it should be. What uwf init writes has jobs of its own, which
 // an organisation's policy does not reach.
-func (f *flow) advice() string {
-	if calls := f.calls(); calls != "" {
+func (f *flow) adviseRewrite() string {
+	if calls := f.calledFile(); calls != "" {
 		return "or have it written anew: uwf init --reusable " + text.ShellWord(calls) + " --force"
 	}
 	return "or have it written anew: uwf init --force"
@@ -215,9 +215,9 @@ func (e *examination) checkTriggers() Finding {
 	lacks := slices.DeleteFunc(e.dispatchInputs(), func(name string) bool { return valueOf(inputs, name) != nil })
 	switch {
 	case dispatch == nil:
-		return findMissing(e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, "+e.flow.advice())
+		return findMissing(e.flow.path+" can't be started by the job before: it has no workflow_dispatch", "add what the shipped file has below on.workflow_dispatch, "+e.flow.adviseRewrite())
 	case len(lacks) > 0:
-		return findMissing(fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, "+e.flow.advice())
+		return findMissing(fmt.Sprintf("%s does not declare the inputs %s, so no next job can be started", e.flow.path, strings.Join(lacks, ", ")), "add them below on.workflow_dispatch.inputs, "+e.flow.adviseRewrite())
 	case valueOf(on, "schedule") == nil:
 		return findLacking(e.flow.path+" has no schedule: threads whose job died wait for the next event", "add a schedule, as the shipped file has it")
 	}

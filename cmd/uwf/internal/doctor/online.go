@@ -321,7 +321,7 @@ func (e *examination) checkStarters(ctx context.Context, owner string) Finding {
 	if e.flow == nil {
 		return Finding{} // said before
 	}
-	if calls := e.flow.calls(); calls != "" {
+	if calls := e.flow.calledFile(); calls != "" {
 		return findUnknown(false, "whom "+calls+" lets start and steer can't be told from here", "see what it gives to the input allow")
 	}
 	names, ownToken := e.flow.namedStarters()

@@ -59,7 +59,7 @@ func eventTypes(event string) []string {
 // checkSyntax looks for names in the workflow file that mean nothing: those of keys, events,
 // inputs and providers. The forge refuses some and passes over others in silence.
 func (e *examination) checkSyntax() []Finding {
-	s := syntax{file: e.flow.path, again: e.flow.advice()}
+	s := syntax{file: e.flow.path, again: e.flow.adviseRewrite()}
 	s.checkNames(e.flow.root, "key", fileKeys())
 	on := valueOf(e.flow.root, "on")
 	s.checkNames(on, "event", triggerEvents())

@@ -50,7 +50,7 @@ const (
 func Parse(name string, data []byte) ([]Case, error) {
 	r := &table.Reader{File: name}
 	var out []Case
-	r.Read(data, settings(&out))
+	r.Read(data, caseSettings(&out))
 	if len(r.Problems) == 0 && (len(out) == 0 || len(out) > maxCases) {
 		r.Problems = append(r.Problems, table.Problem{File: name, Line: 1, Col: 1, Message: fmt.Sprintf("%d cases", len(out)), Fix: fmt.Sprintf("write 1 to %d into the list \"cases\"", maxCases)})
 	}
@@ -60,8 +60,8 @@ func Parse(name string, data []byte) ([]Case, error) {
 	return out, nil
 }
 
-// settings are what may stand in a file of cases. Each case that is read is added to into.
-func settings(into *[]Case) table.Setting {
+// caseSettings are what may stand in a file of cases. Each case that is read is added to into.
+func caseSettings(into *[]Case) table.Setting {
 	field := func(name string, s table.Setting) table.Field { return table.Field{Name: name, Setting: s} }
 	stepOf := func(c *Case) func(line int) table.Setting {
 		return func(line int) table.Setting {
@@ -102,7 +102,7 @@ const SchemaID = "https://raw.githubusercontent.com/united-workforce/uwf/main/ex
 // Schema is the JSON Schema (draft 7, which editors know) of a file of cases, made of the table
 // that it is read with.
 func Schema() map[string]any {
-	return settings(&[]Case{}).Document(SchemaID, "uwf workflow paths")
+	return caseSettings(&[]Case{}).Document(SchemaID, "uwf workflow paths")
 }
 
 // Try plays a case, and says what was otherwise: at most one thing, for all else follows from it.
