@@ -35,6 +35,7 @@ of words.
 	"used/testdata/script/a.txtar": "exec m\n",
 	"fake/fake.go":                 "package fake\n\nfunc one() {}\n",
 	"tools/go.mod":                 "module example.org/tools\n",
+	"cmd/uwf-import/main.go":       "package main\n\nfunc main() {}\n",
 	"tools/main.go":                "package main\n\nfunc a() {}\n",
 }
 
@@ -58,7 +59,7 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
-		"code": 3 + 10, "comments": 6.0 / 13, "one-word": 50, "shared": 1, "receiver": 4, "package": 10,
+		"code": 3 + 10, "import": 2, "comments": 6.0 / 15, "one-word": 50, "shared": 1, "receiver": 4, "package": 10,
 		"tests": 3, "surface": 2, "promises": 2,
 	}
 	for name, got := range h.values() {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/gitcas"
@@ -113,7 +113,6 @@ func makeFixture(t *testing.T, root string, edit func(file, text string) string)
 	f.threads[stateActive] = start() // the last one: @latest
 	f.must(t, nil, "thread", "step", f.threads[stateActive], "-c", "2", "--agent", mock("script.yaml"))
 	f.threads[stateRunning] = f.threads[stateActive]
-	oldHome(t, filepath.Join(f.dir, "home"), f.repo())
 	f.git(t, "repack", "-a", "-d", "-q") // few files are copied faster
 	f.git(t, "pack-refs", "--all")
 	return f

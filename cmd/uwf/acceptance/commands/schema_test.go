@@ -19,7 +19,7 @@ import (
 
 	"github.com/xeipuuv/gojsonschema"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/schema"
 	"github.com/united-workforce/uwf/gitcas"
@@ -32,6 +32,7 @@ const schemaFolder = "../../internal/schema/files"
 
 // textOnly are the commands that print no JSON, and what they print instead.
 var textOnly = map[string]string{
+	"uwf import":             "how to get uwf-import",
 	"uwf agent acp":          "the handle that the step protocol asks for",
 	"uwf agent claude-code":  "the handle that the step protocol asks for",
 	"uwf agent codex":        "the handle that the step protocol asks for",

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/united-workforce/uwf/agents/cli"
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/agents/program"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 )
 
 // Options are what the commands need of their process, whose arguments each has of its own.

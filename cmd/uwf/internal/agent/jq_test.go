@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/agenttest"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 )
 
 // What a script would write for jq does the same here.

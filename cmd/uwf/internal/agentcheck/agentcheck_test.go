@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/sandbox"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cli"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 )

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/engine/graph"
 	"github.com/united-workforce/uwf/engine/moderator"
 	engine "github.com/united-workforce/uwf/engine/thread"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 )
 
 // What is typed reaches the run: arguments, flags, and where nodes are looked for.

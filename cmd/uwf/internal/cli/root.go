@@ -4,17 +4,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/program"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/action"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agent"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/agentcheck"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/cas"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/config"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/demo"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/fsck"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/gc"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/importer"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/inbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/initialize"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/log"
@@ -32,7 +32,6 @@ import (
 
 // NewRoot makes the whole command line.
 func NewRoot(f *app.Factory) *cobra.Command {
-	var query string
 	root := app.Group(&cobra.Command{
 		Use:   "uwf",
 		Short: "Workflows for teams of AI agents; the scheduler is CI, the database is git",
@@ -45,24 +44,12 @@ or unreadable · 6 limit reached`,
 		Example: `  uwf demo
   uwf run solve-issue -p "The parser panics on an empty file"
   uwf log 01JY0000000000000000000000`,
-		Version:       version.Read(f.Release, f.Commit).Version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if _, ok := schema.Of(cmd.CommandPath()); query != "" && !ok && !cmd.HasSubCommands() {
-				return app.Usagef("%s prints no JSON: leave --jq out", cmd.CommandPath())
-			}
-			return f.ChooseOutput(query)
-		},
+		Version: program.ReadBuild(f.Release, f.Commit).Version,
 	}, nounCommands(f)...)
-	root.Flags().BoolP("version", "V", false, "print the version")
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.PersistentFlags().StringVar(&f.Format, "format", "", "print results as `FORMAT`: json, yaml or text (default: text on a terminal, else json)")
-	app.CompleteFlag(root, "format", "json", "yaml", "text")
-	root.PersistentFlags().StringVar(&query, "jq", "", "print what this jq `EXPRESSION` makes of the JSON result: texts as they are, one value a line")
-	root.SetIn(f.IO.In)
-	root.SetOut(f.IO.Out)
-	root.SetErr(f.IO.Err)
+	program.AddOutput(f, root, func(cmd *cobra.Command) bool {
+		_, ok := schema.Of(cmd.CommandPath())
+		return ok || cmd.HasSubCommands()
+	})
 	app.OwnCommands(root)
 	return root
 }
@@ -85,7 +72,7 @@ func nounCommands(f *app.Factory) []*cobra.Command {
 		trust.NewCmdTrust(f),
 		cas.NewCmdCas(f),
 		fsck.NewCmdFsck(f, nil),
-		importer.NewCmdImport(f, nil),
+		newCmdImport(f),
 		gc.NewCmdGC(f, nil),
 		purge.NewCmdPurge(f, nil),
 		schema.NewCmdSchema(f, nil),

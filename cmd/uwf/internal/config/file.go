@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/annotation"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/examples"

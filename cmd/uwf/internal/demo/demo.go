@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas/gitserver"

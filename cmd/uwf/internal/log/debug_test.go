@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 )
 
 // Following shows what is there, then what comes, once each, and ends quietly when

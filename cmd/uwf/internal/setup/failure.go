@@ -14,8 +14,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/internal/text"
 )
 

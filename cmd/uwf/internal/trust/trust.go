@@ -5,7 +5,7 @@ package trust
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 )
 
 // NewCmdTrust makes `uwf trust`.

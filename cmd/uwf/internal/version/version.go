@@ -4,13 +4,12 @@ package version
 
 import (
 	"context"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/program"
 )
 
 // Options are what `uwf version` works with.
@@ -30,41 +29,8 @@ Go that built it, and the platform that it was built for. A report of a bug need
 	}
 }
 
-// Build is what a binary knows of itself: the JSON of `uwf version`.
-type Build struct {
-	Version  string `json:"version"` // a release's own, else Go's for the module; "(devel)" for one of no version
-	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // the files were not those of the commit
-	Go       string `json:"go"`
-	Platform string `json:"platform"` // linux/amd64
-}
-
-// Read asks the binary. A release says its version and commit itself: Go writes neither
-// into what is built by the path of a package.
-func Read(release, commit string) Build {
-	b := Build{Version: release, Commit: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if ok && b.Version == "" {
-		b.Version = info.Main.Version
-	}
-	if b.Version == "" {
-		b.Version = "unknown"
-	}
-	if ok && b.Commit == "" {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				b.Commit = s.Value
-			case "vcs.modified":
-				b.Modified = s.Value == "true"
-			}
-		}
-	}
-	return b
-}
-
 func versionRun(_ context.Context, o *Options) error {
-	b := Read(o.Factory.Release, o.Factory.Commit)
+	b := program.ReadBuild(o.Factory.Release, o.Factory.Commit)
 	return o.Factory.Printer().Print(b, func(w *output.Writer) {
 		w.Printf("uwf version %s\n", b.Version)
 		if b.Commit != "" {

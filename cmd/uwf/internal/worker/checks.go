@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/agents/command"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/consent"

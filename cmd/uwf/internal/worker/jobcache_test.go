@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/internal/cachetest"
 )

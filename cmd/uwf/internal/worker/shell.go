@@ -1,7 +1,7 @@
 package worker
 
 import (
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/thread"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/engine/workflow"
 )
 

@@ -1,16 +1,16 @@
-package version
+package program
 
 import (
 	"runtime"
 	"testing"
 )
 
-func TestRead(t *testing.T) {
-	b := Read("v1.2.3", "abc")
+func TestReadBuild(t *testing.T) {
+	b := ReadBuild("v1.2.3", "abc")
 	if want := (Build{Version: "v1.2.3", Commit: "abc", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}); b != want {
 		t.Errorf("a release: %+v, want %+v", b, want)
 	}
-	if b := Read("", ""); b.Version == "" {
+	if b := ReadBuild("", ""); b.Version == "" {
 		t.Errorf("another build has no version: %+v", b)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf-import/internal/ocas"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/story"
@@ -18,7 +19,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/ocas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/commitmsg"
 	"github.com/united-workforce/uwf/internal/text"
@@ -26,7 +26,7 @@ import (
 
 // underWay is the reason that a thread waits for while it is moved over: nobody is
 // to step it before its last step is there.
-const underWay = "it is being imported; run the same uwf import again if that was broken off"
+const underWay = "it is being imported; run the same uwf-import again if that was broken off"
 
 // mover moves threads from a source into a store.
 type mover struct {

@@ -1,4 +1,4 @@
-// Package importer is `uwf import`: moving threads and workflows of the TypeScript
+// Package importer is the program uwf-import: moving threads and workflows of the TypeScript
 // uwf over to the store, with their hashes. It reads and never changes what it moves.
 package importer
 
@@ -12,16 +12,17 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/app"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/program"
+	"github.com/united-workforce/uwf/cmd/uwf-import/internal/ocas"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/ocas"
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// Options are what `uwf import` works with.
+// Options are what uwf-import works with.
 type Options struct {
 	Store    func(context.Context) (*gitcas.Store, error) // one that may not exist yet
 	Redactor func(context.Context) (*redact.Redactor, error)
@@ -30,11 +31,11 @@ type Options struct {
 	DryRun   bool
 }
 
-// NewCmdImport makes `uwf import`. A runF that is not nil replaces the run.
-func NewCmdImport(f *app.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+// NewRoot makes the command line of uwf-import.
+func NewRoot(f *app.Factory) *cobra.Command {
 	o := &Options{Factory: f, Store: f.NewStore, Redactor: f.Redactor}
 	cmd := &cobra.Command{
-		Use:   "import PATH...",
+		Use:   "uwf-import PATH...",
 		Short: "Move threads and workflows of the TypeScript uwf over",
 		Long: `Move threads and workflows of the TypeScript uwf over to the store. Each PATH is
 
@@ -50,15 +51,18 @@ off goes on where it stopped. A node that doesn't hash to its name, doesn't fit 
 schema or holds a secret keeps its thread out. Nothing in PATH is changed.
 
 Exit code 1: something was left out; the result says why.`,
-		Example: "  uwf import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf import threads.tar",
+		Example: "  uwf-import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf-import threads.tar",
+		Version: program.ReadBuild(f.Release, f.Commit).Version,
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    app.Run(o, runF, importRun, func(args []string) { o.Paths = args }),
+		RunE:    app.Run(o, nil, importRun, func(args []string) { o.Paths = args }),
 	}
+	program.AddOutput(f, cmd, func(*cobra.Command) bool { return true })
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "check everything, write nothing")
 	return cmd
 }
 
-// result is the JSON of `uwf import`.
+// result is the JSON of uwf-import.
 type result struct {
 	Threads   []moved      `json:"threads"`
 	Workflows []registered `json:"workflows"`

@@ -11,7 +11,7 @@ import (
 // since a job's steps and an agent's commands are many, beside a git.
 func BenchmarkStart(b *testing.B) {
 	uwf := filepath.Join(b.TempDir(), "uwf")
-	if out, err := exec.Command("go", "build", "-o", uwf, "../..").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", uwf, "../../uwf").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
 	for _, program := range []string{uwf, "git"} {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/united-workforce/uwf/agents"
-	"github.com/united-workforce/uwf/cmd/uwf/internal/output"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/debuglog"

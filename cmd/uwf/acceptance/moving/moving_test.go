@@ -1,0 +1,29 @@
+// Package moving has the acceptance tests of uwf-import: what the TypeScript uwf left is moved
+// over, and goes on here.
+package moving
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m, nil) }
+
+// buildImport puts uwf-import on PATH.
+func buildImport(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "uwf-import"), "github.com/united-workforce/uwf/cmd/uwf-import").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+func TestScripts(t *testing.T) {
+	buildImport(t)
+	clitest.RunScripts(t)
+}
