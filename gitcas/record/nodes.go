@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"reflect"
 	"time"
 
@@ -34,8 +35,53 @@ func ParseStart(n node.Node) (s Start, err error) {
 	return s, err
 }
 
-// ParseStep reads a StepNode of either schema, see ParseStart.
+// peersUsage is a usage as the peers' later StepNodes have it. Duration is in milliseconds.
+type peersUsage struct {
+	Turns        int     `payload:"turns"`
+	InputTokens  int64   `payload:"inputTokens"`
+	OutputTokens int64   `payload:"outputTokens"`
+	Duration     float64 `payload:"duration"`
+}
+
+// laterFields are those that the peers' later StepNodes have besides.
+type laterFields struct {
+	Usage            *peersUsage `payload:"usage,optional,null"`
+	PreviousAttempts []node.Hash `payload:"previousAttempts,optional,null"`
+}
+
+// splitLater reads the fields of a later StepNode into s, and gives the node without them.
+func (s *Step) splitLater(n node.Node) (node.Node, error) {
+	all, _ := n.Payload.(map[string]any)
+	rest, more, fields := maps.Clone(all), map[string]any{}, []string{"usage"}
+	if n.Type == AttemptsStepSchema {
+		fields = append(fields, "previousAttempts")
+	}
+	for _, field := range fields {
+		if v, ok := rest[field]; ok && v != nil {
+			more[field] = v
+		}
+		delete(rest, field)
+	}
+	var later laterFields
+	if err := (reader{what: "StepNode"}).readStruct(more, reflect.ValueOf(&later).Elem()); err != nil {
+		return n, err
+	}
+	s.PreviousAttempts = later.PreviousAttempts
+	if u := later.Usage; u != nil {
+		// What it cost they never said.
+		s.Usage = &Usage{Turns: u.Turns, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, DurationMs: int64(u.Duration), Unpriced: u.InputTokens+u.OutputTokens > 0}
+	}
+	n.Payload = rest
+	return n, nil
+}
+
+// ParseStep reads a StepNode of any of its schemas, see ParseStart.
 func ParseStep(n node.Node) (s Step, err error) {
+	if _, isObject := n.Payload.(map[string]any); isLaterStep(n.Type) && isObject {
+		if n, err = s.splitLater(n); err != nil {
+			return s, err
+		}
+	}
 	err = readRecord("StepNode", n, IsStep(n.Type), n.Type == OwnStepSchema, &s)
 	if err == nil && s.Digests != nil {
 		err = s.checkDigests()

@@ -67,13 +67,13 @@ func TestSchemasHaveTheirNames(t *testing.T) {
 		}
 	}
 	for h, base := range map[node.Hash]string{OwnStartSchema: "StartNode", OwnStepSchema: "StepNode", OwnWorkflowSchema: "Workflow",
-		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow"} {
+		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow", UsageStepSchema: "StepNode", AttemptsStepSchema: "StepNode"} {
 		m, _ := all[h].Payload.(map[string]any)
 		if m["title"] != base {
 			t.Errorf("our %s is not there", base)
 		}
 	}
-	if len(all) != 24 {
+	if len(all) != 26 {
 		t.Errorf("%d schemas", len(all))
 	}
 	for h, n := range all {
@@ -111,6 +111,55 @@ func TestStart(t *testing.T) {
 				t.Errorf("read back as %#v, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestLaterSteps: the StepNodes of the peers' later generations are read; what is wrong with
+// the fields that they have besides is said.
+func TestLaterSteps(t *testing.T) {
+	usage := map[string]any{"turns": int64(3), "inputTokens": int64(10), "outputTokens": int64(20), "duration": 1500.5}
+	read := &Usage{Turns: 3, InputTokens: 10, OutputTokens: 20, DurationMs: 1500, Unpriced: true}
+	with := func(fields map[string]any) map[string]any {
+		p := map[string]any{"start": string(h1), "prev": nil, "role": "dev", "output": string(h2), "detail": string(h3), "agent": "uwf-mock",
+			"startedAtMs": int64(1), "completedAtMs": int64(2), "cwd": ".", "assembledPrompt": nil}
+		for k, v := range fields {
+			p[k] = v
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		typ      node.Hash
+		payload  any
+		usage    *Usage
+		attempts []node.Hash
+		says     string
+	}{
+		"usage":                   {UsageStepSchema, with(map[string]any{"usage": usage}), read, nil, ""},
+		"no usage":                {UsageStepSchema, with(map[string]any{"usage": nil}), nil, nil, ""},
+		"neither field":           {AttemptsStepSchema, with(nil), nil, nil, ""},
+		"null attempts":           {AttemptsStepSchema, with(map[string]any{"usage": nil, "previousAttempts": nil}), nil, nil, ""},
+		"attempts":                {AttemptsStepSchema, with(map[string]any{"usage": usage, "previousAttempts": []any{string(h3)}}), read, []node.Hash{h3}, ""},
+		"a usage that is a text":  {UsageStepSchema, with(map[string]any{"usage": "much"}), nil, nil, "usage of a StepNode must be an object"},
+		"a usage with no turns":   {UsageStepSchema, with(map[string]any{"usage": map[string]any{}}), nil, nil, "turns of a StepNode's usage must be a whole number"},
+		"an attempt that is none": {AttemptsStepSchema, with(map[string]any{"previousAttempts": []any{"x"}}), nil, nil, "previousAttempts of a StepNode must be a node's hash"},
+		"attempts before 0.4":     {UsageStepSchema, with(map[string]any{"previousAttempts": []any{string(h3)}}), nil, nil, "a StepNode with unknown fields"},
+		"a field of ours":         {AttemptsStepSchema, with(map[string]any{"body": string(h1)}), nil, nil, "a StepNode with unknown fields"},
+		"no object":               {AttemptsStepSchema, "x", nil, nil, "must be an object"},
+	} {
+		n := node.Node{Type: tc.typ, Payload: tc.payload}
+		s, err := ParseStep(n)
+		if tc.says != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.says) || !errors.Is(err, ErrNotRecord) {
+				t.Errorf("%s: %v, want %s", name, err, tc.says)
+			}
+			continue
+		}
+		if err != nil || !reflect.DeepEqual(s.Usage, tc.usage) || !reflect.DeepEqual(s.PreviousAttempts, tc.attempts) || s.Role != "dev" {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+		if p, _ := tc.payload.(map[string]any); len(tc.attempts) > 0 && len(p) != 12 {
+			t.Errorf("%s: the payload was changed", name)
+		}
 	}
 }
 

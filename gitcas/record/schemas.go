@@ -32,6 +32,11 @@ const (
 	MockDetailSchema          node.Hash = "EWDF8D2DQ06CK"
 	BrokerDetailSchema        node.Hash = "1S7KXWF34RDJC"
 
+	// The StepNodes of the later generations: with usage (0.1 to 0.3), and with
+	// previousAttempts besides (from 0.4 on).
+	UsageStepSchema    node.Hash = "6XHWEZPP6GQRB"
+	AttemptsStepSchema node.Hash = "0RXS7QWMG3KNV"
+
 	// The workflows of the later generations: with $START's new and resume, as builds
 	// between 0.3.0 and 0.4.0 had them (they are read, and written as WorkflowSchema), and
 	// with version: 1, whose templates are Liquid.
@@ -96,4 +101,7 @@ func IsWorkflow(typ node.Hash) bool {
 func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartSchema }
 
 // IsStep reports whether a node of this type is a StepNode.
-func IsStep(typ node.Hash) bool { return typ == StepSchema || typ == OwnStepSchema }
+func IsStep(typ node.Hash) bool { return typ == StepSchema || typ == OwnStepSchema || isLaterStep(typ) }
+
+// isLaterStep reports whether it is that of a StepNode of the peers' later generations.
+func isLaterStep(typ node.Hash) bool { return typ == UsageStepSchema || typ == AttemptsStepSchema }
