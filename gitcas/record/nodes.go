@@ -3,6 +3,7 @@ package record
 import (
 	"maps"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -35,7 +36,8 @@ func ParseStart(n node.Node) (s Start, err error) {
 	return s, err
 }
 
-// peersUsage is a usage as the peers' later StepNodes have it. Duration is in milliseconds.
+// peersUsage is a usage as the peers' later StepNodes have it. Duration is in seconds where a
+// program was the agent (uwf-hermes: until 0.6), in milliseconds where a broker called one.
 type peersUsage struct {
 	Turns        int     `payload:"turns"`
 	InputTokens  int64   `payload:"inputTokens"`
@@ -68,6 +70,9 @@ func (s *Step) splitLater(n node.Node) (node.Node, error) {
 	}
 	s.PreviousAttempts = later.PreviousAttempts
 	if u := later.Usage; u != nil {
+		if agent, _ := all["agent"].(string); strings.HasPrefix(agent, "uwf-") {
+			u.Duration *= 1000
+		}
 		// What it cost they never said.
 		s.Usage = &Usage{Turns: u.Turns, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, DurationMs: int64(u.Duration), Unpriced: u.InputTokens+u.OutputTokens > 0}
 	}

@@ -118,7 +118,8 @@ func TestStart(t *testing.T) {
 // the fields that they have besides is said.
 func TestLaterSteps(t *testing.T) {
 	usage := map[string]any{"turns": int64(3), "inputTokens": int64(10), "outputTokens": int64(20), "duration": 1500.5}
-	read := &Usage{Turns: 3, InputTokens: 10, OutputTokens: 20, DurationMs: 1500, Unpriced: true}
+	read := &Usage{Turns: 3, InputTokens: 10, OutputTokens: 20, DurationMs: 1500500, Unpriced: true}
+	brokers := &Usage{Turns: 3, InputTokens: 10, OutputTokens: 20, DurationMs: 1500, Unpriced: true}
 	with := func(fields map[string]any) map[string]any {
 		p := map[string]any{"start": string(h1), "prev": nil, "role": "dev", "output": string(h2), "detail": string(h3), "agent": "uwf-mock",
 			"startedAtMs": int64(1), "completedAtMs": int64(2), "cwd": ".", "assembledPrompt": nil}
@@ -135,6 +136,7 @@ func TestLaterSteps(t *testing.T) {
 		says     string
 	}{
 		"usage":                   {UsageStepSchema, with(map[string]any{"usage": usage}), read, nil, ""},
+		"a broker's":              {AttemptsStepSchema, with(map[string]any{"usage": usage, "agent": "hermes"}), brokers, nil, ""},
 		"no usage":                {UsageStepSchema, with(map[string]any{"usage": nil}), nil, nil, ""},
 		"neither field":           {AttemptsStepSchema, with(nil), nil, nil, ""},
 		"null attempts":           {AttemptsStepSchema, with(map[string]any{"usage": nil, "previousAttempts": nil}), nil, nil, ""},
