@@ -79,6 +79,8 @@ type Factory struct {
 	Exposed error
 	// ExpectStore is the id of the store that is meant; empty: any.
 	ExpectStore string
+	// ReadSettings reads the files that settings come from; nil: as they are.
+	ReadSettings func(path string) ([]byte, error)
 	// Choice are the models and agents that the person chose for this run.
 	Choice config.Choice
 	// Silence is how long a remote may say nothing before it counts as

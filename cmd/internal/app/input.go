@@ -73,6 +73,9 @@ func (f *Factory) Config() (*config.Config, error) {
 // ConfigSources are where this repository's and this user's settings come from.
 func (f *Factory) ConfigSources() config.Sources {
 	s := config.Sources{Env: f.Environ, Choice: f.Choice, DefaultSandbox: f.DefaultSandbox, ReadFile: func(path string) ([]byte, error) { return ReadRegular(path, maxConfig) }}
+	if f.ReadSettings != nil {
+		s.ReadFile = f.ReadSettings
+	}
 	if s.DefaultSandbox == "" && runtime.GOOS != "linux" {
 		s.DefaultSandbox = config.SandboxOff // elsewhere nobody has tried yet that it holds
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -29,10 +30,12 @@ type Options struct {
 	Factory  *app.Factory
 	Paths    []string
 	DryRun   bool
+	Settings string // the file that settings are written to; empty: none is
 }
 
 // NewRoot makes the command line of uwf-import.
 func NewRoot(f *app.Factory) *cobra.Command {
+	f.ReadSettings = readStoreSettings
 	o := &Options{Factory: f, Store: f.NewStore, Redactor: f.Redactor}
 	cmd := &cobra.Command{
 		Use:   "uwf-import PATH...",
@@ -59,6 +62,7 @@ Exit code 1: something was left out; the result says why.`,
 	program.AddOutput(f, cmd, func(*cobra.Command) bool { return true })
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "check everything, write nothing")
+	cmd.Flags().StringVar(&o.Settings, "settings", "", "write the settings that can be taken over to `FILE`, to look at")
 	return cmd
 }
 
@@ -66,6 +70,7 @@ Exit code 1: something was left out; the result says why.`,
 type result struct {
 	Threads   []moved      `json:"threads"`
 	Workflows []registered `json:"workflows"`
+	Settings  *settings    `json:"settings,omitempty"`
 	DryRun    bool         `json:"dryRun"`
 }
 
@@ -115,6 +120,14 @@ func importRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	res := result{Threads: []moved{}, Workflows: []registered{}, DryRun: o.DryRun}
+	if res.Settings, err = o.takeSettings(); err != nil {
+		return err
+	}
+	if res.Settings != nil {
+		if m.redact, err = m.redact.With(res.Settings.secrets...); err != nil {
+			return fmt.Errorf("search for the keys in %s: %w", res.Settings.File, err)
+		}
+	}
 	if !o.DryRun {
 		if _, err := m.store.Init(ctx); err != nil {
 			return err
@@ -123,6 +136,25 @@ func importRun(ctx context.Context, o *Options) error {
 	err = m.moveAll(ctx, &res)
 	err = errors.Join(o.Factory.Printer().Print(res, res.writeText), err)
 	return app.ExitAfter(err, !res.leftOut(), app.CodeFailed)
+}
+
+// takeSettings looks for settings in what was named, and where uwf has its own.
+func (o *Options) takeSettings() (*settings, error) {
+	var dirs []string
+	for _, p := range o.Paths {
+		dirs = append(dirs, o.Factory.Path(p))
+	}
+	if root, err := o.Factory.StorageRoot(); err == nil { // else there is none
+		dirs = append(dirs, root)
+	}
+	s := findSettings(dirs)
+	switch {
+	case o.Settings == "":
+		return s, nil
+	case s == nil || len(s.text) == 0:
+		return nil, app.Usagef("--settings %s: there is nothing to write: no config.yaml with settings of the TypeScript uwf is in the folders named", o.Settings)
+	}
+	return s, s.save(o.Factory.Path(o.Settings))
 }
 
 // openSource opens everything that was named.
@@ -183,6 +215,9 @@ func (r result) writeText(w *output.Writer) {
 		w.Bold(f.Name)
 		w.Printf("  %s: %s\n", f.Hash, describeResult(f.Result, r.DryRun))
 		writeWhy(w, f.Why)
+	}
+	if r.Settings != nil {
+		r.Settings.writeText(w)
 	}
 	if r.DryRun {
 		w.Faint("nothing was written; leave --dry-run out to import")
