@@ -51,6 +51,38 @@ func TestGood(t *testing.T) {
 	}
 }
 
+// Definitions that releases of the TypeScript uwf stored, under the hashes that these stores
+// recorded. test-loop was stored twice; of its first version only the description was another.
+func TestRecorded(t *testing.T) {
+	first := func(text string) string {
+		return strings.Replace(text, "Changed second version", "Branching test where the reviewer can reject and loop back to the developer", 1)
+	}
+	for name, want := range map[string]struct{ hash, before node.Hash }{
+		"0604-test-loop": {"7VT3WXVH71A8D", "9PAYMPX1HFPRG"}, "0604-test-suspend": {"DWC5816335FVA", ""},
+		"030-test-loop": {"F3QHQT674A3G9", "6DRT1HP1B7Z55"}, "030-test-suspend": {"CFA4GK953D7C3", ""},
+		"040-test-loop": {"0GBV5J9Z5D0K2", "A3P1FJMJH9BFB"}, "040-test-suspend": {"225VBWVEE85FY", ""},
+	} {
+		data, err := os.ReadFile("testdata/recorded/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[node.Hash]string{want.hash: string(data)}
+		if want.before != "" {
+			versions[want.before] = first(string(data))
+		}
+		for hash, text := range versions {
+			d, err := workflow.Parse(name+".yaml", []byte(text), workflow.Options{})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if h, _, err := workflow.Materialize(d, time.UnixMilli(0)); h != hash || err != nil {
+				t.Errorf("%s is stored as %s, and was recorded as %s: %v", name, h, hash, err)
+			}
+		}
+	}
+}
+
 // What limits were called before makes the same definition, and a name that is set twice
 // none.
 func TestFormerLimits(t *testing.T) {
