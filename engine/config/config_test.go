@@ -542,13 +542,15 @@ modelOverrides:
 	}
 	for file, want := range map[string]string{
 		"agents: {hermes: {host: 'http://127.0.0.1:7900', gateway: hermes}}": "there is no broker here: write command and args",
-		"extractModel: small":             "write modelOverrides: {extract: ALIAS}",
-		"limits: {steps: 5, maxSteps: 6}": "maxSteps, which was called so before, is set too; remove it",
-		"limits: {steps: many}":           "limits.maxSteps: must be a whole number",
-		"limits: {month: 50}":             "limits.month",
-		"limits: {month: {costUsd: -1}}":  "limits.month.costUsd",
-		"limits: {month: {tokens: -1}}":   "limits.month.tokens",
-		"limits: {month: {maxSteps: 5}}":  "limits.month.maxSteps",
+		"concurrency: {maxRunning: 2}":                                       "concurrency: unknown key; it is a setting of the TypeScript uwf; see what can be taken over: uwf import",
+		"workflowPaths: [/srv]":                                              "workflowPaths: unknown key; it is a setting of the TypeScript uwf",
+		"extractModel: small":                                                "write modelOverrides: {extract: ALIAS}",
+		"limits: {steps: 5, maxSteps: 6}":                                    "maxSteps, which was called so before, is set too; remove it",
+		"limits: {steps: many}":                                              "limits.maxSteps: must be a whole number",
+		"limits: {month: 50}":                                                "limits.month",
+		"limits: {month: {costUsd: -1}}":                                     "limits.month.costUsd",
+		"limits: {month: {tokens: -1}}":                                      "limits.month.tokens",
+		"limits: {month: {maxSteps: 5}}":                                     "limits.month.maxSteps",
 	} {
 		if _, err := (sources{home: file}).load(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)

@@ -62,8 +62,17 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "allowShell", Setting: table.Flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).Default(false)},
 	).Instead(map[string]string{
 		"extractModel": "write modelOverrides: {extract: ALIAS}, or give a model the alias extract",
+		// Those of the TypeScript uwf from 0.5 on, whose file lies in the same place.
+		"concurrency":   predecessors,
+		"workflowPaths": predecessors,
 	})
 }
+
+// takeOver is how settings of the TypeScript uwf become uwf's.
+const (
+	takeOver     = "see what can be taken over: uwf import"
+	predecessors = "it is a setting of the TypeScript uwf; " + takeOver
+)
 
 func providerSettings(name string, p *Provider, keep func()) table.Setting {
 	secret := table.Text("The key itself. Only in the user's own file; apiKeyEnv is better.", &p.APIKey)
@@ -208,8 +217,8 @@ func agentSettings(_ string, a *Agent, keep func()) table.Setting {
 		table.Field{Name: "env", Setting: env},
 		table.Field{Name: "login", Setting: table.Text("own: a coding agent such as claude-code uses the login that it has on this machine, and no gateway: what it costs is neither counted nor bounded, and nothing is recorded or replayed. Only in the user's own file, and never in CI. job: copilot asks GitHub's servers with the job's own token, in the job of two that can write nothing (docs/agents.md); the same does not hold.", &a.Login, OwnLogin, JobLogin)},
 	).Instead(map[string]string{
-		"host":    "there is no broker here: write command and args",
-		"gateway": "there is no broker here: write command and args",
+		"host":    "there is no broker here: write command and args, or " + takeOver,
+		"gateway": "there is no broker here: write command and args, or " + takeOver,
 	}).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		// A whole command line in command is taken apart as a shell would.
 		if len(a.Args) == 0 && strings.ContainsAny(a.Command, " \t") {

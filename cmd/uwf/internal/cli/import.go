@@ -26,7 +26,12 @@ uwf-import, which is needed once. It lies beside uwf in each release
 
   ` + install + `
 
-Then: uwf-import "$HOME/.ocas" "$HOME/.uwf" --dry-run`,
+Then, in the repository that the threads are for:
+
+  uwf-import "$HOME/.ocas" "$HOME/.uwf" --dry-run
+
+says what comes over. It needs no settings: what uwf can take over of a config.yaml of the
+TypeScript uwf is written to a file to look at, with --settings FILE.`,
 		Example:            "  uwf import",
 		DisableFlagParsing: true, // they are that program's
 		RunE: func(cmd *cobra.Command, args []string) error {
