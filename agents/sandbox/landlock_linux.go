@@ -31,24 +31,24 @@ var terminals = [...]string{"/dev/ptmx", "/dev/pts", "/dev/tty"}
 // handledRights is everything that a version of Landlock can refuse.
 func (p policy) handledRights() unix.LandlockRulesetAttr {
 	var a unix.LandlockRulesetAttr
-	a.Access_fs = 1<<13 - 1 // everything up to links
+	a.Handled_access_fs = 1<<13 - 1 // everything up to links
 	if p.ABI >= 2 {
-		a.Access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
 	}
 	if p.ABI >= 3 {
-		a.Access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	if p.ABI >= 4 && p.Gateway {
-		a.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if p.ABI >= 5 {
-		a.Access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	if p.ABI >= 6 {
 		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	if p.ABI >= 9 {
-		a.Access_fs |= resolveUnix
+		a.Handled_access_fs |= resolveUnix
 	}
 	return a
 }
@@ -76,12 +76,12 @@ func (p policy) restrictThread() (err error) {
 			if !rule.holds {
 				continue
 			}
-			if err := permitPlace(ruleset, place, rule.rights&attr.Access_fs); err != nil {
+			if err := permitPlace(ruleset, place, rule.rights&attr.Handled_access_fs); err != nil {
 				return err
 			}
 		}
 	}
-	if attr.Access_net != 0 {
+	if attr.Handled_access_net != 0 {
 		for _, port := range p.Ports {
 			rule := netPort{access: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port: uint64(port)}
 			if err := addRule(ruleset, netPortRule, unsafe.Pointer(&rule)); err != nil {
