@@ -42,16 +42,19 @@ func NewRoot(f *app.Factory) *cobra.Command {
 		Short: "Move threads and workflows of the TypeScript uwf over",
 		Long: `Move threads and workflows of the TypeScript uwf over to the store. Each PATH is
 
-  the folder of its nodes (~/.ocas, ~/.uncaged/json-cas: <HASH>.bin),
-  its storage root, with threads.yaml, workflows.yaml or history.jsonl
+  its store (~/.ocas, ~/.uncaged/json-cas), with nodes (<HASH>.bin) and since
+  2026-06 the lists (vars/_store.db),
+  its storage root, with threads.yaml, workflows.yaml or history.jsonl of before
   (~/.uwf, ~/.uncaged/workflow), or
   a bundle: ocas export @uwf/thread/ID... -o threads.tar
 
 Give them together: the lists name threads, whose nodes must be in one of the others.
 Nodes keep their hashes, so what was reviewed is what is here. One commit for each
 step; a thread that is there already is left as it is, so an import that was broken
-off goes on where it stopped. A node that doesn't hash to its name, doesn't fit its
-schema or holds a secret keeps its thread out. Nothing in PATH is changed.
+off goes on where it stopped, and a later one brings the steps that were made since,
+unless somebody has worked on the thread here. A node that doesn't hash to its name,
+doesn't fit its schema or holds a secret keeps its thread out; a list, or part of
+one, that can't be read is named below problems. Nothing in PATH is changed.
 
 Exit code 1: something was left out; the result says why.`,
 		Example: "  uwf-import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf-import threads.tar",
@@ -70,8 +73,10 @@ Exit code 1: something was left out; the result says why.`,
 type result struct {
 	Threads   []moved      `json:"threads"`
 	Workflows []registered `json:"workflows"`
-	Settings  *settings    `json:"settings,omitempty"`
-	DryRun    bool         `json:"dryRun"`
+	// Problems are what could not be read; what depends on it is left out.
+	Problems []ocas.Problem `json:"problems"`
+	Settings *settings      `json:"settings,omitempty"`
+	DryRun   bool           `json:"dryRun"`
 }
 
 // The outcomes.
@@ -87,6 +92,7 @@ type moved struct {
 	Workflow node.Hash       `json:"workflow,omitempty"`
 	Name     string          `json:"name,omitempty"`
 	Steps    int             `json:"steps"`
+	Added    int             `json:"added"` // the steps that the store didn't have
 	Status   string          `json:"status"`
 	Result   string          `json:"result"` // imported, exists or refused
 	Why      string          `json:"why,omitempty"`
@@ -105,12 +111,8 @@ func importRun(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(src.Threads()) > 0 || len(src.Workflows()) > 0:
-	case src.Database():
-		return app.Usagef("no thread and no workflow is named there: %w", ocas.ErrSQLite)
-	default:
-		return app.Usagef("no thread and no workflow is named there; give the storage root with threads.yaml or history.jsonl as well, or a bundle of ocas export @uwf/thread/ID")
+	if err := src.CheckEnough(); err != nil {
+		return app.Usagef("%w", err)
 	}
 	m := &mover{o: o, src: src}
 	if m.store, err = o.Store(ctx); err != nil {
@@ -119,7 +121,7 @@ func importRun(ctx context.Context, o *Options) error {
 	if m.redact, err = o.Redactor(ctx); err != nil {
 		return err
 	}
-	res := result{Threads: []moved{}, Workflows: []registered{}, DryRun: o.DryRun}
+	res := result{Threads: []moved{}, Workflows: []registered{}, Problems: src.Problems(), DryRun: o.DryRun}
 	if res.Settings, err = o.takeSettings(); err != nil {
 		return err
 	}
@@ -163,20 +165,21 @@ func (o *Options) openSource() (*ocas.Source, error) {
 	maps.Copy(known, node.Builtin())
 	src := ocas.New(known)
 	for _, name := range o.Paths {
-		if err := addPath(src, o.Factory.Path(name)); err != nil {
+		if err := addPath(src, name, o.Factory.Path(name)); err != nil {
 			return nil, app.Usagef("%s: %w", name, err)
 		}
 	}
 	return src, nil
 }
 
-func addPath(src *ocas.Source, path string) (err error) {
+func addPath(src *ocas.Source, name, path string) (err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		return src.AddFolder(os.DirFS(path))
+		src.AddFolder(name, os.DirFS(path))
+		return nil
 	}
 	if !info.Mode().IsRegular() {
 		return errors.New("neither a folder nor a file")
@@ -187,9 +190,10 @@ func addPath(src *ocas.Source, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if isSQLite(f) {
-		return ocas.ErrSQLite
+		return errors.New("it is a database of the store; give the folder of the store (~/.ocas), which has the nodes as well")
 	}
-	return src.AddBundle(f)
+	src.AddBundle(name, f)
+	return nil
 }
 
 // isSQLite looks at the first bytes of a file.
@@ -201,7 +205,7 @@ func isSQLite(f *os.File) bool {
 }
 
 func (r result) leftOut() bool {
-	return slices.ContainsFunc(r.Threads, func(t moved) bool { return t.Result == refused }) ||
+	return len(r.Problems) > 0 || slices.ContainsFunc(r.Threads, func(t moved) bool { return t.Result == refused }) ||
 		slices.ContainsFunc(r.Workflows, func(w registered) bool { return w.Result == refused })
 }
 
@@ -209,12 +213,18 @@ func (r result) writeText(w *output.Writer) {
 	for _, t := range r.Threads {
 		w.Bold(string(t.Thread))
 		w.Printf("  workflow %s, %d steps, %s: %s\n", cmp.Or(t.Name, "unknown"), t.Steps, t.Status, describeResult(t.Result, r.DryRun))
+		if t.Result == imported && t.Added < t.Steps {
+			w.Printf("  %d of the steps are new\n", t.Added)
+		}
 		writeWhy(w, t.Why)
 	}
 	for _, f := range r.Workflows {
 		w.Bold(f.Name)
 		w.Printf("  %s: %s\n", f.Hash, describeResult(f.Result, r.DryRun))
 		writeWhy(w, f.Why)
+	}
+	for _, p := range r.Problems {
+		w.Printf("could not be read: %s\n", p)
 	}
 	if r.Settings != nil {
 		r.Settings.writeText(w)

@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,8 @@ func noteRefusal(what string, err error, result, why *string) error {
 	switch {
 	case errors.As(err, &no):
 		*result, *why = refused, no.Error()
+	case errors.Is(err, gitcas.ErrInvalid): // of what it holds, which can't be stored
+		*result, *why = refused, err.Error()
 	case err != nil:
 		return fmt.Errorf("import %s: %w", what, err)
 	}
@@ -67,8 +71,9 @@ func (m *mover) moveAll(ctx context.Context, res *result) error {
 	}
 	flows := m.src.Workflows()
 	for _, name := range slices.Sorted(maps.Keys(flows)) {
-		out := registered{Name: name, Hash: flows[name]}
-		if err := noteRefusal("workflow "+name, m.registerWorkflow(ctx, &out), &out.Result, &out.Why); err != nil {
+		out := registered{Name: name, Hash: flows[name].Hash}
+		err := m.registerWorkflow(ctx, flows[name], &out, res)
+		if err := noteRefusal("workflow "+name, err, &out.Result, &out.Why); err != nil {
 			return err
 		}
 		res.Workflows = append(res.Workflows, out)
@@ -94,84 +99,134 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 		}
 	}
 	out.Result = imported
-	v, next, err := m.findProgress(ctx, t, chain)
-	if err != nil || next == len(chain.Parts) {
+	at, err := m.findProgress(ctx, t, chain)
+	if err != nil || at.next == len(chain.Parts) {
 		out.Result = exists
 		return err
 	}
-	if m.o.DryRun {
+	if out.Added = len(chain.Parts) - max(at.next, 1); m.o.DryRun {
 		return nil
 	}
-	for i := next; i < len(chain.Parts); i++ {
-		if v, err = m.pushPart(ctx, v, t, def.Name, chain, i); err != nil {
+	for ; at.next < len(chain.Parts); at.next++ {
+		if err = m.pushPart(ctx, &at, t, def.Name, chain); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// progress is how far the store has a thread.
+type progress struct {
+	view   *gitcas.View
+	next   int           // the part of the chain that is to be pushed next
+	reopen *gitcas.Ended // it had ended, and went on where it comes from
+}
+
 // findProgress says which part of the chain is to be pushed next: all of them where the
-// store doesn't have the thread, none where it has.
-func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (*gitcas.View, int, error) {
+// store doesn't have the thread, none where it has; where it has a former state of it, as it
+// was imported, those after that.
+func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chain) (progress, error) {
 	v, err := m.store.Load(ctx, t.ID)
 	if err != nil {
 		if m.o.DryRun && errors.Is(err, gitcas.ErrNoStore) {
-			return nil, 0, nil
+			return progress{}, nil
 		}
-		return nil, 0, err
+		return progress{}, err
 	}
 	heads := make([]node.Hash, len(chain.Parts))
 	for i, p := range chain.Parts {
 		heads[i] = p.Head
 	}
+	last := len(heads) - 1
+	done := progress{view: v, next: len(heads)}
 	if e, alive := v.Entry(t.ID); alive {
 		at := slices.Index(heads, e.Head)
-		if at >= 0 && e.Suspended != nil && e.Suspended.Reason == underWay {
-			return v, at + 1, nil
+		switch {
+		case at == last && !isUnderWay(e) && (!isAsImported(v, t.ID, e) || isState(e, m.buildChange(t, "", chain, last), t.ID)):
+			return done, nil
+		case at == last: // it ended since, or waits
+			return progress{view: v, next: at}, nil
+		case at >= 0 && isAsImported(v, t.ID, e):
+			return progress{view: v, next: at + 1}, nil
+		case at >= 0:
+			return progress{}, newRefusal("it went on in both: there from step %d to step %d, and here somebody has worked on it since it was imported at step %d; here it stays as it is", at, last, at)
 		}
 		c, err := v.ReadChain(ctx, t.ID)
 		if err != nil {
-			return nil, 0, err
+			return progress{}, err
 		}
-		if e.Head == t.Head || slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }) || c.StartHash == t.Head {
-			return v, len(heads), nil
+		if slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }) || c.StartHash == t.Head {
+			return done, nil
 		}
-		return nil, 0, newRefusal("the store has another thread of this id, at %s", e.Head)
+		if c.StartHash == heads[0] {
+			return progress{}, newRefusal("it went on in both: there to %s, here to %s; here it stays as it is", t.Head, e.Head)
+		}
+		return progress{}, newRefusal("the store has another thread of this id, at %s", e.Head)
 	}
 	e, there, err := v.FindEnded(ctx, t.ID)
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return progress{}, err
 	case !there:
-		return v, 0, nil
+		return progress{view: v}, nil
 	case e.Head == t.Head || slices.Contains(e.Steps, t.Head):
-		return v, len(heads), nil
+		return done, nil
 	}
-	return nil, 0, newRefusal("the store has another thread of this id, which has ended at %s", e.Head)
+	if at := slices.Index(heads, e.Head); at >= 0 && e.Note == importedNote {
+		return progress{view: v, next: at + 1, reopen: &e}, nil
+	}
+	return progress{}, newRefusal("the store has another thread of this id, which has ended at %s", e.Head)
+}
+
+// importedNote is the note of threads that had ended where they come from.
+const importedNote = "imported"
+
+func isUnderWay(e gitcas.Entry) bool { return e.Suspended != nil && e.Suspended.Reason == underWay }
+
+// isAsImported reports whether nobody has worked on a thread since it was imported: it has no
+// claim, and its entry nothing but what an import writes and what the Store adds to that.
+func isAsImported(v *gitcas.View, id gitcas.ThreadID, e gitcas.Entry) bool {
+	if _, claimed := v.FindClaim(id); claimed {
+		return false
+	}
+	bare := gitcas.Entry{Head: e.Head, Workflow: e.Workflow, Status: e.Status, Title: e.Title, Suspended: e.Suspended, Used: e.Used}
+	return reflect.DeepEqual(e, bare) && (e.Suspended == nil || e.Suspended.By == nil)
+}
+
+// isState reports whether a thread is alive in the state that a change gives it.
+func isState(e gitcas.Entry, c *gitcas.Change, id gitcas.ThreadID) bool {
+	want := c.Threads[id]
+	return len(c.Archive) == 0 && e.Status == want.Status && reflect.DeepEqual(e.Suspended, want.Suspended)
 }
 
 // pushPart makes the commit of one part. The last one gives the thread its status, and
 // takes it off the tip where it has ended.
-func (m *mover) pushPart(ctx context.Context, v *gitcas.View, t ocas.Thread, flow string, chain ocas.Chain, i int) (*gitcas.View, error) {
+func (m *mover) pushPart(ctx context.Context, at *progress, t ocas.Thread, flow string, chain ocas.Chain) error {
+	i, last := at.next, len(chain.Parts)-1
 	part := chain.Parts[i]
 	c := m.buildChange(t, flow, chain, i)
-	next, err := m.store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
+	if at.reopen != nil {
+		c.Reopen = []gitcas.Ended{*at.reopen}
+	}
+	next, err := m.store.Update(ctx, at.view, func(v *gitcas.View) (*gitcas.Change, error) {
 		e, alive := v.Entry(t.ID)
 		switch {
-		case alive && e.Head == part.Head:
+		case alive && e.Head == part.Head && (i < last || isState(e, c, t.ID)):
 			return nil, nil // an earlier try of ours
-		case i > 0 && (!alive || e.Head != chain.Parts[i-1].Head), i == 0 && alive:
+		case alive && (i == 0 && e.Head != part.Head || i > 0 && e.Head != chain.Parts[i-1].Head && e.Head != part.Head || !isAsImported(v, t.ID, e)),
+			!alive && i > 0 && at.reopen == nil:
 			return nil, newRefusal("somebody else works on it in the store")
 		}
-		if i == 0 || i == len(chain.Parts)-1 { // those between would be written over
+		if i == 0 || i == last { // those between would be written over
 			story.AddPages(ctx, v, c)
 		}
 		return c, nil
 	}, t.ID)
-	if err == nil && i == len(chain.Parts)-1 {
+	if err == nil && i == last {
 		m.o.Factory.Notes().Printf("%s: %d steps\n", t.ID, i)
 	}
-	return next, err
+	at.view, at.reopen = next, nil
+	return err
 }
 
 func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
@@ -198,7 +253,7 @@ func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int)
 			e.Status, reason = gitcas.StatusEnded, gitcas.ReasonEnded
 		}
 		c.Archive = []gitcas.Ended{{
-			Thread: t.ID, Title: e.Title, Workflow: chain.Workflow, Head: part.Head, Reason: reason, Note: "imported", CompletedAt: completedAt(t, part), Steps: stepsOf(chain),
+			Thread: t.ID, Title: e.Title, Workflow: chain.Workflow, Head: part.Head, Reason: reason, Note: importedNote, CompletedAt: completedAt(t, part), Steps: stepsOf(chain),
 		}}
 	}
 	return c
@@ -281,18 +336,23 @@ func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
 	return nil
 }
 
-// registerWorkflow registers a name, unless the store has it.
-func (m *mover) registerWorkflow(ctx context.Context, out *registered) error {
-	nodes, err := m.src.Reach(out.Hash)
+// registerWorkflow registers a name with its former versions, unless the store has it. A
+// name that was imported and has a new version since gets that.
+func (m *mover) registerWorkflow(ctx context.Context, entry gitcas.RegistryEntry, out *registered, res *result) error {
+	nodes, err := m.readWorkflow(entry.Hash)
 	if err != nil {
-		return refusal{err}
-	}
-	if _, err := workflow.FromNode(m.src, out.Hash); err != nil {
-		return refusal{err}
-	}
-	if err := m.checkNoSecrets(nodes); err != nil {
 		return err
 	}
+	var former []gitcas.RegistryVersion
+	for _, f := range entry.History {
+		more, err := m.readWorkflow(f.Hash)
+		if err != nil {
+			res.Problems = append(res.Problems, ocas.Problem{File: "workflow " + out.Name, Why: fmt.Sprintf("its former version %s is left out: %s", f.Hash, err)})
+			continue
+		}
+		former, nodes = append(former, f), append(nodes, more...)
+	}
+	entry.History = former
 	out.Result = imported
 	v, err := m.store.Load(ctx)
 	if err != nil {
@@ -302,20 +362,41 @@ func (m *mover) registerWorkflow(ctx context.Context, out *registered) error {
 		return err
 	}
 	_, err = m.store.Update(ctx, v, func(v *gitcas.View) (*gitcas.Change, error) {
-		if old, there := v.Registry()[out.Name]; there {
+		old, there := v.Registry()[out.Name]
+		switch {
+		case there && old.Hash == entry.Hash:
 			out.Result = exists
-			if old.Hash != out.Hash {
-				return nil, newRefusal("the store has another workflow of this name, %s; its own is kept", old.Hash)
-			}
+			return nil, nil
+		case there && !isFormer(old, entry):
+			return nil, newRefusal("the store has another workflow of this name, %s; its own is kept", old.Hash)
+		case m.o.DryRun:
 			return nil, nil
 		}
-		if m.o.DryRun {
-			return nil, nil
-		}
-		return &gitcas.Change{
-			Subject: "import workflow " + out.Name, Nodes: placeNodes("", "", nodes),
-			Registry: map[string]*gitcas.RegistryEntry{out.Name: {Hash: out.Hash, Timestamp: v.Time().UnixMilli()}},
-		}, nil
+		e := entry
+		e.Timestamp = cmp.Or(e.Timestamp, v.Time().UnixMilli())
+		return &gitcas.Change{Subject: "import workflow " + out.Name, Nodes: placeNodes("", "", nodes), Registry: map[string]*gitcas.RegistryEntry{out.Name: &e}}, nil
 	})
 	return err
+}
+
+// readWorkflow is a workflow with all that it needs, checked.
+func (m *mover) readWorkflow(h node.Hash) ([]ocas.Node, error) {
+	nodes, err := m.src.Reach(h)
+	if err == nil {
+		_, err = workflow.FromNode(m.src, h)
+	}
+	if err != nil {
+		return nil, refusal{err}
+	}
+	return nodes, m.checkNoSecrets(nodes)
+}
+
+// isFormer reports whether all versions of a name are former ones of the other.
+func isFormer(old, now gitcas.RegistryEntry) bool {
+	for _, o := range append([]gitcas.RegistryVersion{{Hash: old.Hash}}, old.History...) {
+		if !slices.ContainsFunc(now.History, func(n gitcas.RegistryVersion) bool { return n.Hash == o.Hash }) {
+			return false
+		}
+	}
+	return true
 }

@@ -9,48 +9,51 @@ import (
 )
 
 // AddBundle takes in a bundle of `ocas export`: a tar archive of cas/<HASH>.bin and
-// vars.jsonl. Other files in it are skipped.
-func (s *Source) AddBundle(r io.Reader) error {
+// vars.jsonl. Other files in it are skipped. Of an archive that is cut off, what comes before
+// the cut counts. name is how people know it.
+func (s *Source) AddBundle(name string, r io.Reader) {
+	at := s.addPlace(name)
+	nodes, lists := 0, 0
+	defer func() {
+		at.note(isNodes, "cas/<HASH>.bin in the archive", nodes > 0)
+		at.note(isList, "vars.jsonl in the archive", lists > 0)
+	}()
 	t := tar.NewReader(r)
-	total := int64(0)
-	for {
+	for total := int64(0); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return
+		}
+		if err == nil {
+			if total += max(h.Size, 0); total > maxTar {
+				err = fmt.Errorf("its files are larger than %d bytes together", maxTar)
+			}
 		}
 		if err != nil {
-			return fmt.Errorf("read the bundle: %w", err)
-		}
-		if total += max(h.Size, 0); total > maxTar {
-			return fmt.Errorf("read the bundle: its files are larger than %d bytes together", maxTar)
+			s.addProblem(name, 0, fmt.Errorf("read the archive: %w; what comes before is taken", err))
+			return
 		}
 		if h.Typeflag != tar.TypeReg {
 			continue
 		}
-		if err := s.bundleFile(h.Name, t); err != nil {
-			return fmt.Errorf("read the bundle: %s: %w", h.Name, err)
+		file, inCAS := strings.CutPrefix(h.Name, "cas/")
+		hash, isNode := hashOf(file)
+		switch {
+		case h.Name == "vars.jsonl":
+			lists++
+			b, err := readAll(t, maxList)
+			if err != nil {
+				s.addProblem(name+"/"+h.Name, 0, err)
+			}
+			s.readVars(name+"/"+h.Name, b)
+		case inCAS && isNode:
+			nodes++
+			b, err := readAll(t, maxNode)
+			if err != nil {
+				s.addProblem(name+"/"+h.Name, 0, err)
+				continue
+			}
+			s.bundled[hash] = b
 		}
 	}
-	if len(s.bundled) == 0 {
-		return fmt.Errorf("%w: no cas/<HASH>.bin is in the archive", ErrNothing)
-	}
-	return nil
-}
-
-func (s *Source) bundleFile(name string, r io.Reader) error {
-	if name == "vars.jsonl" {
-		b, err := readAll(r, maxList)
-		if err != nil {
-			return err
-		}
-		return s.readVars(b)
-	}
-	file, ok := strings.CutPrefix(name, "cas/")
-	h, isNode := hashOf(file)
-	if !ok || !isNode {
-		return nil
-	}
-	b, err := readAll(r, maxNode)
-	s.bundled[h] = b
-	return err
 }

@@ -2,16 +2,23 @@ package ocas
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Names of the variables that newer stores keep their lists in.
@@ -21,15 +28,114 @@ const (
 	registryVar = "@uwf/registry/"
 )
 
+// rank says which list counts where several name one thread or workflow: the later one here.
+// The predecessor moved the files into variables whenever it started, wrote each over what
+// stood there, threads.yaml before history.jsonl before the variables of history, and renamed
+// the files (packages/cli/src/store.ts of united-workforce: createUwfStore, migrate…). So a
+// file that still has its name is newer than the variables.
+type rank int
+
+const (
+	fromVars rank = iota // or nobody says it
+	fromHistoryVars
+	fromFiles
+	fromHistory
+)
+
 // statuses translates those of the TypeScript uwf.
 var statuses = map[string]string{
 	"": Active, "idle": Active, "active": Active, "running": Active, "suspended": Suspended,
 	"completed": Ended, "ended": Ended, "end": Ended, "cancelled": Cancelled,
 }
 
-// addThread takes a thread in. What a later list says counts.
-func (s *Source) addThread(id, head string, fields map[string]string) error {
-	t := Thread{ID: statefile.ThreadID(id), Head: node.Hash(head), Role: fields["suspendedRole"], Reason: fields["suspendMessage"]}
+// What a state branch takes of a suspended thread, in bytes.
+const (
+	maxRole   = 200
+	maxReason = 16 << 10
+)
+
+// Readings of a store that is in use.
+const (
+	maxReadings  = 200
+	readingPause = 5 * time.Millisecond
+)
+
+// addLists reads the lists of a folder.
+func (s *Source) addLists(at *place, fsys fs.FS) {
+	names := []string{"_vars.jsonl", "vars/_vars.jsonl", "threads.yaml", "history.jsonl", "workflows.yaml", "registry.yaml"}
+	for _, d := range databases() {
+		for _, suffix := range databaseParts() {
+			names = append(names, d.file+suffix)
+		}
+	}
+	files, err := readSteady(fsys, names)
+	if err != nil {
+		s.addProblem(at.name, 0, err)
+	}
+	read := func(name string, list func(file string, b []byte)) bool {
+		f, there := files[name]
+		if at.note(isList, name, there); !there {
+			return false
+		}
+		file := path.Join(at.name, name)
+		if f.err != nil {
+			s.addProblem(file, 0, f.err)
+			return true
+		}
+		list(file, f.data)
+		return true
+	}
+	inDatabase := false
+	for _, d := range databases() {
+		there := read(d.file, func(file string, _ []byte) { s.readDatabase(file, d, files) })
+		inDatabase = inDatabase || there
+	}
+	if !inDatabase { // else they were moved into the database, and are not kept up
+		read("_vars.jsonl", s.readVars)
+		read("vars/_vars.jsonl", s.readVars)
+	}
+	read("threads.yaml", s.readThreads)
+	read("history.jsonl", s.readHistory)
+	read("workflows.yaml", s.readWorkflows)
+	read("registry.yaml", s.readWorkflows)
+}
+
+// listFile is a file as it was read.
+type listFile struct {
+	data []byte
+	err  error
+}
+
+// readSteady reads files of which the predecessor may be writing some, those that there are,
+// until two readings in a row are equal: between the two nothing was written, so they belong
+// together.
+func readSteady(fsys fs.FS, names []string) (map[string]listFile, error) {
+	var last map[string]listFile
+	for range maxReadings {
+		now := map[string]listFile{}
+		for _, name := range names {
+			if b, err := readFile(fsys, name, maxList); !errors.Is(err, fs.ErrNotExist) {
+				now[name] = listFile{b, err}
+			}
+		}
+		if last != nil && maps.EqualFunc(last, now, equalFiles) {
+			return now, nil
+		}
+		if last != nil {
+			time.Sleep(readingPause)
+		}
+		last = now
+	}
+	return last, fmt.Errorf("its lists were written to all the time while they were read, %d times; stop what runs on it and run this again", maxReadings)
+}
+
+func equalFiles(a, b listFile) bool {
+	return bytes.Equal(a.data, b.data) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
+}
+
+// addThread takes a thread in.
+func (s *Source) addThread(from rank, id, head string, fields map[string]string) error {
+	t := Thread{ID: statefile.ThreadID(id), Head: node.Hash(head), Role: text.Cut(fields["suspendedRole"], maxRole), Reason: text.Cut(fields["suspendMessage"], maxReason)}
 	if !t.ID.Valid() || !t.Head.Valid() {
 		return fmt.Errorf("thread %.40q at %.40q: no thread id, or no hash", id, head)
 	}
@@ -46,128 +152,250 @@ func (s *Source) addThread(id, head string, fields map[string]string) error {
 		}
 		t.CompletedAt = ms
 	}
-	s.threads[t.ID] = t
+	if from >= s.ranks[t.ID] {
+		s.threads[t.ID], s.ranks[t.ID] = t, from
+	}
+	return nil
+}
+
+// workflow is a registered name. The lists give the versions in no order.
+type workflow struct {
+	hash     node.Hash
+	from     rank
+	versions map[node.Hash]int64 // when each was registered, milliseconds; 0: unknown
+}
+
+// sortVersions is the workflow as the store has it, its former versions newest first.
+func (f workflow) sortVersions() statefile.RegistryEntry {
+	e := statefile.RegistryEntry{Hash: f.hash, Timestamp: f.versions[f.hash]}
+	for h, at := range f.versions {
+		if h != f.hash {
+			e.History = append(e.History, statefile.RegistryVersion{Hash: h, Timestamp: at})
+		}
+	}
+	slices.SortFunc(e.History, func(a, b statefile.RegistryVersion) int {
+		return cmp.Or(cmp.Compare(b.Timestamp, a.Timestamp), cmp.Compare(a.Hash, b.Hash))
+	})
+	return e
+}
+
+// addWorkflow takes a registered name in, with the versions that the list knows.
+func (s *Source) addWorkflow(from rank, name string, e statefile.RegistryEntry) error {
+	if !e.Hash.Valid() {
+		return fmt.Errorf("workflow %.40q: %.40q is no hash", name, e.Hash)
+	}
+	all := len(e.History)
+	e.History = slices.DeleteFunc(e.History, func(v statefile.RegistryVersion) bool { return !v.Hash.Valid() || v.Timestamp < 0 })
+	if _, err := statefile.NewRegistry().With(map[string]*statefile.RegistryEntry{name: &e}); err != nil {
+		return fmt.Errorf("workflow %.40q: %w", name, err)
+	}
+	f, there := s.flows[name]
+	if !there {
+		f.versions = map[node.Hash]int64{}
+	}
+	if !there || from >= f.from {
+		f.hash, f.from = e.Hash, from
+	}
+	for _, v := range append(e.History, statefile.RegistryVersion{Hash: e.Hash, Timestamp: e.Timestamp}) {
+		f.versions[v.Hash] = max(f.versions[v.Hash], v.Timestamp)
+	}
+	s.flows[name] = f
+	if len(e.History) < all {
+		return fmt.Errorf("workflow %.40q: a former version has no hash, or a time before 1970", name)
+	}
 	return nil
 }
 
 // readThreads reads threads.yaml: id: head, or id: {head, status, suspendedRole,
 // suspendMessage, completedAt}.
-func (s *Source) readThreads(b []byte) error {
-	return eachPair(b, func(key string, v *yaml.Node) error {
+func (s *Source) readThreads(file string, b []byte) {
+	s.eachPair(file, b, func(key string, v *yaml.Node) error {
 		if v.Kind == yaml.ScalarNode {
-			return s.addThread(key, v.Value, nil)
+			return s.addThread(fromFiles, key, v.Value, nil)
 		}
 		fields := map[string]string{}
 		if v.Kind != yaml.MappingNode {
-			return fmt.Errorf("line %d: neither a hash nor a mapping", v.Line)
+			return fmt.Errorf("thread %.40q: neither a hash nor a mapping", key)
 		}
 		for i := 0; i+1 < len(v.Content); i += 2 {
 			if val := v.Content[i+1]; val.Kind == yaml.ScalarNode && val.Tag != "!!null" {
 				fields[v.Content[i].Value] = val.Value
 			}
 		}
-		return s.addThread(key, fields["head"], fields)
+		return s.addThread(fromFiles, key, fields["head"], fields)
 	})
 }
 
-// readWorkflows reads workflows.yaml: name: hash, or name: {hash, …}.
-func (s *Source) readWorkflows(b []byte) error {
-	return eachPair(b, func(key string, v *yaml.Node) error {
-		text := v.Value
-		for i := 0; v.Kind == yaml.MappingNode && i+1 < len(v.Content); i += 2 {
-			if v.Content[i].Value == "hash" {
-				text = v.Content[i+1].Value
-			}
+// readWorkflows reads workflows.yaml and registry.yaml: name: hash, or name: {hash,
+// timestamp, history: [{hash, timestamp}]}.
+func (s *Source) readWorkflows(file string, b []byte) {
+	type version struct {
+		Hash      node.Hash `yaml:"hash"`
+		Timestamp int64     `yaml:"timestamp"`
+	}
+	s.eachPair(file, b, func(key string, v *yaml.Node) error {
+		if v.Kind == yaml.ScalarNode {
+			return s.addWorkflow(fromFiles, key, statefile.RegistryEntry{Hash: node.Hash(v.Value)})
 		}
-		return s.addWorkflow(key, text)
+		var long struct {
+			version `yaml:",inline"`
+			History []version `yaml:"history"`
+		}
+		if err := v.Decode(&long); err != nil {
+			return fmt.Errorf("workflow %.40q: %w", key, err)
+		}
+		e := statefile.RegistryEntry{Hash: long.Hash, Timestamp: long.Timestamp}
+		for _, h := range long.History {
+			e.History = append(e.History, statefile.RegistryVersion(h))
+		}
+		return s.addWorkflow(fromFiles, key, e)
 	})
 }
 
-func (s *Source) addWorkflow(name, text string) error {
-	h := node.Hash(text)
-	if !h.Valid() || name == "" || len(name) > 200 {
-		return fmt.Errorf("workflow %.40q: %.40q is no hash", name, text)
+// eachPair reads a YAML mapping. Of one that can't be read as a whole, each entry that begins
+// at the left margin is read for itself: so the predecessor wrote them.
+func (s *Source) eachPair(file string, b []byte, visit func(key string, v *yaml.Node) error) {
+	if root, err := parseYAML(b); err == nil {
+		s.visitPairs(file, 0, root, visit)
+		return
 	}
-	s.flows[name] = h
-	return nil
+	at, begin, entry := 0, 0, []byte{}
+	readEntry := func() {
+		root, err := parseYAML(entry)
+		if err != nil {
+			s.addProblem(file, begin+1, err)
+		}
+		s.visitPairs(file, begin, root, visit)
+	}
+	for line := range bytes.Lines(b) {
+		if !bytes.ContainsRune([]byte(" \t\r\n#"), rune(line[0])) {
+			readEntry()
+			begin, entry = at, nil
+		}
+		entry = append(entry, line...)
+		at++
+	}
+	readEntry()
 }
 
-// eachPair reads a YAML mapping.
-func eachPair(b []byte, visit func(key string, v *yaml.Node) error) error {
-	var doc yaml.Node
-	err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	root := doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil
+// visitPairs reads the entries of a mapping, which begins after line base.
+func (s *Source) visitPairs(file string, base int, root *yaml.Node, visit func(key string, v *yaml.Node) error) {
+	if root == nil || root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return
 	}
 	if root.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: no mapping", root.Line)
+		s.addProblem(file, base+root.Line, errors.New("no mapping"))
+		return
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if err := visit(root.Content[i].Value, root.Content[i+1]); err != nil {
-			return err
+			s.addProblem(file, base+root.Content[i].Line, err)
 		}
 	}
-	return nil
+}
+
+// parseYAML reads a document; nil: it is empty.
+func parseYAML(b []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return doc.Content[0], nil
 }
 
 // readHistory reads history.jsonl: {thread, workflow, head, completedAt, reason}.
-func (s *Source) readHistory(b []byte) error {
-	return eachLine(b, func(m map[string]any) error {
+func (s *Source) readHistory(file string, b []byte) {
+	s.eachLine(file, b, func(_ int, m map[string]any) error {
 		id, _ := m["thread"].(string)
 		head, _ := m["head"].(string)
 		reason, _ := m["reason"].(string)
-		if reason == "" {
-			reason = "completed"
-		}
-		fields := map[string]string{"status": reason}
+		fields := map[string]string{"status": cmp.Or(reason, "completed")}
 		if at, ok := m["completedAt"].(int64); ok {
 			fields["completedAt"] = strconv.FormatInt(at, 10)
 		}
-		return s.addThread(id, head, fields)
+		return s.addThread(fromHistory, id, head, fields)
 	})
 }
 
-// readVars reads the variables of a bundle or a store, {name, value, tags, …}, the
-// later line over the earlier one; {__op: "remove"} takes one back.
-func (s *Source) readVars(b []byte) error {
-	return eachLine(b, func(m map[string]any) error {
-		name, _ := m["name"].(string)
-		value, _ := m["value"].(string)
+// variable is one of a bundle or a store: a name for a node, once for each schema.
+type variable struct {
+	line                int
+	name, schema, value string
+	created, updated    int64 // milliseconds
+	tags                map[string]any
+	former              []statefile.RegistryVersion
+}
+
+// readVars reads the variables of a bundle or a store, {name, schema, value, created, updated,
+// tags, history: [{value, setAt}], …}, the later line over the earlier one; {__op: "remove"}
+// takes one back.
+func (s *Source) readVars(file string, b []byte) {
+	vars := map[[2]string]variable{}
+	s.eachLine(file, b, func(line int, m map[string]any) error {
+		v := variable{line: line}
+		v.name, _ = m["name"].(string)
+		v.schema, _ = m["schema"].(string)
+		v.value, _ = m["value"].(string)
+		v.created, _ = m["created"].(int64)
+		v.updated, _ = m["updated"].(int64)
+		v.tags, _ = m["tags"].(map[string]any)
+		former, _ := m["history"].([]any)
+		for _, f := range former {
+			f, _ := f.(map[string]any)
+			value, _ := f["value"].(string)
+			at, _ := f["setAt"].(int64)
+			v.former = append(v.former, statefile.RegistryVersion{Hash: node.Hash(value), Timestamp: at})
+		}
 		if op, _ := m["__op"].(string); op == "remove" {
-			delete(s.flows, strings.TrimPrefix(name, registryVar))
-			delete(s.threads, statefile.ThreadID(strings.TrimPrefix(name, threadVar)))
+			maps.DeleteFunc(vars, func(k [2]string, _ variable) bool { return k[0] == v.name && (v.schema == "" || k[1] == v.schema) })
 			return nil
 		}
-		if flow, ok := strings.CutPrefix(name, registryVar); ok {
-			return s.addWorkflow(flow, value)
-		}
-		id, isThread := strings.CutPrefix(name, threadVar)
-		fields := map[string]string{}
-		if !isThread {
-			if id, isThread = strings.CutPrefix(name, historyVar); !isThread {
-				return nil
-			}
-			fields["status"] = "completed"
-		}
-		tags, _ := m["tags"].(map[string]any)
-		for k, v := range tags {
-			if text, ok := v.(string); ok {
-				fields[k] = text
-			}
-		}
-		return s.addThread(id, value, fields)
+		vars[[2]string{v.name, v.schema}] = v
+		return nil
 	})
+	s.addVariables(file, slices.Collect(maps.Values(vars)))
+}
+
+// addVariables takes variables in. Of several of one name the one that was made last counts,
+// as it did for the predecessor (VarStore.list sorts by created, loadAllThreads and
+// loadWorkflowRegistry keep the last).
+func (s *Source) addVariables(file string, vars []variable) {
+	slices.SortFunc(vars, func(a, b variable) int {
+		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.line, b.line), strings.Compare(a.name+a.schema, b.name+b.schema))
+	})
+	for _, v := range vars {
+		if err := s.addVariable(v); err != nil {
+			s.addProblem(file, v.line, err)
+		}
+	}
+}
+
+func (s *Source) addVariable(v variable) error {
+	if name, ok := strings.CutPrefix(v.name, registryVar); ok {
+		return s.addWorkflow(fromVars, name, statefile.RegistryEntry{Hash: node.Hash(v.value), Timestamp: v.updated, History: v.former})
+	}
+	fields, from := map[string]string{}, fromVars
+	for k, val := range v.tags {
+		if text, ok := val.(string); ok {
+			fields[k] = text
+		}
+	}
+	id, ok := strings.CutPrefix(v.name, threadVar)
+	if !ok {
+		if id, ok = strings.CutPrefix(v.name, historyVar); !ok {
+			return nil
+		}
+		from, fields["status"] = fromHistoryVars, cmp.Or(fields["reason"], "completed")
+	}
+	return s.addThread(from, id, v.value, fields)
 }
 
 // eachLine reads JSON lines.
-func eachLine(b []byte, visit func(map[string]any) error) error {
+func (s *Source) eachLine(file string, b []byte, visit func(int, map[string]any) error) {
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
@@ -175,16 +403,13 @@ func eachLine(b []byte, visit func(map[string]any) error) error {
 			continue
 		}
 		v, err := node.ParseJSON(line)
+		if m, ok := v.(map[string]any); err == nil && !ok {
+			err = errors.New("no object")
+		} else if err == nil {
+			err = visit(n, m)
+		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		m, ok := v.(map[string]any)
-		if !ok {
-			return fmt.Errorf("line %d: no object", n)
-		}
-		if err := visit(m); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			s.addProblem(file, n, err)
 		}
 	}
-	return nil
 }

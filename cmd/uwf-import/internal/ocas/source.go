@@ -14,12 +14,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
-// ErrNothing: neither nodes nor lists are in a folder.
-var ErrNothing = errors.New("no store of the TypeScript uwf")
-
-// ErrSQLite: the store keeps its nodes or lists in a database.
-var ErrSQLite = errors.New("its lists are in an SQLite database, which uwf doesn't read; write a bundle with the tool that made it: ocas export @uwf/thread/ID … -o threads.tar")
-
 // Limits on what is read.
 const (
 	maxNode = 16 << 20  // bytes of one node file
@@ -45,17 +39,27 @@ type Thread struct {
 	CompletedAt int64 // milliseconds, of one that has ended or was cancelled; 0: unknown
 }
 
+// Problem is something that can't be read. What depends on it is left out, and all else is
+// imported.
+type Problem struct {
+	File string `json:"file"`           // the PATH, and what in it
+	Line int    `json:"line,omitempty"` // from 1; 0: it has no lines, or none in particular
+	Why  string `json:"why"`
+}
+
 // Source is everything that was found. It implements node.Getter.
 type Source struct {
 	files   []folder
 	bundled map[node.Hash][]byte
 	threads map[statefile.ThreadID]Thread
-	flows   map[string]node.Hash
+	ranks   map[statefile.ThreadID]rank // of the list that says what is in threads
+	flows   map[string]workflow
 	builtin node.Map
 	known   node.Map // nodes that were checked by hash
 	schemas node.Schemas
 
-	database bool
+	problems []Problem
+	places   []*place
 }
 
 // folder has node files.
@@ -67,7 +71,7 @@ type folder struct {
 // New returns a Source without anything. builtin are the nodes that every store has.
 func New(builtin node.Map) *Source {
 	return &Source{
-		bundled: map[node.Hash][]byte{}, threads: map[statefile.ThreadID]Thread{}, flows: map[string]node.Hash{},
+		bundled: map[node.Hash][]byte{}, threads: map[statefile.ThreadID]Thread{}, ranks: map[statefile.ThreadID]rank{}, flows: map[string]workflow{},
 		builtin: builtin, known: maps.Clone(builtin),
 	}
 }
@@ -83,73 +87,52 @@ func (s *Source) Threads() []Thread {
 	return out
 }
 
-// Workflows are the registered names.
-func (s *Source) Workflows() map[string]node.Hash { return maps.Clone(s.flows) }
-
-// AddFolder takes in a folder: an ocas store, a storage root, or both in one.
-func (s *Source) AddFolder(fsys fs.FS) error {
-	found, database, err := s.addNodes(fsys)
-	if err != nil {
-		return err
+// Workflows are the registered names, each with its former versions, newest first.
+func (s *Source) Workflows() map[string]statefile.RegistryEntry {
+	out := map[string]statefile.RegistryEntry{}
+	for name, f := range s.flows {
+		out[name] = f.sortVersions()
 	}
-	for _, list := range []struct {
-		name string
-		read func([]byte) error
-	}{
-		{"_vars.jsonl", s.readVars}, {"vars/_vars.jsonl", s.readVars},
-		{"history.jsonl", s.readHistory}, {"threads.yaml", s.readThreads}, {"workflows.yaml", s.readWorkflows}, {"registry.yaml", s.readWorkflows},
-	} {
-		if database && strings.HasSuffix(list.name, "_vars.jsonl") {
-			continue // it was moved into the database, and is not kept up
-		}
-		b, err := readFile(fsys, list.name, maxList)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = list.read(b)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", list.name, err)
-		}
-		found = true
-	}
-	s.database = s.database || database
-	switch {
-	case !found && database:
-		return ErrSQLite
-	case !found:
-		return fmt.Errorf("%w: neither <HASH>.bin nor threads.yaml, history.jsonl or workflows.yaml is there", ErrNothing)
-	}
-	return nil
+	return out
 }
 
-// addNodes looks for node files, and for a database beside them.
-func (s *Source) addNodes(fsys fs.FS) (found, database bool, err error) {
-	for _, dir := range []string{".", "cas", "vars"} {
+// Problems are what could not be read, in the order in which it was found.
+func (s *Source) Problems() []Problem { return append([]Problem{}, s.problems...) }
+
+// maxProblems bounds what is told: who has more has no use for a longer list.
+const maxProblems = 1000
+
+func (s *Source) addProblem(file string, line int, err error) {
+	switch len(s.problems) {
+	case maxProblems:
+		s.problems = append(s.problems, Problem{File: file, Why: "from here on problems are not listed: there are too many"})
+	case maxProblems + 1:
+	default:
+		s.problems = append(s.problems, Problem{file, line, err.Error()})
+	}
+}
+
+// nodeFolders are where node files lie: in the folder itself until ocas 0.3, in nodes/ since,
+// and in cas/ of a storage root of the json-cas era.
+func nodeFolders() []string { return []string{".", "nodes", "cas"} }
+
+// AddFolder takes in a folder: an ocas store, a storage root, or both in one. name is how
+// people know it. The lists are read first: who goes on with a thread writes its nodes before
+// its head.
+func (s *Source) AddFolder(name string, fsys fs.FS) {
+	at := s.addPlace(name)
+	s.addLists(at, fsys)
+	for _, dir := range nodeFolders() {
 		entries, err := fs.ReadDir(fsys, dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.addProblem(path.Join(name, dir), 0, fmt.Errorf("list the folder: %w", err))
 		}
-		if err != nil {
-			return found, database, err
-		}
-		has := false
-		for _, e := range entries {
-			_, isNode := hashOf(e.Name())
-			has = has || isNode
-			database = database || e.Name() == "_store.db"
-		}
-		if has {
-			s.files, found = append(s.files, folder{fsys, dir}), true
+		has := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { _, ok := hashOf(e.Name()); return ok })
+		if at.note(isNodes, path.Join(dir, "*.bin"), has); has {
+			s.files = append(s.files, folder{fsys, dir})
 		}
 	}
-	return found, database, nil
 }
-
-// Database reports whether a folder had its lists in a database, where they can't
-// be read.
-func (s *Source) Database() bool { return s.database }
 
 // hashOf is the hash that a node file is named after.
 func hashOf(name string) (node.Hash, bool) {
@@ -192,30 +175,48 @@ func (s *Source) Get(h node.Hash) (node.Node, error) {
 	if !h.Valid() {
 		return node.Node{}, fmt.Errorf("%w: %.40q", node.ErrInvalidHash, h)
 	}
-	b, ok := s.bundled[h]
-	for i := 0; !ok && i < len(s.files); i++ {
-		var err error
-		b, err = readFile(s.files[i].fsys, path.Join(s.files[i].dir, string(h)+".bin"), maxNode)
+	n, err := s.findGood(h)
+	if err != nil {
+		return node.Node{}, err
+	}
+	s.known[h] = n
+	return n, nil
+}
+
+// findGood looks for a node in every place: where one copy is damaged, another does.
+func (s *Source) findGood(h node.Hash) (node.Node, error) {
+	missing := fmt.Errorf("%w: %s.bin is not there", node.ErrNotFound, h)
+	if b, ok := s.bundled[h]; ok {
+		n, err := decodeChecked(h, b)
+		if err == nil {
+			return n, nil
+		}
+		missing = err
+	}
+	for _, f := range s.files {
+		b, err := readFile(f.fsys, path.Join(f.dir, string(h)+".bin"), maxNode)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return node.Node{}, fmt.Errorf("read %s.bin: %w", h, err)
+		var n node.Node
+		if err == nil {
+			n, err = decodeChecked(h, b)
 		}
-		ok = true
+		if err == nil {
+			return n, nil
+		}
+		missing = fmt.Errorf("read %s.bin: %w", h, err)
 	}
-	if !ok {
-		return node.Node{}, fmt.Errorf("%w: %s.bin is not there", node.ErrNotFound, h)
-	}
+	return node.Node{}, missing
+}
+
+// decodeChecked reads a node file whose content hashes to h.
+func decodeChecked(h node.Hash, b []byte) (node.Node, error) {
 	n, err := decodeFile(b)
 	if err == nil {
 		err = node.Verify(h, n)
 	}
-	if err != nil {
-		return node.Node{}, fmt.Errorf("read %s.bin: %w", h, err)
-	}
-	s.known[h] = n
-	return n, nil
+	return n, err
 }
 
 // decodeFile reads a node file.
