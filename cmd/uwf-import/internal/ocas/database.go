@@ -63,12 +63,6 @@ func (s *Source) readDatabase(file string, d database, files map[string]listFile
 		if !there {
 			continue
 		}
-		if suffix == "-journal" {
-			// The end of a journal can name another file, which SQLite deletes when it has
-			// rolled this one back. Nothing that ocas writes has one; it is looked for at
-			// the very end.
-			f.data = slices.Concat(f.data, make([]byte, 8))
-		}
 		if err := errors.Join(f.err, os.WriteFile(copied+suffix, f.data, 0o600)); err != nil {
 			s.addProblem(file+suffix, 0, err)
 			return

@@ -74,16 +74,16 @@ func (s *Source) addLists(at *place, fsys fs.FS) {
 	}
 	read := func(name string, list func(file string, b []byte)) bool {
 		f, there := files[name]
-		if at.note(isList, name, there); !there {
-			return false
-		}
+		at.note(isList, name, there)
 		file := path.Join(at.name, name)
-		if f.err != nil {
+		switch {
+		case !there || err != nil:
+		case f.err != nil:
 			s.addProblem(file, 0, f.err)
-			return true
+		default:
+			list(file, f.data)
 		}
-		list(file, f.data)
-		return true
+		return there
 	}
 	inDatabase := false
 	for _, d := range databases() {
