@@ -104,10 +104,13 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 		out.Result = exists
 		return err
 	}
-	if out.Added = len(chain.Parts) - max(at.next, 1); m.o.DryRun {
+	if out.Added = len(chain.Parts) - max(at.next, 1); at.hasHead {
+		out.Added = 0
+	}
+	if m.o.DryRun {
 		return nil
 	}
-	for ; at.next < len(chain.Parts); at.next++ {
+	for at.next < len(chain.Parts) {
 		if err = m.pushPart(ctx, &at, t, def.Name, chain); err != nil {
 			return err
 		}
@@ -117,9 +120,10 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 
 // progress is how far the store has a thread.
 type progress struct {
-	view   *gitcas.View
-	next   int           // the part of the chain that is to be pushed next
-	reopen *gitcas.Ended // it had ended, and went on where it comes from
+	view    *gitcas.View
+	next    int           // the part of the chain that is to be pushed next
+	hasHead bool          // the store has that part, and the thread in another status
+	reopen  *gitcas.Ended // it had ended, and went on where it comes from
 }
 
 // findProgress says which part of the chain is to be pushed next: all of them where the
@@ -142,10 +146,10 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 	if e, alive := v.Entry(t.ID); alive {
 		at := slices.Index(heads, e.Head)
 		switch {
-		case at == last && !isUnderWay(e) && (!isAsImported(v, t.ID, e) || isState(e, m.buildChange(t, "", chain, last), t.ID)):
+		case at == last && !isUnderWay(e) && (!isAsImported(v, t.ID, e) || isState(e, m.buildChange(t, "", chain, last, true), t.ID)):
 			return done, nil
 		case at == last: // it ended since, or waits
-			return progress{view: v, next: at}, nil
+			return progress{view: v, next: at, hasHead: true}, nil
 		case at >= 0 && isAsImported(v, t.ID, e):
 			return progress{view: v, next: at + 1}, nil
 		case at >= 0:
@@ -202,35 +206,43 @@ func isState(e gitcas.Entry, c *gitcas.Change, id gitcas.ThreadID) bool {
 // pushPart makes the commit of one part. The last one gives the thread its status, and
 // takes it off the tip where it has ended.
 func (m *mover) pushPart(ctx context.Context, at *progress, t ocas.Thread, flow string, chain ocas.Chain) error {
-	i, last := at.next, len(chain.Parts)-1
+	// What brings a thread back can't end it again: that is one more commit.
+	i, last := at.next, at.next == len(chain.Parts)-1 && at.reopen == nil
 	part := chain.Parts[i]
-	c := m.buildChange(t, flow, chain, i)
+	c := m.buildChange(t, flow, chain, i, last)
 	if at.reopen != nil {
 		c.Reopen = []gitcas.Ended{*at.reopen}
 	}
 	next, err := m.store.Update(ctx, at.view, func(v *gitcas.View) (*gitcas.Change, error) {
 		e, alive := v.Entry(t.ID)
 		switch {
-		case alive && e.Head == part.Head && (i < last || isState(e, c, t.ID)):
+		case alive && e.Head == part.Head && (!last || isState(e, c, t.ID)):
 			return nil, nil // an earlier try of ours
 		case alive && (i == 0 && e.Head != part.Head || i > 0 && e.Head != chain.Parts[i-1].Head && e.Head != part.Head || !isAsImported(v, t.ID, e)),
 			!alive && i > 0 && at.reopen == nil:
 			return nil, newRefusal("somebody else works on it in the store")
 		}
-		if i == 0 || i == last { // those between would be written over
+		if i == 0 || last { // those between would be written over
 			story.AddPages(ctx, v, c)
 		}
 		return c, nil
 	}, t.ID)
-	if err == nil && i == last {
+	if err != nil {
+		return err
+	}
+	if last {
 		m.o.Factory.Notes().Printf("%s: %d steps\n", t.ID, i)
 	}
 	at.view, at.reopen = next, nil
-	return err
+	if last || i < len(chain.Parts)-1 {
+		at.next++
+	}
+	return nil
 }
 
-func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int) *gitcas.Change {
-	part, last := chain.Parts[i], i == len(chain.Parts)-1
+// buildChange is the commit of one part. The last one gives the thread its status.
+func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int, last bool) *gitcas.Change {
+	part := chain.Parts[i]
 	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
 	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placeNodes(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
