@@ -179,6 +179,18 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 	if at := slices.Index(heads, e.Head); at >= 0 && e.Note == importedNote {
 		return progress{view: v, next: at + 1, reopen: &e}, nil
 	}
+	past, err := v.LoadEnded(ctx, e)
+	if err != nil {
+		return progress{}, err
+	}
+	switch c, err := past.ReadChain(ctx, t.ID); {
+	case err != nil:
+		return progress{}, err
+	case c.StartHash == t.Head:
+		return done, nil
+	case c.StartHash == heads[0]:
+		return progress{}, newRefusal("it went on in both: there to %s, here to its end at %s; here it stays as it is", t.Head, e.Head)
+	}
 	return progress{}, newRefusal("the store has another thread of this id, which has ended at %s", e.Head)
 }
 
