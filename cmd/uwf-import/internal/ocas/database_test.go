@@ -366,6 +366,36 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 }
 
+// TestDamagedPage: a page of rows that can't be read leaves out its rows alone.
+func TestDamagedPage(t *testing.T) {
+	w := openStore(t, "delete")
+	id := func(i int) string { return fmt.Sprintf("06F2S00000000000000%05dG0", i) }
+	const rows = 300
+	for i := range rows {
+		w.exec(setThread(id(i), hashA, "{}"))
+	}
+	file := filepath.Join(w.dir, "vars", "_store.db")
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := hashC + hashA // of the table, not of an index
+	for _, i := range []int{3, 100, 200, rows - 1} {
+		at := 0
+		for whole[at] != 0x0d || !bytes.Contains(whole[at:at+4096], []byte(id(i)+row)) { // a leaf: the root still holds old bytes
+			at += 4096
+		}
+		lost := bytes.Count(whole[at:at+4096], []byte(row))
+		db := bytes.Clone(whole)
+		clear(db[at : at+4096])
+		src := ocas.New(known())
+		src.AddFolder("x", fstest.MapFS{"vars/_store.db": {Data: db}})
+		if n := len(src.Threads()); n != rows-lost || lost == 0 || lost > 100 || len(src.Problems()) == 0 {
+			t.Errorf("row %d: %d threads, %d on the page: %v", i, n, lost, src.Problems())
+		}
+	}
+}
+
 // FuzzVariables: whatever is in the rows of a store, which read as those of _vars.jsonl do,
 // what comes of it can be stored.
 func FuzzVariables(f *testing.F) {
