@@ -187,8 +187,10 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := unpackStore(t, name)
 			before := u.listFiles()
-			if code, text := u.importStore(true); code != 0 {
-				t.Fatal(code, text)
+			for _, paths := range [][]string{u.paths(), u.paths()[:1]} { // the lists are beside the nodes
+				if code, text := u.run(true, paths...); code != 0 || len(u.got.Threads) != len(u.ids) {
+					t.Fatal(code, text)
+				}
 			}
 			if code, text := u.importStore(false); code != 0 || len(u.got.Problems) > 0 {
 				t.Fatal(code, text)

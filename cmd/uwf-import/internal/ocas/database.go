@@ -68,6 +68,9 @@ func (s *Source) readDatabase(file string, d database, files map[string]listFile
 			return
 		}
 	}
+	if err := checkWAL(files[d.file+"-wal"].data); err != nil {
+		s.addProblem(file+"-wal", 0, err)
+	}
 	r := copyReader{database: d}
 	if err := r.openCopy(copied); err != nil {
 		r.addWrong(err.Error())

@@ -217,6 +217,91 @@ func TestWrittenMeanwhile(t *testing.T) {
 	}
 }
 
+// TestReadWhileCommitting: with somebody who goes on committing, each reading is one state, or
+// none and says so.
+func TestReadWhileCommitting(t *testing.T) {
+	w := openStore(t, "wal")
+	w.exec("PRAGMA wal_autocheckpoint = 3")
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	commit := func(n int) error {
+		tags := fmt.Sprintf(`{"suspendedRole":"r","suspendMessage":"%d","more":"%s"}`, n, strings.Repeat("x", n%7*1000))
+		return w.db.Exec("BEGIN;" + setThread(ocastest.Active, hashA, tags) + setThread(ocastest.Suspended, hashB, tags) + "COMMIT")
+	}
+	if err := commit(0); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := commit(n); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 5 {
+		src := ocas.New(known())
+		src.AddFolder("store", os.DirFS(w.dir))
+		th, p := src.Threads(), src.Problems()
+		switch {
+		case len(p) == 1 && strings.Contains(p[0].Why, "written to all the time") && len(th) == 0:
+		case len(p) == 0 && len(th) == 2 && th[0].Reason == th[1].Reason:
+		default:
+			t.Errorf("%+v, %v", th, p)
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if th := w.readThreads(os.DirFS(w.dir)); len(th) != 2 || th[0].Reason != th[1].Reason {
+		t.Errorf("%+v", th)
+	}
+}
+
+// TestDamagedWAL: SQLite takes a damaged frame for the end of the WAL, and what was committed
+// after it for nothing.
+func TestDamagedWAL(t *testing.T) {
+	w := openStore(t, "wal")
+	w.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA wal_checkpoint(TRUNCATE);" + setThread(ocastest.Active, hashA, "{}") + setThread(ocastest.Active, hashB, "{}"))
+	db, err := os.ReadFile(filepath.Join(w.dir, "vars", "_store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wal, err := os.ReadFile(filepath.Join(w.dir, "vars", "_store.db-wal"))
+	if err != nil || len(wal) < 3*4120 {
+		t.Fatal(len(wal), err)
+	}
+	for name, tc := range map[string]struct {
+		damage func(b []byte) []byte
+		wrong  bool
+	}{
+		"none":           {func(b []byte) []byte { return b }, false},
+		"its header":     {func(b []byte) []byte { b[13] ^= 1; return b }, true},
+		"its page size":  {func(b []byte) []byte { b[8] ^= 0x80; return b }, true},
+		"a first frame":  {func(b []byte) []byte { b[32+24+100] ^= 1; return b }, true},
+		"the last frame": {func(b []byte) []byte { b[len(b)-100] ^= 1; return b }, true},
+		"garbage behind": {func(b []byte) []byte { return append(b, make([]byte, 9000)...) }, false},
+		"a frame of before": {func(b []byte) []byte {
+			old := bytes.Clone(b[len(b)-4120:])
+			old[8] ^= 1
+			return append(b, old...)
+		}, false},
+	} {
+		src := ocas.New(known())
+		src.AddFolder("x", fstest.MapFS{"vars/_store.db": {Data: db}, "vars/_store.db-wal": {Data: tc.damage(bytes.Clone(wal))}})
+		p := src.Problems()
+		if wrong := len(p) == 1 && p[0].File == "x/vars/_store.db-wal"; wrong != tc.wrong || !wrong && (len(p) > 0 || len(src.Threads()) != 1 || src.Threads()[0].Head != hashB) {
+			t.Errorf("%s: %v, %v", name, p, src.Threads())
+		}
+	}
+}
+
 // TestVariablesOfDatabase: what the rows mean.
 func TestVariablesOfDatabase(t *testing.T) {
 	w := openStore(t, "wal")
