@@ -1,5 +1,5 @@
-// Command uwf-import moves the threads and workflows of the TypeScript uwf over, once. See
-// docs/import.md.
+// Command uwf-import moves the threads and workflows of the TypeScript uwf over, once:
+// uwf-import --help says what it reads.
 package main
 
 import (

@@ -112,9 +112,14 @@ func TestDamagedBundles(t *testing.T) {
 		says   string
 		came   int // threads; -1: some
 	}{
-		"cut before the lists":       {whole[:lists-512], []string{"bundle.tar"}, 2, "no list says which of them are threads", 0},
-		"cut among the nodes":        {whole[:lists/2+7], []string{"bundle.tar", "root"}, 1, "bundle.tar", -1},
-		"cut in the lists":           {whole[:lists+512+300], []string{"bundle.tar"}, 1, "bundle.tar/vars.jsonl: unexpected EOF", 1},
+		"cut before the lists": {whole[:lists-512], []string{"bundle.tar"}, 2, "no list says which of them are threads", 0},
+		"cut among the nodes":  {whole[:lists/2+7], []string{"bundle.tar", "root"}, 1, "bundle.tar", -1},
+		"cut in the lists":     {whole[:lists+512+300], []string{"bundle.tar"}, 1, "bundle.tar/vars.jsonl: unexpected EOF", 1},
+		"the header of a node": {func() []byte {
+			b := bytes.Clone(whole)
+			b[bytes.Index(b, []byte("cas/"+string(w.old.Heads[ocastest.Ended])))] ^= 1
+			return b
+		}(), []string{"bundle.tar"}, 1, "bundle.tar: read the archive: ", 3},
 		"a header that is damaged":   {bytes.Replace(whole, []byte("vars.jsonl\x00"), []byte("vars.jsonk\x00"), 1), []string{"bundle.tar", "root"}, 1, "bundle.tar: read the archive: ", 4},
 		"a line that is damaged":     {bytes.Replace(whole, []byte(`{"created"`), []byte(`{!created"`), 1), []string{"bundle.tar"}, 1, "bundle.tar/vars.jsonl: line 1: ", 3},
 		"no archive, beside another": {[]byte(strings.Repeat("x", 1024)), []string{"bundle.tar", "nodes", "root"}, 1, "bundle.tar: read the archive: ", 4},

@@ -155,17 +155,7 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		case at >= 0:
 			return progress{}, newRefusal("it went on in both: there from step %d to step %d, and here somebody has worked on it since it was imported at step %d; here it stays as it is", at, last, at)
 		}
-		c, err := v.ReadChain(ctx, t.ID)
-		if err != nil {
-			return progress{}, err
-		}
-		if slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }) || c.StartHash == t.Head {
-			return done, nil
-		}
-		if c.StartHash == heads[0] {
-			return progress{}, newRefusal("it went on in both: there to %s, here to %s; here it stays as it is", t.Head, e.Head)
-		}
-		return progress{}, newRefusal("the store has another thread of this id, at %s", e.Head)
+		return done, isFurther(ctx, v, t, chain)
 	}
 	e, there, err := v.FindEnded(ctx, t.ID)
 	switch {
@@ -179,19 +169,25 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 	if at := slices.Index(heads, e.Head); at >= 0 && e.Note == importedNote {
 		return progress{view: v, next: at + 1, reopen: &e}, nil
 	}
-	past, err := v.LoadEnded(ctx, e)
+	ended, err := v.LoadEnded(ctx, e)
 	if err != nil {
 		return progress{}, err
 	}
-	switch c, err := past.ReadChain(ctx, t.ID); {
+	return done, isFurther(ctx, ended, t, chain)
+}
+
+// isFurther makes sure that the store has the thread, and more steps of it.
+func isFurther(ctx context.Context, v *gitcas.View, t ocas.Thread, chain ocas.Chain) error {
+	c, err := v.ReadChain(ctx, t.ID)
+	switch {
 	case err != nil:
-		return progress{}, err
-	case c.StartHash == t.Head:
-		return done, nil
-	case c.StartHash == heads[0]:
-		return progress{}, newRefusal("it went on in both: there to %s, here to its end at %s; here it stays as it is", t.Head, e.Head)
+		return err
+	case c.StartHash == t.Head || slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }):
+		return nil
+	case c.StartHash == chain.Parts[0].Head:
+		return newRefusal("it went on in both since it was imported: there to %s, here to another step; here it stays as it is", t.Head)
 	}
-	return progress{}, newRefusal("the store has another thread of this id, which has ended at %s", e.Head)
+	return newRefusal("the store has another thread of this id; it stays as it is")
 }
 
 // importedNote is the note of threads that had ended where they come from.

@@ -19,12 +19,20 @@ func (s *Source) AddBundle(name string, r io.Reader) {
 		at.note(isList, "vars.jsonl in the archive", lists > 0)
 	}()
 	t := tar.NewReader(r)
+	lost := false
 	for total := int64(0); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		if err == nil {
+		if errors.Is(err, tar.ErrHeader) { // the next file begins with the next block that is a header
+			if !lost {
+				s.addProblem(name, 0, fmt.Errorf("read the archive: %w; the file that follows is left out", err))
+			}
+			t, lost = tar.NewReader(r), true
+			continue
+		}
+		if lost = false; err == nil {
 			if total += max(h.Size, 0); total > maxTar {
 				err = fmt.Errorf("its files are larger than %d bytes together", maxTar)
 			}

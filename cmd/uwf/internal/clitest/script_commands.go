@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,28 +85,25 @@ func shareGoCache(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("GOCACHE", dir)
 }
 
-// ocas FOLDER [VERSION] makes what the TypeScript uwf leaves on a disk: FOLDER/nodes,
-// FOLDER/root and FOLDER/bundle.tar, with the threads that package ocastest names; or unpacks
-// there the store that a version of it wrote, and sets a variable to each thread that its
-// list ids names: ACTIVE, DONE, …
+// ocas FOLDER makes what the TypeScript uwf leaves on a disk: FOLDER/nodes,
+// FOLDER/root and FOLDER/bundle.tar, with the threads that package ocastest names.
+// ocas FOLDER ARCHIVE unpacks what it left itself, and puts the ids of the threads into variables
+// by what they are: active, done, cancelled, started, suspended, forked, killed.
 func writeOldStore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: ocas FOLDER [VERSION]")
+		ts.Fatalf("usage: ocas FOLDER [ARCHIVE]")
 	}
-	dir := ts.MkAbs(args[0])
 	if len(args) == 2 {
-		ts.Check(os.MkdirAll(dir, 0o700))
-		ts.Check(ocastest.Unpack(filepath.Join("..", "..", "..", "uwf-import", "testdata", "stores", args[1]+".tgz"), dir))
-		ids, err := os.ReadFile(filepath.Join(dir, args[1], "ids"))
-		ts.Check(err)
-		for line := range strings.Lines(string(ids)) {
-			name, id, _ := strings.Cut(strings.TrimSpace(line), " ")
-			ts.Setenv(strings.ToUpper(name), id)
+		dir := ts.MkAbs(args[0])
+		ts.Check(errors.Join(os.MkdirAll(dir, 0o700), ocastest.Unpack("../../../uwf-import/testdata/stores/"+args[1]+".tgz", dir)))
+		for line := range strings.Lines(ts.ReadFile(filepath.Join(dir, args[1], "ids"))) {
+			is, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+			ts.Setenv(is, id)
 		}
 		return
 	}
 	s, err := ocastest.New()
 	ts.Check(err)
-	ts.Check(s.Write(dir))
+	ts.Check(s.Write(ts.MkAbs(args[0])))
 	ts.Setenv("OLDHEAD", string(s.Heads[ocastest.Active]))
 }
