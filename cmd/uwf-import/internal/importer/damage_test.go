@@ -1,8 +1,11 @@
 package importer
 
 import (
+	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +101,30 @@ func TestDamagedLists(t *testing.T) {
 	}
 }
 
+// enlargeMember is an archive in which one file has 17 MB.
+func enlargeMember(t *testing.T, archive []byte, name string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for r := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		b, err2 := io.ReadAll(r)
+		if h.Name == name {
+			b = append(b, make([]byte, 17<<20)...)
+			h.Size = int64(len(b))
+		}
+		err4 := w.WriteHeader(h)
+		_, err3 := w.Write(b)
+		if err := errors.Join(err, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
 // TestDamagedBundles: of an archive that is cut off, what comes before counts.
 func TestDamagedBundles(t *testing.T) {
 	w := newWorld(t)
@@ -115,6 +142,7 @@ func TestDamagedBundles(t *testing.T) {
 		"cut before the lists": {whole[:lists-512], []string{"bundle.tar"}, 2, "no list says which of them are threads", 0},
 		"cut among the nodes":  {whole[:lists/2+7], []string{"bundle.tar", "root"}, 1, "bundle.tar", -1},
 		"cut in the lists":     {whole[:lists+512+300], []string{"bundle.tar"}, 1, "bundle.tar/vars.jsonl: unexpected EOF", 1},
+		"a node of 17 MB":      {enlargeMember(t, whole, "cas/"+string(w.old.Heads[ocastest.Ended])+".bin"), []string{"bundle.tar"}, 1, ".bin: larger than 16777216 bytes", 3},
 		"the header of a node": {func() []byte {
 			b := bytes.Clone(whole)
 			b[bytes.Index(b, []byte("cas/"+string(w.old.Heads[ocastest.Ended])))] ^= 1

@@ -363,17 +363,18 @@ func TestOldDatabase(t *testing.T) {
 // stands in the command line.
 func TestWhichListCounts(t *testing.T) {
 	w := openStore(t, "wal")
-	w.exec(setThread(ocastest.Active, hashA, "{}") + setThread(ocastest.Ended, hashA, "{}") + setThread(ocastest.Suspended, hashA, "{}"))
+	w.exec(setThread(ocastest.Active, hashA, "{}") + setThread(ocastest.Ended, hashA, "{}") + setThread(ocastest.Suspended, hashA, "{}") +
+		"INSERT INTO vars VALUES ('@uwf/history/" + ocastest.Cancelled + "', 'x', '" + hashB + "', 2, 9, '{\"reason\":\"cancelled\"}', '[]')")
 	root := fstest.MapFS{
 		"threads.yaml":  {Data: []byte(ocastest.Ended + ": " + hashB + "\n" + ocastest.Active + ": " + hashB + "\n")},
-		"history.jsonl": {Data: []byte(`{"thread":"` + ocastest.Ended + `","head":"` + hashC + `","completedAt":1}`)},
+		"history.jsonl": {Data: []byte(`{"thread":"` + ocastest.Ended + `","head":"` + hashC + `","completedAt":1}` + "\n" + `{"thread":"` + ocastest.Cancelled + `","head":"` + hashC + `","completedAt":1}`)},
 	}
 	for _, order := range [][]fs.FS{{os.DirFS(w.dir), root}, {root, os.DirFS(w.dir)}} {
 		src := ocas.New(known())
 		for _, fsys := range order {
 			src.AddFolder("x", fsys)
 		}
-		if got := fmt.Sprint(src.Threads()); got != "[{06F2S0000000000000000000G0 BBBBBBBBBBBBB active   0} {06F2S0000000000000000000G4 AAAAAAAAAAAAA active   0} {06F2S0000000000000000000G8 CCCCCCCCCCCCC ended   1}]" {
+		if got := fmt.Sprint(src.Threads()); got != "[{06F2S0000000000000000000G0 BBBBBBBBBBBBB active   0} {06F2S0000000000000000000G4 AAAAAAAAAAAAA active   0} {06F2S0000000000000000000G8 CCCCCCCCCCCCC ended   1} {06F2S0000000000000000000GC BBBBBBBBBBBBB cancelled   0}]" {
 			t.Error(got)
 		}
 	}

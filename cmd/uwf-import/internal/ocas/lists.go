@@ -37,9 +37,9 @@ type rank int
 
 const (
 	fromVars rank = iota // or nobody says it
-	fromHistoryVars
 	fromFiles
 	fromHistory
+	fromHistoryVars
 )
 
 // statuses translates those of the TypeScript uwf.
