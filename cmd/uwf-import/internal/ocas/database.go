@@ -139,14 +139,14 @@ func (r *copyReader) readVariables() {
 	})
 	vars := map[int64]variable{}
 	r.eachRowBothWays(r.query, func(row *sqlite3.Stmt) {
-		v := variable{name: row.ColumnText(1), schema: row.ColumnText(2), value: row.ColumnText(3), created: row.ColumnInt64(4), updated: row.ColumnInt64(5)}
-		tags, err := node.ParseJSON(row.ColumnRawText(6))
-		ok := false
-		if v.tags, ok = tags.(map[string]any); !ok {
-			r.addWrong(fmt.Sprintf("%.80q: its tags are no JSON object: %v", v.name, err))
+		name := row.ColumnText(1)
+		parsed, err := node.ParseJSON(row.ColumnRawText(6))
+		tags, ok := parsed.(map[string]any)
+		if !ok {
+			r.addWrong(fmt.Sprintf("%.80q: its tags are no JSON object: %v", name, err))
 			return
 		}
-		vars[row.ColumnInt64(0)] = v
+		vars[row.ColumnInt64(0)] = variable{name: name, schema: row.ColumnText(2), value: row.ColumnText(3), created: row.ColumnInt64(4), updated: row.ColumnInt64(5), tags: tags}
 	})
 	for _, id := range slices.Sorted(maps.Keys(vars)) {
 		v := vars[id]
