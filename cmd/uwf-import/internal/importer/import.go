@@ -153,6 +153,8 @@ func (o *Options) takeSettings() (*settings, error) {
 	switch {
 	case o.Settings == "":
 		return s, nil
+	case s != nil && s.Loads:
+		return nil, app.Usagef("--settings %s: there is nothing to write: uwf reads %s as it is", o.Settings, s.File)
 	case s == nil || len(s.text) == 0:
 		return nil, app.Usagef("--settings %s: there is nothing to write: no config.yaml with settings of the TypeScript uwf is in the folders named", o.Settings)
 	}

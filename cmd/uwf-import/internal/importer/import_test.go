@@ -27,7 +27,9 @@ type world struct {
 	old    *ocastest.Store
 	dir    string
 	secret string
-	got    result
+	// settings is the file for them; empty: none.
+	settings string
+	got      result
 }
 
 func newWorld(t *testing.T) *world {
@@ -66,7 +68,7 @@ func (w *world) run(dry bool, paths ...string) (int, string) {
 			}
 			return redact.New(o)
 		},
-		Factory: f, Paths: paths, DryRun: dry,
+		Factory: f, Paths: paths, DryRun: dry, Settings: w.settings,
 	})
 	if err == nil {
 		return 0, ""

@@ -157,3 +157,20 @@ func TestOldKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsFile: --settings writes a file, or says why there is nothing to write.
+func TestSettingsFile(t *testing.T) {
+	for name, want := range map[string]string{"0.7": "", "2026-05": "as it is", "no YAML": "there is nothing to write", "": "there is nothing to write"} {
+		w := newWorld(t)
+		if name != "" {
+			write(t, filepath.Join(w.dir, "root", "config.yaml"), generations[name].file)
+		}
+		w.settings = "taken.yaml"
+		code, text := w.run(true, "nodes", "root")
+		_, err := os.Stat(filepath.Join(w.dir, "taken.yaml"))
+		if want == "" && (code != 0 || err != nil || w.got.Settings == nil || len(w.got.Settings.Leave) != 3) ||
+			want != "" && (code != 2 || !strings.Contains(text, want) || err == nil) {
+			t.Errorf("%s: %d, %s, %v", name, code, text, err)
+		}
+	}
+}
