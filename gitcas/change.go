@@ -60,7 +60,7 @@ func (b *builder) baseOf(id ThreadID) (*tree.Dir, error) {
 
 // hasContent reports whether the change needs a commit besides an archive commit.
 func (c *Change) hasContent() bool {
-	return c.Deed || len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0
+	return c.Deed || len(c.Nodes) > 0 || len(c.Readable) > 0 || len(c.Threads) > 0 || len(c.Registry) > 0 || len(c.Forks) > 0 || len(c.Reopen) > 0 || len(c.Former) > 0
 }
 
 // buildCommits makes the commits. Afterwards cur is the state after them.
@@ -103,6 +103,9 @@ func (b *builder) buildContent() error {
 		if err := b.putPage(path, b.c.Readable[path]); err != nil {
 			return err
 		}
+	}
+	if err := b.putFormer(); err != nil {
+		return err
 	}
 	if err := b.writeLists(); err != nil {
 		return err
@@ -304,6 +307,21 @@ func (b *builder) putPage(path string, text []byte) error {
 		return err
 	}
 	b.putFile(layout.ThreadPath(id)+"/"+layout.PagesDir+"/"+name, text, nil)
+	return nil
+}
+
+// putFormer puts the lists of former hashes.
+func (b *builder) putFormer() error {
+	for _, name := range slices.Sorted(maps.Keys(b.c.Former)) {
+		data, err := statefile.EncodeFormer(b.c.Former[name])
+		if err != nil {
+			return fmt.Errorf("%w: the former hashes of %s: %w", ErrInvalid, name, err)
+		}
+		if layout.FormerFolder.ChildOf(name) != layout.FormerFile {
+			return fmt.Errorf("%w: %q is no name of a list of former hashes", ErrInvalid, name)
+		}
+		b.putFile(layout.FormerDir+"/"+name, data, nil)
+	}
 	return nil
 }
 

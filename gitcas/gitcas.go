@@ -85,6 +85,8 @@ type (
 	Ended = statefile.Ended
 	// RegistryEntry is one name in registry.yaml.
 	RegistryEntry = statefile.RegistryEntry
+	// Former is what a node is called that had another hash where it was imported from.
+	Former = statefile.Former
 	// RegistryVersion is one earlier hash of a name.
 	RegistryVersion = statefile.RegistryVersion
 	// Trailer is one "Key: value" line at the end of a commit message.
@@ -128,6 +130,8 @@ type Change struct {
 	Forks    map[ThreadID]ThreadID     // new thread → thread whose files it shares
 	Reopen   []Ended                   // ended threads whose folders come back; each needs an entry
 	Removed  []Ended                   // ended threads to take off the lists, by a history line
+	// Former are the lists of the hashes that imported nodes had, by layout.FormerName.
+	Former map[string][]Former
 
 	Refs    []wire.RefUpdate // claims, attempts, work branches
 	Objects []wire.PackObject

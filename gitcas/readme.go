@@ -14,6 +14,7 @@ meant to be merged or edited by hand.
 - ` + "`threads/<id>/<HASH>.<HASH>.json`" + `: what the record of the first hash refers to; ` + "`detail/<HASH>/`" + ` has what its agent did
 - ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
 - ` + "`history/YYYY/MM-DD.md`" + `: the threads that ended on a day; ` + "`.jsonl`" + ` the same, one a line
+- ` + "`former/`" + `: what imported nodes are called that had other hashes where they came from
 
 Every step is one commit: ` + "`git log <this branch> -- threads/<id>`" + ` is the thread.
 What has ended is taken off the tip, but stays in the history: the page of the day

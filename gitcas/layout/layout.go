@@ -22,6 +22,7 @@ const (
 	HistoryDir = "history"
 	CasDir     = "cas"
 	ThreadsDir = "threads"
+	FormerDir  = "former"
 	DetailDir  = "detail"
 	PagesDir   = "pages"
 )
@@ -44,11 +45,12 @@ const (
 	VersionFile
 	ThreadsFile
 	RegistryFile
-	NodeFile // <HASH>.json
-	OwnFile  // <HASH>.<HASH>.json: what the record of the first hash refers to
-	PageFile // index.md, NN-<role>.md
-	DayFile  // the threads that ended on a day
-	DayPage  // the same for readers
+	NodeFile   // <HASH>.json
+	OwnFile    // <HASH>.<HASH>.json: what the record of the first hash refers to
+	PageFile   // index.md, NN-<role>.md
+	DayFile    // the threads that ended on a day
+	DayPage    // the same for readers
+	FormerFile // the hashes that imported nodes had
 
 	RootFolder
 	CasFolder
@@ -59,6 +61,7 @@ const (
 	PagesFolder
 	HistoryFolder
 	YearFolder
+	FormerFolder
 	AttemptFolder // the root of an attempt's commit
 	WorkFolder    // a work tree
 )
@@ -71,6 +74,7 @@ var named = map[Kind]map[string]Kind{
 	RootFolder: {
 		ReadmeName: TextFile, VersionName: VersionFile, ThreadsName: ThreadsFile, RegistryName: RegistryFile,
 		HistoryDir: HistoryFolder, CasDir: CasFolder, ThreadsDir: ThreadsFolder,
+		FormerDir: FormerFolder,
 	},
 	ThreadFolder:  {DetailDir: DetailFolder, PagesDir: PagesFolder},
 	AttemptFolder: {AttemptThread: ThreadFolder, CasDir: CasFolder, AttemptWork: WorkFolder, AttemptError: TextFile, AttemptUnlinked: TextFile},
@@ -108,16 +112,37 @@ func (k Kind) ChildOf(name string) Kind {
 			return DayPage
 		}
 		return DayFile
+	case k == FormerFolder && isFormerName(name):
+		return FormerFile
 	}
 	return Foreign
 }
 
-// nodeSuffix ends the names of nodes' files, pageSuffix and daySuffix those of a day's page and lines.
+// nodeSuffix ends the names of nodes' files, pageSuffix those of pages, linesSuffix those of
+// a day's lines and of lists of former hashes.
 const (
-	nodeSuffix = ".json"
-	pageSuffix = ".md"
-	daySuffix  = ".jsonl"
+	nodeSuffix  = ".json"
+	pageSuffix  = ".md"
+	linesSuffix = ".jsonl"
 )
+
+// FormerName is the name, in former/, of the list of the hashes that a thread's nodes had
+// before they were imported, or those of a registered workflow's, by its hash.
+func FormerName[T ThreadID | node.Hash](of T) string { return string(of) + linesSuffix }
+
+// ParseFormerName takes the name of such a list apart: one of the two is empty.
+func ParseFormerName(name string) (id ThreadID, flow node.Hash) {
+	stem, _ := strings.CutSuffix(name, linesSuffix)
+	if ThreadID(stem).Valid() {
+		return ThreadID(stem), ""
+	}
+	return "", node.Hash(stem)
+}
+
+func isFormerName(name string) bool {
+	id, flow := ParseFormerName(name)
+	return strings.HasSuffix(name, linesSuffix) && (id != "" || flow.Valid())
+}
 
 // FileOf is the name of a node's file.
 func FileOf(h node.Hash) string { return string(h) + nodeSuffix }
@@ -204,14 +229,14 @@ func (p Place) Inside(kind Kind, name string) (in Place, below Kind, ok bool) {
 // to, by the UTC date.
 func HistoryFile(completedAt time.Time) (year, name string) {
 	at := completedAt.UTC()
-	return at.Format("2006"), at.Format("01-02") + daySuffix
+	return at.Format("2006"), at.Format("01-02") + linesSuffix
 }
 
 // DayPageOf is the page for readers beside a history file.
-func DayPageOf(file string) string { return strings.TrimSuffix(file, daySuffix) + pageSuffix }
+func DayPageOf(file string) string { return strings.TrimSuffix(file, linesSuffix) + pageSuffix }
 
 // DayFileOf is the history file of a page.
-func DayFileOf(page string) string { return strings.TrimSuffix(page, pageSuffix) + daySuffix }
+func DayFileOf(page string) string { return strings.TrimSuffix(page, pageSuffix) + linesSuffix }
 
 // index is the name of the page about a whole thread.
 const index = "index.md"

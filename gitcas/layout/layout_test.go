@@ -45,7 +45,7 @@ func TestThreadID(t *testing.T) {
 func TestChildOf(t *testing.T) {
 	own, record := OwnFileOf(h1, h2), FileOf(h1)
 	known := map[Kind]map[string]Kind{
-		RootFolder:    {"README.md": TextFile, "VERSION": VersionFile, "threads.yaml": ThreadsFile, "registry.yaml": RegistryFile, "history": HistoryFolder, "cas": CasFolder, "threads": ThreadsFolder},
+		RootFolder:    {"README.md": TextFile, "VERSION": VersionFile, "threads.yaml": ThreadsFile, "registry.yaml": RegistryFile, "history": HistoryFolder, "cas": CasFolder, "threads": ThreadsFolder, "former": FormerFolder},
 		CasFolder:     {record: NodeFile},
 		ThreadsFolder: {string(id): ThreadFolder},
 		ThreadFolder:  {record: NodeFile, own: OwnFile, "detail": DetailFolder, "pages": PagesFolder},
@@ -54,13 +54,14 @@ func TestChildOf(t *testing.T) {
 		PagesFolder:   {"index.md": PageFile, "00-task.md": PageFile, "123456-a_b.c-d.md": PageFile, "11-20.md": PageFile, "13-20.md": PageFile, "11-20.jsonl.md": PageFile},
 		HistoryFolder: {"2026": YearFolder},
 		YearFolder:    {"01-01.jsonl": DayFile, "12-31.jsonl": DayFile, "11-20.md": DayPage},
+		FormerFolder:  {FormerName(id): FormerFile, FormerName(h1): FormerFile},
 		AttemptFolder: {"thread": ThreadFolder, "cas": CasFolder, "work": WorkFolder, "error.txt": TextFile, "unlinked.txt": TextFile},
 		WorkFolder:    {},
 		NodeFile:      {},
 	}
 	names := []string{
 		"", ".", "..", "readme.md", "x", "a/b", string(h1)[1:] + ".json", strings.ToLower(record), record + "x", own + ".json", strings.TrimSuffix(own, ".json"), string(h1), string(h1) + "..json", "." + record, string(h1) + ".x.json",
-		"index.md.", "1-a.md", "1234567-a.md", "01-.md", "01-a/b.md", "01-" + strings.Repeat("a", 101) + ".md", "26", "20260", "13-01.jsonl", "1-1.jsonl", "01-01.jsonl.", "01-32.jsonl", "13-20.md", "11-20.jsonl.md",
+		"index.md.", "1-a.md", "1234567-a.md", "01-.md", "01-a/b.md", "01-" + strings.Repeat("a", 101) + ".md", "26", "20260", "13-01.jsonl", "1-1.jsonl", "01-01.jsonl.", string(id), string(h1) + ".JSONL", "." + FormerName(id), string(id) + "..jsonl", strings.ToLower(FormerName(h1)), ".jsonl", "01-32.jsonl", "13-20.md", "11-20.jsonl.md",
 	}
 	for _, children := range known {
 		for name := range children {

@@ -76,7 +76,7 @@ func (r *Report) addProblem(path, format string, args ...any) {
 // It reads one thread at a time, so its memory doesn't grow with the store.
 func (v *View) Fsck(ctx context.Context, history bool) (Report, error) {
 	f := &fsck{ctx: ctx, v: v, ended: map[layout.ThreadID][]statefile.Ended{}}
-	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.readHistoryLines}
+	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.readHistoryLines, f.checkFormer}
 	if history {
 		steps = append(steps, f.checkHistory)
 	}
@@ -244,7 +244,9 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 		return err
 	}
 	var records []node.Hash
+	there := map[node.Hash]bool{}
 	err = f.checkFiles(&v, dirs, func(p layout.Place, h node.Hash, n node.Node) {
+		there[h] = true
 		switch {
 		case p.Of != "":
 		case record.IsStep(n.Type):
@@ -262,6 +264,9 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 		if err := f.NoteError(layout.Place{Thread: id}.Path(h), err); err != nil {
 			return err
 		}
+	}
+	if err := f.checkRenamed(layout.FormerName(id), there); err != nil {
+		return err
 	}
 	c, err := v.ReadChain(f.ctx, id)
 	if err == nil {
