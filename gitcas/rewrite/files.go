@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -154,6 +155,15 @@ func (r textRewriter) registryFile(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	return out.Encode(), nil
+}
+
+// formerFile takes the nodes out of a list of former hashes that are other ones now: what was
+// taken out of them could be confirmed by the hash that they had with it.
+func (r textRewriter) formerFile(list []statefile.Former) ([]byte, error) {
+	return statefile.EncodeFormer(slices.DeleteFunc(list, func(f statefile.Former) bool {
+		_, changed := r.nodes.quotedNow(f.Hash, "")
+		return changed
+	}))
 }
 
 // dayTexts is what became of a history file when it was read last.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
@@ -285,6 +286,43 @@ func TestPurgeNode(t *testing.T) {
 	o.Nodes = append(o.Nodes[:0], f.placed(gitcas.Place{}, "7VQ43ZSJTEWA7", "nobody's").Hash)
 	if plan := f.purge(o); !plan.Empty() || len(plan.Nodes) > 0 {
 		t.Errorf("plan %+v", plan)
+	}
+}
+
+// TestPurgeFormer: the hashes that nodes had with what was taken out go along, those of others
+// stay.
+func TestPurgeFormer(t *testing.T) {
+	f := memory(t)
+	f.setFlow("do it well, says " + secret)
+	f.start(id(1), "p")
+	f.step(id(1), note("keep me"), "a body", "d")
+	f.step(id(1), note("has "+secret), "second body", "d")
+	v := f.load(id(1))
+	c, err := v.ReadChain(t.Context(), id(1))
+	f.ok(err)
+	list := []gitcas.Former{
+		{Former: "0000000000000", Hash: c.Steps[0].Output}, {Former: "0000000000001", Hash: c.Steps[1].Output}, {Former: "0000000000002", Hash: c.Steps[1].Hash},
+		{Former: "0000000000003", Hash: f.flow.Hash}, {Former: "0000000000004", Hash: f.schema.Hash},
+	}
+	f.push(v, &gitcas.Change{Subject: "import", Former: map[string][]gitcas.Former{layout.FormerName(id(1)): list, layout.FormerName(f.flow.Hash): list[3:]}})
+	f.purge(f.options(finder(t, secret)))
+	f.sound()
+	f.nowhere(secret)
+	v = f.load(id(1))
+	now, err := v.ReadChain(t.Context(), id(1))
+	f.ok(err)
+	if now.Start.Workflow == c.Start.Workflow {
+		t.Fatal("the workflow is as it was")
+	}
+	lists := f.entries(f.tree(f.tipTree(), layout.FormerDir))
+	for name, want := range map[string][]gitcas.Former{layout.FormerName(id(1)): {list[0], list[4]}, layout.FormerName(now.Start.Workflow): {list[4]}} {
+		got, err := statefile.ParseFormer(f.object(lists[name]).Data)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
+	if len(lists) != 2 {
+		t.Errorf("%v", lists)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -235,6 +236,10 @@ func (r *run) rewriteEntry(a, c treeItem, e gitobj.Entry, depth int) (gitobj.Ent
 		r.noteFirst(c, e)
 	case c.kind == layout.NodeFolder:
 		e.Name = string(r.nodes.folderNow(c.in))
+	case c.kind == layout.FormerFile:
+		if _, flow := layout.ParseFormerName(e.Name); flow != "" {
+			e.Name = layout.FormerName(r.nodes.sharedNow(flow))
+		}
 	case c.kind == layout.PageFile: // its role is a name
 		r.textAt(c.joinPath()).noteName("(its name)", e.Name)
 	case c.kind == layout.Foreign:
@@ -287,6 +292,10 @@ func (r textRewriter) rewriteContent(c treeItem, data []byte) ([]byte, error) {
 		return r.dayPage(data), nil
 	case layout.VersionFile:
 		return r.versionFile(data), nil
+	case layout.FormerFile:
+		if list, err := statefile.ParseFormer(data); err == nil {
+			return r.formerFile(list)
+		}
 	case layout.NodeFile, layout.OwnFile:
 		// A file with a node's name that is none, or another one: as it is, but
 		// for the text.
