@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -65,6 +66,7 @@ func parseType(s string) (node.Hash, error) {
 // nodes finds nodes: in the place that was named, else wherever they are.
 type nodes struct {
 	ctx   context.Context
+	notes *output.Writer
 	store *gitcas.Store // nil: there is none
 	tip   *gitcas.View  // the branch as it is
 	in    *place        // where to look; nil: everywhere
@@ -104,12 +106,13 @@ func newLookCmd(f *app.Factory, verb, short, long string, examples []string, run
 const whereHelp = `A hash is looked up among the shared nodes, in all live threads, and among the steps of
 ended ones. With THREAD, or THREAD:N, it is looked up there alone: in all of a thread, or
 in what its step N refers to. That decides where one hash names several nodes: a hash
-has 64 bits, and who chooses a text can choose its hash.`
+has 64 bits, and who chooses a text can choose its hash. A node that uwf-import had to give
+another hash is found by the one that it had, too; stderr says what it is called here.`
 
 // openNodes makes the nodes findable. Nodes that every uwf knows are found without a store, so a
 // missing one is no error yet.
 func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
-	l := &nodes{ctx: ctx}
+	l := &nodes{ctx: ctx, notes: o.Factory.Notes()}
 	store, tip, err := lookup.Load(ctx, o.Factory.Store)
 	switch {
 	case errors.Is(err, gitcas.ErrNoStore) && o.Where == "":
@@ -184,8 +187,49 @@ func (f found) getterIn(ctx context.Context, at gitcas.Place) node.Getter {
 	return f.view.In(ctx, at)
 }
 
-// findNode finds a node; one that is nowhere is node.ErrNotFound.
+// findNode finds a node, also by the hash that it had where it was imported from; one that
+// is nowhere is node.ErrNotFound.
 func (l *nodes) findNode(h node.Hash) (found, error) {
+	f, err := l.findHash(h)
+	if l.tip == nil || !errors.Is(err, node.ErrNotFound) {
+		return f, err
+	}
+	names, former := view.FindFormer(l.ctx, l.tip, h)
+	if former != nil {
+		return f, former
+	}
+	if i := slices.IndexFunc(names, func(n view.Renamed) bool { return n.Hash != names[0].Hash }); i > 0 {
+		return f, app.Usagef("%s was the hash of different nodes where they were imported from; they are called %s and %s here: name one of these", h, names[0].Hash, names[i].Hash)
+	}
+	for _, n := range names {
+		now, failed := l.findRenamed(n)
+		switch {
+		case failed == nil:
+			l.notes.Printf("%s is called %s here\n", h, n.Hash)
+			return now, nil
+		case !errors.Is(failed, node.ErrNotFound) && !errors.As(failed, new(*app.UnknownError)): // its thread was removed
+			return now, failed
+		}
+	}
+	return f, err
+}
+
+// findRenamed finds a node by what a list of former hashes says of it: also where the list's
+// thread has ended.
+func (l *nodes) findRenamed(n view.Renamed) (found, error) {
+	in := *l
+	f, err := in.findHash(n.Hash)
+	if !errors.Is(err, node.ErrNotFound) || l.in != nil || n.Thread == "" {
+		return f, err
+	}
+	if err := in.enterThread(string(n.Thread)); err != nil {
+		return f, err
+	}
+	return in.findHash(n.Hash)
+}
+
+// findHash is findNode for the hash that a node has here.
+func (l *nodes) findHash(h node.Hash) (found, error) {
 	f := found{Found: gitcas.Found{Hash: h}, view: l.tip}
 	var ok bool
 	if f.Node, ok = view.Known(h); ok {

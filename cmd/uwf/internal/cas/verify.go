@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -39,7 +40,7 @@ func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 	if errors.As(err, new(*app.UnknownError)) || errors.As(err, new(*app.UsageError)) {
 		return err
 	}
-	v := verdict{Hash: h}
+	v := verdict{Hash: cmp.Or(f.Hash, h)}
 	var schemas node.Schemas
 	check := func(at gitcas.Place, h node.Hash, n node.Node) error {
 		v.Checked++
