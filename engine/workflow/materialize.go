@@ -193,6 +193,21 @@ func FromNode(g node.Getter, h node.Hash) (*Definition, error) {
 	return d, nil
 }
 
+// FromFormer compiles what a former generation stored as a workflow: in any form that Parse
+// knows, with hashes in the place of schemas. Like FromNode it checks the shape and not the
+// sense; Materialize gives the node that stands for it now.
+func FromFormer(g node.Getter, payload any) (*Definition, error) {
+	c := &compiler{problems: &source.Problems{}, opts: Options{Nodes: g}, root: strictyaml.Of(payload), stored: record.OwnWorkflowSchema}
+	c.readDefinition("name", "description", "roles", "conditions", "graph")
+	switch {
+	case c.missing != nil:
+		return nil, c.missing
+	case !c.problems.Empty():
+		return nil, fmt.Errorf("%w: %s", ErrNoWorkflow, c.problems.First().Message)
+	}
+	return &c.def, nil
+}
+
 // compileNode reads a node's payload. The result is nil where the payload is no definition
 // at all. Otherwise there is one beside reported problems, too: it is complete only where
 // nothing was reported.

@@ -211,3 +211,67 @@ func TestFromNodeRefusesWhatIsTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestFromFormer: what former generations stored is a definition, and has one node today.
+func TestFromFormer(t *testing.T) {
+	schema := node.Node{Type: node.MetaSchema, Payload: map[string]any{"type": "object", "properties": map[string]any{"ok": map[string]any{"type": "boolean"}}}}
+	g := storeOf(t, []node.Node{schema})
+	h, err := schema.ComputeHash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// payload is a workflow with one role, whose schema is below a key.
+	payload := func(key string, graph any) map[string]any {
+		role := map[string]any{"description": "d", "goal": "g", "capabilities": []any{}, "procedure": "p", "output": "o", key: string(h)}
+		if key == "outputSchema" {
+			role = map[string]any{"description": "d", "systemPrompt": "s", key: string(h)}
+		}
+		return map[string]any{"name": "n", "description": "d", "roles": map[string]any{"a": role}, "graph": graph}
+	}
+	edge := func(to string, condition any) map[string]any {
+		return map[string]any{"role": to, "condition": condition}
+	}
+	list := map[string]any{"$START": []any{edge("a", nil)}, "a": []any{edge("a", "again"), edge("$END", nil)}}
+	to := func(role string) map[string]any {
+		return map[string]any{"_": map[string]any{"role": role, "prompt": ""}}
+	}
+	statuses := map[string]any{"$START": to("a"), "a": to("$END")}
+	conditions := map[string]any{"again": map[string]any{"description": "d", "expression": "steps[-1].output.ok = false"}}
+	with := func(m map[string]any, key string, v any) map[string]any { m[key] = v; return m }
+	for name, tc := range map[string]struct {
+		payload any
+		dialect workflow.Dialect
+		typ     node.Hash
+		refused error
+		says    string
+	}{
+		"2026-05-18":        {with(payload("outputSchema", list), "conditions", conditions), workflow.Conditions, record.OwnWorkflowSchema, nil, ""},
+		"architecture page": {with(payload("meta", list), "conditions", conditions), workflow.Architecture, record.OwnWorkflowSchema, nil, ""},
+		"status maps":       {payload("frontmatter", statuses), workflow.StatusMap, record.WorkflowSchema, nil, ""},
+		"maps with meta":    {with(payload("meta", statuses), "conditions", map[string]any{}), workflow.StatusMap, record.WorkflowSchema, nil, ""},
+		"a text":            {"x", "", "", workflow.ErrNoWorkflow, "a definition is a map"},
+		"an unknown key":    {with(payload("meta", statuses), "mood", "good"), "", "", workflow.ErrNoWorkflow, "mood"},
+		"no condition":      {payload("meta", list), "", "", workflow.ErrNoWorkflow, "which is no condition"},
+		"no such schema":    {with(payload("meta", statuses), "roles", map[string]any{"a": map[string]any{"description": "d", "systemPrompt": "s", "outputSchema": "0000000000000"}}), "", "", node.ErrNotFound, "0000000000000"},
+	} {
+		d, err := workflow.FromFormer(g, tc.payload)
+		if tc.refused != nil {
+			if !errors.Is(err, tc.refused) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		now, nodes, err := workflow.Materialize(d, time.UnixMilli(0))
+		if err != nil || d.Dialect != tc.dialect || len(nodes) != 2 || nodes[1].Type != tc.typ || d.Roles["a"].Frontmatter != h {
+			t.Errorf("%s: %+v, %v", name, d, err)
+			continue
+		}
+		if again, err := workflow.FromNode(storeOf(t, nodes), now); err != nil || !reflect.DeepEqual(again, d) {
+			t.Errorf("%s: %+v, %v, want %+v", name, again, err, d)
+		}
+	}
+}
