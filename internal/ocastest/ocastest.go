@@ -149,7 +149,7 @@ func (s *Store) HistoryFile() string {
 	line := func(id, reason string) string {
 		return fmt.Sprintf(`{"thread":"%s","workflow":"%s","head":"%s","completedAt":%d,"reason":%s}`+"\n", id, s.Workflow, s.Heads[id], at.UnixMilli(), reason)
 	}
-	return line(Ended, "null") + line(Cancelled, `"cancelled"`)
+	return line(Ended, `"completed"`) + line(Cancelled, `"cancelled"`)
 }
 
 // Bundle is what `ocas export` makes of it.

@@ -49,10 +49,11 @@ func NewRoot(f *app.Factory) *cobra.Command {
   a bundle: ocas export @uwf/thread/ID... -o threads.tar
 
 Give them together: the lists name threads, whose nodes must be in one of the others.
-Nodes keep their hashes, so what was reviewed is what is here. One commit for each
-step; a thread that is there already is left as it is, so an import that was broken
-off goes on where it stopped, and a later one brings the steps that were made since,
-unless somebody has worked on the thread here. A node that doesn't hash to its name,
+Nodes keep their hashes, so what was reviewed is what is here; those of before
+2026-06-02, which were hashed by another rule, are found by the former ones as well.
+One commit for each step; a thread that is there already is left as it is, so an
+import that was broken off goes on where it stopped, and a later one brings the steps
+that were made since, unless somebody has worked on the thread here. A node that doesn't hash to its name,
 doesn't fit its schema or holds a secret keeps its thread out; a list, or part of
 one, that can't be read is named below problems. Nothing in PATH is changed.
 
@@ -94,16 +95,18 @@ type moved struct {
 	Steps    int             `json:"steps"`
 	Added    int             `json:"added"` // the steps that the store didn't have
 	Status   string          `json:"status"`
-	Result   string          `json:"result"` // imported, exists or refused
+	Result   string          `json:"result"`             // imported, exists or refused
+	Rehashed int             `json:"rehashed,omitempty"` // nodes that have other hashes here
 	Why      string          `json:"why,omitempty"`
 }
 
 // registered is what became of a workflow's name.
 type registered struct {
-	Name   string    `json:"name"`
-	Hash   node.Hash `json:"hash"`
-	Result string    `json:"result"`
-	Why    string    `json:"why,omitempty"`
+	Name     string    `json:"name"`
+	Hash     node.Hash `json:"hash"`
+	Result   string    `json:"result"`
+	Rehashed int       `json:"rehashed,omitempty"` // nodes that have other hashes here
+	Why      string    `json:"why,omitempty"`
 }
 
 func importRun(ctx context.Context, o *Options) error {
@@ -218,11 +221,13 @@ func (r result) writeText(w *output.Writer) {
 		if t.Result == imported && t.Added < t.Steps {
 			w.Printf("  %d of the steps are new\n", t.Added)
 		}
+		writeWhy(w, describeRehashed(t.Rehashed))
 		writeWhy(w, t.Why)
 	}
 	for _, f := range r.Workflows {
 		w.Bold(f.Name)
 		w.Printf("  %s: %s\n", f.Hash, describeResult(f.Result, r.DryRun))
+		writeWhy(w, describeRehashed(f.Rehashed))
 		writeWhy(w, f.Why)
 	}
 	for _, p := range r.Problems {
@@ -242,6 +247,13 @@ func describeResult(result string, dry bool) string {
 		return "can be imported"
 	}
 	return result
+}
+
+func describeRehashed(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d nodes of the json-cas era have other hashes here; uwf cas get finds them by the former ones", n)
 }
 
 func writeWhy(w *output.Writer, text string) {

@@ -92,7 +92,12 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 	if err != nil {
 		return newRefusal("its workflow %s: %w", chain.Workflow, err)
 	}
-	out.Name = def.Name
+	out.Name, out.Rehashed = def.Name, len(chain.Former)
+	t.Head = chain.Parts[len(chain.Parts)-1].Head // another one, if it was re-rooted
+	if t.Status == ocas.Untold {
+		t.Status, out.Why = m.judgeEnding(def, chain)
+		out.Status = t.Status
+	}
 	for _, p := range chain.Parts {
 		if err := m.checkNoSecrets(p.Nodes); err != nil {
 			return err
@@ -263,6 +268,9 @@ func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int,
 	if !last {
 		return c
 	}
+	if len(chain.Former) > 0 { // with the last node: no list is to name one that is not there
+		c.Former = map[string][]gitcas.Former{layout.FormerName(t.ID): chain.Former}
+	}
 	e.Status, e.Suspended = gitcas.StatusActive, nil
 	switch t.Status {
 	case ocas.Suspended:
@@ -359,18 +367,24 @@ func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
 // registerWorkflow registers a name with its former versions, unless the store has it. A
 // name that was imported and has a new version since gets that.
 func (m *mover) registerWorkflow(ctx context.Context, entry gitcas.RegistryEntry, out *registered, res *result) error {
-	nodes, err := m.readWorkflow(entry.Hash)
+	flow, err := m.readWorkflow(entry.Hash)
 	if err != nil {
 		return err
 	}
+	c := &gitcas.Change{Subject: "import workflow " + out.Name, Registry: map[string]*gitcas.RegistryEntry{out.Name: &entry}}
+	entry.Hash = addWorkflow(c, flow)
+	out.Hash, out.Rehashed = flow.Hash, len(flow.Former)
 	var former []gitcas.RegistryVersion
 	for _, f := range entry.History {
-		more, err := m.readWorkflow(f.Hash)
+		flow, err := m.readWorkflow(f.Hash)
 		if err != nil {
 			res.Problems = append(res.Problems, ocas.Problem{File: "workflow " + out.Name, Why: fmt.Sprintf("its former version %s is left out: %s", f.Hash, err)})
 			continue
 		}
-		former, nodes = append(former, f), append(nodes, more...)
+		f.Hash = addWorkflow(c, flow)
+		if f.Hash != entry.Hash {
+			former = append(former, f)
+		}
 	}
 	entry.History = former
 	out.Result = imported
@@ -392,23 +406,37 @@ func (m *mover) registerWorkflow(ctx context.Context, entry gitcas.RegistryEntry
 		case m.o.DryRun:
 			return nil, nil
 		}
-		e := entry
-		e.Timestamp = cmp.Or(e.Timestamp, v.Time().UnixMilli())
-		return &gitcas.Change{Subject: "import workflow " + out.Name, Nodes: placeNodes("", "", nodes), Registry: map[string]*gitcas.RegistryEntry{out.Name: &e}}, nil
+		entry.Timestamp = cmp.Or(entry.Timestamp, v.Time().UnixMilli())
+		return c, nil
 	})
 	return err
 }
 
+// addWorkflow puts a workflow into a change, and returns its hash.
+func addWorkflow(c *gitcas.Change, flow ocas.Flow) node.Hash {
+	c.Nodes = append(c.Nodes, placeNodes("", "", flow.Nodes)...)
+	if name := layout.FormerName(flow.Hash); len(flow.Former) > 0 {
+		if c.Former == nil {
+			c.Former = map[string][]gitcas.Former{}
+		}
+		// Two versions may differ in nothing but the rule of hashes.
+		list := append(c.Former[name], flow.Former...)
+		slices.SortFunc(list, func(a, b gitcas.Former) int { return cmp.Compare(a.Former, b.Former) })
+		c.Former[name] = slices.Compact(list)
+	}
+	return flow.Hash
+}
+
 // readWorkflow is a workflow with all that it needs, checked.
-func (m *mover) readWorkflow(h node.Hash) ([]ocas.Node, error) {
-	nodes, err := m.src.Reach(h)
+func (m *mover) readWorkflow(h node.Hash) (ocas.Flow, error) {
+	flow, err := m.src.ReadWorkflow(h)
 	if err == nil {
-		_, err = workflow.FromNode(m.src, h)
+		_, err = workflow.FromNode(m.src, flow.Hash)
 	}
 	if err != nil {
-		return nil, refusal{err}
+		return flow, refusal{err}
 	}
-	return nodes, m.checkNoSecrets(nodes)
+	return flow, m.checkNoSecrets(flow.Nodes)
 }
 
 // isFormer reports whether all versions of a name are former ones of the other.

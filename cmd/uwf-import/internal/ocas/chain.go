@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 )
 
 // Node is a node of a thread.
@@ -20,6 +21,7 @@ type Node struct {
 type Chain struct {
 	Workflow node.Hash
 	Parts    []Part
+	Former   []statefile.Former // the nodes that had other hashes, sorted by these
 }
 
 // Part is what one more head of a chain adds.
@@ -33,11 +35,21 @@ type Part struct {
 const maxSteps = 100_000
 
 // ErrOtherSchema: the chain has records of a generation that this uwf does not know.
-var ErrOtherSchema = errors.New("a record of a generation that this uwf does not know (it knows those of 2026-06-04 and later)")
+var ErrOtherSchema = errors.New("a record of a generation that this uwf does not know")
 
 // ReadChain reads a thread from its head. Every node is checked: its hash, its schema,
-// and that all that it refers to is there.
+// and that all that it refers to is there. A thread with nodes below a former meta-schema is
+// re-rooted: its head is another one then.
 func (s *Source) ReadChain(head node.Hash) (Chain, error) {
+	c, err := s.readChain(head)
+	if errors.Is(err, node.ErrNotSchema) {
+		return s.rerootChain(head)
+	}
+	return c, err
+}
+
+// readChain reads a thread below today's meta-schema.
+func (s *Source) readChain(head node.Hash) (Chain, error) {
 	start, steps, err := s.readSteps(head)
 	if err != nil {
 		return Chain{}, err

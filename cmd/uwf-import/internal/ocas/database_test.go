@@ -367,7 +367,7 @@ func TestWhichListCounts(t *testing.T) {
 		"INSERT INTO vars VALUES ('@uwf/history/" + ocastest.Cancelled + "', 'x', '" + hashB + "', 2, 9, '{\"reason\":\"cancelled\"}', '[]')")
 	root := fstest.MapFS{
 		"threads.yaml":  {Data: []byte(ocastest.Ended + ": " + hashB + "\n" + ocastest.Active + ": " + hashB + "\n")},
-		"history.jsonl": {Data: []byte(`{"thread":"` + ocastest.Ended + `","head":"` + hashC + `","completedAt":1}` + "\n" + `{"thread":"` + ocastest.Cancelled + `","head":"` + hashC + `","completedAt":1}`)},
+		"history.jsonl": {Data: []byte(`{"thread":"` + ocastest.Ended + `","head":"` + hashC + `","completedAt":1,"reason":"completed"}` + "\n" + `{"thread":"` + ocastest.Cancelled + `","head":"` + hashC + `","completedAt":1,"reason":"completed"}`)},
 	}
 	for _, order := range [][]fs.FS{{os.DirFS(w.dir), root}, {root, os.DirFS(w.dir)}} {
 		src := ocas.New(known())

@@ -45,7 +45,7 @@ const (
 // statuses translates those of the TypeScript uwf.
 var statuses = map[string]string{
 	"": Active, "idle": Active, "active": Active, "running": Active, "suspended": Suspended,
-	"completed": Ended, "ended": Ended, "end": Ended, "cancelled": Cancelled,
+	"completed": Ended, "ended": Ended, "end": Ended, "cancelled": Cancelled, Untold: Untold,
 }
 
 // What a state branch takes of a suspended thread, in bytes.
@@ -313,7 +313,7 @@ func (s *Source) readHistory(file string, b []byte) {
 		id, _ := m["thread"].(string)
 		head, _ := m["head"].(string)
 		reason, _ := m["reason"].(string)
-		fields := map[string]string{"status": cmp.Or(reason, "completed")}
+		fields := map[string]string{"status": cmp.Or(reason, Untold)}
 		if at, ok := m["completedAt"].(int64); ok {
 			fields["completedAt"] = strconv.FormatInt(at, 10)
 		}

@@ -27,6 +27,7 @@ const (
 	Suspended = "suspended"
 	Ended     = "ended"
 	Cancelled = "cancelled"
+	Untold    = "ended or cancelled" // by a list that doesn't say which
 )
 
 // Thread is a thread as a list names it.
@@ -214,9 +215,21 @@ func (s *Source) findGood(h node.Hash) (node.Node, error) {
 func decodeChecked(h node.Hash, b []byte) (node.Node, error) {
 	n, err := decodeFile(b)
 	if err == nil {
-		err = node.Verify(h, n)
+		err = verifyNode(h, n)
 	}
 	return n, err
+}
+
+// verifyNode is node.Verify, also for a former meta-schema: a node that is its own type.
+func verifyNode(h node.Hash, n node.Node) error {
+	if n.Type != h {
+		return node.Verify(h, n)
+	}
+	got, err := node.SelfHash(n.Payload)
+	if err == nil && got != h {
+		err = fmt.Errorf("%w: it is stored as %s, and hashes to %s", node.ErrWrongHash, h, got)
+	}
+	return err
 }
 
 // decodeFile reads a node file.
