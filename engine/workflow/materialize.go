@@ -208,6 +208,36 @@ func FromFormer(g node.Getter, payload any) (*Definition, error) {
 	return &c.def, nil
 }
 
+// ForPeers gives a stored workflow the form that the TypeScript uwf can run: without limits,
+// approvals and checks, which it does not know. It gives the node as it is stored, with its
+// hash, where the TypeScript uwf knows that, and where it could not run it even so: conditions,
+// lists of edges and system prompts have no form there.
+func ForPeers(g node.Getter, h node.Hash) (node.Hash, node.Node, error) {
+	n, err := g.Get(h)
+	if n.Type != record.OwnWorkflowSchema { // nor is one that can't be read
+		return h, n, err
+	}
+	d, err := FromNode(g, h)
+	if err != nil {
+		return "", n, err
+	}
+	d.Limits = nil
+	for name, r := range d.Roles {
+		r.Checks = nil
+		d.Roles[name] = r
+	}
+	for _, edges := range d.Graph {
+		for i := range edges {
+			edges[i].Approval = nil
+		}
+	}
+	if d.nodeType() == record.OwnWorkflowSchema {
+		return h, n, nil
+	}
+	h, nodes, err := Materialize(d, time.UnixMilli(n.Timestamp))
+	return h, append([]node.Node{n}, nodes...)[len(nodes)], err
+}
+
 // compileNode reads a node's payload. The result is nil where the payload is no definition
 // at all. Otherwise there is one beside reported problems, too: it is complete only where
 // nothing was reported.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -273,5 +274,94 @@ func TestFromFormer(t *testing.T) {
 		if again, err := workflow.FromNode(storeOf(t, nodes), now); err != nil || !reflect.DeepEqual(again, d) {
 			t.Errorf("%s: %+v, %v, want %+v", name, again, err, d)
 		}
+	}
+}
+
+// TestForPeers: what the TypeScript uwf doesn't know is taken out of a workflow, and the rest
+// has the hash that it has there without it.
+func TestForPeers(t *testing.T) {
+	const text = `
+VERSIONname: n
+description: d
+LIMITSroles:
+  a:
+    description: d
+    goal: g
+    capabilities: []
+    procedure: p
+    output: o
+    CHECKSfrontmatter: {type: object, required: [$status], properties: {$status: {enum: [x, y, z]}}}
+graph:
+  $START: STARTS
+  a: EDGES
+`
+	const mapped, guarded = "{x: {role: $END, prompt: p}, y: {role: a, prompt: p}, z: {role: $SUSPEND, prompt: p}}", "{x: {role: $END, prompt: p, approval: {not: [starter]}}, y: {role: a, prompt: p}, z: {role: $SUSPEND, prompt: p}}"
+	store := func(words ...string) (node.Hash, node.Map) {
+		t.Helper()
+		words = append(words, "VERSION", "", "LIMITS", "", "CHECKS", "", "STARTS", "{_: {role: a, prompt: p}}", "EDGES", mapped)
+		d, err := workflow.Parse("n.yaml", []byte(strings.NewReplacer(words...).Replace(text)), workflow.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, nodes, err := workflow.Materialize(d, time.UnixMilli(77))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h, storeOf(t, nodes)
+	}
+	liquid, resume := []string{"VERSION", "version: 1\n"}, []string{"STARTS", "{new: {role: a, prompt: p}, resume: {role: a, prompt: q}}"}
+	for name, tc := range map[string]struct {
+		words   []string
+		without []string // nil: it stays as it is
+		own     bool
+	}{
+		"the predecessor's":        {nil, nil, false},
+		"the predecessor's liquid": {liquid, nil, false},
+		"limits":                   {[]string{"LIMITS", "limits: {maxSteps: 3, wall: 1h}\n"}, []string{}, true},
+		"checks":                   {[]string{"CHECKS", "checks: [test]\n    "}, []string{}, true},
+		"approvals":                {[]string{"EDGES", guarded}, []string{}, true},
+		"all, resumed":             {append(resume, "LIMITS", "limits: {tokens: 3}\n", "CHECKS", "checks: [test]\n    ", "EDGES", guarded), resume, true},
+		"liquid with limits":       {append(liquid, "LIMITS", "limits: {maxSteps: 3}\n"), liquid, true},
+		"a list":                   {[]string{"EDGES", "[{role: $END}]", "LIMITS", "limits: {maxSteps: 3}\n"}, nil, true},
+		"conditions":               {[]string{"LIMITS", "conditions: {c: {description: d, expression: 'true'}}\n", "EDGES", "[{role: a, condition: c}, {role: $END}]"}, nil, true},
+	} {
+		h, nodes := store(tc.words...)
+		if (nodes[h].Type == record.OwnWorkflowSchema) != tc.own {
+			t.Fatalf("%s: stored as %s", name, nodes[h].Type)
+		}
+		want, wanted := h, nodes
+		if tc.without != nil {
+			want, wanted = store(tc.without...)
+		}
+		got, n, err := workflow.ForPeers(nodes, h)
+		if err != nil || got != want || !reflect.DeepEqual(n, wanted[want]) {
+			t.Errorf("%s: %s, %v, want %s\n%v", name, got, err, want, n)
+		}
+	}
+	// Other programs leave out what is null, or what makes a workflow of it.
+	_, nodes := store()
+	for _, p := range []map[string]any{
+		{"name": "n", "description": "d", "roles": map[string]any{}, "graph": map[string]any{"$START": map[string]any{"_": map[string]any{"role": "$END", "prompt": "p"}}}},
+		{"name": "n"},
+	} {
+		n, h, err := node.New(record.WorkflowSchema, p, time.UnixMilli(77))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[h] = n
+		if got, same, err := workflow.ForPeers(nodes, h); err != nil || got != h || !reflect.DeepEqual(same, n) {
+			t.Errorf("%v: %s, %v, want %s", p, got, err, h)
+		}
+	}
+	h, nodes := store("LIMITS", "limits: {maxSteps: 3}\n")
+	if _, _, err := workflow.ForPeers(nodes, "0000000000000"); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("none: %v", err)
+	}
+	maps.DeleteFunc(nodes, func(_ node.Hash, n node.Node) bool {
+		m, _ := n.Payload.(map[string]any)
+		return m["title"] == "n.a"
+	})
+	if _, _, err := workflow.ForPeers(nodes, h); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("no schema of a role: %v", err)
 	}
 }
