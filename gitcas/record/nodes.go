@@ -94,6 +94,25 @@ func ParseStep(n node.Node) (s Step, err error) {
 	return s, err
 }
 
+// ForPeers makes the StepNode as the peers' latest generation writes it, without what is ours
+// alone, see Start.Node for at.
+func (s Step) ForPeers(at time.Time) (node.Node, node.Hash, error) {
+	later := laterFields{PreviousAttempts: s.PreviousAttempts}
+	if u := s.Usage; u != nil {
+		later.Usage = &peersUsage{u.Turns, u.InputTokens, u.OutputTokens, float64(u.DurationMs)}
+		if strings.HasPrefix(s.Agent, "uwf-") { // see peersUsage
+			later.Usage.Duration /= 1000
+		}
+	}
+	p, _ := toPayload(reflect.ValueOf(Step{
+		Start: s.Start, Prev: s.Prev, Role: s.Role, Output: s.Output, Detail: s.Detail, Agent: s.Agent, EdgePrompt: s.EdgePrompt,
+		StartedAtMs: s.StartedAtMs, CompletedAtMs: s.CompletedAtMs, Cwd: s.Cwd, AssembledPrompt: s.AssembledPrompt,
+	}))
+	more, _ := toPayload(reflect.ValueOf(later))
+	maps.Copy(p, more)
+	return node.New(AttemptsStepSchema, p, at)
+}
+
 // ErrorOutput is the output of a step that failed. Phase, which may be empty,
 // says where: "agent", "extract", "seal".
 type ErrorOutput struct {
