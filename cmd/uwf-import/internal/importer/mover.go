@@ -99,8 +99,10 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 		out.Status = t.Status
 	}
 	for _, p := range chain.Parts {
-		if err := m.checkNoSecrets(p.Nodes); err != nil {
-			return err
+		for _, p := range slices.Concat(p.Attempts, []ocas.Part{p}) {
+			if err := m.checkNoSecrets(p.Nodes); err != nil {
+				return err
+			}
 		}
 	}
 	out.Result = imported
@@ -259,6 +261,9 @@ func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int,
 	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
 	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placeNodes(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
+	for _, a := range part.Attempts {
+		c.Nodes = append(c.Nodes, placeNodes(t.ID, a.Head, a.Nodes)...)
+	}
 	if part.Step != nil {
 		c.Subject = commitmsg.Subject(e.Title, fmt.Sprintf("imported · %s · step %d", part.Step.Role, i), t.ID.Short())
 		text := m.writePage(i, part)

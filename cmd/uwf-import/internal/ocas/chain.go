@@ -29,6 +29,9 @@ type Part struct {
 	Head  node.Hash
 	Step  *record.Step // nil: the StartNode
 	Nodes []Node       // the record, all that it refers to, and of what is shared what no part before has
+	// Attempts are the earlier attempts at the step, with those that these name, but for those
+	// that a part before has.
+	Attempts []Part
 }
 
 // maxSteps bounds a chain.
@@ -69,21 +72,63 @@ func (s *Source) readChain(head node.Hash) (Chain, error) {
 		return Chain{}, flow.err
 	}
 	out := Chain{Workflow: first.Workflow, Parts: []Part{{Head: start, Nodes: append(flow.takeNodes(), Node{start, n, record.ToRecord})}}}
+	seen := map[node.Hash]bool{}
 	for _, st := range steps {
-		flow.collectReachable(st.node.Type, record.ToShared)
-		c := &collector{s: s, seen: map[node.Hash]bool{}, shared: flow}
-		for _, r := range st.step.Refs() {
-			if r.To == record.ToOwn || r.To == record.ToDetail {
-				c.collectReachable(r.Hash, r.To)
-			}
+		part, err := s.readPart(st, flow)
+		if err == nil {
+			part.Attempts, err = s.readAttempts(st.step, flow, seen)
 		}
-		if c.err != nil {
-			return Chain{}, fmt.Errorf("step %s: %w", st.hash, c.err)
+		if err != nil {
+			return Chain{}, fmt.Errorf("step %s: %w", st.hash, err)
 		}
-		nodes := append(c.takeNodes(), flow.takeNodes()...)
-		out.Parts = append(out.Parts, Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, record.ToRecord})})
+		out.Parts = append(out.Parts, part)
 	}
 	return out, flow.err
+}
+
+// readPart reads what a step refers to.
+func (s *Source) readPart(st link, flow *collector) (Part, error) {
+	flow.collectReachable(st.node.Type, record.ToShared)
+	c := &collector{s: s, seen: map[node.Hash]bool{}, shared: flow}
+	for _, r := range st.step.Refs() {
+		if r.To == record.ToOwn || r.To == record.ToDetail {
+			c.collectReachable(r.Hash, r.To)
+		}
+	}
+	nodes := append(c.takeNodes(), flow.takeNodes()...)
+	return Part{Head: st.hash, Step: &st.step, Nodes: append(nodes, Node{st.hash, st.node, record.ToRecord})}, c.err
+}
+
+// readAttempts reads the earlier attempts that a step names, and those that these name, but
+// for those that were seen.
+func (s *Source) readAttempts(step record.Step, flow *collector, seen map[node.Hash]bool) ([]Part, error) {
+	var out []Part
+	todo := slices.Clone(step.PreviousAttempts)
+	for len(todo) > 0 {
+		h := todo[0]
+		todo = todo[1:]
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		n, err := s.readChecked(h)
+		if err != nil {
+			return nil, err
+		}
+		earlier, err := record.ParseStep(n)
+		if err != nil {
+			return nil, fmt.Errorf("its earlier attempt %s: %w", h, err)
+		}
+		if earlier.Start != step.Start {
+			return nil, fmt.Errorf("its earlier attempt %s belongs to another thread", h)
+		}
+		part, err := s.readPart(link{h, n, earlier}, flow)
+		if err != nil {
+			return nil, fmt.Errorf("its earlier attempt %s: %w", h, err)
+		}
+		out, todo = append(out, part), append(todo, earlier.PreviousAttempts...)
+	}
+	return out, nil
 }
 
 // Reach are all nodes that a node refers to, itself included: those of a workflow.
