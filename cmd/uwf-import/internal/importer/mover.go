@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/bundle"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -162,7 +163,7 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		case at >= 0:
 			return progress{}, newRefusal("it went on in both: there from step %d to step %d, and here somebody has worked on it since it was imported at step %d; here it stays as it is", at, last, at)
 		}
-		return done, isFurther(ctx, v, t, chain)
+		return done, checkExport(ctx, bundle.Thread{ID: t.ID, View: v, Entry: e}, heads)
 	}
 	e, there, err := v.FindEnded(ctx, t.ID)
 	switch {
@@ -176,25 +177,11 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 	if at := slices.Index(heads, e.Head); at >= 0 && e.Note == importedNote {
 		return progress{view: v, next: at + 1, reopen: &e}, nil
 	}
-	ended, err := v.LoadEnded(ctx, e)
+	past, err := v.LoadEnded(ctx, e)
 	if err != nil {
 		return progress{}, err
 	}
-	return done, isFurther(ctx, ended, t, chain)
-}
-
-// isFurther makes sure that the store has the thread, and more steps of it.
-func isFurther(ctx context.Context, v *gitcas.View, t ocas.Thread, chain ocas.Chain) error {
-	c, err := v.ReadChain(ctx, t.ID)
-	switch {
-	case err != nil:
-		return err
-	case c.StartHash == t.Head || slices.ContainsFunc(c.Steps, func(s gitcas.ChainStep) bool { return s.Hash == t.Head }):
-		return nil
-	case c.StartHash == chain.Parts[0].Head:
-		return newRefusal("it went on in both since it was imported: there to %s, here to another step; here it stays as it is", t.Head)
-	}
-	return newRefusal("the store has another thread of this id; it stays as it is")
+	return done, checkExport(ctx, bundle.Thread{ID: t.ID, View: past, Entry: gitcas.Entry{Head: e.Head}, Ended: &e}, heads)
 }
 
 // importedNote is the note of threads that had ended where they come from.
@@ -407,6 +394,10 @@ func (m *mover) registerWorkflow(ctx context.Context, entry gitcas.RegistryEntry
 			out.Result = exists
 			return nil, nil
 		case there && !isFormer(old, entry):
+			if h, _, err := workflow.ForPeers(v.Getter(ctx), old.Hash); err == nil && h == entry.Hash {
+				out.Result = exists // it was exported from here
+				return nil, nil
+			}
 			return nil, newRefusal("the store has another workflow of this name, %s; its own is kept", old.Hash)
 		case m.o.DryRun:
 			return nil, nil
