@@ -40,7 +40,7 @@ one that was started last. A STEP is THREAD:N, where N counts from 1, or its has
 	})
 	addSection(cmd, "run", "Start and step:", NewCmdStart(f, nil), NewCmdStep(f, nil), NewCmdFork(f, nil), NewCmdWait(f, nil), NewCmdWatch(f, nil))
 	addSection(cmd, "look", "Look:", NewCmdList(f, nil), NewCmdShow(f, nil), step.NewCmdList(f, nil), step.NewCmdShow(f, nil), step.NewCmdRead(f, nil))
-	addSection(cmd, "take", "Take the result:", result.NewCmdDiff(f, nil), result.NewCmdApply(f, nil), result.NewCmdPull(f, nil))
+	addSection(cmd, "take", "Take the result:", result.NewCmdDiff(f, nil), result.NewCmdApply(f, nil), result.NewCmdPull(f, nil), NewCmdExport(f, nil))
 	addSection(cmd, "steer", "Steer:", NewCmdResume(f, nil), NewCmdPause(f, nil), NewCmdRetry(f, nil), NewCmdPoke(f, nil), NewCmdCancel(f, nil), NewCmdRemove(f, nil))
 	return cmd
 }
