@@ -268,3 +268,45 @@ func TestRegistryAgain(t *testing.T) {
 		t.Errorf("%v, %v", r.Problems, err)
 	}
 }
+
+// TestTwoAtOnce: what another import has brought, and ended, meanwhile is not begun anew,
+// wherever this one is then.
+func TestTwoAtOnce(t *testing.T) {
+	for at, done := 1, false; !done; at++ {
+		w := newWorld(t)
+		mem, pushes := w.mem, 0
+		ours := &remote{Remote: mem}
+		ours.push = func() error {
+			if pushes++; pushes != at {
+				return nil
+			}
+			w.mem = mem
+			defer func() { w.mem = ours }()
+			_, _ = w.run(false, "bundle.tar") // it may refuse what we are at
+			return nil
+		}
+		w.mem = ours
+		_, _ = w.run(false, "bundle.tar")
+		w.mem, done = mem, pushes < at
+		if code, text := w.run(false, "bundle.tar"); code != 0 {
+			t.Errorf("at push %d: %d, %s\n%s", at, code, text, w.outcomes())
+		}
+		w.sound()
+	}
+}
+
+// TestSecretsBeside: what is stored beside the nodes is searched as they are.
+func TestSecretsBeside(t *testing.T) {
+	w := newWorld(t)
+	w.secret = "Which one?"
+	if code, _ := w.run(false, "bundle.tar"); code != 1 || !strings.Contains(w.outcomes(), "G4 refused") {
+		t.Errorf("a reason: %d\n%s", code, w.outcomes())
+	}
+	w = newWorld(t)
+	list := filepath.Join(w.dir, "root", "workflows.yaml")
+	w.ok(os.WriteFile(list, []byte("a-secret-name: "+string(w.old.Workflow)+"\n"), 0o600))
+	w.secret = "a-secret-name"
+	if code, _ := w.run(false, "nodes", "root"); code != 1 || !strings.Contains(w.outcomes(), "a-secret-name refused") {
+		t.Errorf("a name: %d\n%s", code, w.outcomes())
+	}
+}

@@ -125,13 +125,12 @@ func importRun(ctx context.Context, o *Options) error {
 		return err
 	}
 	res := result{Threads: []moved{}, Workflows: []registered{}, Problems: src.Problems(), DryRun: o.DryRun}
-	if res.Settings, err = o.takeSettings(); err != nil {
+	var secrets []redact.Secret
+	if res.Settings, secrets, err = o.takeSettings(); err != nil {
 		return err
 	}
-	if res.Settings != nil {
-		if m.redact, err = m.redact.With(res.Settings.secrets...); err != nil {
-			return fmt.Errorf("search for the keys in %s: %w", res.Settings.File, err)
-		}
+	if m.redact, err = m.redact.With(secrets...); err != nil {
+		return fmt.Errorf("search for the keys of the settings: %w", err)
 	}
 	if !o.DryRun {
 		if _, err := m.store.Init(ctx); err != nil {
@@ -144,7 +143,7 @@ func importRun(ctx context.Context, o *Options) error {
 }
 
 // takeSettings looks for settings in what was named, and where uwf has its own.
-func (o *Options) takeSettings() (*settings, error) {
+func (o *Options) takeSettings() (*settings, []redact.Secret, error) {
 	var dirs []string
 	for _, p := range o.Paths {
 		dirs = append(dirs, o.Factory.Path(p))
@@ -152,16 +151,16 @@ func (o *Options) takeSettings() (*settings, error) {
 	if root, err := o.Factory.StorageRoot(); err == nil { // else there is none
 		dirs = append(dirs, root)
 	}
-	s := findSettings(dirs)
+	s, secrets := findSettings(dirs)
 	switch {
 	case o.Settings == "":
-		return s, nil
+		return s, secrets, nil
 	case s != nil && s.Loads:
-		return nil, app.Usagef("--settings %s: there is nothing to write: uwf reads %s as it is", o.Settings, s.File)
+		return nil, nil, app.Usagef("--settings %s: there is nothing to write: uwf reads %s as it is", o.Settings, s.File)
 	case s == nil || len(s.text) == 0:
-		return nil, app.Usagef("--settings %s: there is nothing to write: no config.yaml with settings of the TypeScript uwf is in the folders named", o.Settings)
+		return nil, nil, app.Usagef("--settings %s: there is nothing to write: no config.yaml with settings of the TypeScript uwf is in the folders named", o.Settings)
 	}
-	return s, s.save(o.Factory.Path(o.Settings))
+	return s, secrets, s.save(o.Factory.Path(o.Settings))
 }
 
 // openSource opens everything that was named.

@@ -51,7 +51,7 @@ func noteRefusal(what string, err error, result, why *string) error {
 	switch {
 	case errors.As(err, &no):
 		*result, *why = refused, no.Error()
-	case errors.Is(err, gitcas.ErrInvalid): // of what it holds, which can't be stored
+	case errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrCollision): // what it holds can't be stored
 		*result, *why = refused, err.Error()
 	case err != nil:
 		return fmt.Errorf("import %s: %w", what, err)
@@ -98,6 +98,9 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 	if t.Status == ocas.Untold {
 		t.Status, out.Why = m.judgeEnding(def, chain)
 		out.Status = t.Status
+	}
+	if err := m.checkNoSecretIn("what it waits for", t.Role+"\n"+t.Reason); err != nil {
+		return err
 	}
 	for _, p := range chain.Parts {
 		for _, p := range slices.Concat(p.Attempts, []ocas.Part{p}) {
@@ -223,6 +226,14 @@ func (m *mover) pushPart(ctx context.Context, at *progress, t ocas.Thread, flow 
 		case alive && (i == 0 && e.Head != part.Head || i > 0 && e.Head != chain.Parts[i-1].Head && e.Head != part.Head || !isAsImported(v, t.ID, e)),
 			!alive && i > 0 && at.reopen == nil:
 			return nil, newRefusal("somebody else works on it in the store")
+		case !alive: // it may have ended since it was looked for: another import may be at it
+			ended, there, err := v.FindEnded(ctx, t.ID)
+			if err != nil {
+				return nil, err
+			}
+			if there != (at.reopen != nil) || there && ended.Head != at.reopen.Head {
+				return nil, newRefusal("somebody else works on it in the store")
+			}
 		}
 		if i == 0 || last { // those between would be written over
 			story.AddPages(ctx, v, c)
@@ -337,6 +348,14 @@ func (m *mover) writePage(n int, p ocas.Part) string {
 	return b.String()
 }
 
+// checkNoSecretIn looks a text through, which would be stored beside the nodes.
+func (m *mover) checkNoSecretIn(what, text string) error {
+	if _, found := m.redact.String(text); found > 0 {
+		return newRefusal("%s holds a secret, or what looks like one", what)
+	}
+	return nil
+}
+
 // checkNoSecrets looks nodes through. Without changing hashes nothing can be taken out of
 // them.
 func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
@@ -359,6 +378,9 @@ func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
 // registerWorkflow registers a name with its former versions, unless the store has it. A
 // name that was imported and has a new version since gets that.
 func (m *mover) registerWorkflow(ctx context.Context, entry gitcas.RegistryEntry, out *registered, res *result) error {
+	if err := m.checkNoSecretIn("its name", out.Name); err != nil {
+		return err
+	}
 	flow, err := m.readWorkflow(entry.Hash)
 	if err != nil {
 		return err
@@ -416,7 +438,7 @@ func addWorkflow(c *gitcas.Change, flow ocas.Flow) node.Hash {
 			c.Former = map[string][]gitcas.Former{}
 		}
 		// Two versions may differ in nothing but the rule of hashes.
-		list := append(c.Former[name], flow.Former...)
+		list := slices.Concat(c.Former[name], flow.Former)
 		slices.SortFunc(list, func(a, b gitcas.Former) int { return cmp.Compare(a.Former, b.Former) })
 		c.Former[name] = slices.Compact(list)
 	}

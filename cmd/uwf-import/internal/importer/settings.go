@@ -77,34 +77,38 @@ type left struct {
 	Why string `json:"why"`
 }
 
-// findSettings reads the settings in the folders that were named, of the first that has some.
-// Without any, and where that can't be read, it is nil.
-func findSettings(dirs []string) *settings {
+// findSettings reads the settings in folders: those of the first that has some count; without
+// any it is nil. The secrets are those of all.
+func findSettings(dirs []string) (*settings, []redact.Secret) {
+	var found *settings
+	var secrets []redact.Secret
 	for _, dir := range dirs {
-		file := filepath.Join(dir, "config.yaml")
-		all, err := readSettings(file)
-		if errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
 		}
-		s := &settings{File: file, Takes: []string{}, Leave: []left{}}
-		if err != nil {
-			s.leaveOut("config.yaml", err.Error())
-			return s
-		}
+		s := &settings{File: filepath.Join(dir, "config.yaml"), Takes: []string{}, Leave: []left{}}
+		all, err := readSettings(s.File)
 		s.noteSecrets(all)
 		s.noteVariables(filepath.Join(dir, ".env"))
-		s.Loads = whyNotLoaded(all) == nil
-		if !s.Loads {
-			builtin, err := readSettings(filepath.Join(dir, "agents", "builtin.yaml"))
-			if err == nil {
-				s.noteSecrets(builtin)
-				addBuiltin(all, builtin)
+		builtin, noBuiltin := readSettings(filepath.Join(dir, "agents", "builtin.yaml"))
+		s.noteSecrets(builtin)
+		secrets = append(secrets, s.secrets...)
+		switch {
+		case found != nil || errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			s.leaveOut("config.yaml", err.Error())
+		default:
+			if s.Loads = whyNotLoaded(all) == nil; !s.Loads {
+				if noBuiltin == nil {
+					addBuiltin(all, builtin)
+				}
+				s.takeOver(all)
 			}
-			s.takeOver(all)
 		}
-		return s
+		found = s
 	}
-	return nil
+	return found, secrets
 }
 
 // noteSecrets keeps the keys that a file has in the open: nodes that hold one are not moved.
@@ -112,8 +116,8 @@ func (s *settings) noteSecrets(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, x := range v {
-			if key, ok := x.(string); ok && k == "apiKey" {
-				s.secrets = append(s.secrets, redact.Secret{Name: "apiKey", Value: key})
+			if key, ok := x.(string); ok && (k == "apiKey" || redact.SecretName(k)) {
+				s.secrets = append(s.secrets, redact.Secret{Name: k, Value: key})
 			}
 			s.noteSecrets(x)
 		}
@@ -124,12 +128,19 @@ func (s *settings) noteSecrets(v any) {
 	}
 }
 
-// noteVariables keeps the secret ones of a .env file: K=V, without quotes.
+// noteVariables keeps the secret ones of a .env file: K=V, in quotes for other readers.
 func (s *settings) noteVariables(file string) {
 	b, err := app.ReadRegular(file, maxSettings)
-	if err == nil {
-		s.secrets = append(s.secrets, redact.FromEnv(strings.Split(strings.ReplaceAll(string(b), "\r", ""), "\n"))...)
+	if err != nil {
+		return
 	}
+	var env []string
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
+		value = strings.TrimSpace(value)
+		env = append(env, strings.TrimSpace(name)+"="+strings.Trim(value, `"'`))
+	}
+	s.secrets = append(s.secrets, redact.FromEnv(env)...)
 }
 
 // addBuiltin puts the settings of its builtin agent, from 0.4 on in a file of their own, to

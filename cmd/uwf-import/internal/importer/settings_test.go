@@ -66,7 +66,7 @@ func TestSettings(t *testing.T) {
 			if tc.builtin != "" {
 				write(t, filepath.Join(dir, "agents", "builtin.yaml"), tc.builtin)
 			}
-			s := findSettings([]string{filepath.Join(dir, "none"), dir})
+			s, _ := findSettings([]string{filepath.Join(dir, "none"), dir})
 			if s == nil {
 				t.Fatal("no settings")
 			}
@@ -104,7 +104,7 @@ func TestSettings(t *testing.T) {
 			}
 		})
 	}
-	if s := findSettings([]string{t.TempDir()}); s != nil {
+	if s, _ := findSettings([]string{t.TempDir()}); s != nil {
 		t.Errorf("settings from nowhere: %+v", s)
 	}
 }
@@ -142,16 +142,28 @@ func TestStoreSettings(t *testing.T) {
 	}
 }
 
-// TestOldKeys: nodes that hold a key of the old settings are not moved.
+// TestOldKeys: nodes that hold a key of the old settings are not moved, whichever of the
+// folders has it, and in whatever file.
 func TestOldKeys(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "config.yaml"), "providers: {p: {baseUrl: x, apiKey: not-a-shape-of-keys}}\n")
-	write(t, filepath.Join(dir, ".env"), "# mine\nP_API_KEY=another value\r\nPLAIN=x\n")
-	red, err := redact.New(redact.Options{Secrets: findSettings([]string{dir}).secrets, NoShapes: true})
+	file := filepath.Join(dir, "bundle.tar")
+	write(t, file, "")
+	write(t, filepath.Join(dir, "one", "config.yaml"), "agents: {a: {command: x, env: {API_KEY: of-an-agent}}}\n")
+	write(t, filepath.Join(dir, "two", "config.yaml"), "providers: {p: {baseUrl: x, apiKey: not-a-shape-of-keys}}\n")
+	write(t, filepath.Join(dir, "two", "agents", "builtin.yaml"), "provider: {apiKey: of-the-builtin}\n")
+	write(t, filepath.Join(dir, "three", "config.yaml"), "a: [")
+	write(t, filepath.Join(dir, "three", ".env"), "# mine\nP_API_KEY=\"another value\"\r\nexport Q_API_KEY=a third value\nPLAIN=a plain value\n")
+	s, secrets := findSettings([]string{file, filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "three")})
+	if s == nil || s.File != filepath.Join(dir, "one", "config.yaml") {
+		t.Errorf("%+v", s)
+	}
+	red, err := redact.New(redact.Options{Secrets: secrets, NoShapes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, found := range map[string]bool{"a not-a-shape-of-keys b": true, "another value": true, "PLAIN=x": false} {
+	for text, found := range map[string]bool{
+		"a not-a-shape-of-keys b": true, "of-the-builtin": true, "of-an-agent": true, "another value": true, "a third value": true, "a plain value": false,
+	} {
 		if _, n := red.String(text); (n > 0) != found {
 			t.Errorf("%q: %d secrets", text, n)
 		}

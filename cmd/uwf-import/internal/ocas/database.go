@@ -48,6 +48,9 @@ func databaseParts() []string { return []string{"", "-wal", "-journal"} }
 // maxRows bounds the rows of a table: in a damaged one they can run in a circle.
 const maxRows = 1 << 20
 
+// maxValues bounds what all rows of a table hold, in bytes: more than the file of a sound one.
+const maxValues = 2 * maxList
+
 // readDatabase reads the variables of a database, of a damaged one those that can be read. It
 // opens a copy: SQLite writes beside a database of this form even to read it.
 func (s *Source) readDatabase(file string, d database, files map[string]listFile) {
@@ -114,6 +117,16 @@ func (r *copyReader) openCopy(file string) (err error) {
 	}
 	if !isTable {
 		return fmt.Errorf("it has no table %s", r.table)
+	}
+	// Views and computed columns can make rows without end; the predecessor made none.
+	computed := false
+	err = r.eachRow(`SELECT 1 FROM sqlite_schema WHERE type = 'view' UNION ALL
+		SELECT 1 FROM sqlite_schema m, pragma_table_xinfo(m.name) x WHERE m.type = 'table' AND x.hidden <> 0 LIMIT 1`, func(*sqlite3.Stmt) { computed = true })
+	if err == nil && computed {
+		err = errors.New("it has views or computed columns, which the TypeScript uwf never made")
+	}
+	if err != nil {
+		return err
 	}
 	if err := r.eachRow("PRAGMA integrity_check(10)", func(row *sqlite3.Stmt) {
 		if text := row.ColumnText(0); text != "ok" {
@@ -196,9 +209,13 @@ func (r *copyReader) eachRow(query string, visit func(*sqlite3.Stmt), args ...an
 			err = errors.Join(err, stmt.BindInt64(i+1, a))
 		}
 	}
+	bytes := 0
 	for n := 0; err == nil && stmt.Step(); n++ {
-		if n == maxRows {
-			return fmt.Errorf("more than %d rows", maxRows)
+		for i := range stmt.ColumnCount() {
+			bytes += len(stmt.ColumnRawText(i))
+		}
+		if n == maxRows || bytes > maxValues {
+			return fmt.Errorf("more than %d rows, or %d bytes", maxRows, maxValues)
 		}
 		visit(stmt)
 	}

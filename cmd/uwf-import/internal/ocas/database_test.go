@@ -387,7 +387,9 @@ func TestHostileDatabase(t *testing.T) {
 		"a view":          {rows + "ALTER TABLE vars RENAME TO v; CREATE VIEW vars AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT v.* FROM v, r", "no table vars"},
 		"no table":        {"DROP TABLE var_history; DROP TABLE vars", "no table vars"},
 		"other columns":   {"DROP TABLE var_history; DROP TABLE vars; CREATE TABLE vars (a)", "no such column"},
-		"a huge value":    {"DROP TABLE var_history; DROP TABLE vars; CREATE TABLE vars (name, schema, value, created, updated, tags AS (zeroblob(900000000)))" + "; INSERT INTO vars VALUES ('a', 'b', 'c', 1, 1)", "too big"},
+		"a huge value":    {"DROP TABLE var_history; DROP TABLE vars; CREATE TABLE vars (name, schema, value, created, updated, tags AS (zeroblob(900000000)))" + "; INSERT INTO vars VALUES ('a', 'b', 'c', 1, 1)", "views or computed columns"},
+		"endless history": {rows + "DROP TABLE var_history; CREATE VIEW var_history(name, schema, value, set_at) AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT 'a', 'b', 'c', x FROM c WHERE x < 0", "views or computed columns"},
+		"a large value":   {"DROP TABLE var_history; DELETE FROM vars; INSERT INTO vars SELECT 'a', 'b', zeroblob(17000000), 1, 1, '{}', '[]'", "too big"},
 		"a virtual table": {"DROP TABLE var_history; DROP TABLE vars; PRAGMA writable_schema = on; INSERT INTO sqlite_schema VALUES ('table', 'vars', 'vars', 0, 'CREATE VIRTUAL TABLE vars USING x(name, schema, value, created, updated, tags)')", "no table vars"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,6 +58,7 @@ const (
 const (
 	maxReadings  = 200
 	readingPause = 5 * time.Millisecond
+	tornReadings = 50 // equal ones after which a torn WAL is damaged, and not being written
 )
 
 // addLists reads the lists of a folder.
@@ -111,6 +112,7 @@ type listFile struct {
 // together.
 func readSteady(fsys fs.FS, names []string) (map[string]listFile, error) {
 	var last map[string]listFile
+	same := 0
 	for range maxReadings {
 		now := map[string]listFile{}
 		for _, name := range names {
@@ -118,7 +120,9 @@ func readSteady(fsys fs.FS, names []string) (map[string]listFile, error) {
 				now[name] = listFile{b, err}
 			}
 		}
-		if last != nil && maps.EqualFunc(last, now, equalFiles) {
+		if last == nil || !maps.EqualFunc(last, now, equalFiles) {
+			same = 0
+		} else if same++; same >= tornReadings || !isTorn(now) {
 			return now, nil
 		}
 		if last != nil {
@@ -127,6 +131,17 @@ func readSteady(fsys fs.FS, names []string) (map[string]listFile, error) {
 		last = now
 	}
 	return last, fmt.Errorf("its lists were written to all the time while they were read, %d times; stop what runs on it and run this again", maxReadings)
+}
+
+// isTorn reports whether a WAL ends in a commit that is not whole: as a rule its writer is just
+// at it.
+func isTorn(files map[string]listFile) bool {
+	for name, f := range files {
+		if strings.HasSuffix(name, "-wal") && checkWAL(f.data) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func equalFiles(a, b listFile) bool {
