@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/agents/sandbox"
+	"github.com/united-workforce/uwf/internal/wholefile"
 )
 
 // EnvProgram is the program that an agent of this binary runs, as an absolute path, where it
@@ -247,17 +248,8 @@ func (r *foreignRun) takeLoginBack() (err error) {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.CreateTemp(filepath.Dir(r.login), ".uwf-login-")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, io.LimitReader(in, maxCredential))
-	err = errors.Join(err, out.Sync(), out.Close())
-	if err == nil {
-		err = os.Rename(out.Name(), r.login)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("keep the login that %s has renewed: %w: log in with it again", r.Program, err), os.Remove(out.Name()))
+	if err := wholefile.Write(r.login, io.LimitReader(in, maxCredential), 0o600); err != nil {
+		return fmt.Errorf("keep the login that %s has renewed: %w: log in with it again", r.Program, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/internal/regular"
 	"github.com/united-workforce/uwf/internal/text"
+	"github.com/united-workforce/uwf/internal/wholefile"
 )
 
 // Consent is what a person allowed a repository.
@@ -77,18 +79,7 @@ func (s Store) writeFile(name string, b []byte) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.Dir, name+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(s.Dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return wholefile.Write(filepath.Join(s.Dir, name), bytes.NewReader(b), 0o600)
 }
 
 // DamagedError is a file among the consents that is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/wholefile"
 )
 
 // RecorderOptions say what is recorded. Redact is needed: nothing is written
@@ -239,18 +240,7 @@ func changeFile(file string, change func(old []byte) ([]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(file), ".cassette-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(fresh)
-	if err = errors.Join(err, temp.Chmod(locked.Mode().Perm()), temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(temp.Name()))
-	}
-	return err
+	return wholefile.Write(file, bytes.NewReader(fresh), locked.Mode().Perm())
 }
 
 // encodeTurns writes the turns without those messages that the turn before begins with,

@@ -1,8 +1,8 @@
 package thread
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/bundle"
+	"github.com/united-workforce/uwf/internal/wholefile"
 )
 
 // ExportOptions are what `uwf thread export` works with.
@@ -88,7 +89,7 @@ func exportRun(ctx context.Context, o *ExportOptions) error {
 		return err
 	}
 	if err == nil {
-		err = writeBundle(f.Path(o.File), data)
+		err = wholefile.Write(f.Path(o.File), bytes.NewReader(data), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", o.File, err)
@@ -136,20 +137,4 @@ func findThreads(ctx context.Context, f *app.Factory, args []string) (map[gitcas
 		out[t.ID] = bundle.Thread{ID: t.ID, View: t.View, Entry: t.Entry, Ended: t.Ended}
 	}
 	return out, nil
-}
-
-// writeBundle writes a file beside its place, and puts it there once it is whole.
-func writeBundle(file string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".uwf-export-*")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(temp.Name()))
-	}
-	return err
 }
