@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -308,5 +309,92 @@ func TestSecretsBeside(t *testing.T) {
 	w.secret = "a-secret-name"
 	if code, _ := w.run(false, "nodes", "root"); code != 1 || !strings.Contains(w.outcomes(), "a-secret-name refused") {
 		t.Errorf("a name: %d\n%s", code, w.outcomes())
+	}
+}
+
+// TestStandsOtherwise: a thread that is here, and stands otherwise where it comes from, is left
+// as it is, and that is said.
+func TestStandsOtherwise(t *testing.T) {
+	const id = ocastest.Active
+	active := func(h node.Hash) string { return fmt.Sprintf("%s: %s\n", id, h) }
+	ended := func(h node.Hash, reason string) string {
+		return fmt.Sprintf(`{"thread":"%s","head":"%s","completedAt":1780574400000,"reason":"%s"}`+"\n", id, h, reason)
+	}
+	worked := func(w *world) {
+		w.change(id, func(e *gitcas.Entry, _ *gitcas.Change) { e.Next = &gitcas.Next{Role: "reviewer", Since: 1} })
+	}
+	for name, tc := range map[string]struct {
+		before, after func(head, earlier node.Hash) (threads, history string)
+		here          func(*world)
+		why           string
+	}{
+		"alike": {
+			func(head, _ node.Hash) (string, string) { return active(head), "" },
+			func(head, _ node.Hash) (string, string) { return active(head), "" }, worked, "",
+		},
+		"cancelled there": {
+			func(head, _ node.Hash) (string, string) { return active(head), "" },
+			func(head, _ node.Hash) (string, string) { return "", ended(head, "cancelled") }, worked, "it is cancelled there, and active here, where it stays as it is",
+		},
+		"alive there": {
+			func(head, _ node.Hash) (string, string) { return "", ended(head, "completed") },
+			func(head, _ node.Hash) (string, string) { return active(head), "" }, func(*world) {}, "it is active there, and ended here, where it stays as it is",
+		},
+		"taken back there": {
+			func(head, _ node.Hash) (string, string) { return active(head), "" },
+			func(_, earlier node.Hash) (string, string) { return active(earlier), "" }, func(*world) {}, "it is at step 1 there, and at step 2 here, where it stays as it is",
+		},
+		"taken back there, ended here": {
+			func(head, _ node.Hash) (string, string) { return "", ended(head, "completed") },
+			func(_, earlier node.Hash) (string, string) { return active(earlier), "" }, func(*world) {}, "it is at step 1 there, and at step 2 here, where it stays as it is",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			head, earlier := w.old.Heads[id], w.stepBefore(id)
+			w.old.Heads = map[string]node.Hash{id: head}
+			w.lists(tc.before(head, earlier))
+			if code, text := w.run(false, "nodes", "root"); code != 0 {
+				t.Fatal(code, text)
+			}
+			tc.here(w)
+			w.lists(tc.after(head, earlier))
+			code, text := w.run(false, "nodes", "root")
+			if th := w.got.Threads[0]; code != 0 || th.Result != exists || th.Why != tc.why {
+				t.Errorf("%d, %s: %+v", code, text, th)
+			}
+			w.sound()
+		})
+	}
+}
+
+// TestTooLargeHere: a node that has no room in a file of the state branch keeps its thread out
+// before a commit is made, as the dry run says.
+func TestTooLargeHere(t *testing.T) {
+	w := newWorld(t)
+	put := func(typ node.Hash, payload any) node.Hash {
+		n, h, err := node.New(typ, payload, time.UnixMilli(1))
+		w.ok(err)
+		w.old.Nodes[h] = n
+		b, err := w.old.File(h)
+		w.ok(err)
+		w.ok(os.WriteFile(w.file(h), b, 0o600))
+		return h
+	}
+	last := w.old.Nodes[w.old.Heads[ocastest.Active]]
+	payload, _ := last.Payload.(map[string]any)
+	payload = maps.Clone(payload)
+	payload["detail"] = string(put(node.String, strings.Repeat("\x01", 3<<20))) // six characters each in JSON
+	w.lists(fmt.Sprintf("%s: %s\n", ocastest.Active, put(last.Type, payload)), "")
+	for _, dry := range []bool{true, false} {
+		code, text := w.run(dry, "nodes", "root")
+		if th := w.got.Threads[0]; code != 1 || th.Result != refused || th.Added != 0 || !strings.Contains(th.Why, "more than") {
+			t.Errorf("dry %v: %d, %s: %+v", dry, code, text, th)
+		}
+	}
+	v, err := w.store().Load(t.Context())
+	w.ok(err)
+	if _, there := v.Entry(ocastest.Active); there {
+		t.Error("half of the thread is there")
 	}
 }

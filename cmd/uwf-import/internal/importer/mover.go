@@ -37,7 +37,7 @@ type mover struct {
 	src    *ocas.Source
 	store  *gitcas.Store
 	redact *redact.Redactor
-	clean  map[node.Hash]bool // nodes that were looked through for secrets
+	clean  map[node.Hash]bool // nodes that were checked
 }
 
 // refusal is why a thread or workflow is left out: of what it is, not of the store.
@@ -66,6 +66,9 @@ func (m *mover) moveAll(ctx context.Context, res *result) error {
 		out := moved{Thread: t.ID, Status: t.Status}
 		if err := noteRefusal("thread "+string(t.ID), m.moveThread(ctx, t, &out), &out.Result, &out.Why); err != nil {
 			return err
+		}
+		if out.Result == refused {
+			out.Added = 0
 		}
 		res.Threads = append(res.Threads, out)
 		m.src.Forget()
@@ -104,7 +107,7 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 	}
 	for _, p := range chain.Parts {
 		for _, p := range slices.Concat(p.Attempts, []ocas.Part{p}) {
-			if err := m.checkNoSecrets(p.Nodes); err != nil {
+			if err := m.checkNodes(p.Nodes); err != nil {
 				return err
 			}
 		}
@@ -112,7 +115,7 @@ func (m *mover) moveThread(ctx context.Context, t ocas.Thread, out *moved) error
 	out.Result = imported
 	at, err := m.findProgress(ctx, t, chain)
 	if err != nil || at.next == len(chain.Parts) {
-		out.Result = exists
+		out.Result, out.Why = exists, cmp.Or(at.why, out.Why)
 		return err
 	}
 	if out.Added = len(chain.Parts) - max(at.next, 1); at.hasHead {
@@ -135,6 +138,7 @@ type progress struct {
 	next    int           // the part of the chain that is to be pushed next
 	hasHead bool          // the store has that part, and the thread in another status
 	reopen  *gitcas.Ended // it had ended, and went on where it comes from
+	why     string        // how it stands here, where that is otherwise; may be empty
 }
 
 // findProgress says which part of the chain is to be pushed next: all of them where the
@@ -158,6 +162,7 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		at := slices.Index(heads, e.Head)
 		switch {
 		case at == last && !isUnderWay(e) && (!isAsImported(v, t.ID, e) || isState(e, m.buildChange(t, "", chain, last, true), t.ID)):
+			done.why = describeStanding(t, cmp.Or(string(e.Status), ocas.Active))
 			return done, nil
 		case at == last: // it ended since, or waits
 			return progress{view: v, next: at, hasHead: true}, nil
@@ -166,7 +171,8 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		case at >= 0:
 			return progress{}, newRefusal("it went on in both: there from step %d to step %d, and here somebody has worked on it since it was imported at step %d; here it stays as it is", at, last, at)
 		}
-		return done, checkExport(ctx, bundle.Thread{ID: t.ID, View: v, Entry: e}, heads)
+		done.why, err = checkExport(ctx, bundle.Thread{ID: t.ID, View: v, Entry: e}, heads)
+		return done, err
 	}
 	e, there, err := v.FindEnded(ctx, t.ID)
 	switch {
@@ -174,7 +180,8 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 		return progress{}, err
 	case !there:
 		return progress{view: v}, nil
-	case e.Head == t.Head || slices.Contains(e.Steps, t.Head):
+	case e.Head == t.Head:
+		done.why = describeStanding(t, e.Reason)
 		return done, nil
 	}
 	if at := slices.Index(heads, e.Head); at >= 0 && e.Note == importedNote {
@@ -184,7 +191,17 @@ func (m *mover) findProgress(ctx context.Context, t ocas.Thread, chain ocas.Chai
 	if err != nil {
 		return progress{}, err
 	}
-	return done, checkExport(ctx, bundle.Thread{ID: t.ID, View: past, Entry: gitcas.Entry{Head: e.Head}, Ended: &e}, heads)
+	done.why, err = checkExport(ctx, bundle.Thread{ID: t.ID, View: past, Entry: gitcas.Entry{Head: e.Head}, Ended: &e}, heads)
+	return done, err
+}
+
+// describeStanding says that a thread stands otherwise than where it comes from; empty where it
+// doesn't.
+func describeStanding(t ocas.Thread, here string) string {
+	if here == t.Status {
+		return ""
+	}
+	return fmt.Sprintf("it is %s there, and %s here, where it stays as it is", t.Status, here)
 }
 
 // importedNote is the note of threads that had ended where they come from.
@@ -356,12 +373,15 @@ func (m *mover) checkNoSecretIn(what, text string) error {
 	return nil
 }
 
-// checkNoSecrets looks nodes through. Without changing hashes nothing can be taken out of
-// them.
-func (m *mover) checkNoSecrets(nodes []ocas.Node) error {
+// checkNodes makes sure, before the first of them is stored, that all can be, and that none
+// holds a secret: without changing hashes nothing can be taken out of them.
+func (m *mover) checkNodes(nodes []ocas.Node) error {
 	for _, n := range nodes {
 		if m.clean[n.Hash] {
 			continue
+		}
+		if _, err := gitcas.EncodeNode(n.Node); err != nil {
+			return newRefusal("node %s: %w", n.Hash, err)
 		}
 		_, found, err := m.redact.Value(n.Node.Payload)
 		switch {
@@ -454,7 +474,7 @@ func (m *mover) readWorkflow(h node.Hash) (ocas.Flow, error) {
 	if err != nil {
 		return flow, refusal{err}
 	}
-	return flow, m.checkNoSecrets(flow.Nodes)
+	return flow, m.checkNodes(flow.Nodes)
 }
 
 // isFormer reports whether all versions of a name are former ones of the other.
