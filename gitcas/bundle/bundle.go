@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -19,6 +20,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
+
+// UnderWay is the reason that a thread waits for while uwf-import moves it over: nobody is to step
+// it before its last step is there, nor to export what there is of it.
+const UnderWay = "it is being imported; run the same uwf-import again if that was broken off"
 
 // Thread is a thread that goes out.
 type Thread struct {
@@ -57,6 +62,9 @@ type Exported struct {
 // Add adds a thread with all that it refers to. It ends with an error where one hash names two
 // nodes, of which a bundle can hold only one.
 func (b *Bundle) Add(ctx context.Context, t Thread) (Exported, error) {
+	if s := t.Entry.Suspended; s != nil && s.Reason == UnderWay {
+		return Exported{}, errors.New(UnderWay)
+	}
 	c := converter{ctx: ctx, t: t, workflow: b.workflow, nodes: node.Map{}}
 	heads, err := c.convertThread()
 	for h, n := range c.nodes {

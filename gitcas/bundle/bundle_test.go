@@ -365,6 +365,17 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// TestUnderWay: a thread that is just being moved over is no thread yet.
+func TestUnderWay(t *testing.T) {
+	w := newWorld(t)
+	w.start(first)
+	th := w.thread(first)
+	th.Entry.Status, th.Entry.Suspended = gitcas.StatusSuspended, &gitcas.Suspended{Reason: bundle.UnderWay}
+	if _, err := bundle.New(workflow.ForPeers).Add(t.Context(), th); err == nil || !strings.Contains(err.Error(), bundle.UnderWay) {
+		t.Error(err)
+	}
+}
+
 // TestSeveral: whatever the order in which threads are added, what they share is there once.
 func TestSeveral(t *testing.T) {
 	w := newWorld(t)

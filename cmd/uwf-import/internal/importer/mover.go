@@ -27,10 +27,6 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// underWay is the reason that a thread waits for while it is moved over: nobody is
-// to step it before its last step is there.
-const underWay = "it is being imported; run the same uwf-import again if that was broken off"
-
 // mover moves threads from a source into a store.
 type mover struct {
 	o      *Options
@@ -207,7 +203,9 @@ func describeStanding(t ocas.Thread, here string) string {
 // importedNote is the note of threads that had ended where they come from.
 const importedNote = "imported"
 
-func isUnderWay(e gitcas.Entry) bool { return e.Suspended != nil && e.Suspended.Reason == underWay }
+func isUnderWay(e gitcas.Entry) bool {
+	return e.Suspended != nil && e.Suspended.Reason == bundle.UnderWay
+}
 
 // isAsImported reports whether nobody has worked on a thread since it was imported: it has no
 // claim, and its entry nothing but what an import writes and what the Store adds to that.
@@ -273,7 +271,7 @@ func (m *mover) pushPart(ctx context.Context, at *progress, t ocas.Thread, flow 
 // buildChange is the commit of one part. The last one gives the thread its status.
 func (m *mover) buildChange(t ocas.Thread, flow string, chain ocas.Chain, i int, last bool) *gitcas.Change {
 	part := chain.Parts[i]
-	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: underWay}}
+	e := &gitcas.Entry{Head: part.Head, Workflow: chain.Workflow, Status: gitcas.StatusSuspended, Title: titleOfChain(chain), Suspended: &gitcas.Suspended{Reason: bundle.UnderWay}}
 	c := &gitcas.Change{Subject: commitmsg.Subject(e.Title, "imported · "+flow, t.ID.Short()), Threads: map[gitcas.ThreadID]*gitcas.Entry{t.ID: e}, Nodes: placeNodes(t.ID, part.Head, part.Nodes)}
 	c.Trailers = []gitcas.Trailer{{Key: "Uwf-Thread", Value: string(t.ID)}, {Key: "Uwf-Step", Value: strconv.Itoa(i)}, {Key: "Uwf-Head", Value: string(part.Head)}}
 	for _, a := range part.Attempts {

@@ -68,6 +68,9 @@ func exportRun(ctx context.Context, o *ExportOptions) error {
 	if err != nil {
 		return err
 	}
+	if _, err := lookup.Find(ctx, f.Store, o.File); err == nil { // by the end of its id
+		return o.refuseThread()
+	}
 	_, v, err := lookup.Load(ctx, f.Store)
 	if err != nil {
 		return err
@@ -114,13 +117,17 @@ func (o *ExportOptions) checkFile() error {
 	case o.File == "-":
 		return nil
 	case o.File == lookup.Latest || gitcas.ThreadID(strings.ToUpper(o.File)).Valid():
-		return app.Usagef("the last argument is the FILE to write, and %s names a thread: add one, such as threads.tar", o.File)
+		return o.refuseThread()
 	case err == nil:
 		return app.Usagef("%s is there already: remove it, or name another FILE", o.File)
 	case folderErr != nil || !folder.IsDir():
 		return app.Usagef("write %s: there is no folder %s: make it, or name another FILE", o.File, filepath.Dir(file))
 	}
 	return nil
+}
+
+func (o *ExportOptions) refuseThread() error {
+	return app.Usagef("the last argument is the FILE to write, and %s names a thread: add one, such as threads.tar", o.File)
 }
 
 // findThreads finds the threads that arguments name.
