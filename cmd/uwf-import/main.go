@@ -17,9 +17,9 @@ import (
 // set by the linker; empty in other builds.
 var release, commit string
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(runProgram()) }
 
-func run() int {
+func runProgram() int {
 	f, err := app.New()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "uwf-import: %s\n", output.Clean(err.Error()))

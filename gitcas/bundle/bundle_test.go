@@ -208,8 +208,8 @@ func (w *world) export(threads ...bundle.Thread) (data []byte, out []bundle.Expo
 	return data, out, notes
 }
 
-// unpack reads a bundle with another reader of archives than its writer.
-func unpack(t *testing.T, data []byte) (nodes node.Map, vars, listing string) {
+// unpackBundle reads a bundle with another reader of archives than its writer.
+func unpackBundle(t *testing.T, data []byte) (nodes node.Map, vars, listing string) {
 	t.Helper()
 	nodes = node.Map{}
 	var list strings.Builder
@@ -266,7 +266,7 @@ func TestConvert(t *testing.T) {
 	w.step(first, "again", 0)
 	w.step(first, "done", 2)
 	data, out, _ := w.export(w.thread(first))
-	nodes, _, listing := unpack(t, data)
+	nodes, _, listing := unpackBundle(t, data)
 
 	// What they must be, worked out apart from the code.
 	hashOf := func(typ node.Hash, payload any) node.Hash {
@@ -338,7 +338,7 @@ func TestStanding(t *testing.T) {
 		return &gitcas.Ended{Reason: reason, CompletedAt: 1_800_000_000_077}
 	}
 	data, out, _ := w.export(w.thread(first))
-	nodes, _, _ := unpack(t, data)
+	nodes, _, _ := unpackBundle(t, data)
 	onHead := fmt.Sprintf(`"updated":%d,"tags":`, nodes[out[0].Exported].Timestamp)
 	for name, tc := range map[string]struct {
 		entry gitcas.Entry
@@ -357,7 +357,7 @@ func TestStanding(t *testing.T) {
 		th := w.thread(first)
 		th.Entry, th.Ended = tc.entry, tc.ended
 		data, out, _ := w.export(th)
-		_, vars, _ := unpack(t, data)
+		_, vars, _ := unpackBundle(t, data)
 		want := fmt.Sprintf(`{"name":"@uwf/thread/%s","schema":"0RXS7QWMG3KNV","value":"%s","created":%d,%s,"labels":[]}`, first, out[0].Exported, first.Time().UnixMilli(), tc.want)
 		if !strings.Contains(vars, want+"\n") {
 			t.Errorf("%s: want %s, got\n%s", name, want, vars)
@@ -388,7 +388,7 @@ func TestSeveral(t *testing.T) {
 	if !bytes.Equal(data, other) {
 		t.Error("the order counts")
 	}
-	nodes, _, _ := unpack(t, data)
+	nodes, _, _ := unpackBundle(t, data)
 	if sum := out[0].Nodes + out[1].Nodes; len(nodes) >= sum || out[0].Exported == out[1].Exported {
 		t.Errorf("%d nodes of %d, %v", len(nodes), sum, out)
 	}
@@ -423,7 +423,7 @@ func TestWorkflows(t *testing.T) {
 		if len(notes) > 1 || !strings.Contains(fmt.Sprint(notes), tc.note) {
 			t.Errorf("%s: %q", name, notes)
 		}
-		nodes, vars, _ := unpack(t, data)
+		nodes, vars, _ := unpackBundle(t, data)
 		n, there := nodes[want]
 		start, _ := nodes[out[0].Exported].Payload.(map[string]any)
 		if !there || n.Timestamp != w.flow.Node.Timestamp || start["workflow"] != string(want) || out[0].Head == out[0].Exported {
@@ -475,7 +475,7 @@ func TestMixed(t *testing.T) {
 			t.Errorf("%s: %v, stored %v %v", name, heads, stored, w.records)
 		}
 		data, _, _ := w.export(w.thread(first))
-		nodes, _, _ := unpack(t, data)
+		nodes, _, _ := unpackBundle(t, data)
 		for i, h := range heads {
 			p, _ := nodes[h].Payload.(map[string]any)
 			if want := []any{nil, nil, string(heads[1])}[i]; i > 0 && (p["start"] != string(heads[0]) || p["prev"] != want) || record.OwnStepSchema == nodes[h].Type {
@@ -494,7 +494,7 @@ func TestFork(t *testing.T) {
 	e, _ := w.load().Entry(first)
 	w.push(&gitcas.Change{Subject: "fork", Threads: map[gitcas.ThreadID]*gitcas.Entry{late: {Head: e.Head, Workflow: e.Workflow}}, Forks: map[gitcas.ThreadID]gitcas.ThreadID{late: first}}, first, late)
 	data, out, _ := w.export(w.thread(first), w.thread(late))
-	_, vars, _ := unpack(t, data)
+	_, vars, _ := unpackBundle(t, data)
 	if at := late.Time().UnixMilli(); out[0].Exported != out[1].Exported || !strings.Contains(vars, fmt.Sprintf(`"created":%[1]d,"updated":%[1]d`, at)) {
 		t.Errorf("%+v\n%s", out, vars)
 	}
@@ -511,7 +511,7 @@ func TestNames(t *testing.T) {
 	notes := b.AddNames(map[string]gitcas.RegistryEntry{"solve": mine, "solve.2_b-c": mine, "löse": mine, "other": {Hash: w.role.Hash}})
 	data, err := b.Bytes()
 	w.ok(err)
-	_, vars, _ := unpack(t, data)
+	_, vars, _ := unpackBundle(t, data)
 	if len(notes) != 1 || !strings.HasPrefix(notes[0], "workflow löse is not registered") || strings.Count(vars, "@uwf/registry/") != 2 || !strings.Contains(vars, "@uwf/registry/solve.2_b-c") {
 		t.Errorf("%q\n%s", notes, vars)
 	}

@@ -63,7 +63,7 @@ func TestDamagedLists(t *testing.T) {
 		}), g4 + g8 + gc + flow, ""},
 		"a workflow that is a step": {edit("workflows.yaml", func(_ string, w *world) string { return "solve: " + string(w.old.Heads[ocastest.Active]) }), g0 + g4 + g8 + gc, ""},
 	}
-	for name, damage := range damages() {
+	for name, damage := range damageKinds() {
 		if name == "missing" || name == "a dangling link" || name == "empty" || name == "cut" {
 			continue // then it is not there, or another row
 		}

@@ -263,7 +263,7 @@ func TestEarlyStore(t *testing.T) {
 // TestEarlyDamaged: a damaged node of that store leaves out, by name, the threads and the
 // workflow that need it, and nothing else.
 func TestEarlyDamaged(t *testing.T) {
-	kinds := damages()
+	kinds := damageKinds()
 	kinds["flipped"] = flipNode
 	u := unpackStore(t, "0518")
 	ref := func(h node.Hash, key string) node.Hash {
@@ -287,10 +287,10 @@ func TestEarlyDamaged(t *testing.T) {
 				u := unpackStore(t, "0518")
 				want := map[string]string{}
 				for is, th := range u.threads {
-					want[is] = map[bool]string{true: refused, false: imported}[u.closure(th.Head, map[node.Hash]bool{})[h]]
+					want[is] = map[bool]string{true: refused, false: imported}[u.walkClosure(th.Head, map[node.Hash]bool{})[h]]
 				}
 				for flow, e := range u.flows {
-					want[flow] = map[bool]string{true: refused, false: imported}[u.closure(e.Hash, map[node.Hash]bool{})[h]]
+					want[flow] = map[bool]string{true: refused, false: imported}[u.walkClosure(e.Hash, map[node.Hash]bool{})[h]]
 				}
 				u.ok(damage(t, filepath.Join(u.files, string(h)+".bin")))
 				code, text := u.importStore(kind != "flipped")

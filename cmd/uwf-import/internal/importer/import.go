@@ -53,9 +53,10 @@ Nodes keep their hashes, so what was reviewed is what is here; those of before
 2026-06-02, which were hashed by another rule, are found by the former ones as well.
 One commit for each step; a thread that is there already is left as it is, so an
 import that was broken off goes on where it stopped, and a later one brings the steps
-that were made since, unless somebody has worked on the thread here. A node that doesn't hash to its name,
-doesn't fit its schema or holds a secret keeps its thread out; a list, or part of
-one, that can't be read is named below problems. Nothing in PATH is changed.
+that were made since, unless somebody has worked on the thread here. A node that
+doesn't hash to its name, doesn't fit its schema or holds a secret keeps its thread
+out; a list, or part of one, that can't be read is named below problems. Nothing in
+PATH is changed.
 
 Exit code 1: something was left out; the result says why.`,
 		Example: "  uwf-import \"$HOME/.ocas\" \"$HOME/.uwf\" --dry-run\n  uwf-import threads.tar",
@@ -160,7 +161,7 @@ func (o *Options) takeSettings() (*settings, []redact.Secret, error) {
 	case s == nil || len(s.text) == 0:
 		return nil, nil, app.Usagef("--settings %s: there is nothing to write: no config.yaml with settings of the TypeScript uwf is in the folders named", o.Settings)
 	}
-	return s, secrets, s.save(o.Factory.Path(o.Settings))
+	return s, secrets, s.saveText(o.Factory.Path(o.Settings))
 }
 
 // openSource opens everything that was named.

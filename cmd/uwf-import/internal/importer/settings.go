@@ -206,7 +206,7 @@ func (s *settings) takeAgents(v any) map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		agent, _ := all[name].(map[string]any)
 		if gateway, ok := agent["gateway"].(string); ok {
-			s.leaveOut("agents."+name, fmt.Sprintf("it was called through a broker, as %q there; uwf runs agents itself: see uwf agent list", gateway))
+			s.leaveOut("agents."+name, fmt.Sprintf("it was called through a broker, as %q there; uwf runs agents itself: where uwf agent list has none of this name, write another one wherever these settings name it", gateway))
 			continue
 		}
 		out[name] = all[name]
@@ -288,8 +288,8 @@ func (s *settings) writeFile(out map[string]any) {
 	s.text = append([]byte(b.String()), body...)
 }
 
-// save writes the file; one that is there is not written over.
-func (s *settings) save(path string) error {
+// saveText writes the file; one that is there is not written over.
+func (s *settings) saveText(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return app.Usagef("--settings %s: the file is there already", path)

@@ -86,10 +86,10 @@ func TestSettings(t *testing.T) {
 			}
 			// What is written is read by uwf.
 			file := filepath.Join(dir, "taken.yaml")
-			if err := s.save(file); err != nil {
+			if err := s.saveText(file); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.save(file); err == nil || !strings.Contains(err.Error(), "the file is there already") {
+			if err := s.saveText(file); err == nil || !strings.Contains(err.Error(), "the file is there already") {
 				t.Errorf("written over: %v", err)
 			}
 			c, err := config.Load(config.Sources{HomeFile: file, ReadFile: os.ReadFile})

@@ -57,7 +57,7 @@ func unpackStore(t *testing.T, name string) *unpacked {
 	b, err := os.ReadFile(filepath.Join(u.dir, "ids"))
 	u.ok(err)
 	src := ocas.New(nil)
-	for _, path := range u.paths() {
+	for _, path := range u.sourcePaths() {
 		src.AddFolder(path, os.DirFS(filepath.Join(u.dir, path)))
 	}
 	for line := range strings.Lines(string(b)) {
@@ -84,8 +84,8 @@ func decodeNode(t *testing.T, b []byte) node.Node {
 	return node.Node{Type: node.Hash(typ), Payload: m["payload"]}
 }
 
-// paths are what is given to uwf-import: the store and the storage root, or both in one.
-func (u *unpacked) paths() []string {
+// sourcePaths are what is given to uwf-import: the store and the storage root, or both in one.
+func (u *unpacked) sourcePaths() []string {
 	if _, err := os.Stat(filepath.Join(u.dir, "root")); err == nil {
 		return []string{"root"}
 	}
@@ -95,12 +95,12 @@ func (u *unpacked) paths() []string {
 // importStore imports it, and returns the exit code and the error's text.
 func (u *unpacked) importStore(dry bool) (int, string) {
 	u.Helper()
-	return u.run(dry, u.paths()...)
+	return u.run(dry, u.sourcePaths()...)
 }
 
-// closure is what a node needs: whatever it names that is there, and that uwf doesn't bring
+// walkClosure is what a node needs: whatever it names that is there, and that uwf doesn't bring
 // along itself.
-func (u *unpacked) closure(h node.Hash, into map[node.Hash]bool) map[node.Hash]bool {
+func (u *unpacked) walkClosure(h node.Hash, into map[node.Hash]bool) map[node.Hash]bool {
 	n, there := u.nodes[h]
 	_, builtin := node.Builtin()[h]
 	_, known := record.Schemas()[h]
@@ -108,12 +108,12 @@ func (u *unpacked) closure(h node.Hash, into map[node.Hash]bool) map[node.Hash]b
 		return into
 	}
 	into[h] = true
-	u.closure(n.Type, into)
+	u.walkClosure(n.Type, into)
 	var visit func(any)
 	visit = func(v any) {
 		switch v := v.(type) {
 		case string:
-			u.closure(node.Hash(v), into)
+			u.walkClosure(node.Hash(v), into)
 		case []any:
 			for _, x := range v {
 				visit(x)
@@ -167,7 +167,7 @@ func (u *unpacked) checkSound() {
 		} else {
 			u.ok(err)
 		}
-		left := u.closure(th.Head, map[node.Hash]bool{})
+		left := u.walkClosure(th.Head, map[node.Hash]bool{})
 		u.ok(v.Walk(u.Context(), layout.Place{Thread: th.ID}, th.Head, func(_ layout.Place, h node.Hash, n node.Node) error {
 			if old, there := u.nodes[h]; there && (old.Type != n.Type || !reflect.DeepEqual(old.Payload, n.Payload)) {
 				u.Errorf("%s: node %s: %v, was %v", is, h, n, old)
@@ -187,7 +187,7 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := unpackStore(t, name)
 			before := u.listFiles()
-			for _, paths := range [][]string{u.paths(), u.paths()[:1]} { // the lists are beside the nodes
+			for _, paths := range [][]string{u.sourcePaths(), u.sourcePaths()[:1]} { // the lists are beside the nodes
 				if code, text := u.run(true, paths...); code != 0 || len(u.got.Threads) != len(u.ids) {
 					t.Fatal(code, text)
 				}
@@ -239,8 +239,8 @@ func (u *unpacked) listFiles() string {
 	return b.String()
 }
 
-// damages are what can happen to a file.
-func damages() map[string]func(t *testing.T, file string) error {
+// damageKinds are what can happen to a file.
+func damageKinds() map[string]func(t *testing.T, file string) error {
 	replace := func(with func(file string) error) func(*testing.T, string) error {
 		return func(_ *testing.T, file string) error { return errors.Join(os.Remove(file), with(file)) }
 	}
@@ -290,8 +290,8 @@ func flipNode(t *testing.T, file string) error {
 	}
 }
 
-// targets are nodes of the thread that has ended, of a store, one of each kind.
-func (u *unpacked) targets() map[string]node.Hash {
+// damageTargets are nodes of the thread that has ended, of a store, one of each kind.
+func (u *unpacked) damageTargets() map[string]node.Hash {
 	u.Helper()
 	ref := func(h node.Hash, path ...string) node.Hash {
 		for _, key := range path {
@@ -325,14 +325,14 @@ func (u *unpacked) targets() map[string]node.Hash {
 // TestDamagedNodes: a damaged node leaves out, by name, the threads and workflows that need
 // it, and nothing else.
 func TestDamagedNodes(t *testing.T) {
-	kinds := damages()
+	kinds := damageKinds()
 	kinds["flipped"] = flipNode
 	kinds["another node"] = func(_ *testing.T, file string) error {
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(file), "7VQ43ZSJTEWA7.bin"))
 		return errors.Join(err, os.WriteFile(file, b, 0o600))
 	}
 	for _, name := range storeNames {
-		for what, h := range unpackStore(t, name).targets() {
+		for what, h := range unpackStore(t, name).damageTargets() {
 			u := unpackStore(t, name)
 			file := filepath.Join(u.files, string(h)+".bin")
 			whole, err := os.ReadFile(file)
@@ -344,18 +344,18 @@ func TestDamagedNodes(t *testing.T) {
 					want, problems := map[string]string{}, 0
 					for is, th := range u.threads {
 						want[is] = imported
-						if u.closure(th.Head, map[node.Hash]bool{})[h] {
+						if u.walkClosure(th.Head, map[node.Hash]bool{})[h] {
 							want[is] = refused
 						}
 					}
 					for flow, e := range u.flows {
 						want[flow] = imported
-						if u.closure(e.Hash, map[node.Hash]bool{})[h] {
+						if u.walkClosure(e.Hash, map[node.Hash]bool{})[h] {
 							want[flow] = refused
 							continue
 						}
 						for _, f := range e.History {
-							if u.closure(f.Hash, map[node.Hash]bool{})[h] {
+							if u.walkClosure(f.Hash, map[node.Hash]bool{})[h] {
 								problems++
 							}
 						}
@@ -409,7 +409,7 @@ func TestDamagedDatabases(t *testing.T) {
 		}
 	}
 	whole := func(name string) func(*testing.T, *unpacked, string) {
-		return func(t *testing.T, u *unpacked, file string) { t.Helper(); u.ok(damages()[name](t, file)) }
+		return func(t *testing.T, u *unpacked, file string) { t.Helper(); u.ok(damageKinds()[name](t, file)) }
 	}
 	const all, none = "active cancelled done forked started suspended test-loop test-suspend", ""
 	without := strings.Replace(all, "done ", "", 1)

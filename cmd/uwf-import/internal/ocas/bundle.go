@@ -15,8 +15,8 @@ func (s *Source) AddBundle(name string, r io.Reader) {
 	at := s.addPlace(name)
 	nodes, lists := 0, 0
 	defer func() {
-		at.note(isNodes, "cas/<HASH>.bin in the archive", nodes > 0)
-		at.note(isList, "vars.jsonl in the archive", lists > 0)
+		at.noteFound(isNodes, "cas/<HASH>.bin in the archive", nodes > 0)
+		at.noteFound(isList, "vars.jsonl in the archive", lists > 0)
 	}()
 	t := tar.NewReader(r)
 	lost := false

@@ -24,9 +24,9 @@ type database struct {
 	indexes []string // on the names of the variables
 }
 
-// databases are the forms, the one that counts last: packages/core/src/variable-store.ts and
+// databaseForms are all, the one that counts last: packages/core/src/variable-store.ts and
 // packages/fs/src/sqlite-store.ts of ocas.
-func databases() []database {
+func databaseForms() []database {
 	return []database{{
 		file: "variables.db", table: "variables",
 		query: `SELECT rowid, name, schema, value, created, updated, (SELECT json_group_object(key, t.value) FROM variable_tags t

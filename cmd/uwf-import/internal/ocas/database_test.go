@@ -78,8 +78,8 @@ func (w *writer) readThreads(fsys fs.FS) []ocas.Thread {
 	return src.Threads()
 }
 
-// files are names, bytes and times of all files below a folder.
-func files(t *testing.T, dir string) string {
+// listFiles are names, bytes and times of all files below a folder.
+func listFiles(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
@@ -143,7 +143,7 @@ func TestDatabaseInUse(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(dir, "vars", tc.file)); err != nil || info.Size() <= tc.size {
 				t.Fatalf("the case is none: %v, %v", info, err)
 			}
-			before := files(t, dir)
+			before := listFiles(t, dir)
 			var got []string
 			for _, th := range w.readThreads(os.DirFS(dir)) {
 				got = append(got, string(th.ID)+" "+string(th.Head))
@@ -151,7 +151,7 @@ func TestDatabaseInUse(t *testing.T) {
 			if s := strings.Join(got, ", "); s != tc.want {
 				t.Errorf("%s, want %s", s, tc.want)
 			}
-			if after := files(t, dir); after != before {
+			if after := listFiles(t, dir); after != before {
 				t.Errorf("before:\n%.300s\nafter:\n%.300s", before, after)
 			}
 			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {

@@ -64,7 +64,7 @@ const (
 // addLists reads the lists of a folder.
 func (s *Source) addLists(at *place, fsys fs.FS) {
 	names := []string{"_vars.jsonl", "vars/_vars.jsonl", "threads.yaml", "history.jsonl", "workflows.yaml", "registry.yaml"}
-	for _, d := range databases() {
+	for _, d := range databaseForms() {
 		for _, suffix := range databaseParts() {
 			names = append(names, d.file+suffix)
 		}
@@ -75,7 +75,7 @@ func (s *Source) addLists(at *place, fsys fs.FS) {
 	}
 	read := func(name string, list func(file string, b []byte)) bool {
 		f, there := files[name]
-		at.note(isList, name, there)
+		at.noteFound(isList, name, there)
 		file := path.Join(at.name, name)
 		switch {
 		case !there || err != nil:
@@ -87,7 +87,7 @@ func (s *Source) addLists(at *place, fsys fs.FS) {
 		return there
 	}
 	inDatabase := false
-	for _, d := range databases() {
+	for _, d := range databaseForms() {
 		there := read(d.file, func(file string, _ []byte) { s.readDatabase(file, d, files) })
 		inDatabase = inDatabase || there
 	}

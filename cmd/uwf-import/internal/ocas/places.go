@@ -31,8 +31,8 @@ func (s *Source) addPlace(name string) *place {
 	return at
 }
 
-// note notes whether something is there.
-func (p *place) note(k kind, what string, there bool) {
+// noteFound notes whether something is there.
+func (p *place) noteFound(k kind, what string, there bool) {
 	p.has[k] = p.has[k] || there
 	if there {
 		p.found = append(p.found, what)

@@ -18,8 +18,8 @@ import (
 	"github.com/united-workforce/uwf/internal/ocastest"
 )
 
-// unpacked is the folder of a store that the TypeScript uwf wrote.
-func unpacked(t *testing.T, name string) string {
+// unpackStore is the folder of a store that the TypeScript uwf wrote.
+func unpackStore(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := ocastest.Unpack("../../testdata/stores/"+name+".tgz", dir); err != nil {
@@ -51,19 +51,19 @@ func readFiles(t *testing.T, dir string) map[node.Hash]node.Node {
 	return out
 }
 
-// reach are the nodes that one reaches: by its type, and by every text that is a node's hash.
-func reach(all map[node.Hash]node.Node, from node.Hash, out map[node.Hash]bool) {
+// collectReachable are the nodes that one reaches: by its type, and by every text that is a node's hash.
+func collectReachable(all map[node.Hash]node.Node, from node.Hash, out map[node.Hash]bool) {
 	n, there := all[from]
 	if !there || out[from] {
 		return
 	}
 	out[from] = true
-	reach(all, n.Type, out)
-	node.MapStrings(n.Payload, func(s string) string { reach(all, node.Hash(s), out); return s })
+	collectReachable(all, n.Type, out)
+	node.MapStrings(n.Payload, func(s string) string { collectReachable(all, node.Hash(s), out); return s })
 }
 
-// became are the nodes of a re-rooted chain, by the hashes that they had.
-func became(t *testing.T, c ocas.Chain) map[node.Hash]ocas.Node {
+// nodesByFormerHash are the nodes of a re-rooted chain, by the hashes that they had.
+func nodesByFormerHash(t *testing.T, c ocas.Chain) map[node.Hash]ocas.Node {
 	t.Helper()
 	now := map[node.Hash]ocas.Node{}
 	for h, n := range known() {
@@ -92,7 +92,7 @@ func became(t *testing.T, c ocas.Chain) map[node.Hash]ocas.Node {
 // TestRerooted: every node of the threads of 2026-05-18 is there, under its new hash, with
 // the payload that it had but for references, and what a record lacked.
 func TestRerooted(t *testing.T) {
-	dir := unpacked(t, "0518") + "/root"
+	dir := unpackStore(t, "0518") + "/root"
 	old := readFiles(t, dir+"/cas")
 	src := ocas.New(known())
 	src.AddFolder("0518", os.DirFS(dir))
@@ -106,8 +106,8 @@ func TestRerooted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now, all := became(t, c), map[node.Hash]bool{}
-		reach(old, th.Head, all)
+		now, all := nodesByFormerHash(t, c), map[node.Hash]bool{}
+		collectReachable(old, th.Head, all)
 		if len(all) != len(now) {
 			t.Errorf("thread %s reaches %d nodes, %d have other hashes", th.ID, len(all), len(now))
 		}
@@ -178,7 +178,7 @@ func compareRerooted(t *testing.T, h node.Hash, was node.Node, now map[node.Hash
 // TestKept: what is below today's meta-schema keeps its hashes.
 func TestKept(t *testing.T) {
 	for name, dir := range map[string]string{"0604": "/ocas", "030": "/ocas", "040": "/ocas/nodes"} {
-		dir = unpacked(t, name) + dir
+		dir = unpackStore(t, name) + dir
 		src, records := ocas.New(known()), 0
 		src.AddFolder(name, os.DirFS(dir))
 		for h, n := range readFiles(t, dir) {
@@ -251,7 +251,7 @@ func TestGenerations(t *testing.T) {
 		} else if assembled != "" {
 			t.Errorf("%d: the prompt is lost", g)
 		}
-		became(t, c)
+		nodesByFormerHash(t, c)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestMixedMetaSchemas(t *testing.T) {
 	if err != nil || len(c.Parts) != 3 {
 		t.Fatalf("%d parts, %v", len(c.Parts), err)
 	}
-	now := became(t, c)
+	now := nodesByFormerHash(t, c)
 	if len(now) != 4 || now[head].Node.Type != record.StepSchema || c.Parts[1].Head != *c.Parts[2].Step.Prev || c.Parts[2].Step.Detail == node.Hash(payload["detail"].(string)) {
 		t.Errorf("%v", c.Former)
 	}

@@ -129,7 +129,7 @@ func (s *Source) AddFolder(name string, fsys fs.FS) {
 			s.addProblem(path.Join(name, dir), 0, fmt.Errorf("list the folder: %w", err))
 		}
 		has := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { _, ok := hashOf(e.Name()); return ok })
-		if at.note(isNodes, path.Join(dir, "*.bin"), has); has {
+		if at.noteFound(isNodes, path.Join(dir, "*.bin"), has); has {
 			s.files = append(s.files, folder{fsys, dir})
 		}
 	}
