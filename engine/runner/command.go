@@ -123,7 +123,7 @@ func (j *commands) applyOptions(c *event.Command) (limits map[string]float64, er
 // startByCommand starts a thread on the comment's issue or pull request, of the
 // workflow that the command names.
 func (j *commands) startByCommand(ctx context.Context, c *event.Command, s event.Subject, limits map[string]float64) error {
-	a := wantedThread{subject: &s, workflow: j.Inputs.Workflow, more: c.Text, limits: limits, byCommand: true}
+	a := wantedThread{subject: &s, workflow: j.Inputs.Workflow, more: sanitize.Incoming(c.Text), limits: limits, byCommand: true}
 	if words := c.Words(); len(words) > 0 {
 		if len(words) > 1 || workflow.KindOfRef(words[0]) != workflow.RefName {
 			return j.AnswerCommand(ctx, report.Reply{Kind: report.NotNow, Verb: verbStart, Why: "Write `/uwf start`, or `/uwf start` and the name of a workflow; what is to be done goes on the lines below it."})

@@ -45,7 +45,7 @@ func (j *intake) buildRequest(ctx context.Context, a wantedThread) (*thread.Star
 		Trigger: trigger.Payload(), Limits: a.limits,
 	}
 	if a.subject != nil {
-		req.Title = sanitize.Title(sanitize.Incoming(a.subject.Title))
+		req.Title = sanitize.Line(a.subject.Title)
 	}
 	if n := j.Inputs.MaxSteps; n > 0 && a.limits["maxSteps"] == 0 {
 		req.Limits = map[string]float64{"maxSteps": float64(n)}
@@ -173,12 +173,12 @@ func (j *intake) writePrompt(a wantedThread) string {
 		if s.Pull {
 			what = "Pull request"
 		}
-		parts = append(parts, fmt.Sprintf("# %s #%d: %s", what, s.Number, sanitize.Title(sanitize.Incoming(s.Title))))
+		parts = append(parts, fmt.Sprintf("# %s #%d: %s", what, s.Number, sanitize.Line(s.Title)))
 		if body := strings.TrimSpace(sanitize.Incoming(s.Body)); body != "" {
 			parts = append(parts, body)
 		}
 	}
-	if more := strings.TrimSpace(sanitize.Incoming(a.more)); more != "" {
+	if more := strings.TrimSpace(a.more); more != "" {
 		if len(parts) > 0 {
 			more = "## What is wanted\n\n" + more
 		}

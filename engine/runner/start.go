@@ -37,7 +37,7 @@ type wantedThread struct {
 	subject  *event.Subject // nil: none
 	workflow string
 	key      string // after the workflow's name; empty: that of the subject
-	// more is what is added to the subject's text.
+	// more is what is added to the subject's text, cleaned.
 	more   string
 	limits map[string]float64 // of the thread's own
 	// byCommand: somebody waits for an answer.
@@ -77,7 +77,7 @@ func (j *intake) startFromSubject(ctx context.Context) error {
 	if j.Event.Subject == nil {
 		return j.FinishOK("the event names no issue and no pull request")
 	}
-	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: j.Inputs.Prompt})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: sanitize.Plain(j.Inputs.Prompt)})
 }
 
 // startPrompted starts a thread with the prompt of the inputs.
@@ -86,7 +86,7 @@ func (j *intake) startPrompted(ctx context.Context) error {
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
-	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: j.Inputs.Prompt})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: sanitize.Plain(j.Inputs.Prompt)})
 }
 
 // promptKey begins the keys of threads that a run's jobs start for a prompt.
@@ -237,7 +237,7 @@ func (j *intake) newTrigger(s *event.Subject, g *workBase) threadview.Trigger {
 		t.Actor, t.URL = j.Event.CommentAuthor.Login, j.Event.CommentURL
 	}
 	if s != nil {
-		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Title(sanitize.Incoming(s.Title))
+		t.Number, t.Pull, t.Title = s.Number, s.Pull, sanitize.Line(s.Title)
 		if t.URL == "" {
 			t.URL = s.URL
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -260,3 +261,41 @@ func TestBranchOfAFork(t *testing.T) {
 }
 
 func first(id gitcas.ThreadID, _ gitcas.Entry) gitcas.ThreadID { return id }
+
+// A title is plain text on a forge: agents read all of it. What a body hides they don't read,
+// but they are told of it.
+func TestTitleIsPlainText(t *testing.T) {
+	for _, title := range []string{"[Bug]: Segfault", "<!-- a --> in &lt;b&gt; is lost", "![a](b)"} {
+		w := newWorld(t)
+		var read string
+		w.say = func(t task.Task) (map[string]any, map[string]string, error) {
+			read = t.Prompt
+			return map[string]any{"$status": "done"}, nil, nil
+		}
+		ev := labeled(7)
+		ev.Subject.Title, ev.Subject.Body = title, "Seen<!-- hidden -->"
+		_, err := w.run(aJob{ev: ev})
+		w.ok(err)
+		if want := "# Issue #7: " + title + "\n\nSeen\n\n(1 part that readers do not see was left out.)"; !strings.Contains(read, want) {
+			t.Errorf("%q is not in the prompt:\n%s", want, read)
+		}
+		if _, e := w.only(); e.Title != title {
+			t.Errorf("%q: the thread's title is %q", title, e.Title)
+		}
+	}
+}
+
+// The input prompt is plain text, too: no forge shows it as Markdown.
+func TestPromptIsPlainText(t *testing.T) {
+	w := newWorld(t)
+	var read string
+	w.say = func(t task.Task) (map[string]any, map[string]string, error) {
+		read = t.Prompt
+		return map[string]any{"$status": "done"}, nil, nil
+	}
+	_, err := w.run(aJob{ev: event.Event{Kind: event.Schedule, Name: "schedule"}, in: ci.Inputs{Prompt: "[Task]: write <!-- x --> into a.html\u200b"}})
+	w.ok(err)
+	if want := "\n[Task]: write <!-- x --> into a.html\n"; !strings.Contains(read, want) {
+		t.Errorf("%q is not in the prompt:\n%s", want, read)
+	}
+}

@@ -285,7 +285,7 @@ func TestHostileChecks(t *testing.T) {
 	page := report.Comment(th)
 	for _, want := range []string{
 		"| 2 | developer | done ✗\u00a0test ",
-		"Checks of step 2:\n\n- `test failed, exit code 1: it changed ＠acme/all'¦x # Fixes issue #1 /uwf cancel`\n- `a¦'b' ＠team great¦`\n",
+		"Checks of step 2:\n\n- `test failed, exit code 1: it changed ＠acme/all'¦x<! -- uwf:thread=1 --> # Fixes issue #1 /uwf cancel`\n- `a¦'b' ＠team great¦`\n",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)

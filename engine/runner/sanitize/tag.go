@@ -12,7 +12,7 @@ type tag struct {
 	name    string // in lower case
 	written string // the name as it stands there
 	closing bool
-	hidden  bool // nobody sees the element
+	hidden  bool // an attribute hides the element
 	self    bool // it ends with />
 	open    bool // the attribute open, of details
 	address string
@@ -60,7 +60,7 @@ func parseTag(s string) (tag, bool) {
 	if name == "" {
 		return tag{}, false
 	}
-	t := tag{name: strings.ToLower(name), written: name, closing: strings.HasPrefix(s, "</"), hidden: slices.Contains(unseenTags, strings.ToLower(name))}
+	t := tag{name: strings.ToLower(name), written: name, closing: strings.HasPrefix(s, "</")}
 	s = s[:min(len(s), maxTag)]
 	at := strings.Index(s, name) + len(name)
 	for {
@@ -96,6 +96,9 @@ func (t *tag) readAttribute(name, value string) {
 		t.open = t.name == "details"
 	}
 }
+
+// isUnseen reports whether nobody sees the element.
+func (t tag) isUnseen() bool { return t.hidden || slices.Contains(unseenTags, t.name) }
 
 func (t tag) isVoid() bool { return t.self || slices.Contains(voidTags, t.name) }
 

@@ -82,7 +82,7 @@ func ReadTrigger(m map[string]any) Trigger {
 	}
 	return Trigger{
 		Run: text(trigRun), Number: number(reading.TriggerNumber), Pull: text(trigKind) == kindPull,
-		Title: sanitize.Title(text(trigTitle)), Branch: text(trigBranch), Former: number(trigFormer),
+		Title: sanitize.Line(text(trigTitle)), Branch: text(trigBranch), Former: number(trigFormer),
 	}
 }
 
