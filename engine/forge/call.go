@@ -41,6 +41,9 @@ type request struct {
 	text   string // the longest text of the body, which no forge takes above MaxBody
 	// safe: making it twice does what making it once does, or little harm, although it is a POST.
 	safe bool
+	// find looks whether the request was carried out, once nobody knows, and reads what it made into
+	// makeCall's out. If it finds nothing, the request is made again. Nil: nothing can be looked for.
+	find func(*connection) (found bool, err error)
 }
 
 // isRepeatable: nothing happens twice if the call is made again after an answer that
@@ -64,19 +67,31 @@ func (c *connection) makeCall(ctx context.Context, r request, out any) (response
 	for {
 		a, err := c.tryOnce(ctx, r)
 		var fail *CallError
-		if err == nil {
-			fail = c.judgeAnswer(r, a)
-		} else {
+		if err != nil {
 			fail = c.unreachedError(ctx, r, err)
+		} else if fail = c.judgeAnswer(r, a); fail == nil {
+			fail = c.decodeAnswer(r, a, out)
 		}
+		look := fail != nil && fail.Unsure && !fail.final && r.find != nil
 		switch {
 		case fail == nil:
-			return a, c.decodeAnswer(r, a, out)
-		case !fail.isPassing():
+			return a, nil
+		case !fail.isPassing() && !look:
 			return a, fail
 		}
 		if err := o.WaitToRetry(ctx, fail, fail.Retry); err != nil {
 			return a, err
+		}
+		if !look {
+			continue
+		}
+		meanwhile := *c
+		meanwhile.o.Outages = o.Rest()
+		switch found, err := r.find(&meanwhile); {
+		case err != nil:
+			return a, errors.Join(fail, err)
+		case found:
+			return a, nil
 		}
 	}
 }
@@ -119,7 +134,7 @@ func (c *connection) requestURL(r request) string {
 	return u
 }
 
-func (c *connection) decodeAnswer(r request, a response, out any) error {
+func (c *connection) decodeAnswer(r request, a response, out any) *CallError {
 	if out == nil || a.status == http.StatusNoContent {
 		return nil
 	}

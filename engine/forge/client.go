@@ -113,5 +113,10 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// over is the same client by another connection.
+func (c *client) over(by *connection) *client {
+	return &client{connection: by, flavour: c.flavour, owner: c.owner}
+}
+
 // ForgeFlavour is the kind of forge.
 func (c *client) ForgeFlavour() Flavour { return c.flavour }

@@ -39,6 +39,8 @@ type Forge interface {
 	// ReadLineComment is a comment on a line of a pull request by its id, which is no id
 	// for the calls around it; ErrNotFound as above, and always on Gitea.
 	ReadLineComment(ctx context.Context, id int64) (Comment, error)
+	// CreateComment writes a comment, once: if an answer got lost, it looks, and writes it again only
+	// if it is not there. So do the other calls that make something.
 	CreateComment(ctx context.Context, number int, body string) (Comment, error)
 	// UpdateComment replaces a comment's body; ErrNotFound when somebody deleted it.
 	UpdateComment(ctx context.Context, id int64, body string) error

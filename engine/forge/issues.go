@@ -140,11 +140,30 @@ func (c *client) fetchComment(ctx context.Context, do, from string, id int64) (C
 	return got.toComment(), nil
 }
 
-// CreateComment writes a comment.
+// CreateComment writes a comment. If an answer got lost, one with the same text is taken for it.
 func (c *client) CreateComment(ctx context.Context, number int, body string) (Comment, error) {
 	var made comment
-	_, err := c.makeCall(ctx, request{do: fmt.Sprintf("comment on %d", number), method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), text: body, body: commentBody(body)}, &made)
+	var there Comment
+	r := request{do: fmt.Sprintf("comment on %d", number), method: http.MethodPost, path: fmt.Sprintf("/issues/%d/comments", number), text: body, body: commentBody(body)}
+	r.find = func(meanwhile *connection) (bool, error) {
+		list, err := c.over(meanwhile).ListComments(ctx, number)
+		i := slices.IndexFunc(list, func(c Comment) bool { return hasSameText(c.Body, body) })
+		if i >= 0 {
+			there = list[i]
+		}
+		return i >= 0, err
+	}
+	_, err := c.makeCall(ctx, r, &made)
+	if there.ID != 0 {
+		return there, err
+	}
 	return made.toComment(), err
+}
+
+// hasSameText reports whether a forge shows a text that it was given: it may end lines otherwise.
+func hasSameText(shown, given string) bool {
+	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return plain(shown) == plain(given)
 }
 
 func commentBody(text string) map[string]string { return map[string]string{"body": text} }
@@ -195,27 +214,34 @@ func (c *client) makeLabel(ctx context.Context, l Label) (int64, error) {
 		body: map[string]string{"name": l.Name, "color": color, "description": l.Description},
 		// GitHub refuses a second one of that name.
 		safe: c.flavour == GitHub,
+		find: func(meanwhile *connection) (_ bool, err error) {
+			made.ID, err = c.over(meanwhile).searchLabel(ctx, l.Name)
+			return made.ID != 0, err
+		},
 	}, &made)
 	return made.ID, err
 }
 
 // giteaLabel finds a label's number, or makes the label.
 func (c *client) giteaLabel(ctx context.Context, l Label) (int64, error) {
-	do := "look for the label " + l.Name
-	var found int64
-	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/labels"}, maxLabelPages, func(list []label) bool {
-		found = findLabel(list, l.Name)
-		return found != 0
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case found != 0:
-		return found, nil
-	case more:
-		return 0, &CallError{Do: do, Kind: ErrInvalid, Message: "the repository has too many labels to look through"}
+	found, err := c.searchLabel(ctx, l.Name)
+	if found != 0 || err != nil {
+		return found, err
 	}
 	return c.makeLabel(ctx, l)
+}
+
+// searchLabel finds a label's number; 0: the repository has none of that name.
+func (c *client) searchLabel(ctx context.Context, name string) (found int64, err error) {
+	do := "look for the label " + name
+	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: "/labels"}, maxLabelPages, func(list []label) bool {
+		found = findLabel(list, name)
+		return found != 0
+	})
+	if err == nil && more {
+		err = &CallError{Do: do, Kind: ErrInvalid, Message: "the repository has too many labels to look through"}
+	}
+	return found, err
 }
 
 // findLabel is the number of the label with that name; 0: there is none.

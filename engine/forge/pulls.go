@@ -91,7 +91,7 @@ func (c *client) searchPulls(ctx context.Context, q url.Values, branch string) (
 	return best, found && err == nil, err
 }
 
-// CreatePull opens a pull request.
+// CreatePull opens a pull request. If an answer got lost, the branch's open one is taken for it.
 func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
 	body := map[string]any{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
 	switch {
@@ -101,7 +101,16 @@ func (c *client) CreatePull(ctx context.Context, p NewPull) (Pull, error) {
 		body["draft"] = true
 	}
 	var made pull
-	_, err := c.makeCall(ctx, request{do: "open a pull request for " + p.Head, method: http.MethodPost, path: "/pulls", text: p.Body, body: body}, &made)
+	var there Pull
+	r := request{do: "open a pull request for " + p.Head, method: http.MethodPost, path: "/pulls", text: p.Body, body: body}
+	r.find = func(meanwhile *connection) (_ bool, err error) {
+		there, _, err = c.over(meanwhile).FindPull(ctx, p.Head)
+		return there.Open, err
+	}
+	_, err := c.makeCall(ctx, r, &made)
+	if there.Open && err == nil {
+		return there, nil
+	}
 	return made.toPull(), classifyPullError(err)
 }
 

@@ -70,7 +70,11 @@ func (p Policy) WithDefaults() Policy {
 // and its own time is not to count.
 func (p Policy) Begin() *Outage {
 	p = p.WithDefaults()
-	return &Outage{p: p, began: p.Now()}
+	began := p.Now()
+	if p.Until.IsZero() {
+		p.Until = began.Add(cmp.Or(p.For, Patience))
+	}
+	return &Outage{p: p, began: began}
 }
 
 // Outage is the time in which one request gets no answer.
@@ -79,6 +83,10 @@ type Outage struct {
 	began time.Time
 	tries int
 }
+
+// Rest is the policy for requests that are made in the middle of the outage: they wait no longer
+// than it.
+func (o *Outage) Rest() Policy { return o.p }
 
 // Lasted is how long it is since Begin.
 func (o *Outage) Lasted() time.Duration { return o.p.Now().Sub(o.began) }
@@ -89,9 +97,6 @@ func (o *Outage) Lasted() time.Duration { return o.p.Now().Sub(o.began) }
 func (o *Outage) WaitToRetry(ctx context.Context, err error, after time.Duration) error {
 	o.tries++
 	now, until := o.p.Now(), o.p.Until
-	if until.IsZero() {
-		until = o.began.Add(cmp.Or(o.p.For, Patience))
-	}
 	wait := max(after, o.backOff())
 	hurried := isHurried(ctx)
 	if hurried {

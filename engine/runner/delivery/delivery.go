@@ -156,8 +156,8 @@ func (j *Delivery) explainPrevented(err error) string {
 	return "The pull request could not be opened: " + text.Cut(err.Error(), 1000)
 }
 
-// openOrUpdatePull updates the thread's pull request where there is an open one, else it opens
-// one. One that a lost answer, or another job, left is found by its branch.
+// openOrUpdatePull updates the thread's pull request if there is an open one, otherwise it opens
+// one. One that another job left is found by its branch.
 func (j *Delivery) openOrUpdatePull(ctx context.Context, p *threadview.Thread, n forge.NewPull) (_ forge.Pull, updated bool, err error) {
 	if known := j.findKnownPull(p); known != 0 {
 		found, err := j.Forge.ReadPull(ctx, known)
@@ -178,12 +178,12 @@ func (j *Delivery) openOrUpdatePull(ctx context.Context, p *threadview.Thread, n
 	case err == nil:
 		j.CallHook("pull-created")
 		return made, false, nil
-	case errors.Is(err, forge.ErrExists), forge.IsUnsure(err):
+	case errors.Is(err, forge.ErrExists):
 		found, ok, ferr := j.Forge.FindPull(ctx, n.Head)
 		if ferr != nil || !ok || !found.Open {
 			return made, false, errors.Join(err, ferr)
 		}
-		return found, true, j.updatePull(ctx, p, found, n)
+		return found, !isOurs(p, found), j.updatePull(ctx, p, found, n)
 	}
 	return made, false, err
 }
@@ -199,10 +199,17 @@ func (j *Delivery) findKnownPull(p *threadview.Thread) int {
 	return 0
 }
 
+// isOurs reports whether a job of the thread opened a pull request. One that nobody noted is as
+// good as new: no job has told of it yet.
+func isOurs(p *threadview.Thread, found forge.Pull) bool {
+	id, marked := report.FindMarker(found.Body)
+	return marked && id == string(p.ID)
+}
+
 // updatePull brings the pull request's words up to date. They are not worth failing.
 // Where a person opened it, or wrote it anew, their words stay.
 func (j *Delivery) updatePull(ctx context.Context, p *threadview.Thread, found forge.Pull, n forge.NewPull) error {
-	if id, ours := report.FindMarker(found.Body); !ours || id != string(p.ID) || found.Title == n.Title && found.Body == n.Body {
+	if !isOurs(p, found) || found.Title == n.Title && found.Body == n.Body {
 		return nil
 	}
 	if err := j.Forge.UpdatePull(ctx, found.Number, n.Title, n.Body); err != nil {

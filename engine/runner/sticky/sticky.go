@@ -100,18 +100,12 @@ func (c *Comment) judgeError(err error) error {
 }
 
 func (c *Comment) createComment(ctx context.Context, body string) error {
+	c.Fresh = false // whatever comes of this, the next try looks for it
 	made, err := c.Forge.CreateComment(ctx, c.Number, body)
 	if err != nil {
-		if !forge.IsUnsure(err) {
-			return err
-		}
-		// It may be there all the same.
-		if found, _ := c.findComment(ctx, ""); !found {
-			return err
-		}
-		return nil
+		return err
 	}
-	c.ID, c.Fresh, c.seen, c.text = made.ID, false, true, body
+	c.ID, c.seen, c.text = made.ID, true, body
 	c.Hook("comment-created")
 	if _, err := c.findComment(ctx, made.Author); err != nil {
 		return fmt.Errorf("look whether another job made the thread's comment too: %w", err)

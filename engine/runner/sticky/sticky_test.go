@@ -110,7 +110,7 @@ func TestWrite(t *testing.T) {
 		"it may not be changed":             {list: []forge.Comment{comment(3, bot, ours)}, fails: map[string]error{"update": denied}, err: forge.ErrForbidden, off: true},
 		"none can be made":                  {fails: map[string]error{"create": away}, err: forge.ErrUnreachable},
 		"none may be made":                  {fails: map[string]error{"create": denied}, err: forge.ErrForbidden, off: true},
-		"the answer is lost":                {lost: true, did: "created"},
+		"the answer is lost":                {lost: true, did: "created", err: forge.ErrUnreachable},
 		"it was not made, for sure":         {comment: sticky.Comment{Fresh: true}, list: []forge.Comment{comment(3, bot, ours)}, fails: map[string]error{"create": away}, err: forge.ErrUnreachable},
 		"it was not made, nobody knows why": {comment: sticky.Comment{Fresh: true}, list: []forge.Comment{comment(3, bot, ours)}, fails: map[string]error{"create": context.Canceled}, err: context.Canceled},
 		"it may have been made, and wasn't": {fails: map[string]error{"create": fault(forge.ErrUnreachable, true)}, err: forge.ErrUnreachable},

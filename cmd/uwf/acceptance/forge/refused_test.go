@@ -128,8 +128,27 @@ func TestLostReplies(t *testing.T) {
 		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
 		c.green(c.settle()...)
 		c.solved(n, 3)
-		if got := c.forge.Pulls(); len(got) != 1 {
-			t.Errorf("%d pull requests", len(got))
+		if got := c.forge.Pulls(); len(got) != 1 || strings.Contains(c.sticky(n).Body, "brought up to date") {
+			t.Errorf("%d pull requests; %s", len(got), c.sticky(n).Body)
+		}
+	})
+}
+
+// TestAwayAtDelivery: the forge fails while the pull request is to be opened, and did not open
+// it. The same job opens it once the forge is back.
+func TestAwayAtDelivery(t *testing.T) {
+	t.Parallel()
+	eitherForge(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea})
+		c.allow()
+		c.forge.Inject(forgetest.Fault{Method: http.MethodPost, Path: "pulls", Answer: forgetest.Broken(503)})
+		c.forge.Inject(forgetest.Fault{Method: http.MethodGet, Path: "pulls", Answer: forgetest.Broken(503)})
+		n := c.issue()
+		c.green(c.start(c.forge.PutLabel("alice", n, "uwf")))
+		c.green(c.settle()...)
+		c.solved(n, 3)
+		if got := c.forge.Pulls(); len(got) != 1 || strings.Contains(c.sticky(n).Body, "brought up to date") {
+			t.Errorf("%d pull requests; %s", len(got), c.sticky(n).Body)
 		}
 	})
 }
