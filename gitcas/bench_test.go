@@ -31,6 +31,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 	"github.com/united-workforce/uwf/internal/testmem"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // The benchmarks compare one job's whole use of the store, as one fresh process
@@ -541,6 +542,10 @@ type bench struct {
 
 func newBench(b *testing.B, sh shape) *bench {
 	b.Helper()
+	if testing.Short() {
+		sh = shape{threads: min(sh.threads, 1), ended: min(sh.ended, 1), refs: min(sh.refs, 2)}
+	}
+
 	x := &bench{b: b, pristin: benchRepo(b, sh)}
 	needGit(b)
 	if err := gitserver.Available(""); err != nil {
@@ -719,6 +724,10 @@ func BenchmarkEnded(b *testing.B) {
 // BenchmarkOtherRefs is a step beside no other refs and beside 50,000.
 func BenchmarkOtherRefs(b *testing.B) {
 	against(b, shape{threads: 100}, shape{threads: 100, refs: 50_000}, false)
+}
+
+func TestBenchmarksStart(t *testing.T) {
+	testmode.StartBenchmarks(t, "Step/nodes=1000$|Ended|OtherRefs")
 }
 
 // against reports how much more the second shape costs than the first.

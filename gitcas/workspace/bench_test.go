@@ -11,12 +11,22 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
-const (
-	benchFiles   = 10_000
-	benchChanges = 20
-)
+const benchChanges = 20
+
+// benchFiles is how many files the workspace has.
+func benchFiles() int {
+	if testing.Short() {
+		return 100
+	}
+	return 10_000
+}
+
+func TestBenchmarksStart(t *testing.T) {
+	testmode.StartBenchmarks(t, ".")
+}
 
 // benchRepo is a served repository of 10,000 files in 1,000 folders, two commits
 // that differ in 20 files, and a native clone of it.
@@ -30,7 +40,7 @@ func newBench(b *testing.B) *benchRepo {
 	b.Helper()
 	r := &benchRepo{repo: newRepo(b, "http")}
 	src := b.TempDir()
-	for i := range benchFiles {
+	for i := range benchFiles() {
 		path := filepath.Join(src, fmt.Sprintf("p%02d/q%d/f%03d.go", i/100%100, i%10, i/10))
 		must(b, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(b, os.WriteFile(path, []byte(strings.Repeat(fmt.Sprintf("line %d of a file\n", i), 150)), 0o644))
@@ -48,7 +58,7 @@ func newBench(b *testing.B) *benchRepo {
 func edit(b *testing.B, dir string, round int) {
 	b.Helper()
 	for i := range benchChanges {
-		i := i * benchFiles / benchChanges
+		i := i * benchFiles() / benchChanges
 		path := filepath.Join(dir, fmt.Sprintf("p%02d/q%d/f%03d.go", i/100%100, i%10, i/10))
 		must(b, os.WriteFile(path, fmt.Appendf(nil, "edited in round %d: %d\n", round, i), 0o644))
 	}
@@ -140,7 +150,7 @@ func benchEdit(b *testing.B, r *benchRepo, parent wire.ID, round int) wire.ID {
 	b.Helper()
 	stream := fmt.Sprintf("commit refs/heads/main\ncommitter t <t@t> %d +0000\ndata 2\nm\nfrom %s\n", 1700000001+round, parent)
 	for i := range benchChanges {
-		i := i * benchFiles / benchChanges
+		i := i * benchFiles() / benchChanges
 		text := fmt.Sprintf("restored in round %d: %d\n", round, i)
 		stream += fmt.Sprintf("M 100644 inline p%02d/q%d/f%03d.go\ndata %d\n%s\n", i/100%100, i%10, i/10, len(text), text)
 	}

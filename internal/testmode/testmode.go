@@ -3,8 +3,10 @@
 package testmode
 
 import (
+	"bytes"
 	"iter"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +33,22 @@ func Some[Row any](n int, rows ...Row) []Row {
 		some = append(some, rows[i])
 	}
 	return some
+}
+
+// StartBenchmarks runs each benchmark of this test program that matches the pattern once,
+// with the sizes of -short, so that none of them is found broken on the day it is needed.
+func StartBenchmarks(t *testing.T, pattern string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0],
+		"-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.short")
+
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the benchmarks %s: %v\n%s", pattern, err, out)
+	}
+	if !bytes.Contains(out, []byte("\nBenchmark")) {
+		t.Fatalf("no benchmark matches %s:\n%s", pattern, out)
+	}
 }
 
 // SeedVariable names the one seed that random tests are to try: that of a failure.

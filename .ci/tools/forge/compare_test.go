@@ -317,8 +317,8 @@ func (s *site) addFake() *side {
 	f.Protect("kept", "update")
 	f.DisableWorkflow("off.yml", true)
 	n := f.OpenIssue("alice", "It breaks", "Sometimes.")
-	f.Label("alice", n, "bug")
-	f.Say("alice", n, "Really.")
+	f.PutLabel("alice", n, "bug")
+	f.PostComment("alice", n, "Really.")
 	return &side{
 		api: f.APIURL, url: f.URL, ids: map[string]string{"said": fmt.Sprint(f.Comments(n)[0].ID)},
 		tokens: map[string]string{

@@ -46,13 +46,13 @@ func (s *site) events() {
 		real func()
 		fake func() forgetest.Event
 	}{
-		{"a label", func() { r.putLabel("alice", n, "uwf") }, func() forgetest.Event { return f.Label("alice", n, "uwf") }},
-		{"a comment", func() { r.comment("alice", n, "/uwf status") }, func() forgetest.Event { return f.Say("alice", n, "/uwf status") }},
+		{"a label", func() { r.putLabel("alice", n, "uwf") }, func() forgetest.Event { return f.PutLabel("alice", n, "uwf") }},
+		{"a comment", func() { r.comment("alice", n, "/uwf status") }, func() forgetest.Event { return f.PostComment("alice", n, "/uwf status") }},
 		{"an assignment", func() {
 			r.call("octo", http.MethodPatch, r.path(fmt.Sprintf("issues/%d", n)), map[string]any{"assignees": []string{"alice"}}, nil)
 		}, func() forgetest.Event { return f.Assign("octo", n, "alice") }},
-		{"a label on a pull request", func() { r.putLabel("alice", p.Number, "uwf") }, func() forgetest.Event { return f.Label("alice", p.Number, "uwf") }},
-		{"a comment on a pull request", func() { r.comment("alice", p.Number, "/uwf start") }, func() forgetest.Event { return f.Say("alice", p.Number, "/uwf start") }},
+		{"a label on a pull request", func() { r.putLabel("alice", p.Number, "uwf") }, func() forgetest.Event { return f.PutLabel("alice", p.Number, "uwf") }},
+		{"a comment on a pull request", func() { r.comment("alice", p.Number, "/uwf start") }, func() forgetest.Event { return f.PostComment("alice", p.Number, "/uwf start") }},
 		{"a dispatch", func() {
 			r.call("octo", http.MethodPost, r.path("actions/workflows/uwf.yml/dispatches"), map[string]any{"ref": "main", "inputs": inputs}, nil)
 		}, func() forgetest.Event { return f.Manual("octo", "uwf.yml", inputs) }},

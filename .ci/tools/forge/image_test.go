@@ -130,7 +130,7 @@ func TestImage(t *testing.T) {
 	}
 	f.MustCommit(t, "main", "A small blog", files)
 	f.SetPermission("alice", "write")
-	j := newContainerJob(t, f, f.Label("alice", f.OpenIssue("alice", "Slugs look broken", example(t, "demo/issue.md")), "uwf"))
+	j := newContainerJob(t, f, f.PutLabel("alice", f.OpenIssue("alice", "Slugs look broken", example(t, "demo/issue.md")), "uwf"))
 	log, err := c.run(j.mounts, j.env, "", "action")
 	if err != nil {
 		t.Fatalf("the job failed: %v\n%s", err, log)

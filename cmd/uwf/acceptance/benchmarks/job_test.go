@@ -23,14 +23,18 @@ import (
 //
 //	go test ./cmd/uwf/acceptance/benchmarks -run '^$' -bench Job -benchtime 10x
 func BenchmarkJob(b *testing.B) {
-	made := newBenchJob(b, 10_000, 20)
+	files := 10_000
+	if testing.Short() {
+		files = 100
+	}
+	made := newBenchJob(b, files, 20)
 	for _, checkout := range []string{"checkout", "empty"} {
 		b.Run(checkout, func(b *testing.B) {
 			j := &benchJob{longThread: made.in(b), edit: made.edit}
 			var walls, cpus, natives, agents []time.Duration
 			for j.Loop() {
 				j.fresh(checkout == "checkout")
-				_, m, wall := j.uwf("thread", "step", j.id, "--agent", j.agent, "--workspace", j.workspace)
+				_, m, wall := j.uwf(j.stepArgs("--workspace", j.workspace, "--with-git")...)
 				agent := j.agentTook()
 				walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
 				if got := strings.Count(j.git(j.repo, "diff", "--name-only", "main", "uwf/"+j.id), "\n") + 1; got != 20 {

@@ -5,8 +5,13 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 func TestMain(m *testing.M) {
 	clitest.Main(m, map[string]func(){"uwf-measured": measuredMain})
+}
+
+func TestBenchmarksStart(t *testing.T) {
+	testmode.StartBenchmarks(t, ".")
 }
