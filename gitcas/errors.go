@@ -47,6 +47,8 @@ var (
 	// ErrUnsure: a push was not answered, and whether it was taken can't be told; the same as
 	// wire.ErrUnsure.
 	ErrUnsure = wire.ErrUnsure
+	// ErrSHA256: the repository names its objects by SHA-256; the same as wire.ErrSHA256.
+	ErrSHA256 = wire.ErrSHA256
 	// ErrStop ends an iteration early when a callback returns it; the iterating
 	// method then returns nil.
 	ErrStop = view.ErrStop

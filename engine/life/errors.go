@@ -201,7 +201,7 @@ func KindOf(err error) Kind {
 	case errors.As(err, &own):
 		return own.Kind
 	case errors.As(err, new(*UnknownThreadError)), errors.As(err, new(*workflow.InvalidError)),
-		isAny(workflow.ErrNoWorkflow, gitcas.ErrNoStore, gitcas.ErrUnknownThread, gitcas.ErrInvalid, gitcas.ErrLocalDiffers):
+		isAny(workflow.ErrNoWorkflow, gitcas.ErrNoStore, gitcas.ErrUnknownThread, gitcas.ErrInvalid, gitcas.ErrLocalDiffers, gitcas.ErrSHA256):
 		return KindUsage
 	case isAny(context.Canceled, wire.ErrLostRace):
 		// Interrupted, or others were faster until the time was up: nothing is

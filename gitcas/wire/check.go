@@ -49,6 +49,9 @@ func parseID(s string) (ID, bool) {
 	return id, id.String() == s
 }
 
+// sha256ID is an object's id in a repository that names its objects by SHA-256.
+var sha256ID = lazyregexp.New(`^[0-9a-f]{64}$`)
+
 // CheckPrefixes refuses prefixes that would break the request's lines.
 func CheckPrefixes(prefixes []string) error {
 	for _, p := range prefixes {

@@ -40,6 +40,8 @@ var (
 	// ErrNoProgram: the program that reaches the remote, git or ssh, is not there or
 	// can't be run. Nothing was asked.
 	ErrNoProgram = fault.ErrNoProgram
+	// ErrSHA256: the repository names its objects by SHA-256. Every id here is SHA-1.
+	ErrSHA256 = fault.ErrSHA256
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = fault.ErrInvalid

@@ -57,6 +57,9 @@ func parseLsRefs(r io.Reader, limit int64, prefixes []string) (Listing, error) {
 func refLine(line string) (id ID, name, attrs string, err error) {
 	hex, rest, ok := strings.Cut(line, " ")
 	id, okID := parseID(hex)
+	if sha256ID.MatchString(hex) {
+		return ZeroID, "", "", ErrSHA256
+	}
 	name, attrs, _ = strings.Cut(rest, " ")
 	if !ok || !okID || (name != "HEAD" && !validRefName(name)) {
 		return ZeroID, "", "", fmt.Errorf("%w: %q is no line of a ref listing", ErrUnreadable, fault.OneLine(line))
@@ -118,6 +121,9 @@ func (ad *advertisement) addLine(line string, prefixes []string) error {
 	if first || ad.caps == nil {
 		ad.caps = make(map[string]bool)
 		for c := range strings.FieldsSeq(caps) {
+			if c == transport.FormatSHA256 {
+				return ErrSHA256
+			}
 			ad.caps[c] = true
 			if target, ok := strings.CutPrefix(c, "symref=HEAD:"); ok && hasPrefix("HEAD", prefixes) && validRefName(target) {
 				ad.Head = target

@@ -54,6 +54,9 @@ func NewError(op, url string, err error) *RemoteError {
 	kind := fault.KindOf(err)
 	detail := fault.OneLine(err.Error())
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, kind.Error()), ": ")
+	if kind == ErrSHA256 {
+		detail = "" // it says all
+	}
 	e = &RemoteError{Op: op, URL: url, Kind: kind, Detail: detail}
 	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, ErrTooLong, fault.ErrNoWay} {
 		if errors.Is(err, cause) {

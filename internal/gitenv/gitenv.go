@@ -19,6 +19,7 @@ func Clean(settings []Setting) []string {
 		"GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_CONFIG_SYSTEM=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0",
+		"GIT_DEFAULT_HASH=sha1",
 		"LC_ALL=C",
 		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings)),
 	}

@@ -147,6 +147,8 @@ func remoteAdvice(err error) string {
 	switch {
 	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
 		return ""
+	case errors.Is(err, wire.ErrSHA256):
+		return sha256Advice
 	case errors.Is(err, wire.ErrNoProgram):
 		return programAdvice(remote)
 	case errors.Is(err, exec.ErrNotFound) && errors.As(err, new(*GitError)):
@@ -180,6 +182,8 @@ func remoteAdvice(err error) string {
 	}
 	return ""
 }
+
+const sha256Advice = "use a repository whose objects are named by SHA-1: git init --object-format=sha1, or the forge's setting for a new repository"
 
 const installGit = "install git (https://git-scm.com/downloads), or put the folder that it lies in on PATH"
 

@@ -36,6 +36,7 @@ const gitWait = 2 * time.Minute
 func harmlessGit() []string {
 	return []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_DEFAULT_HASH=sha1",   // uwf reads no other repositories, whatever the user's git makes
 		"GIT_ALLOW_PROTOCOL=none", // else a look at a missing commit fetches it, by whatever program
 		"GIT_CONFIG_COUNT=2",
 		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",

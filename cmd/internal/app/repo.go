@@ -185,6 +185,8 @@ func (f *Factory) Base(ctx context.Context, remote wire.Remote, ref string) (str
 func localBase(ctx context.Context, f *Factory, ref string) (string, error) {
 	id, err := GitHere(ctx, f, "rev-parse", "--verify", "--quiet", "--end-of-options", cmp.Or(ref, "HEAD")+"^{commit}")
 	switch {
+	case err == nil && !isCommitID(id):
+		return "", fmt.Errorf("read the head of %s: %w", f.RepoRoot(), wire.ErrSHA256)
 	case err == nil || errors.Is(err, exec.ErrNotFound):
 		return id, err
 	case ref == "":

@@ -378,7 +378,7 @@ func (s *stage) processEnv() []string {
 		}
 	}
 	return append(env, "UWF_HOME="+filepath.Join(s.dir, fmt.Sprintf("home-%d", s.jobs)),
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0", "GIT_DEFAULT_HASH=sha1", "LC_ALL=C",
 		"GIT_AUTHOR_NAME=uwf demo", "GIT_AUTHOR_EMAIL=demo@localhost",
 		"GIT_COMMITTER_NAME=uwf demo", "GIT_COMMITTER_EMAIL=demo@localhost",
 		"GOFLAGS=-mod=mod", "GOWORK=off")

@@ -41,6 +41,8 @@ var (
 	// ErrNoProgram: the program that reaches the remote, git or ssh, is not there or
 	// can't be run. Nothing was asked.
 	ErrNoProgram = errors.New("a program is missing")
+	// ErrSHA256: the repository names its objects by SHA-256. Every id here is SHA-1.
+	ErrSHA256 = errors.New("this repository names its objects by SHA-256, which uwf can't read yet")
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = errors.New("invalid request")
@@ -116,7 +118,7 @@ func Reading(err error) error {
 func KindOf(err error) error {
 	for _, k := range []error{
 		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrProtected, ErrSecretRefused, ErrNotFound,
-		ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid, ErrReadOnly, ErrNoProgram,
+		ErrSHA256, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {
 			return k

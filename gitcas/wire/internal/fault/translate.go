@@ -22,6 +22,8 @@ type rule struct {
 // function because a package holds no state.
 func errorRules() []rule {
 	return []rule{
+		// What git's servers say to a client that asks in SHA-1.
+		{ErrSHA256, []string{"mismatched object format: server sha256", "unsupported object format 'sha1'"}},
 		// Push protection: GitHub (GH013 with a section of its own), GitLab, Bitbucket.
 		{ErrSecretRefused, []string{
 			"push protection…secret", "cannot contain secrets", "push blocked: secret",

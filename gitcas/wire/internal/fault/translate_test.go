@@ -213,6 +213,8 @@ func TestServerTexts(t *testing.T) {
 		"ssh: connect to host example.org port 22: Connection refused":                                         ErrUnreachable,
 		"ssh: connect to host example.org port 22: Connection timed out":                                       ErrUnreachable,
 		"kex_exchange_identification: Connection closed by remote host":                                        ErrUnreachable,
+		"fatal: mismatched object format: server sha256; client sha1":                                          ErrSHA256,
+		"fatal: error: unsupported object format 'sha1'":                                                       ErrSHA256,
 		"GitLab: Internal API unreachable":                                                                     ErrUnreachable,
 	} {
 		known, got := Translate(text)

@@ -132,7 +132,15 @@ func (t *sshTransport) readGreeting(ch *child, c Call) error {
 		if line != "version 2" {
 			return fault.ErrRefused
 		}
-		return p.SkipToFlush()
+		for kind := pktline.Data; kind != pktline.Flush; {
+			if kind, line, err = p.Line(); err != nil {
+				return err
+			}
+			if line == FormatSHA256 {
+				return fault.ErrSHA256
+			}
+		}
+		return nil
 	}
 	caps, err := skipAdvertisement(ch.out, MaxRefs)
 	if err == nil && c.Needs != "" && !slices.Contains(caps, c.Needs) {
@@ -150,7 +158,10 @@ func skipAdvertisement(r io.Reader, limit int64) (caps []string, err error) {
 		return nil, err
 	}
 	_, list, _ := strings.Cut(line, "\x00")
-	return strings.Fields(list), p.SkipToFlush()
+	if caps = strings.Fields(list); slices.Contains(caps, FormatSHA256) {
+		return nil, fault.ErrSHA256
+	}
+	return caps, p.SkipToFlush()
 }
 
 func (t *sshTransport) startProgram(ctx context.Context, c Call) (*child, error) {

@@ -109,6 +109,9 @@ func (o Options) withDefaults() Options {
 // servers look for the "git/".
 const Agent = "git/uwf"
 
+// FormatSHA256 is the capability of a repository that names its objects by SHA-256.
+const FormatSHA256 = "object-format=sha256"
+
 // MaxRefs is how many bytes a listing of refs may have: some 3 million refs.
 const MaxRefs = 256 << 20
 
