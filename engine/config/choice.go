@@ -12,26 +12,20 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// Choice is what a person chose for one run, before all settings. A model or an agent is
-// for the roles that the settings give none; with ROLE= before it for that role, and with *=
-// for all of them.
+// Choice is what a person chose for one run, before all settings, those for single roles among
+// them. A model or an agent is for all roles; with ROLE= before it for that role, and *= is as
+// if nothing were before it.
 type Choice struct {
 	Models   []string // each an alias, PROVIDER/NAME, or the name that the provider has for it
 	Provider string
 	Agents   []string // each an alias, or a command line
 }
 
-// perRole is what was chosen, by role; of everyRole for all, and of "" for those that the
-// settings give none.
+// perRole is what was chosen, by role; of everyRole for all others.
 type perRole map[string]string
 
-// of is what was chosen for a role; configured says whether the settings give it one.
-func (p perRole) of(role string, configured bool) string {
-	if said := cmp.Or(p[role], p[everyRole]); said != "" || configured {
-		return said
-	}
-	return p[""]
-}
+// of is what was chosen for a role.
+func (p perRole) of(role string) string { return cmp.Or(p[role], p[everyRole]) }
 
 // choosesRole is a choice for one role, or for all.
 var choosesRole = lazyregexp.New(`^(\*|[A-Za-z][A-Za-z0-9_-]*)=(.*)$`)
@@ -40,7 +34,7 @@ var choosesRole = lazyregexp.New(`^(\*|[A-Za-z][A-Za-z0-9_-]*)=(.*)$`)
 func (l *loader) sortChoices(flag string, said []string) perRole {
 	out := perRole{}
 	for _, s := range said {
-		role, value := "", s
+		role, value := everyRole, s
 		if m := choosesRole.FindStringSubmatch(s); m != nil {
 			role, value = m[1], m[2]
 		}
@@ -56,14 +50,14 @@ func (l *loader) sortChoices(flag string, said []string) perRole {
 func (l *loader) readChoice(c *Config) {
 	c.chosenAgents, c.chosenModels = l.sortChoices("--agent", l.s.Choice.Agents), l.sortChoices("--model", l.s.Choice.Models)
 	if v, ok := l.lookupVariable("UWF_AGENT"); ok {
-		c.chosenAgents[""] = cmp.Or(c.chosenAgents[""], v.value)
+		c.chosenAgents[everyRole] = cmp.Or(c.chosenAgents[everyRole], v.value)
 	}
 	for role, agent := range c.chosenAgents {
 		if _, err := c.ParseAgent(agent); err != nil {
 			l.addProblem("--agent", role, "", "%v", err)
 		}
 	}
-	model, provider := c.chosenModels[""], l.s.Choice.Provider
+	model, provider := c.chosenModels[everyRole], l.s.Choice.Provider
 	if provider != "" {
 		l.env["UWF_PROVIDER"] = variable{provider, "--provider"}
 		l.env["UWF_MODEL"] = variable{model, "--model"}
@@ -88,9 +82,8 @@ func (l *loader) originOf(name string) string {
 // chooseForRoles finds the models that were chosen for single roles.
 func (l *loader) chooseForRoles(c *Config) {
 	for _, role := range sortedKeys(c.chosenModels) {
-		if role == "" {
-			delete(c.chosenModels, role) // it has become the default
-			continue
+		if role == everyRole {
+			continue // see chooseModel
 		}
 		c.chosenModels[role] = l.aliasOf(c, c.chosenModels[role], l.s.Choice.Provider, "--model")
 	}
@@ -132,8 +125,8 @@ func (l *loader) aliasOf(c *Config, model, provider, origin string) string {
 
 // ChosenAgent is the agent that was chosen for a role in this run, as it was written: an alias
 // or a command line. Empty: none was.
-func (c *Config) ChosenAgent(workflow, role string) string {
-	return c.chosenAgents.of(role, cmp.Or(c.AgentOverrides[workflow][role], c.AgentOverrides[workflow][everyRole]) != "")
+func (c *Config) ChosenAgent(role string) string {
+	return c.chosenAgents.of(role)
 }
 
 // CheckChosenRoles refuses a choice for a role that a workflow doesn't have.
@@ -143,7 +136,7 @@ func (c *Config) CheckChosenRoles(workflow string, roles []string) error {
 		by   perRole
 	}{{"--model", c.chosenModels}, {"--agent", c.chosenAgents}} {
 		for _, role := range sortedKeys(chosen.by) {
-			if role != "" && role != everyRole && !slices.Contains(roles, role) {
+			if role != everyRole && !slices.Contains(roles, role) {
 				return fmt.Errorf("%s %s=…: the workflow %s has no role %q; %s", chosen.flag, role, workflow, role, text.DidYouMean(role, roles, "it has "+strings.Join(roles, ", ")))
 			}
 		}

@@ -38,19 +38,27 @@ func TestChoice(t *testing.T) {
 			planner: "corp/big-1", other: "mine/mine-1", agents: "claude-code builtin"},
 		{name: "the repository's where the person says nothing", env: append([]string{"OPENAI_API_KEY=" + fakeKey}, keys...),
 			planner: "corp/big-1", other: "openai/gpt-4.1", agents: "claude-code codex"},
-		{name: "a variable before both", home: choiceHome, env: append([]string{"UWF_MODEL=mine/mine-2", "UWF_AGENT=gemini-cli"}, keys...),
-			planner: "corp/big-1", other: "mine/mine-2", agents: "claude-code gemini-cli"},
+		{name: "a variable before all settings", home: choiceHome, env: append([]string{"UWF_MODEL=mine/mine-2", "UWF_AGENT=gemini-cli"}, keys...),
+			planner: "mine/mine-2", other: "mine/mine-2", agents: "gemini-cli gemini-cli"},
 		{name: "a flag before a variable", home: choiceHome, env: append([]string{"UWF_MODEL=mine-2", "UWF_PROVIDER=corp", "UWF_AGENT=gemini-cli"}, keys...),
-			choice: config.Choice{Models: []string{"mine/mine-3"}, Agents: []string{"hermes"}}, planner: "corp/big-1", other: "mine/mine-3", agents: "claude-code hermes"},
+			choice: config.Choice{Models: []string{"mine/mine-3"}, Agents: []string{"hermes"}}, planner: "mine/mine-3", other: "mine/mine-3", agents: "hermes hermes"},
+		{name: "a flag before the person's own overrides", home: choiceHome + "modelOverrides: {w: {other: mine}}\nagentOverrides: {w: {other: mock}}\n", env: keys,
+			choice: config.Choice{Models: []string{"big"}, Agents: []string{"hermes"}}, planner: "corp/big-1", other: "corp/big-1", agents: "hermes hermes"},
+		{name: "a flag before an override of a whole workflow", home: choiceHome + "modelOverrides: {w: mine}\nagentOverrides: {w: mock}\n", env: keys,
+			choice: config.Choice{Models: []string{"big"}, Agents: []string{"hermes"}}, planner: "corp/big-1", other: "corp/big-1", agents: "hermes hermes"},
 		{name: "a flag's provider leaves a variable's model out", home: choiceHome, env: append([]string{"UWF_MODEL=mine-2", "GEMINI_API_KEY=" + fakeKey}, keys...),
-			choice: config.Choice{Provider: "gemini"}, planner: "corp/big-1", other: "gemini/gemini-3.5-flash", agents: "claude-code builtin"},
+			choice: config.Choice{Provider: "gemini"}, planner: "gemini/gemini-3.5-flash", other: "gemini/gemini-3.5-flash", agents: "claude-code builtin"},
+		{name: "a variable's provider, which jobs have, leaves roles as they are", env: append([]string{"UWF_PROVIDER=openai", "OPENAI_API_KEY=" + fakeKey}, keys...),
+			planner: "corp/big-1", other: "openai/gpt-4.1", agents: "claude-code codex"},
 		{name: "a provider without a key", home: choiceHome, env: keys,
-			choice: config.Choice{Provider: "ollama", Models: []string{"llama"}}, planner: "corp/big-1", other: "ollama/llama", agents: "claude-code builtin"},
+			choice: config.Choice{Provider: "ollama", Models: []string{"llama"}}, planner: "ollama/llama", other: "ollama/llama", agents: "claude-code builtin"},
 		{name: "a flag for a role", home: choiceHome, env: keys,
 			choice: config.Choice{Models: []string{"planner=mine", "other=big"}, Agents: []string{"planner=uwf agent mock x.yaml"}}, planner: "mine/mine-1", other: "corp/big-1", agents: "uwf agent mock x.yaml builtin"},
+		{name: "a flag for a role before one for all", home: choiceHome, env: append([]string{"UWF_AGENT=hermes"}, keys...),
+			choice: config.Choice{Models: []string{"planner=mine", "big"}, Agents: []string{"planner=mock"}}, planner: "mine/mine-1", other: "corp/big-1", agents: "mock hermes"},
 		{name: "the last one counts", home: choiceHome, env: keys,
-			choice: config.Choice{Models: []string{"big", "mine-8", "other=big", "other=mine-9"}}, planner: "corp/big-1", other: "mine/mine-9", agents: "claude-code builtin"},
-		{name: "a flag for all roles", home: choiceHome, env: keys,
+			choice: config.Choice{Models: []string{"big", "mine-8", "other=big", "other=mine-9"}}, planner: "mine/mine-8", other: "mine/mine-9", agents: "claude-code builtin"},
+		{name: "all roles by their sign", home: choiceHome, env: keys,
 			choice: config.Choice{Models: []string{"*=mine-9"}, Agents: []string{"*=mock"}}, planner: "mine/mine-9", other: "mine/mine-9", agents: "mock mock"},
 		{name: "the person's model in place of one that has no key here", home: choiceHome, env: []string{"MINE_KEY=" + fakeKey, "UWF_TRUST_REPO=1"},
 			planner: "mine/mine-1", other: "mine/mine-1", agents: "claude-code builtin"},
@@ -70,7 +78,7 @@ func TestChoice(t *testing.T) {
 				}
 			}
 			for _, role := range []string{"planner", "other"} {
-				agent := cfg.ChosenAgent("w", role)
+				agent := cfg.ChosenAgent(role)
 				if agent == "" {
 					agent = cfg.ResolveAgent("w", role).Name
 				}

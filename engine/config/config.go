@@ -4,14 +4,14 @@
 //
 // # Which source wins
 //
-// What a person chose for one run by flags (Choice) goes before all, then the variables
+// What a person chose for one run by flags (Choice) goes before all, overrides for roles among it, then the variables
 // UWF_MODEL, UWF_PROVIDER, UWF_BASE_URL, UWF_API_KEY, UWF_AGENT and UWF_BUILTIN_ALLOW_SHELL.
 // Which model and agent work where nothing else is said, and the provider of that model, is
 // the person's choice before the repository's: ~/.uwf/config.yaml goes first. For all else
 // the repository's .uwf/config.yaml is asked first, then ~/.uwf/config.yaml, then the
 // environment for what it holds for everyone (OPENAI_API_KEY and the like): the first one that
 // says something about a setting wins, for maps (providers, models, agents, overrides) name by
-// name. So a repository's overrides for roles stay, unless a flag names the role. A model of
+// name. A flag for all roles goes before overrides for single ones, too. A model of
 // the repository's that can't be used here gives way to the person's own.
 //
 // Some settings protect the user and are never loosened by the nearer file: of two
@@ -20,7 +20,8 @@
 // allowShell needs every file that mentions it. What a repository's file wants of the
 // machine (programs that run as agents, the shell, the open network, places that confined
 // agents may use besides their own) counts once the user consents to it, see package
-// consent; until then it is as if it were not said. That a repository's own credential
+// consent; until then it is as if it were not said. So does a place for threads (state.remote)
+// that is no remote of the checkout. That a repository's own credential
 // helper is run comes from the user's file alone. Redaction settings add up.
 //
 // A policy (~/.uwf/policy.yaml, or one that a job is given) goes before all of these, flags and
@@ -100,6 +101,7 @@ type Config struct {
 	// demands are what the repository's file wants of this machine; unconsented are those
 	// that count for nothing.
 	demands, unconsented []consent.Demand
+	withoutPlace         bool // the place of the threads that it names is among these
 
 	shared  string            // the repository's file: its settings are for everybody
 	inCI    bool              // there is no file of the user's own

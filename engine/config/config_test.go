@@ -36,9 +36,11 @@ type sources struct {
 	choice             config.Choice
 }
 
-func (s sources) load() (*config.Config, error) {
+func (s sources) load() (*config.Config, error) { return config.Load(s.build()) }
+
+func (s sources) build() config.Sources {
 	files := map[string]string{repoFile: s.repo, homeFile: s.home, envFile: s.dotenv}
-	return config.Load(config.Sources{
+	return config.Sources{
 		RepoFile: repoFile, HomeFile: homeFile, EnvFile: envFile, Env: s.env, RepoTrusted: s.trusted, DefaultSandbox: s.sandbox, Choice: s.choice,
 		Consented: func(d []consent.Demand) bool {
 			return !s.refused && (d[0] != config.ShellDemand() || strings.Contains(s.repo, "allowShell"))
@@ -50,7 +52,7 @@ func (s sources) load() (*config.Config, error) {
 			}
 			return []byte(files[path]), nil
 		},
-	})
+	}
 }
 
 func mustLoad(t *testing.T, s sources) *config.Config {
@@ -855,6 +857,7 @@ func TestDemands(t *testing.T) {
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
 		{"hosts", "fetch: {hosts: [docs.example.com]}", "fetch.hosts", `["docs.example.com"]`},
 		{"a server", "mcp: {docs: {url: https://mcp.example.com/, headers: {Authorization: 'Bearer ${T}'}, tools: [a]}}", "mcp.docs", `{"url":"https://mcp.example.com/","headers":{"Authorization":"Bearer ${T}"},"tools":["a"]}`},
+		{"a place for threads", "state: {remote: 'https://forge.example/x.git'}", "state.remote", `{"remote":"https://forge.example/x.git"}`},
 		{"places to read", "confine: {read: [/opt]}", "confine.read", `["/opt"]`},
 		{"places to write", "confine: {write: [/opt]}", "confine.write", `["/opt"]`},
 	} {
@@ -890,6 +893,52 @@ func TestDemands(t *testing.T) {
 	// What UWF_TRUST_REPO says is about keys.
 	if c := mustLoad(t, sources{repo: "allowShell: true", refused: true, env: []string{"UWF_TRUST_REPO=1"}}); c.AllowShell {
 		t.Error("UWF_TRUST_REPO opens the shell")
+	}
+}
+
+// TestForeignPlace: a place of the repository's choice for threads needs a consent unless it is a
+// remote of the checkout, or the user's own choice.
+func TestForeignPlace(t *testing.T) {
+	const url = "https://forge.example/private.git"
+	for _, c := range []struct{ name, repo, home, says string }{
+		{"a URL", "state: {remote: " + url + "}", "", `{"remote":"` + url + `"}`},
+		{"a file", "state: {remote: 'file:///srv/private.git'}", "", `{"remote":"file:///srv/private.git"}`},
+		{"a path", "state: {remote: ../private.git}", "", `{"remote":"../private.git"}`},
+		{"a parent", "state: {remote: ..}", "", `{"remote":".."}`},
+		{"ssh's short form", "state: {remote: 'git@forge.example:private.git'}", "", `{"remote":"git@forge.example:private.git"}`},
+		{"with a branch", "state: {remote: " + url + ", branch: x}", "", `{"remote":"` + url + `","branch":"x"}`},
+		{"a branch of the user's remote", "state: {branch: x}", "state: {remote: " + url + "}", `{"remote":"` + url + `","branch":"x"}`},
+		{"another than the user's", "state: {remote: " + url + "}", "state: {remote: 'https://forge.example/mine.git'}", `{"remote":"` + url + `"}`},
+		{"a remote's name", "state: {remote: upstream, branch: x}", "", ""},
+		{"a remote's URL", "state: {remote: 'https://forge.example/own.git', branch: x}", "", ""},
+		{"a branch here", "state: {branch: x}", "", ""},
+		{"the user's choice", "state: {remote: " + url + ", branch: x}", "state: {remote: " + url + ", branch: x}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var place consent.Demand
+			load := func(allowed bool) *config.Config {
+				s := sources{repo: c.repo + "\nallowShell: true\n", home: c.home, refused: true}.build()
+				s.OwnRemote = func(address string) bool { return address == "https://forge.example/own.git" }
+				s.Allowed = func(d consent.Demand) bool { place = d; return allowed && d.Path == "state.remote" }
+				got, err := config.Load(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			got := load(false)
+			if place.Says != c.says || got.WithoutPlace() != (c.says != "") {
+				t.Errorf("%+v %t", place, got.WithoutPlace())
+			}
+			own := mustLoad(t, sources{home: c.home}).State
+			if c.says != "" && got.State != own {
+				t.Errorf("it counts: %+v", got.State)
+			}
+			// A consent to the place stays when other demands change.
+			if got := load(true); c.says != "" && (got.WithoutPlace() || got.State == own || got.AllowShell) {
+				t.Errorf("with a consent: %+v %t", got.State, got.AllowShell)
+			}
+		})
 	}
 }
 

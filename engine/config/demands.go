@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -39,28 +40,69 @@ type demand struct {
 	drop func()
 }
 
+// WithoutPlace says whether the repository's file keeps threads in a place that counts for
+// nothing, since nobody has consented to it.
+func (c *Config) WithoutPlace() bool { return c.withoutPlace }
+
+// placePath is the setting that says where threads are kept.
+const placePath = "state.remote"
+
+// IsRemoteName tells the name of a git remote from a URL or path.
+func IsRemoteName(s string) bool { return !strings.ContainsAny(s, `:/\`) && s != "." && s != ".." }
+
 // settleDemands takes what nobody consented to out of a repository's settings: it counts as
-// unsaid.
-func (l *loader) settleDemands(repo *Config) (all, left []consent.Demand) {
-	found := l.findDemands(repo)
+// unsaid. A consent to the place of the threads stays when other demands change, so that
+// nobody is asked about agents who only looks at threads.
+func (l *loader) settleDemands(repo, home *Config) (all, left []consent.Demand, withoutPlace bool) {
+	found := l.findDemands(repo, home)
 	for _, d := range found {
 		all = append(all, d.Demand)
 	}
 	if len(all) == 0 || l.s.RepoTrusted || l.s.Consented != nil && l.s.Consented(all) {
-		return all, nil
+		return all, nil, false
 	}
 	var names []string
 	for _, d := range found {
+		if d.Path == placePath && l.s.Allowed != nil && l.s.Allowed(d.Demand) {
+			continue
+		}
+		withoutPlace = withoutPlace || d.Path == placePath
+
 		d.drop()
 		maps.DeleteFunc(repo.Origins, func(path, _ string) bool { return path == d.Path || strings.HasPrefix(path, d.Path+".") })
 		names = append(names, d.Path)
 	}
+	if len(names) == 0 {
+		return all, nil, false
+	}
 	l.addWarning("%s: what it says of %s counts once you consent to it: see uwf trust show", l.s.RepoFile, text.Cut(strings.Join(names, ", "), 200))
-	return all, all
+	return all, all, withoutPlace
+}
+
+// place is where a repository's file keeps threads.
+type place struct {
+	Remote string `json:"remote"`
+	Branch string `json:"branch,omitempty"`
+}
+
+// findPlace finds a place for threads of a repository's choice that is neither a remote of the
+// checkout nor the user's own choice: git would use the user's logins there.
+func (l *loader) findPlace(repo, home *Config) (out []demand) {
+	remote := cmp.Or(repo.State.Remote, home.State.Remote)
+	chosen := remote != home.State.Remote || !slices.Contains([]string{"", home.State.Branch}, repo.State.Branch)
+	if !chosen || remote == "" || IsRemoteName(remote) || l.s.OwnRemote != nil && l.s.OwnRemote(remote) {
+		return nil
+	}
+
+	d := NewDemand(placePath, place{remote, repo.State.Branch}, "threads are kept there, with your logins")
+	return []demand{{d, func() {
+		repo.State.Remote, repo.State.Branch = "", ""
+		delete(repo.Origins, "state.branch")
+	}}}
 }
 
 // findDemands are a file's, in the order of their paths.
-func (l *loader) findDemands(repo *Config) (out []demand) {
+func (l *loader) findDemands(repo, home *Config) (out []demand) {
 	for _, name := range sortedKeys(repo.Agents) {
 		if a := repo.Agents[name]; a.Command != "" || len(a.Args)+len(a.Env) > 0 {
 			out = append(out, demand{NewDemand(table.Join("agents", name), l.describeAgent(a), "a program that runs as an agent"), func() { delete(repo.Agents, name) }})
@@ -101,7 +143,7 @@ func (l *loader) findDemands(repo *Config) (out []demand) {
 			out = append(out, demand{NewDemand(x.path, x.says, x.means), x.drop})
 		}
 	}
-	return out
+	return append(out, l.findPlace(repo, home)...)
 }
 
 // NewDemand is a demand that says something which can be written as JSON.

@@ -156,8 +156,17 @@ func (l *loader) ownProvider(c *Config) string {
 }
 
 // chooseModel applies UWF_MODEL and UWF_PROVIDER, or the flags that stand for them, to the
-// default model.
+// default model. A model that was named, or a provider by its flag, goes before the models of
+// single roles; the variable UWF_PROVIDER, which jobs have for their key, does not.
 func (l *loader) chooseModel(c *Config, own string) {
+	l.chooseDefault(c, own)
+	delete(c.chosenModels, everyRole)
+	if l.valueInEnv("UWF_MODEL") != "" || l.s.Choice.Provider != "" {
+		c.chosenModels[everyRole] = c.DefaultModel
+	}
+}
+
+func (l *loader) chooseDefault(c *Config, own string) {
 	model, provider := l.valueInEnv("UWF_MODEL"), cmp.Or(own, l.valueInEnv("UWF_PROVIDER"))
 	if model == "" && provider == "" {
 		return

@@ -41,6 +41,11 @@ type Sources struct {
 	// nothing was allowed. ConsentDir is where that is kept.
 	Consented  func([]consent.Demand) bool
 	ConsentDir string
+	// Allowed says whether any consent of the user's has a demand in it, whatever else it has;
+	// nil: none has.
+	Allowed func(consent.Demand) bool
+	// OwnRemote says whether a URL or path is that of a remote of the checkout; nil: none is.
+	OwnRemote func(address string) bool
 	// Fingerprint is the SHA-256, in hexadecimal digits, of the repository's file that a
 	// word of a command line names; empty: it names none. Nil: as empty.
 	Fingerprint func(word string) string
@@ -64,7 +69,7 @@ func Load(s Sources) (*Config, error) {
 		tellLoosened(l, p, repo)
 		tellLoosened(l, p, home)
 	}
-	demands, unconsented := l.settleDemands(repo)
+	demands, unconsented, withoutPlace := l.settleDemands(repo, home)
 	// The repository's own programs: even where it is trusted, that is up to each user.
 	l.refuseInRepo(repo, "say whose credential helpers are run", "put this into ~/.uwf/config.yaml", "state.credentialHelper")
 	guarded := slices.ContainsFunc(l.bounds.all, func(p *policy) bool { return p.agents != nil || p.models != nil })
@@ -78,7 +83,7 @@ func Load(s Sources) (*Config, error) {
 	}
 	l.warnKeys(repo, s.RepoFile)
 	c := mergeConfigs(repo, home)
-	c.demands, c.unconsented = demands, unconsented
+	c.demands, c.unconsented, c.withoutPlace = demands, unconsented, withoutPlace
 	l.applyShellConsent(c, repo, home)
 	l.mergeSandbox(c, repo, home)
 	l.readChoice(c)
@@ -90,6 +95,13 @@ func Load(s Sources) (*Config, error) {
 	l.lookupKeys(c)
 	l.lookupHeaders(c)
 	l.checkNames(c)
+	if !l.isTrusted() {
+		ofRepo := func(alias string) bool {
+			file, _, _ := splitOrigin(c.Origins[table.Join("models", alias)])
+			return file == l.s.RepoFile
+		}
+		l.holdPrices(c, pricesOf(home, c), "limits on cost (a model of ~/.uwf/config.yaml costs what you say)", ofRepo)
+	}
 	for _, p := range l.bounds.all {
 		applyPolicy(l, p, c)
 	}
@@ -295,6 +307,14 @@ func (l *loader) isVouched(home *Config, p Provider) bool {
 		}
 	}
 	return false
+}
+
+// sameHost says whether two addresses are of one server, whatever their paths.
+func sameHost(a, b string) bool {
+	ua, errA := url.Parse(a)
+	ub, errB := url.Parse(b)
+	port := func(u *url.URL) string { return cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443") }
+	return errA == nil && errB == nil && ua.Host != "" && strings.EqualFold(ua.Hostname(), ub.Hostname()) && port(ua) == port(ub)
 }
 
 func sameURL(a, b string) bool {

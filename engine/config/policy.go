@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -194,7 +193,9 @@ func applyPolicy(l *loader, p *policy, c *Config) {
 	if c.Origins["sandbox"] == "" && c.Sandbox == p.least.Sandbox && c.Sandbox != SandboxOff {
 		c.Origins["sandbox"] = p.least.Origins["sandbox"]
 	}
-	holdPrices(l, p, c)
+	if p.least.Limits.CostUSD+p.least.Limits.Month.CostUSD > 0 {
+		l.holdPrices(c, nil, "the limit on cost of the policy ("+p.file+")", func(string) bool { return true })
+	}
 	refuse := func(origin, path string, err error) {
 		if err != nil {
 			l.bounds.refusals = append(l.bounds.refusals, problemAt(cmp.Or(origin, "uwf's default"), path, err.Error(), ""))
@@ -223,25 +224,6 @@ func applyPolicy(l *loader, p *policy, c *Config) {
 				}
 				refuse(origin, path, of.check(of.names[workflow][role]))
 			}
-		}
-	}
-}
-
-// holdPrices makes models cost no less than uwf knows that they do, where a policy limits cost: else
-// whoever says what they cost says how far the limit goes. A price that nobody says is refused elsewhere.
-func holdPrices(l *loader, p *policy, c *Config) {
-	for _, alias := range sortedKeys(c.Models) {
-		m, at := c.Models[alias], table.Join("models", alias)+".price"
-		v, _ := vendorAt(c.Providers[m.Provider].BaseURL)
-		said, known := m.Price, v.Model.Price
-		if p.least.Limits.CostUSD+p.least.Limits.Month.CostUSD == 0 || m.Name != v.Model.Name || !said.Known() || !known.Known() {
-			continue
-		}
-		said = newPrice(*said.Input, said.OfCachedInput(), said.OfCacheWrite(), *said.Output, said.AsOf)
-		m.Price = newPrice(max(*said.Input, *known.Input), max(*said.CachedInput, *known.CachedInput), max(*said.CacheWrite, *known.CacheWrite), max(*said.Output, *known.Output), said.AsOf)
-		if !reflect.DeepEqual(said, m.Price) {
-			c.Models[alias] = m
-			l.bounds.held = append(l.bounds.held, problemAt(c.Origins[at], at, fmt.Sprintf("it is lower than what uwf knows of %s, which holds under the limit on cost of the policy (%s): %g in and %g out", m.Name, p.file, *m.Price.Input, *m.Price.Output), "").String())
 		}
 	}
 }
@@ -345,7 +327,7 @@ func (x Policies) HighestLimits() (out Limits) {
 	return out
 }
 
-// Held are what files ask for that a policy does not allow, and what holds instead, a line each.
+// Held are what files ask for that a policy, or a known price, does not allow, and what holds instead, a line each.
 func (x Policies) Held() []string { return slices.Clone(x.held) }
 
 // Refusals are the models and agents that settings name and a policy does not allow.

@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
@@ -16,6 +18,54 @@ func setZeroPrices(c *Config) {
 			m.Price = newPrice(0, 0, 0, 0, "")
 			c.Models[alias] = m
 		}
+	}
+}
+
+// knownPrice is what a model of a server costs.
+type knownPrice struct {
+	address, model string
+	Price
+}
+
+// pricesOf are the prices of the models of the user's own file.
+func pricesOf(home, c *Config) (out []knownPrice) {
+	for _, m := range home.Models {
+		preset, _ := vendorNamed(m.Provider)
+		address := cmp.Or(home.Providers[m.Provider].BaseURL, preset.BaseURL, c.Providers[m.Provider].BaseURL)
+		out = append(out, knownPrice{address, m.Name, m.Price})
+	}
+	return out
+}
+
+// holdPrices makes models cost no less than what uwf or the user's own file knows of them:
+// otherwise whoever says what they cost says how far a limit on cost goes. A price that nobody
+// says is refused elsewhere.
+func (l *loader) holdPrices(c *Config, known []knownPrice, limit string, isHeld func(alias string) bool) {
+	for _, v := range knownVendors() {
+		known = append(known, knownPrice{v.BaseURL, v.Model.Name, v.Model.Price})
+	}
+	for _, alias := range sortedKeys(c.Models) {
+		m, at := c.Models[alias], table.Join("models", alias)+".price"
+		if !isHeld(alias) || !m.Price.Known() {
+			continue
+		}
+
+		said := newPrice(*m.Price.Input, m.Price.OfCachedInput(), m.Price.OfCacheWrite(), *m.Price.Output, m.Price.AsOf)
+		holds := said
+		for _, k := range known {
+			if k.Known() && k.model == m.Name && sameHost(k.address, c.Providers[m.Provider].BaseURL) {
+				holds = newPrice(max(*holds.Input, *k.Input), max(*holds.CachedInput, k.OfCachedInput()),
+					max(*holds.CacheWrite, k.OfCacheWrite()), max(*holds.Output, *k.Output), said.AsOf)
+			}
+		}
+		if reflect.DeepEqual(said, holds) {
+			continue
+		}
+
+		m.Price = holds
+		c.Models[alias] = m
+		told := fmt.Sprintf("it is lower than what uwf knows of %s, which holds under %s: %g in and %g out", m.Name, limit, *holds.Input, *holds.Output)
+		l.bounds.held = append(l.bounds.held, problemAt(c.Origins[at], at, told, "").String())
 	}
 }
 
@@ -82,8 +132,8 @@ func (c *Config) BuildPriceCommand(alias string) string {
 
 // modelOf is the alias of a role's model; empty: it has none.
 func (c *Config) modelOf(workflow, role string) string {
-	configured := cmp.Or(c.ModelOverrides[workflow][role], c.ModelOverrides[workflow][everyRole])
-	return cmp.Or(c.chosenModels.of(role, configured != ""), configured, c.DefaultModel)
+	overrides := c.ModelOverrides[workflow]
+	return cmp.Or(c.chosenModels.of(role), overrides[role], overrides[everyRole], c.DefaultModel)
 }
 
 // extractModel is the alias of the model that reads unreadable answers; empty:

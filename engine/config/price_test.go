@@ -13,6 +13,44 @@ import (
 
 func price(input, output float64) config.Price { return config.Price{Input: &input, Output: &output} }
 
+// TestPriceOfRepository: a repository can't make a model cheaper than the person, or uwf, knows it to
+// be: a limit of the person's own would end nothing.
+func TestPriceOfRepository(t *testing.T) {
+	const home = "providers: {acme: {baseUrl: 'https://llm.acme.example/v1'}}\n" +
+		"models: {big: {provider: acme, name: big-1, price: {input: 10, output: 50}}, twin: {provider: acme, name: big-1, price: {input: 12, output: 40}}}\nlimits: {costUsd: 1}\n"
+	for _, c := range []struct {
+		name, model, price string
+		trusted            bool
+		want               [4]float64 // input, cachedInput, cacheWrite, output
+		held               bool
+	}{
+		{"nothing", "{provider: acme, name: big-1", "{input: 0, output: 0}", false, [4]float64{12, 12, 15, 50}, true},
+		{"of cached input", "{provider: acme, name: big-1", "{input: 12, cachedInput: 0, cacheWrite: 0, output: 50}", false, [4]float64{12, 12, 15, 50}, true},
+		{"more", "{provider: acme, name: big-1", "{input: 20, output: 60}", false, [4]float64{20, 20, 25, 60}, false},
+		{"by another provider of that server", "{provider: sly, name: big-1", "{input: 0, output: 0}", false, [4]float64{12, 12, 15, 50}, true},
+		{"of a model that uwf knows", "{provider: openai, name: gpt-5.1", "{input: 0, output: 0}", false, [4]float64{1.25, 0.125, 1.25, 10}, true},
+		{"of another model", "{provider: acme, name: small-1", "{input: 0, output: 0}", false, [4]float64{}, false},
+		{"of another server", "{provider: house, name: big-1", "{input: 0, output: 0}", false, [4]float64{}, false},
+		{"in a job", "{provider: acme, name: big-1", "{input: 0, output: 0}", true, [4]float64{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := mustLoad(t, sources{home: home, trusted: c.trusted, repo: "providers: {openai: {}, sly: {baseUrl: 'https://LLM.acme.example:443/v2/'}, house: {baseUrl: 'https://house.example/v1'}}\n" +
+				"models: {m: " + c.model + ", price: " + c.price + "}}\n"})
+			p := got.Models["m"].Price
+			if is := [4]float64{*p.Input, p.OfCachedInput(), p.OfCacheWrite(), *p.Output}; is != c.want {
+				t.Errorf("it costs %v", is)
+			}
+			held := got.Policies.Held()
+			if (len(held) == 1) != c.held || c.held && (!strings.HasPrefix(held[0], repoFile+":2:") || !strings.Contains(held[0], "models.m.price: it is lower than what uwf knows of ")) {
+				t.Errorf("told %q", held)
+			}
+			if own := got.Models["twin"].Price; *own.Output != 40 {
+				t.Errorf("the person's own price is %g", *own.Output)
+			}
+		})
+	}
+}
+
 // A price of 0 is a price, one that is not there is unknown, and half a price is none.
 func TestPriceOfCachedInput(t *testing.T) {
 	const file = "models:\n  a: {provider: openai, price: {input: 3, output: 4}}\n  b: {provider: openai, price: {input: 3, cachedInput: 0, cacheWrite: 0, output: 4, asOf: 2026-11-23}}\n"

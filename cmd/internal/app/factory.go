@@ -83,6 +83,9 @@ type Factory struct {
 	ReadSettings func(path string) ([]byte, error)
 	// Choice are the models and agents that the person chose for this run.
 	Choice config.Choice
+	// Trust is what the person said of what the repository wants of this machine: digests, as
+	// uwf trust show prints them, or TrustNone.
+	Trust []string
 	// Silence is how long a remote may say nothing before it counts as
 	// unreachable; 0: the transport's default.
 	Silence time.Duration
@@ -115,6 +118,7 @@ type Factory struct {
 	repo     once[Repo]
 	config   once[*config.Config]
 	location once[Location]
+	settled  once[bool]
 	// known are credentials, by the address of a remote, that were looked up before they are
 	// needed. Each is given out once: who asks again was refused with it.
 	known    sync.Map

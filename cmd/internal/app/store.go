@@ -45,6 +45,11 @@ func (f *Factory) Locate(ctx context.Context) (Location, error) {
 
 func locateStore(ctx context.Context, f *Factory) (Location, error) {
 	c, err := f.Config()
+	if err == nil && c.WithoutPlace() { // no request goes there before the person has said so
+		if err = SettleTrust(f); err == nil {
+			c, err = f.Config()
+		}
+	}
 	if err != nil {
 		return Location{}, err
 	}
@@ -90,9 +95,8 @@ func (r Repo) refuseCheckedOut(branch string) error {
 // RemoteURL is the address of a remote of the repository, by its name, or of a URL or path
 // as state.remote has it. A name is looked up as git does, with the user's insteadOf rules.
 func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) {
-	base := f.RepoRoot()
-	if isRemoteName(remote) {
-		if base == "" {
+	if config.IsRemoteName(remote) {
+		if f.RepoRoot() == "" {
 			return "", Usagef("state.remote is %q, the name of a git remote, but %s is in no repository: use a URL", remote, f.Dir)
 		}
 		address, err := GitHere(ctx, f, "remote", "get-url", remote)
@@ -104,20 +108,54 @@ func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) 
 		}
 		remote = address
 	}
-	if strings.Contains(remote, "://") || filepath.IsAbs(remote) {
-		return remote, nil
-	}
-	if host, _, ok := strings.Cut(remote, ":"); ok && !strings.ContainsAny(host, `/\`) {
-		return remote, nil // ssh's short form, user@host:path
-	}
-	if base == "" {
-		base = f.Dir
-	}
-	return filepath.Join(base, remote), nil
+	return addressOf(f, remote), nil
 }
 
-// isRemoteName tells the name of a remote from a URL or path.
-func isRemoteName(s string) bool { return !strings.ContainsAny(s, `:/\`) && s != "." && s != ".." }
+// addressOf is a URL as it is, and a path as an absolute one.
+func addressOf(f *Factory, remote string) string {
+	if strings.Contains(remote, "://") || filepath.IsAbs(remote) {
+		return remote
+	}
+	if host, _, ok := strings.Cut(remote, ":"); ok && !strings.ContainsAny(host, `/\`) {
+		return remote // ssh's short form, user@host:path
+	}
+	return filepath.Join(cmp.Or(f.RepoRoot(), f.Dir), remote)
+}
+
+// isOwnRemote says whether a remote of this checkout has an address. Without an answer of git
+// it has not.
+func isOwnRemote(f *Factory, address string) bool {
+	listed, err := GitHere(context.Background(), f, "remote", "--verbose") // NAME<tab>URL (fetch)
+	if err != nil || f.RepoRoot() == "" {
+		return false
+	}
+
+	trimmed := func(s string) string { return strings.TrimRight(addressOf(f, s), "/") }
+	for line := range strings.Lines(listed) {
+		_, own, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		own = strings.TrimSuffix(strings.TrimSuffix(own, " (push)"), " (fetch)")
+		if own != "" && trimmed(own) == trimmed(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// DescribePlace says where threads are kept.
+func (f *Factory) DescribePlace(ctx context.Context) string {
+	loc, err := f.Locate(ctx)
+	if err != nil {
+		return "" // who opens the store says so
+	}
+
+	where := "this repository"
+	if dir, personal := loc.personalDir(); personal {
+		where = ShortenPath(f, dir)
+	} else if loc.Kind == RemoteStore {
+		where = remoteAddress(f, loc)
+	}
+	return "threads are kept on " + loc.Branch + " of " + where
+}
 
 func fileURL(path string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
@@ -272,15 +310,20 @@ func (f *Factory) ShowRef(ctx context.Context, verb, ref string) string {
 
 // remoteWord is how git is told which remote: by its name, where it has one here.
 func remoteWord(f *Factory, loc Location) string {
-	if c, err := f.Config(); err == nil && f.Job == nil && isRemoteName(c.State.Remote) && c.State.Remote != "" {
+	if c, err := f.Config(); err == nil && f.Job == nil && config.IsRemoteName(c.State.Remote) && c.State.Remote != "" {
 		return c.State.Remote
 	}
 	if f.Job != nil {
 		return "origin"
 	}
+	return text.ShellWord(remoteAddress(f, loc))
+}
+
+// remoteAddress is the URL of the store's remote without credentials.
+func remoteAddress(f *Factory, loc Location) string {
 	r, err := wire.Dial(loc.URL, wire.DialOptions{Env: f.Environ})
 	if err != nil {
 		return "<remote>"
 	}
-	return text.ShellWord(r.URL()) // without credentials
+	return r.URL()
 }

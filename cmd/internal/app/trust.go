@@ -43,10 +43,12 @@ func addConsent(f *Factory, s *config.Sources) {
 		return
 	}
 	root := realPath(f.RepoRoot())
+	s.OwnRemote = func(address string) bool { return isOwnRemote(f, address) }
 	s.Fingerprint = func(word string) string { return hashOwnFile(f.Path(word), root) }
 	if store, err := consentsApart(f); err == nil {
 		s.ConsentDir = store.Dir
 		s.Consented = func(demands []consent.Demand) bool { return store.Has(root, demands) }
+		s.Allowed = func(d consent.Demand) bool { return store.Allows(root, d) }
 	}
 }
 
@@ -76,10 +78,15 @@ func HasConsent(f *Factory, d consent.Demand) bool {
 }
 
 // SettleTrust asks the person whether the repository may have what its settings want, where
-// nobody has consented to that yet; said are the values of --trust: digests, or TrustNone.
-// Without a consent, what the repository wants counts as unsaid.
-func SettleTrust(f *Factory, said []string) error {
-	for _, s := range said {
+// nobody has consented to that yet. Without a consent, what the repository wants counts as
+// unsaid. It asks once.
+func SettleTrust(f *Factory) error {
+	_, err := f.settled.findOnce(func() (bool, error) { return true, settleTrust(f) })
+	return err
+}
+
+func settleTrust(f *Factory) error {
+	for _, s := range f.Trust {
 		if s != TrustNone && !consent.IsDigest(s) {
 			return Usagef("--trust %s: it is neither %s nor a SHA-256 of 64 digits, as uwf trust show prints it", text.ShellWord(s), TrustNone)
 		}
@@ -88,7 +95,7 @@ func SettleTrust(f *Factory, said []string) error {
 	if err != nil {
 		return err
 	}
-	if err := SettleDemands(f, c.Unconsented(), said); err != nil {
+	if err := SettleDemands(f, c.Unconsented()); err != nil {
 		return err
 	}
 	f.config = once[*config.Config]{} // what was consented to counts now
@@ -97,18 +104,18 @@ func SettleTrust(f *Factory, said []string) error {
 }
 
 // SettleDemands is SettleTrust for demands that are none of the settings.
-func SettleDemands(f *Factory, demands []consent.Demand, said []string) error {
+func SettleDemands(f *Factory, demands []consent.Demand) error {
 	digest := consent.Digest(demands)
 	switch {
 	case len(demands) == 0 || f.Job != nil: // a job's repository is trusted as it is
 		return nil
-	case slices.Contains(said, digest):
+	case slices.Contains(f.Trust, digest):
 		return KeepConsent(f, demands)
-	case slices.Contains(said, TrustNone):
+	case slices.Contains(f.Trust, TrustNone):
 		f.Notes().Printf("note: goes without what this repository wants of this machine: %s\n", text.Cut(pathsOf(demands), 300))
 		return nil
 	case !f.IO.CanAsk():
-		return Usagef("this repository wants more of this machine than you have consented to, and nobody is there to ask:\n%s\nread it, and say --trust %s to consent (kept for this repository until it changes), or --trust %s to go without",
+		return Usagef("this repository wants more of this machine than you have consented to, and nobody is there to ask:\n%s\nread it, and say --trust %s to consent (uwf run, uwf thread start and uwf thread step take it; kept for this repository until it changes), or --trust %s to go without",
 			describeDemands(f, demands), digest, TrustNone)
 	}
 	f.Notes().Printf("This repository wants of this machine:\n%s\n", describeDemands(f, demands))

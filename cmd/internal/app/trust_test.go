@@ -58,7 +58,7 @@ func TestSettleTrust(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, screen := newRepo(t, wants, c.answer)
-			if err := SettleTrust(f, nil); err != nil {
+			if err := SettleTrust(f); err != nil {
 				t.Fatal(err)
 			}
 			settings, err := f.Config()
@@ -72,7 +72,7 @@ func TestSettleTrust(t *testing.T) {
 			}
 			// Only a consent is remembered.
 			next, screen := nextProcess(t, f, "")
-			if err := SettleTrust(next, nil); (err == nil) != c.shell {
+			if err := SettleTrust(next); (err == nil) != c.shell {
 				t.Errorf("the next time: %v\n%s", err, screen)
 			}
 		})
@@ -94,14 +94,14 @@ func TestSettleTrustAsksOfChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newRepo(t, wants, "y\n")
-			if err := SettleTrust(f, nil); err != nil {
+			if err := SettleTrust(f); err != nil {
 				t.Fatal(err)
 			}
 			if err := change(f.Dir); err != nil {
 				t.Fatal(err)
 			}
 			next, screen := nextProcess(t, f, "n\n")
-			if err := SettleTrust(next, nil); err != nil {
+			if err := SettleTrust(next); err != nil {
 				t.Fatal(err)
 			}
 			if c, err := next.Config(); err != nil || c.AllowShell || !strings.Contains(screen.String(), "\n+ ") || !strings.Contains(screen.String(), "  allowShell: true") {
@@ -124,7 +124,7 @@ func TestConsentIsApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, _ := nextProcess(t, f, "y\n")
-	if err := SettleTrust(next, nil); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), "let UWF_HOME name a folder elsewhere") {
+	if err := SettleTrust(next); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), "let UWF_HOME name a folder elsewhere") {
 		t.Errorf("%v", err)
 	}
 	if c, err := next.Config(); err != nil || c.AllowShell {

@@ -203,6 +203,7 @@ func TestServerMessages(t *testing.T) {
 	f := newFixture(t)(t)
 	f.git(t, "update-ref", "-d", "refs/heads/uwf-state")
 	f.write(t, "repo/.uwf/config.yaml", "state: {remote: \""+url+"\"}\n")
+	f.consent(t)
 	for _, args := range [][]string{{"workflow", "put", "solve-issue.yaml"}, {"thread", "start", "./review.yaml", "-p", "x", "--format", "text"}} {
 		code, out, errs := f.uwf(t, args...)
 		if code == 0 || !strings.Contains(errs, "]0;owned") {

@@ -73,7 +73,7 @@ counts as no failure, and --continue goes on where it stood.
 	cmd.Flags().BoolVarP(&o.Verbose, "verbose", "v", false, "show the last lines of what the agent prints")
 	thread.StartFlags(cmd, &o.Start)
 	thread.ChoiceFlags(cmd, f)
-	thread.WorkerFlags(cmd, &o.Worker)
+	thread.WorkerFlags(cmd, f, &o.Worker)
 	for _, flag := range append(workflow.LimitFlags(), "prompt", "base", "key", "cwd", "include-uncommitted", "include-untracked") {
 		cmd.MarkFlagsMutuallyExclusive("continue", flag)
 	}
@@ -96,8 +96,11 @@ func runRun(ctx context.Context, o *Options) error {
 		}
 		o.Factory.Notes().Println(o.Start.TellWorkflow())
 	}
-	if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
+	if err := app.SettleTrust(o.Factory); err != nil {
 		return err
+	}
+	if place := o.Factory.DescribePlace(ctx); place != "" {
+		o.Factory.Notes().Println(place)
 	}
 	show := board.New(o.Factory)
 	defer show.End()

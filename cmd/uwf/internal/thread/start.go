@@ -78,6 +78,7 @@ a thread.
 	}
 	StartFlags(cmd, o)
 	ChoiceFlags(cmd, f)
+	trustFlag(cmd, f)
 	return cmd
 }
 
@@ -150,6 +151,7 @@ func printStarted(ctx context.Context, f *app.Factory, s thread.Started) error {
 			w.Printf("it waits for a person: %s\n", waits.Reason)
 			next[0], next[1] = app.NextCommand(waits.Next)
 		}
+		w.FaintLine(f.DescribePlace(ctx))
 		w.FaintLine(next[0] + "  " + next[1])
 	})
 }

@@ -68,39 +68,44 @@ cancelled or ended · 5 store damaged or unreadable · 6 limit reached`,
 	cmd.Flags().StringVar(&o.ExpectHead, "expect-head", "", "step only if the thread's head is `HASH`; HASH@sha256:DIGEST, as a step prints it, is proof against another node of that hash")
 	cmd.Flags().StringVar(&f.ExpectStore, "expect-store", "", "step only if the store's id, in VERSION of the state branch, is `ID`")
 	ChoiceFlags(cmd, f)
-	WorkerFlags(cmd, &o.Worker)
+	WorkerFlags(cmd, f, &o.Worker)
 	return cmd
 }
 
 // ChoiceHelp tells of the variables that say the same as the flags of ChoiceFlags.
 const ChoiceHelp = `The variables UWF_AGENT, UWF_MODEL and UWF_PROVIDER say the same as the flags, where those
 are not given; UWF_BASE_URL and UWF_API_KEY describe a provider of their own. Flags go before
-variables, these before ~/.uwf/config.yaml (uwf setup), and that before the repository's
-.uwf/config.yaml, whose overrides for single roles stay unless a flag names the role.`
+variables, and both before all settings: before what these give to single roles, too.
+~/.uwf/config.yaml (uwf setup) goes before the repository's .uwf/config.yaml.`
 
 // ChoiceFlags adds the flags that choose models and agents for a run.
 func ChoiceFlags(cmd *cobra.Command, f *app.Factory) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.Choice.Agents, "agent", nil, "use this `AGENT`, an alias of the configuration or a command line, where the settings give a role none; ROLE=AGENT for one role, '*=AGENT' for all")
-	fl.StringArrayVar(&f.Choice.Models, "model", nil, "use this `MODEL`, an alias of the configuration or as its provider calls it, where the settings give a role none; ROLE=MODEL for one role, '*=MODEL' for all")
+	fl.StringArrayVar(&f.Choice.Agents, "agent", nil, "use this `AGENT`, an alias of the configuration or a command line, for all roles; ROLE=AGENT for one role")
+	fl.StringArrayVar(&f.Choice.Models, "model", nil, "use this `MODEL`, an alias of the configuration or as its provider calls it, for all roles; ROLE=MODEL for one role")
 	fl.StringVar(&f.Choice.Provider, "provider", "", "the `PROVIDER` of the models that are named: "+strings.Join(config.PresetNames(), ", ")+", or one of the configuration")
 	app.CompleteFlag(cmd, "provider", config.PresetNames()...)
 }
 
 // WorkerFlags adds the flags that say how this process works.
-func WorkerFlags(cmd *cobra.Command, o *worker.Options) {
+func WorkerFlags(cmd *cobra.Command, f *app.Factory, o *worker.Options) {
 	fl := cmd.Flags()
 	fl.StringVar(&o.Workspace, "workspace", "", "let agents work in `DIR`, which is made equal to the work branch first (default: a folder of the thread's own)")
 	fl.BoolVar(&o.WithGit, "with-git", false, "let agents work in the checkout that uwf is called from, with its .git; what git obeys there is put back after them")
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
 	fl.StringVar(&o.Replay, "replay", "", "replay the model from the cassette `FILE`; no model is asked")
 	fl.BoolVar(&o.AllowShell, "allow-shell", false, "let the builtin agent run commands")
-	fl.StringSliceVar(&o.Trust, "trust", nil, "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
+	trustFlag(cmd, f)
 	fl.StringVar(&o.Sandbox, "sandbox", "", "confine agents by `MODE`: off, auto or require; of this and the configuration the stricter one counts (default: as configured)")
 	app.AllowValues(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "step-time", 0, "stop an agent after this `TIME`, such as 20m")
 	app.RefuseNegative(cmd, "step-time")
 	app.AcceptFormer(cmd, map[string]string{"timeout": "step-time"})
+}
+
+// trustFlag adds the flag that consents to what a repository wants.
+func trustFlag(cmd *cobra.Command, f *app.Factory) {
+	cmd.Flags().StringSliceVar(&f.Trust, "trust", nil, "consent to what the repository wants of this machine by its `SHA256` (uwf trust show prints it), or go without: none")
 }
 
 func stepRun(ctx context.Context, o *StepOptions) error {
@@ -121,7 +126,7 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 		o.Worker.Stderr = o.Factory.IO.Err
 	}
 	if o.Worker.AsksNobody = o.DryRun; !o.DryRun {
-		if err := app.SettleTrust(o.Factory, o.Worker.Trust); err != nil {
+		if err := app.SettleTrust(o.Factory); err != nil {
 			return err
 		}
 	}

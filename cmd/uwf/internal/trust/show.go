@@ -81,6 +81,6 @@ func (s shown) writeText(w *output.Writer) {
 	}
 	w.Println(strings.Join(lines, "\n"))
 	if !s.Consented {
-		w.Printf("to consent: --trust %s, of uwf run and uwf thread step\n", s.SHA256)
+		w.Printf("to consent: --trust %s, of uwf run, uwf thread start and uwf thread step\n", s.SHA256)
 	}
 }

@@ -243,7 +243,7 @@ func (w *Worker) settleChecks(def *workflow.Definition) error {
 			demands = append(demands, d)
 		}
 	}
-	if err := app.SettleDemands(w.f, demands, w.o.Trust); err != nil {
+	if err := app.SettleDemands(w.f, demands); err != nil {
 		return err
 	}
 	w.checksSettled = append(w.checksSettled, names...)

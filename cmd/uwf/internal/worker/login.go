@@ -82,7 +82,7 @@ func (w *Worker) askForLogin(name string, demand consent.Demand) error {
 	switch {
 	case app.HasConsent(w.f, demand):
 		return nil
-	case slices.Contains(w.o.Trust, digest):
+	case slices.Contains(w.f.Trust, digest):
 		return app.KeepConsent(w.f, demands)
 	case !w.f.IO.CanAsk():
 		return app.Usagef("agent %s would use its own login (%s): %s; nobody is there to ask, so say --trust %s to agree (kept for this repository), or remove the setting", name, demand.Path, withoutGateway, digest)

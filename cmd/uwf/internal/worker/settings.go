@@ -161,7 +161,7 @@ func findForeign(c *config.Config, name string) (agents.Foreign, bool) {
 // resolveAgent finds a role's agent, without asking whether it can work.
 func (s settings) resolveAgent(workflow, role, override string) (name, command string, err error) {
 	c := s.w.config
-	if override = cmp.Or(override, s.w.o.Agent, c.ChosenAgent(workflow, role)); override != "" {
+	if override = cmp.Or(override, s.w.o.Agent, c.ChosenAgent(role)); override != "" {
 		a, err := c.ParseAgent(override)
 		return a.Name, override, err
 	}

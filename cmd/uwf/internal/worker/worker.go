@@ -52,9 +52,6 @@ type Options struct {
 	Record, Replay string
 	// AllowShell opens the shell gate of the builtin agent.
 	AllowShell bool
-	// Trust is what the person says of what the repository wants of this machine: see
-	// app.SettleTrust.
-	Trust []string
 	// Sandbox confines agents: off, auto or require; empty: as configured. Of this
 	// and the configuration the stricter one counts.
 	Sandbox string
