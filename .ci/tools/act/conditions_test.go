@@ -1,8 +1,11 @@
 package act
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,7 +14,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-const examples = "../../../examples/github"
+// Where the shipped files lie, and those that uwf init writes.
+const (
+	examples = "../../../examples/github"
+	written  = "../../../cmd/uwf/internal/initialize/testdata"
+)
 
 // event is what starts a workflow, as far as conditions ask for it.
 type event struct {
@@ -59,6 +66,15 @@ func assigned(login string, labels ...string) event {
 	return event{"issues", map[string]any{"action": "assigned", "assignee": map[string]any{"login": login}, "issue": map[string]any{"number": 7, "labels": has}}}
 }
 
+// assignedOnGitea is a new assignee as Gitea tells of one: by the list of all of them.
+func assignedOnGitea(logins ...string) event {
+	var all []any
+	for _, l := range logins {
+		all = append(all, map[string]any{"login": l})
+	}
+	return event{"issues", map[string]any{"action": "assigned", "issue": map[string]any{"number": 7, "assignee": all[0], "assignees": all}}}
+}
+
 func pull(repository string) map[string]any {
 	return map[string]any{"number": 7, "head": map[string]any{"repo": map[string]any{"full_name": repository}}}
 }
@@ -83,6 +99,9 @@ func TestConditions(t *testing.T) {
 		"assigned":             {assigned("uwf-bot"), true},
 		"assigned, labeled":    {assigned("alice", "uwf"), true},
 		"assigned to somebody": {assigned("alice", "bug"), false},
+		"assigned on Gitea":    {assignedOnGitea("uwf-bot"), true},
+		"as the second one":    {assignedOnGitea("alice", "uwf-bot"), true},
+		"two others":           {assignedOnGitea("alice", "not-uwf"), false},
 	}
 	commands := map[string]struct {
 		event event
@@ -107,6 +126,10 @@ func TestConditions(t *testing.T) {
 		condition := conditionOf(t, file, job)
 		check := func(name string, e event, want bool) {
 			t.Helper()
+			condition := condition
+			if e.data["changes"] != nil {
+				condition = onGitea(condition)
+			}
 			if got := holds(t, condition, e); got != want {
 				t.Errorf("%s: %s: a job runs: %v, want %v", file, name, got, want)
 			}
@@ -139,6 +162,136 @@ func TestConditions(t *testing.T) {
 			check("another on Gitea", updated("issues", "bug"), false)
 		}
 	}
+}
+
+// onGitea is a condition as examples/README.md says that it has to be on Gitea.
+func onGitea(condition string) string {
+	return regexp.MustCompile(`github\.event\.label\.name == ('\w+')`).
+		ReplaceAllString(condition, "(github.event.label.name == $1 || contains(github.event.changes.added_labels.*.name, $1))")
+}
+
+// uwf init writes for Gitea what examples/README.md says.
+func TestWrittenForGitea(t *testing.T) {
+	for file, from := range map[string][2]string{
+		"gitea.yml": {"uwf.yml", "step"}, "gitea-allow.yml": {"uwf.yml", "step"}, "gitea-two-jobs-anthropic.yml": {"two-jobs.yml", "agent"},
+	} {
+		got := workflowOf(t, filepath.Join(written, file)).Jobs[from[1]].If
+		if want := onGitea(conditionOf(t, from[0], from[1])); got != want {
+			t.Errorf("%s: the condition is\n%s\nwant\n%s", file, got, want)
+		}
+	}
+}
+
+// Two jobs share a group only if they are the next steps of one thread: Gitea drops a job
+// that waits when another one joins its group, before it looks at a condition.
+func TestGroups(t *testing.T) {
+	events := map[string]event{
+		"uwf's label": labeled("issues", "uwf"), "another label": labeled("issues", "bug"), "a label on Gitea": updated("issues", "bug"),
+		"a label on a pull": labeled("pull_request", "uwf"), "a comment": comment("/uwf status", "OWNER"), "an assignment": assigned("alice"),
+		"the schedule": {"schedule", nil}, "a start by hand": dispatched(""),
+		"a thread": dispatched("T"), "the same thread": dispatched("T"), "another thread": dispatched("U"),
+	}
+	prefixes := map[string]string{}
+	for _, path := range workflowFiles(t) {
+		file := workflowOf(t, path)
+		if filepath.Base(path) == "plain-uses.yml" { // it is about no issue, and has no steps to hand on
+			continue
+		}
+		for job, template := range file.groups() {
+			seen := map[string]string{}
+			run := 0
+			for name, e := range events {
+				run++
+				group := groupOf(t, template, e, strconv.Itoa(run))
+				if other, both := seen[group]; both && !strings.Contains(name+other, "the same thread") {
+					t.Errorf("%s, %s: %s and %s share the group %s", path, job, name, other, group)
+				}
+				seen[group] = name
+			}
+			if _, called := file.On["workflow_dispatch"]; called && len(seen) != len(events)-1 {
+				t.Errorf("%s, %s: two steps of one thread don't share a group", path, job)
+			}
+			prefix, _, _ := strings.Cut(template, "${{")
+			if other := prefixes[prefix]; other != "" && filepath.Dir(path) == examples {
+				t.Errorf("%s, %s and %s share the groups %s", path, job, other, prefix)
+			}
+			if filepath.Dir(path) == examples {
+				prefixes[prefix] = path
+			}
+		}
+	}
+	if want := 7; len(prefixes) != want { // uwf, two-jobs (2), reusable, approval, review-pr, triage
+		t.Errorf("the shipped files have %d groups, want %d: %v", len(prefixes), want, prefixes)
+	}
+}
+
+func dispatched(thread string) event {
+	return event{"workflow_dispatch", map[string]any{"inputs": map[string]any{"thread": thread}}}
+}
+
+// workflowFiles are all that are shipped or written.
+func workflowFiles(t *testing.T) (all []string) {
+	t.Helper()
+	for _, dir := range []string{examples, written} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.yml"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s has no workflow files: %v", dir, err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// workflowFile is what the tests read of a workflow file.
+type workflowFile struct {
+	On          map[string]any
+	Concurrency concurrency
+	Jobs        map[string]struct {
+		If          string
+		Concurrency concurrency
+	}
+}
+
+// concurrency is a group, by its name alone or as a mapping.
+type concurrency struct{ Group string }
+
+func (c *concurrency) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		c.Group = n.Value
+		return nil
+	}
+	type mapping concurrency
+	return n.Decode((*mapping)(c))
+}
+
+// groups are the file's own and those of its jobs.
+func (f workflowFile) groups() map[string]string {
+	all := map[string]string{}
+	if f.Concurrency.Group != "" {
+		all["the whole run"] = f.Concurrency.Group
+	}
+	for name, job := range f.Jobs {
+		if job.Concurrency.Group != "" {
+			all[name] = job.Concurrency.Group
+		}
+	}
+	return all
+}
+
+// groupOf evaluates a group: a prefix and one expression.
+func groupOf(t *testing.T, template string, e event, run string) string {
+	t.Helper()
+	prefix, expression, found := strings.Cut(strings.TrimSuffix(template, "}}"), "${{")
+	if !found {
+		t.Fatalf("the group %s is the same for all", template)
+	}
+	inputs, _ := e.data["inputs"].(map[string]any)
+	env := &exprparser.EvaluationEnvironment{Github: &model.GithubContext{EventName: e.name, Event: e.data, Repository: "o/r", RunID: run}, Inputs: inputs}
+	v, err := exprparser.NewInterpeter(env, exprparser.Config{Context: "job"}).Evaluate(expression, exprparser.DefaultStatusCheckNone)
+	if err != nil {
+		t.Fatalf("%s: %v", template, err)
+	}
+	return fmt.Sprint(prefix, v)
 }
 
 // TestRescueConditions: when the jobs run that look after those that died, or that a
@@ -193,17 +346,23 @@ func holdsAfter(t *testing.T, condition string, needs map[string]exprparser.Need
 // conditionOf is the condition of a job.
 func conditionOf(t *testing.T, file, job string) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(examples, file))
+	condition := workflowOf(t, filepath.Join(examples, file)).Jobs[job].If
+	if condition == "" {
+		t.Fatalf("%s has no condition for job %s", file, job)
+	}
+	return condition
+}
+
+func workflowOf(t *testing.T, path string) (w workflowFile) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.Unmarshal(raw, &w)
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", path, err)
 	}
-	var w struct {
-		Jobs map[string]struct{ If string }
-	}
-	if err := yaml.Unmarshal(raw, &w); err != nil || w.Jobs[job].If == "" {
-		t.Fatalf("%s has no condition for job %s: %v", file, job, err)
-	}
-	return w.Jobs[job].If
+	return w
 }
 
 // holds evaluates a condition.

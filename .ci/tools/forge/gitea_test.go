@@ -20,6 +20,7 @@ func TestGitea(t *testing.T) {
 	s.serveAction()
 	t.Run("loop", func(t *testing.T) { s.on(t).loop() })
 	t.Run("init", func(t *testing.T) { s.on(t).init() })
+	t.Run("waiting", func(t *testing.T) { s.on(t).waiting() })
 	t.Run("compare", func(t *testing.T) { s.on(t).compare() })
 	t.Run("events", func(t *testing.T) { s.on(t).events() })
 }

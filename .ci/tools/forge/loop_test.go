@@ -333,6 +333,36 @@ func (s *site) init() {
 	s.nobodyMayStart()
 }
 
+// waiting: what happens to an issue while uwf's job about it waits for a runner takes nothing
+// from that job, and an account of uwf's starts a thread as the second assignee, too.
+func (s *site) waiting() {
+	s.Helper()
+	r := s.addDemo("waiting", []string{"--allow", "alice"}, map[string]string{".uwf/config.yaml": mockConfig, ".uwf/mock.yaml": playedScript()})
+	defer r.tellOnFailure()
+	s.addUser("uwf-bot")
+	r.allow("uwf-bot", "write")
+	assign := func(n int, logins ...string) {
+		r.after(func() {
+			r.call("alice", http.MethodPatch, r.path(fmt.Sprintf("issues/%d", n)), map[string]any{"assignees": logins}, nil)
+		})
+	}
+
+	labelled, assigned := r.openIssue("alice"), r.openIssue("alice")
+	r.after(func() { r.putLabel("alice", labelled, "uwf") })
+	r.after(func() { r.putLabel("alice", labelled, "bug") })
+	r.after(func() { r.comment("alice", labelled, "Seen here, too.") })
+	assign(assigned, "alice")
+	assign(assigned, "alice", "uwf-bot")
+	r.settle()
+
+	for _, n := range []int{labelled, assigned} {
+		if said := r.sticky(n); !strings.Contains(said, "Does MaxLen count bytes?") {
+			r.Errorf("#%d did not get to its question: %s", n, said)
+		}
+	}
+	r.sound()
+}
+
 // nobodyMayStart: in an organisation's repository uwf doctor does not call it well that the
 // workflow file names nobody.
 func (s *site) nobodyMayStart() {

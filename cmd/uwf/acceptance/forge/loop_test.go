@@ -199,6 +199,28 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestStartedAtOnce: whatever asks for a thread about one issue at the same moment, nothing
+// keeps the jobs apart but uwf itself, and one thread comes of it.
+func TestStartedAtOnce(t *testing.T) {
+	t.Parallel()
+	bothForges(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea})
+		if gitea {
+			c.with["allow"] = "alice"
+		}
+		n := c.issue()
+		label := c.forge.PutLabel("alice", n, "uwf")
+
+		c.crowd(4, label, label, c.forge.Assign("alice", n, "uwf-bot"), label)
+
+		c.green(c.jobs...)
+		c.solved(n, 3)
+		if got := len(c.sound()); got != 1 {
+			t.Errorf("%d threads have steps, want one", got)
+		}
+	})
+}
+
 // tally counts the calls by what they are for.
 func (c *ci) tally() string {
 	digits := regexp.MustCompile(`\d+`)

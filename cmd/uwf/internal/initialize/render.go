@@ -91,6 +91,13 @@ func (l ownLines) allowLineFor() string {
 	return ""
 }
 
+// The shipped condition on a new label, and Gitea's, which names it in another place. GitHub's
+// editors mark that place as unknown, so the shipped files don't have it.
+const (
+	labelCondition      = "github.event.label.name == 'uwf'"
+	giteaLabelCondition = "(" + labelCondition + " || contains(github.event.changes.added_labels.*.name, 'uwf'))"
+)
+
 // githubOnlyParts are the parts of the shipped workflow files that only GitHub can do, by how
 // they begin and what follows them: Gitea refuses the artifact actions as of version 4, and
 // cancels with a run the jobs that would look after it.
@@ -129,6 +136,7 @@ func workflowFile(shipped string, own ownLines) ([]byte, error) {
 		if text, err = leaveOut(text, githubOnlyParts()); err != nil {
 			return nil, err
 		}
+		text = strings.Replace(text, labelCondition, giteaLabelCondition, 1)
 	}
 	for line, to := range own.replaceLines() {
 		is := regexp.MustCompile(`(?m)^( *)` + regexp.QuoteMeta(line) + `\n`)
