@@ -454,6 +454,40 @@ func TestJobNotes(t *testing.T) {
 		if err != nil || fmt.Sprint(notes) != want {
 			t.Errorf("%q %v", notes, err)
 		}
+		for run, want := range map[string][2]bool{"7": {true, true}, "8": {false, true}, "9": {false, false}} {
+			s.AddJob("8", 1, "failure")
+			if was, known, err := f.WasRunCancelled(t.Context(), run); was != want[0] || known != want[1] || err != nil {
+				t.Errorf("run %s: cancelled %v, known %v, %v", run, was, known, err)
+			}
+		}
+	})
+}
+
+// TestListIssues: open issues with a label, no pull requests, and none where no label is of that name.
+func TestListIssues(t *testing.T) {
+	both(t, func(t *testing.T, s *forgetest.Server, f forge.Forge) {
+		numbers := func() (all []int) {
+			for _, i := range must[[]forge.Issue](t)(f.ListIssues(t.Context(), "uwf")) {
+				all = append(all, i.Number)
+				if i.Updated.IsZero() || !i.Open {
+					t.Errorf("%+v", i)
+				}
+			}
+			return all
+		}
+		plain, closed, wanted := s.OpenIssue("alice", "a", ""), s.OpenIssue("alice", "b", ""), s.OpenIssue("alice", "c", "")
+		if got := numbers(); got != nil {
+			t.Errorf("nobody has the label, and there are %v", got)
+		}
+		pull := s.OpenPull("alice", "d", "", forgetest.Pull{Head: "x", Base: "main"})
+		for _, n := range []int{closed, wanted, pull} {
+			s.PutLabel("alice", n, "uwf")
+		}
+		s.PutLabel("alice", plain, "bug")
+		s.CloseIssue(closed)
+		if got := numbers(); len(got) != 1 || got[0] != wanted {
+			t.Errorf("got %v, want %d", got, wanted)
+		}
 	})
 }
 

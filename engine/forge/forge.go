@@ -32,6 +32,9 @@ type Forge interface {
 
 	// ReadIssue is an issue or a pull request by its number.
 	ReadIssue(ctx context.Context, number int) (Issue, error)
+	// ListIssues are the open issues with a label that changed last, at most a page of them; no pull
+	// requests.
+	ListIssues(ctx context.Context, label string) ([]Issue, error)
 	// ListComments gives all comments of an issue or pull request, the oldest first.
 	ListComments(ctx context.Context, number int) ([]Comment, error)
 	// ReadComment is a comment by its id; ErrNotFound when somebody deleted it.
@@ -72,6 +75,9 @@ type Forge interface {
 	// ListJobNotes are what the forge itself noted at the jobs of a run's attempt, such as who
 	// cancelled it. Gitea notes nothing.
 	ListJobNotes(ctx context.Context, run string, attempt int) ([]string, error)
+
+	// WasRunCancelled reports whether a run was cancelled. Known is false if this token can't read it.
+	WasRunCancelled(ctx context.Context, run string) (was, known bool, err error)
 
 	// ListWorkflows gives the workflow files of the default branch that the forge runs.
 	ListWorkflows(ctx context.Context) ([]Workflow, error)
@@ -118,6 +124,7 @@ type Issue struct {
 	AuthorID    int64
 	Labels      []string
 	Open        bool
+	Updated     time.Time
 }
 
 // Comment is a comment on an issue or a pull request.

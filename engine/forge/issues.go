@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -52,6 +53,20 @@ type issue struct {
 	User   user    `json:"user"`
 	Labels []label `json:"labels"`
 	State  string  `json:"state"`
+	// Updated is when anything of it changed last. Pull is null if it is no pull request.
+	Updated time.Time       `json:"updated_at"`
+	Pull    json.RawMessage `json:"pull_request"`
+}
+
+func (is issue) toIssue() Issue {
+	out := Issue{
+		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.accountID(),
+		Open: is.State == "open", Updated: is.Updated,
+	}
+	for _, l := range is.Labels {
+		out.Labels = append(out.Labels, l.Name)
+	}
+	return out
 }
 
 type comment struct {
@@ -80,14 +95,23 @@ func (c *client) ReadIssue(ctx context.Context, number int) (Issue, error) {
 	if _, err := c.makeCall(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
 		return Issue{}, err
 	}
-	out := Issue{
-		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.accountID(),
-		Open: is.State == "open",
-	}
-	for _, l := range is.Labels {
-		out.Labels = append(out.Labels, l.Name)
-	}
-	return out, nil
+	return is.toIssue(), nil
+}
+
+// ListIssues are open issues with a label. Gitea lists all of them if it has no such label.
+func (c *client) ListIssues(ctx context.Context, label string) ([]Issue, error) {
+	q := url.Values{"state": {"open"}, "labels": {label}, "sort": {"updated"}, "type": {"issues"}} // type: Gitea
+	var out []Issue
+	_, err := readPages(ctx, c, request{do: "list the open issues with the label " + label, method: http.MethodGet, path: "/issues", query: q}, 1, func(list []issue) bool {
+		for _, is := range list {
+			isPull := len(is.Pull) > 0 && string(is.Pull) != "null"
+			if i := is.toIssue(); !isPull && slices.ContainsFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, label) }) {
+				out = append(out, i)
+			}
+		}
+		return true
+	})
+	return out, err
 }
 
 // ListComments are all comments, the oldest first. Gitea sends them all at once,

@@ -127,6 +127,18 @@ func (c *client) ListWorkflows(ctx context.Context) ([]Workflow, error) {
 	return out, err
 }
 
+// WasRunCancelled asks for the run's conclusion.
+func (c *client) WasRunCancelled(ctx context.Context, run string) (was, known bool, err error) {
+	var r struct {
+		Conclusion string `json:"conclusion"`
+	}
+	_, err = c.makeCall(ctx, request{do: "read run " + run, method: http.MethodGet, path: "/actions/runs/" + url.PathEscape(run)}, &r)
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {
+		return false, false, nil
+	}
+	return r.Conclusion == "cancelled", err == nil, err
+}
+
 // maxNoted is how many cancelled jobs of a run are looked at.
 const maxNoted = 5
 

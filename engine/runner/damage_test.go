@@ -151,13 +151,17 @@ func TestDamageIsTold(t *testing.T) {
 				if ev.Name == "" {
 					ev, asked = w.says(7, "owner", "/uwf "+by), true
 				}
-				out, err := w.run(aJob{ev: ev})
+				out, err := w.run(aJob{run: "42", ev: ev})
 				if d, sent := w.forge.take(); sent && by == "schedule" { // it reads no threads: their jobs do
 					out, err = w.hop(d)
 				}
 				if codeOf(err) != 5 {
 					t.Errorf("the job ended with %v: %+v", err, out)
 				}
+				if by == "label" { // its rescue adds nothing
+					_, _ = w.after(ci.CommandRescue, "42", ev, failed)
+				}
+				asked = asked && (unread || ev.Command != nil)
 				if got := w.stickies(7); !unread || by == "hop" {
 					if len(got) != 1 {
 						t.Fatalf("the comments are %q", got)

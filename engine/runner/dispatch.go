@@ -173,3 +173,20 @@ func (j *dispatcher) suspendAndTell(ctx context.Context, id gitcas.ThreadID, hea
 	}
 	return true, nil
 }
+
+// suspendCancelled makes a thread wait whose run a person cancelled, and says so in its comment.
+// done is false if it has gone on meanwhile.
+func (j *dispatcher) suspendCancelled(ctx context.Context, id gitcas.ThreadID, head node.Hash, reason string) (done bool, err error) {
+	if j.View, err = j.Engine.FreeClaim(ctx, j.View, id); err != nil {
+		return false, err
+	}
+	if done, err = j.Engine.SuspendAt(ctx, id, head, reason); err != nil || !done {
+		return false, err
+	}
+	if p := j.LoadThreadOrLast(ctx, id); p != nil {
+		t := j.DescribeThread(p, report.Waiting)
+		t.Role = ""
+		j.TellState(ctx, p, t, effects.LabelWaiting)
+	}
+	return true, nil
+}

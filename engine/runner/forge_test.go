@@ -33,6 +33,7 @@ type fakeForge struct {
 	// repoBranch is the default branch as the API names it, where git names another.
 	repoBranch string
 	notes      []string // at the jobs that were cancelled
+	cancelled  []string // runs
 }
 
 type dispatched struct {
@@ -285,6 +286,23 @@ func (f *fakeForge) ListJobNotes(context.Context, string, int) (out []string, er
 	err = f.do("job-notes", func() error { out = f.notes; return nil })
 	return out, err
 }
+func (f *fakeForge) WasRunCancelled(_ context.Context, run string) (was, known bool, err error) {
+	err = f.do("run", func() error { was, known = slices.Contains(f.cancelled, run), true; return nil })
+	return was, known, err
+}
+
+func (f *fakeForge) ListIssues(_ context.Context, label string) (out []forge.Issue, err error) {
+	err = f.do("issues", func() error {
+		for _, n := range slices.Sorted(maps.Keys(f.issues)) {
+			if i := f.issues[n]; i.Open && slices.Contains(i.Labels, label) {
+				out = append(out, *i)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 func (f *fakeForge) ListWorkflows(context.Context) ([]forge.Workflow, error) { return nil, nil }
 func (f *fakeForge) MayCreatePulls(context.Context) (bool, bool, error)      { return true, true, nil }
 func (f *fakeForge) ListBranchRules(context.Context, string) ([]string, bool, error) {

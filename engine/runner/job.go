@@ -39,9 +39,10 @@ func newJob(r *Runner, ev event.Event) *job {
 	d := &dispatcher{Effects: e, pairs: r.Inputs.Command == ci.CommandCommit}
 	s := &steps{Effects: e, gate: g, finder: f, dispatcher: d, delivery: &delivery.Delivery{Effects: e}, work: r.Work}
 	i := &intake{Effects: e, gate: g, finder: f, steps: s, definitions: r.Definitions, base: r.Base, rand: r.Rand, id: r.Engine.Who.Run}
+	c := &commands{Effects: e, gate: g, finder: f, steps: s, intake: i}
 	return &job{
-		Effects: e, gate: g, steps: s, intake: i, commands: &commands{Effects: e, gate: g, finder: f, steps: s, intake: i},
-		rescuer: &rescuer{Effects: e, finder: f, dispatcher: d, steps: s}, sweeper: &sweeper{Effects: e, gate: g, finder: f, dispatcher: d, steps: s, rand: r.Rand},
+		Effects: e, gate: g, steps: s, intake: i, commands: c,
+		rescuer: &rescuer{Effects: e, finder: f, dispatcher: d, steps: s, intake: i, commands: c}, sweeper: &sweeper{Effects: e, gate: g, finder: f, dispatcher: d, steps: s, rand: r.Rand},
 	}
 }
 
@@ -81,6 +82,7 @@ func (j *job) routeEvent(ctx context.Context) error {
 	case strings.TrimSpace(j.Inputs.Prompt) != "":
 		return j.intake.startPrompted(ctx)
 	case j.Event.Kind == event.Schedule:
+		j.sweeper.tellUnanswered(ctx)
 		return j.FinishOK("looked for threads whose next job got lost")
 	}
 	return j.FinishOK("there is nothing to do: neither a thread nor a prompt is given")
@@ -137,7 +139,8 @@ func (j *job) finishJob(ctx context.Context, err error) (ci.Outcome, error) {
 			j.Out.Summary(text)
 		}
 	}
-	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun && !j.steps.held {
+	idle := (j.Inputs.Command == ci.CommandRescue || j.Inputs.Command == ci.CommandStopped) && j.Outcome.Thread == ""
+	if err == nil && ctx.Err() == nil && j.Inputs.Command != ci.CommandRun && !j.steps.held && !idle {
 		if err = j.sweeper.sweepThreads(ctx); err != nil {
 			j.Annotate(err)
 		}

@@ -86,7 +86,7 @@ func TestMonthStorm(t *testing.T) {
 		w.later(time.Hour)
 		w.sweepRun()
 	}
-	if len(w.forge.sent) != 0 || w.forge.Calls() != calls {
+	if len(w.forge.sent) != 0 || w.forge.Calls() != calls+5 { // the issues with the label are listed
 		t.Errorf("jobs were started for threads that wait: %v", w.forge.sent)
 	}
 

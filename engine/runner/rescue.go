@@ -26,6 +26,8 @@ type rescuer struct {
 	finder     *finder
 	dispatcher *dispatcher
 	steps      *steps
+	intake     *intake
+	commands   *commands
 }
 
 // maxRescued is how many jobs in a row may die without a trace before a person is asked.
@@ -54,6 +56,9 @@ func (j *rescuer) recoverRun(ctx context.Context) error {
 func (j *rescuer) rescueThread(ctx context.Context) error {
 	if !slices.ContainsFunc(j.Inputs.Needs, ci.Needed.HasDied) {
 		return j.FinishOK("no job of this run died")
+	}
+	if over, err := j.beginAgain(ctx); over || err != nil {
+		return err
 	}
 	p, left, err := j.ownThread(ctx)
 	if err != nil || p == nil {
@@ -162,13 +167,8 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		left == (thread.Remains{}) && !slices.ContainsFunc(j.Inputs.Needs, func(n ci.Needed) bool { return n.Ran }):
 		return j.FinishOK(fmt.Sprintf("the job of thread %s gave way to another one: nobody cancelled it", p.ID))
 	}
-	if left.Claim {
-		if j.View, err = j.Engine.FreeClaim(ctx, j.View, p.ID); err != nil {
-			return err
-		}
-	}
 	reason += ": " + j.Job.ResolveRunURL()
-	done, err := j.Engine.SuspendAt(ctx, p.ID, p.Entry.Head, reason)
+	done, err := j.dispatcher.suspendCancelled(ctx, p.ID, p.Entry.Head, reason)
 	if err != nil {
 		return err
 	}
@@ -176,11 +176,6 @@ func (j *rescuer) runCancelled(ctx context.Context) error {
 		return j.FinishOK(fmt.Sprintf("thread %s has gone on without this run", p.ID))
 	}
 	j.Outcome.Thread, j.Outcome.Status = p.ID, string(gitcas.StatusSuspended)
-	if p = j.LoadThreadOrLast(ctx, p.ID); p != nil {
-		t := j.DescribeThread(p, report.Waiting)
-		t.Role = ""
-		j.TellState(ctx, p, t, effects.LabelWaiting)
-	}
 	return j.FinishOK("the run was " + reason)
 }
 
@@ -206,10 +201,72 @@ func (j *rescuer) ownThread(ctx context.Context) (*threadview.Thread, thread.Rem
 	if e := p.Entry; e.Status == gitcas.StatusSuspended || e.Status == gitcas.StatusEnded && !e.Deliver {
 		return nil, thread.Remains{}, j.FinishOK(fmt.Sprintf("thread %s waits for a person, or is over", id))
 	}
-	left, err := j.Engine.FindRemains(ctx, j.View, id, func(run string, attempt int) bool {
-		return (run == j.Job.Run || strings.HasPrefix(run, j.Job.Run+"-")) && attempt <= j.Job.Attempt
-	})
+	left, err := j.findRemains(ctx, j.View, id)
 	return p, left, err
+}
+
+// findRemains looks for what the run's jobs left on a thread's head.
+func (j *rescuer) findRemains(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (thread.Remains, error) {
+	return j.Engine.FindRemains(ctx, v, id, func(run string, attempt int) bool {
+		return j.Job.IsOwnRun(run) && attempt <= j.Job.Attempt
+	})
+}
+
+// beginAgain does what a label, an assignment or a command asks for, if the job for it died before
+// it left a trace of that. The same people have to be allowed, and the next job does the step.
+// over reports whether nothing else is left to rescue.
+func (j *rescuer) beginAgain(ctx context.Context) (over bool, err error) {
+	s, c := j.Event.Subject, j.Event.Command
+	begin, marker := j.intake.startLabeled, report.NoteMarker(j.Job.Run)
+	switch j.Event.Kind {
+	case event.Labeled:
+	case event.Assigned:
+		begin = j.intake.startAssigned
+	case event.Comment:
+		begin, marker = j.commands.doCommand, report.ReplyMarker(j.Event.CommentID)
+	default:
+		return false, nil
+	}
+	if s == nil || j.Event.Kind == event.Comment && c == nil {
+		return false, nil
+	}
+	if traced, err := j.hasTrace(ctx, c, *s); traced || err != nil {
+		return false, err
+	}
+	switch given, err := j.FindAnswer(ctx, s.Number, marker); {
+	case err != nil:
+		return true, err
+	case given != 0:
+		return true, j.FinishOK("the job failed, and said so")
+	case j.Inputs.Unread != "":
+		return true, life.Usagef("the job rescue lacks the input %s, which the job that failed computes: write it below its with:, too", j.Inputs.Unread)
+	}
+	j.dispatcher.rescued = j.Inputs.Rescued + 1
+	return true, begin(ctx)
+}
+
+// hasTrace reports whether a job of this run did already what its event asks for: the thread is
+// there, or a command is on record in it.
+func (j *rescuer) hasTrace(ctx context.Context, c *event.Command, s event.Subject) (bool, error) {
+	find := func() (*found, error) { return j.finder.findBySubject(ctx, s) }
+	if c != nil {
+		find = func() (*found, error) { return j.finder.findFor(ctx, c, s) }
+	}
+	f, err := find()
+	switch {
+	case f == nil || err != nil:
+		return false, err
+	case j.Job.IsOwnRun(f.p.Trigger.Run), f.ended == nil && c == nil:
+		return true, nil
+	case c == nil:
+		return false, nil
+	case slices.ContainsFunc(f.p.Said, func(w report.Said) bool { return w.By != nil && w.By.URL == j.Event.CommentURL }):
+		return true, nil
+	case f.ended != nil:
+		return f.ended.ClosedBy != nil && f.ended.ClosedBy.URL == j.Event.CommentURL, nil
+	}
+	left, err := j.findRemains(ctx, f.v, f.id)
+	return left != (thread.Remains{}), err
 }
 
 // ownThreadID is the id of that thread; empty: there is none.

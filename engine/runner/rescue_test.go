@@ -11,8 +11,11 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
+	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // after is a job of a run that needs the one that did the step.
@@ -235,9 +238,233 @@ func (w *world) suspend() {
 	w.ok(w.runner(&a).Engine.Suspend(w.Context(), id, "later"))
 }
 
-// A run whose event is about nothing, or about a thread that nobody started yet.
+// notes are the comments on an issue that are no thread's.
+func (w *world) notes(n int) (out []string) {
+	for _, c := range w.forge.comments[n] {
+		if _, ok := report.FindMarker(c.Body); !ok {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+// A first job dies before its thread exists: the rescue job of its run starts the thread, and the
+// first step's job knows that one died.
+func TestRescueStarts(t *testing.T) {
+	assigned := func(w *world) event.Event {
+		ev := labeled(7)
+		ev.Kind, ev.Action, ev.Added, ev.Assignee = event.Assigned, "assigned", nil, "uwf-bot"
+		return ev
+	}
+	for name, make := range map[string]func(w *world) event.Event{
+		"label": func(*world) event.Event { return labeled(7) }, "assignment": assigned,
+		"command": func(w *world) event.Event { return w.says(7, "owner", "/uwf start") },
+	} {
+		for _, step := range []ci.Needed{dead, failed} {
+			t.Run(fmt.Sprint(name, step.Ran), func(t *testing.T) {
+				w := newWorld(t)
+				ev := make(w)
+				out, err := w.after(ci.CommandRescue, "42", ev, step)
+				w.ok(err)
+				if len(w.forge.sent) != 1 || w.forge.sent[0].inputs["rescued"] != "1" || len(w.ran) != 0 || len(w.stickies(7)) != 1 {
+					t.Fatalf("%q, sent %v, ran %v, comments %v", out.Notice, w.forge.sent, w.ran, w.forge.comments)
+				}
+				_, err = w.after(ci.CommandRescue, "42", ev, step) // run again
+				w.ok(err)
+				w.drain()
+				w.delivered(7, 2)
+				_, err = w.after(ci.CommandRescue, "42", ev, step) // and late
+				w.ok(err)
+				w.drain()
+				w.delivered(7, 2)
+			})
+		}
+	}
+}
+
+// What the first job would not have started, the rescue job doesn't either; what can't be started is
+// told on the issue, once for a run.
+func TestRescueStartsNot(t *testing.T) {
+	broken := &workflow.InvalidError{Problems: []workflow.Problem{{Message: "it is wrong"}}}
+	for name, c := range map[string]struct {
+		before func(w *world, ev *event.Event)
+		in     ci.Inputs
+		notes  int
+		says   string
+	}{
+		"a reader's label": {before: func(_ *world, ev *event.Event) { ev.Sender = event.User{Login: "reader", ID: userID("reader")} }},
+		"nobody knows": {before: func(w *world, ev *event.Event) {
+			w.forge.flavour, ev.Sender = forge.Gitea, event.User{Login: "anne", ID: 3}
+			w.forge.perms["anne"] = forge.Unknown
+		}, notes: 1, says: "name them in the input allow"},
+		"another label":       {before: func(_ *world, ev *event.Event) { ev.Added = []string{"bug"} }},
+		"a broken definition": {before: func(w *world, _ *event.Event) { w.resolve = broken }, notes: 1, says: "it is wrong"},
+		"told before": {before: func(w *world, ev *event.Event) {
+			w.resolve = broken
+			_, _ = w.run(aJob{run: "42", ev: *ev})
+			w.resolve = nil
+		}, notes: 1, says: "it is wrong"},
+		"the store is away":    {before: func(w *world, _ *event.Event) { w.remote = awayRemote{w.remote} }, notes: 1, says: "take the label off and put it on again"},
+		"an input is computed": {in: ci.Inputs{Unread: "workflow"}, notes: 1, says: "lacks the input workflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ev := labeled(7)
+			if c.before != nil {
+				c.before(w, &ev)
+			}
+			for range 2 {
+				in := c.in
+				in.Command, in.Needs = ci.CommandRescue, []ci.Needed{{Name: "step", Result: "failure", Ran: true}}
+				_, err := w.run(aJob{run: "42", ev: ev, in: in})
+				if err != nil && c.notes == 0 {
+					t.Error(err)
+				}
+			}
+			if got := w.notes(7); len(got) != c.notes || c.notes > 0 && !strings.Contains(got[0], c.says) || len(w.forge.sent) != 0 || len(w.stickies(7)) != 0 {
+				t.Errorf("notes %q, sent %v", got, w.forge.sent)
+			}
+			if got := w.notes(7); strings.Contains(name, "away") && !strings.Contains(got[0], "/actions/runs/42") {
+				t.Errorf("the note doesn't lead to the run: %q", got)
+			}
+		})
+	}
+}
+
+// awayRemote is a remote that nobody reaches.
+type awayRemote struct{ wire.Remote }
+
+func (awayRemote) List(context.Context, ...string) (wire.Listing, error) {
+	return wire.Listing{}, &wire.RemoteError{Op: "list", Kind: wire.ErrUnreachable}
+}
+
+// A job for a command dies before it can obey: the rescue job does, once, and only for who may.
+func TestRescueObeys(t *testing.T) {
+	asks := func(w *world) {
+		w.say = func(k task.Task) (map[string]any, map[string]string, error) {
+			w.say = nil
+			return map[string]any{"$status": "ask", "note": "Which one?"}, nil, nil
+		}
+	}
+	breaks := func(w *world) {
+		w.say = func(task.Task) (map[string]any, map[string]string, error) {
+			w.say = nil
+			return fails(task.Task{})
+		}
+	}
+	for verb, before := range map[string]func(*world){"/uwf resume\nThe first.": asks, "/uwf retry": breaks} {
+		for _, who := range []string{"owner", "reader"} {
+			t.Run(verb+who, func(t *testing.T) {
+				w := newWorld(t)
+				before(w)
+				_, _ = w.run(aJob{ev: labeled(7)})
+				w.forge.sent = nil
+				ev := w.says(7, who, verb)
+				_, err := w.after(ci.CommandRescue, "42", ev, dead)
+				w.ok(err)
+				if who == "reader" {
+					if len(w.forge.sent) != 0 {
+						t.Errorf("a reader was obeyed: %v", w.forge.sent)
+					}
+					return
+				}
+				if len(w.forge.sent) != 1 || w.forge.sent[0].inputs["rescued"] != "1" {
+					t.Fatalf("sent %v", w.forge.sent)
+				}
+				w.drain()
+				steps := map[bool]int{true: 3, false: 2}[strings.Contains(verb, "resume")]
+				w.delivered(7, steps)
+				_, err = w.after(ci.CommandRescue, "42", ev, dead)
+				w.ok(err)
+				w.drain()
+				w.delivered(7, steps)
+			})
+		}
+	}
+}
+
+// A label without a thread, and without a word of uwf, is told what to do by the schedule, once. A
+// thread that is, or was, about the issue is enough.
+func TestScheduleFindsLabels(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(1), in: ci.Inputs{StepsPerJob: 5}})
+	w.ok(err)
+	_, err = w.run(aJob{ev: labeled(2)})
+	w.ok(err)
+	w.forge.comments = map[int][]forge.Comment{4: {{ID: 1, Body: "<!-- uwf:reply=9 -->\nNo."}}}
+	for n := 1; n <= 5; n++ {
+		w.forge.issue(n).Labels, w.forge.issue(n).Updated = []string{"uwf"}, w.now()
+	}
+	w.sweepRun()
+	if got := w.forge.comments[3]; len(got) != 0 {
+		t.Errorf("a job that may be about to begin is taken for lost: %v", got)
+	}
+	w.later(2 * time.Hour)
+	w.forge.issue(5).Updated = w.now()
+	for range 3 {
+		w.sweepRun()
+	}
+	for n := 1; n <= 5; n++ {
+		if got := w.notes(n); n == 3 && (len(got) != 1 || !strings.Contains(got[0], "Take the label off and put it on again")) || n != 3 && n != 4 && len(got) != 0 {
+			t.Errorf("#%d: %q", n, got)
+		}
+	}
+	if _, err := w.run(aJob{ev: event.Event{Kind: event.Plain}}); err != nil || len(w.notes(3)) != 1 || len(w.notes(4)) != 1 {
+		t.Errorf("%v, notes %q, %q", err, w.notes(3), w.notes(4))
+	}
+}
+
+// A rescue job without a thread of its own dispatches none of others.
+func TestRescueSweepsNothing(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.run(aJob{ev: labeled(7)})
+	w.ok(err)
+	w.forge.sent = nil
+	w.later(time.Hour)
+	_, err = w.after(ci.CommandRescue, "42", event.Event{Kind: event.Plain}, dead)
+	w.ok(err)
+	if len(w.forge.sent) != 0 {
+		t.Errorf("sent %v", w.forge.sent)
+	}
+}
+
+// On Gitea a cancelled run's rescue is cancelled with it. The sweep asks, and lets the thread wait.
+func TestCancelledOnGitea(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		w := newWorld(t)
+		w.forge.flavour = forge.Gitea
+		_, err := w.run(aJob{ev: labeled(7), in: ci.Inputs{Allow: []string{"owner"}}})
+		w.ok(err)
+		d, _ := w.forge.take()
+		w.killed(aJob{run: "42", ev: manual(d)}, "agent", 1)
+		w.forge.cancelled = []string{"42"}
+		w.forge.before = func(op string) error {
+			if op == "run" && refused {
+				return fault(forge.ErrUnreachable, false)
+			}
+			return nil
+		}
+		w.later(7 * time.Hour)
+		w.sweepRun()
+		_, e := w.only()
+		if refused {
+			if len(w.forge.sent) != 1 {
+				t.Errorf("nothing was started: %+v", e)
+			}
+			continue
+		}
+		if e.Status != gitcas.StatusSuspended || len(w.forge.sent) != 0 || !strings.Contains(w.stickies(7)[0], "cancelled on the Actions page: https://forge.example/o/r/actions/runs/42") {
+			t.Errorf("the entry is %+v, sent %v, %s", e, w.forge.sent, w.stickies(7))
+		}
+		w.command(7, "/uwf resume")
+		w.drain()
+		w.delivered(7, 2)
+	}
+}
+
+// A run whose event is about nothing.
 func TestRescueOfNothing(t *testing.T) {
-	for name, ev := range map[string]event.Event{"schedule": scheduled(), "label": labeled(7), "prompt": {Kind: event.Plain}} {
+	for name, ev := range map[string]event.Event{"schedule": scheduled(), "prompt": {Kind: event.Plain}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			out, err := w.after(ci.CommandRescue, "42", ev, dead)

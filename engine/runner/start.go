@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/united-workforce/uwf/engine/runner/authority"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
@@ -156,9 +158,10 @@ func (j *intake) newID() (gitcas.ThreadID, error) {
 	return gitcas.ThreadID(id.String()), nil
 }
 
-// tellUnstarted tells those who wait for it that there will be no thread.
+// tellUnstarted tells those who wait for it that there will be no thread. A damaged store is told in
+// the comments of its threads.
 func (j *intake) tellUnstarted(ctx context.Context, a wantedThread, err error) error {
-	if err == nil || a.subject == nil || effects.IsPassing(err) {
+	if err == nil || a.subject == nil || effects.IsPassing(err) || errors.Is(err, gitcas.ErrDamaged) {
 		return err
 	}
 	j.PostAnswer(ctx, a.subject.Number, j.DescribeFailure("start a thread", err))
@@ -172,7 +175,7 @@ const sameRun = 35 * 24 * time.Hour
 // began it: it must not begin once more. Nil: there is none. Other runs may have begun one
 // with that key, too, unless the key is of this one event.
 func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitcas.Ended, error) {
-	if j.Job.Attempt <= 1 {
+	if j.Job.Attempt <= 1 && j.Inputs.Command != ci.CommandRescue {
 		return nil, nil
 	}
 	v, err := j.finder.loadStore(ctx)
@@ -189,7 +192,7 @@ func (j *intake) endedBefore(ctx context.Context, key string, once bool) (*gitca
 		}
 		var f *found
 		f, unread = j.finder.loadEnded(ctx, v, e)
-		return unread != nil || f.p.Trigger.Run == j.id
+		return unread != nil || j.Job.IsOwnRun(f.p.Trigger.Run)
 	})
 	return over, cmp.Or(unread, err)
 }

@@ -30,10 +30,9 @@ type steps struct {
 	held       bool // what is left of the month's limits is reserved by steps of other threads
 }
 
-// continueThread steps a thread in this very job; where agents run in a job of their own, it
-// starts that one.
+// continueThread steps a thread in this very job. If agents run in another one, it starts that.
 func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head node.Hash) error {
-	if j.Inputs.Command != ci.CommandCommit {
+	if ci.RunsAgents(j.Inputs.Command) {
 		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	}
 	p, err := j.LoadThread(ctx, id)
@@ -41,7 +40,7 @@ func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head nod
 		return err
 	}
 	switch {
-	case p.Entry.Status == gitcas.StatusEnded:
+	case p.Entry.Status == gitcas.StatusEnded && j.Inputs.Command == ci.CommandCommit:
 		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
 		return j.FinishOK(fmt.Sprintf("thread %s waits for a person", id))

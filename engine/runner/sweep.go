@@ -7,7 +7,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
@@ -78,8 +82,11 @@ func (j *sweeper) startDueThreads(ctx context.Context, v *gitcas.View) {
 	case j.Event.Kind == event.Schedule:
 		most = sweepMaxSchedule
 	}
-	for _, p := range j.pickSome(j.listDue(v), most) {
+	for _, p := range pickSome(j.rand, j.listDue(v), most) {
 		entry, _ := v.Entry(p.Thread)
+		if j.waitAfterCancel(ctx, v, p) {
+			continue
+		}
 		inputs := j.dispatcher.inputsOf(p.Thread, node.Pin{Hash: p.Head}, v.StoreID(), &threadview.Thread{ID: p.Thread, Entry: entry})
 		if err := j.dispatcher.sendDispatch(ctx, inputs); err != nil {
 			j.Warn(fmt.Sprintf("thread %s is due, but its next job could not be started", p.Thread), err)
@@ -89,6 +96,28 @@ func (j *sweeper) startDueThreads(ctx context.Context, v *gitcas.View) {
 		j.Out.Notice(fmt.Sprintf("thread %s was due and nobody worked on it: its next job was started", p.Thread))
 		j.CallHook("dispatched")
 	}
+}
+
+// waitAfterCancel makes a thread wait if its job is dead since a person cancelled the run. Only Gitea
+// has to be asked: there the run's own jobs were all cancelled with it. What can't be read was not.
+func (j *sweeper) waitAfterCancel(ctx context.Context, v *gitcas.View, p thread.Pending) bool {
+	held, claimed := v.FindClaim(p.Thread)
+	if !j.IsGitea() || !claimed || held.Head != p.Head || !life.ClaimedByJob(held.Claim) {
+		return false
+	}
+	run, _, _ := strings.Cut(held.Run, "-")
+	was, _, err := j.Forge.WasRunCancelled(ctx, run)
+	if err != nil || !was {
+		return false
+	}
+	job := j.Job
+	job.Run, job.RunURL = run, ""
+	j.View = v
+	done, err := j.dispatcher.suspendCancelled(ctx, p.Thread, p.Head, "cancelled on the Actions page: "+job.ResolveRunURL())
+	if err != nil {
+		j.Warn(fmt.Sprintf("the run of thread %s was cancelled, and it could not be made to wait", p.Thread), err)
+	}
+	return done || err != nil
 }
 
 // tellLost shows in a thread's comment that its job died, or never came, and that there
@@ -107,11 +136,68 @@ func (j *sweeper) listDue(v *gitcas.View) []thread.Pending {
 	return slices.DeleteFunc(j.Engine.ListPending(v, j.finder.idleTime()), func(p thread.Pending) bool { return j.dispatcher.sent && p.Thread == j.Outcome.Thread })
 }
 
-// pickSome picks at most n of the threads, by chance: jobs that end at the same time pick
+// pickSome picks at most n of some things, by chance: jobs that end at the same time pick
 // different ones.
-func (j *sweeper) pickSome(due []thread.Pending, n int) []thread.Pending {
+func pickSome[T any](chance io.Reader, all []T, n int) []T {
 	var seed [32]byte
-	_, _ = io.ReadFull(j.rand, seed[:]) // which ones is no secret
-	rand.New(rand.NewChaCha8(seed)).Shuffle(len(due), func(a, b int) { due[a], due[b] = due[b], due[a] })
-	return due[:min(n, len(due))]
+	_, _ = io.ReadFull(chance, seed[:]) // which ones is no secret
+	rand.New(rand.NewChaCha8(seed)).Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+	return all[:min(n, len(all))]
+}
+
+// unanswered is how long an issue is left alone that has our label and no thread: its job may wait
+// for a runner.
+const unanswered = time.Hour
+
+// tellUnanswered writes on open issues that have our label, no thread, and no word of uwf: their job
+// was lost with its run. No thread is started: the text may have changed since the label was put on,
+// and nobody has asked who put it there.
+func (j *sweeper) tellUnanswered(ctx context.Context) {
+	if j.Inputs.Comment.Off {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, effects.MaxEffectTime)
+	defer cancel()
+	list, err := j.Forge.ListIssues(ctx, j.StartLabel())
+	var lost []forge.Issue
+	if err == nil {
+		lost, err = j.withoutThread(ctx, list)
+	}
+	for _, i := range pickSome(j.rand, lost, sweepMaxSchedule) {
+		said, cerr := j.Forge.ListComments(ctx, i.Number)
+		if cerr != nil {
+			err = cerr
+			break
+		}
+		if !slices.ContainsFunc(said, func(c forge.Comment) bool { return event.IsOwnComment(c.Body) }) {
+			j.PostAnswer(ctx, i.Number, fmt.Sprintf("This issue has the label `%s`, and uwf has not begun. Its job died before it could, or the person who put the label on may not start threads. Take the label off and put it on again, or comment `/uwf start`.", j.StartLabel()))
+		}
+	}
+	if err != nil {
+		j.Warn("issues whose job was lost could not be looked for", err)
+	}
+}
+
+// withoutThread are those of some issues that nothing happened to for a while, and that no thread is
+// or was about.
+func (j *sweeper) withoutThread(ctx context.Context, list []forge.Issue) ([]forge.Issue, error) {
+	list = slices.DeleteFunc(list, func(i forge.Issue) bool { return j.Now().Sub(i.Updated) < unanswered })
+	drop := func(key string) bool {
+		list = slices.DeleteFunc(list, func(i forge.Issue) bool { return threadview.IsAbout(key, threadview.SubjectKey(false, i.Number)) })
+		return len(list) == 0
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	v, err := j.finder.loadStore(ctx)
+	if v == nil {
+		return list, err
+	}
+	for _, e := range v.Threads() {
+		drop(e.Key)
+	}
+	if len(list) > 0 {
+		_, err = j.finder.searchHistory(ctx, v, v.Time().Add(-searchBack), func(e gitcas.Ended) bool { return drop(e.Key) })
+	}
+	return list, err
 }

@@ -23,15 +23,17 @@ func (j *sweeper) tellTrouble(ctx context.Context, err error) {
 	if j.Inputs.Command == ci.CommandRun || ctx.Err() != nil {
 		return
 	}
-	answered := j.Told
+	id, answered := j.threadAtHand(), j.Told
 	if errors.Is(err, gitcas.ErrDamaged) {
 		j.tellDamage(ctx, err)
 		j.suspendUnread(ctx, err)
-	} else if id := j.threadAtHand(); !j.Told && id != "" && !effects.IsPassing(err) {
+		answered = answered || j.Told && j.Event.Command == nil // who commands gets an answer, too
+	} else if !j.Told && id != "" && !effects.IsPassing(err) {
 		j.steps.tellFailure(ctx, id, err)
 		answered = j.Told
 	}
-	if s := j.Event.Subject; !answered && s != nil && j.waitsForAnswer(ctx) && (j.Event.Command != nil || !effects.IsPassing(err)) {
+	lost := j.Inputs.Command == ci.CommandRescue && id == "" // and no other job does it
+	if s := j.Event.Subject; s != nil && !answered && j.waitsForAnswer(ctx) && (lost || j.Event.Command != nil || !effects.IsPassing(err)) {
 		j.PostAnswer(ctx, s.Number, j.DescribeFailure("do this", err))
 	}
 }
@@ -71,7 +73,7 @@ func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 	}
 	slices.SortFunc(all, func(a, b thread.Pending) int { return cmp.Compare(a.Thread, b.Thread) })
 	var out []gitcas.ThreadID
-	for _, p := range j.pickSome(all, sweepMaxSchedule) {
+	for _, p := range pickSome(j.rand, all, sweepMaxSchedule) {
 		out = append(out, p.Thread)
 	}
 	return out

@@ -50,6 +50,7 @@ func (s *Server) PutLabel(by string, n int, name string) Event {
 		s.addLabel(name, "ededed", "")
 	}
 	i.put(name)
+	i.labeled = s.now()
 	kind, parts := s.subject(i)
 	if s.o.Gitea {
 		parts["action"] = "label_updated"

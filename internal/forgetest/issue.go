@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -59,9 +61,22 @@ func (s *Server) reach(q *request, i *Issue, level string) (*Issue, reply, bool)
 
 func (s *Server) listIssues(q *request) reply {
 	want := or(q.URL.Query().Get("state"), "open")
+	labels := strings.FieldsFunc(q.URL.Query().Get("labels"), func(r rune) bool { return r == ',' })
+	if s.o.Gitea { // names that it doesn't know it leaves out
+		labels = slices.DeleteFunc(labels, func(l string) bool { return s.label(l) == nil })
+	}
+	hidden := func(i *Issue) bool {
+		lacks := func(l string) bool { return !slices.Contains(i.Labels, l) }
+		if !s.o.Gitea {
+			return slices.ContainsFunc(labels, lacks)
+		}
+		kind := q.URL.Query().Get("type")
+		return len(labels) > 0 && !slices.ContainsFunc(labels, func(l string) bool { return !lacks(l) }) ||
+			kind == "issues" && i.Pull != nil || kind == "pulls" && i.Pull == nil
+	}
 	var found []*Issue
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(s.state.issues))) {
-		if i := s.state.issues[n]; want == "all" || (want == "open") == i.Open {
+		if i := s.state.issues[n]; (want == "all" || (want == "open") == i.Open) && !hidden(i) {
 			found = append(found, i)
 		}
 	}
@@ -128,7 +143,7 @@ func (s *Server) showIssue(i *Issue) map[string]any {
 		"id": i.id, "url": self, "html_url": html, "number": i.Number, "title": i.Title, "body": i.Body,
 		"user": s.user(i.Author), "labels": s.showLabels(i.Labels), "state": state, "comments": s.countComments(i.Number),
 		"assignee": nil, "assignees": s.users(i.Assignees), "milestone": nil,
-		"created_at": s.stamp(i.created), "updated_at": s.stamp(i.created), "closed_at": nil,
+		"created_at": s.stamp(i.created), "updated_at": s.stamp(s.updated(i)), "closed_at": nil,
 	}
 	if !i.Open {
 		m["closed_at"] = s.stamp(i.created)
@@ -152,6 +167,20 @@ func (s *Server) showIssue(i *Issue) map[string]any {
 		}
 	}
 	return m
+}
+
+// updated is when an issue changed last.
+func (s *Server) updated(i *Issue) time.Time {
+	at := i.created
+	for _, c := range s.state.comments {
+		if c.Issue == i.Number && c.created.After(at) {
+			at = c.created
+		}
+	}
+	if i.labeled.After(at) {
+		return i.labeled
+	}
+	return at
 }
 
 // giteaIssue adds what only Gitea has; the repository's owner is a name there.

@@ -46,6 +46,7 @@ type Issue struct {
 	Open                bool
 	Pull                *Pull // nil: an issue
 	created             time.Time
+	labeled             time.Time // when a person put a label on last
 	id                  int64
 }
 

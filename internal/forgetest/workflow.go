@@ -21,6 +21,7 @@ func workflowRoutes() []route {
 		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", doc: doc + "create-a-workflow-dispatch-event", do: (*Server).dispatch, only: "github"},
 		{pattern: "POST actions/workflows/{file}/dispatches", need: "actions=write", do: (*Server).giteaDispatch, only: "gitea", denied: noWriter},
 		{pattern: "GET actions/runs/{run}/attempts/{attempt}/jobs", need: "actions=read", doc: "actions/workflow-jobs#list-jobs-for-a-workflow-run-attempt", do: (*Server).listJobs, only: "github"},
+		{pattern: "GET actions/runs/{run}", need: "actions=read", doc: "actions/workflow-runs#get-a-workflow-run", do: (*Server).getRun},
 		{pattern: "GET check-runs/{id}/annotations", need: "checks=read", doc: "checks/runs#list-check-run-annotations", do: (*Server).listNotes, only: "github"},
 		{pattern: "POST dispatches", need: "contents=write", doc: "repos/repos#create-a-repository-dispatch-event", do: (*Server).dispatchRepository, only: "github"},
 	}
@@ -62,6 +63,16 @@ func (s *Server) listJobs(q *request) reply {
 		}
 	}
 	return reply{status: http.StatusOK, body: map[string]any{"total_count": len(list), "jobs": list}}
+}
+
+// getRun is a run that AddJob told of.
+func (s *Server) getRun(q *request) reply {
+	for _, j := range slices.Backward(s.state.jobs) {
+		if j.run == q.PathValue("run") {
+			return reply{status: http.StatusOK, body: map[string]any{"id": q.number("run"), "status": "completed", "conclusion": j.conclusion}}
+		}
+	}
+	return s.notFound(q)
 }
 
 func (s *Server) listNotes(q *request) reply {

@@ -62,6 +62,9 @@ type Inputs struct {
 	Needs       []Needed
 	// Rescued is how many jobs before this one died without a trace, one after the other.
 	Rescued int
+	// Unread is the input about new threads that the job rescue lacks: the job before it has an
+	// expression for it. Empty: it lacks none.
+	Unread string
 	// Claim is the nonce of the claim that the job which started this run made for it.
 	Claim string
 }
@@ -161,6 +164,9 @@ type Job struct {
 	// Store is the id of the store, carried to the next jobs; empty: not known yet.
 	Store string
 }
+
+// IsOwnRun reports whether a run is the job's, by the name that one of its jobs has on record.
+func (j Job) IsOwnRun(name string) bool { return name == j.Run || strings.HasPrefix(name, j.Run+"-") }
 
 // RepositoryURL is the repository's address; empty where it is not known.
 func (j Job) RepositoryURL() string {

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -38,11 +39,39 @@ func (j *Effects) PostAnswer(ctx context.Context, number int, text string) {
 		j.PostReply(ctx, number, report.Reply{Kind: report.NotNow, Verb: c.Verb, Why: text})
 		return
 	}
-	body, err := j.RedactText("<!-- uwf:note -->\n" + sanitize.Outgoing(text, "", maxAnswer))
-	if err == nil {
-		_, err = j.Forge.CreateComment(ctx, number, body)
+	marker := report.NoteMarker(j.Job.Run)
+	j.noteAnswer(number, j.postOnce(ctx, number, marker, marker+"\n"+sanitize.Outgoing(text, "", maxAnswer)))
+}
+
+// postOnce writes a comment that begins with a marker, or replaces the one that a job before this
+// one wrote.
+func (j *Effects) postOnce(ctx context.Context, number int, marker, text string) error {
+	body, err := j.RedactText(text)
+	if err != nil {
+		return err
 	}
-	j.noteAnswer(number, err)
+	switch given, err := j.FindAnswer(ctx, number, marker); {
+	case err != nil:
+		return err
+	case given != 0:
+		return j.Forge.UpdateComment(ctx, given, body)
+	}
+	_, err = j.Forge.CreateComment(ctx, number, body)
+	return err
+}
+
+// FindAnswer is the comment with a marker that a job before this one wrote for the same event: the
+// one that is run again, or rescued. 0: there is none.
+func (j *Effects) FindAnswer(ctx context.Context, number int, marker string) (int64, error) {
+	if j.Job.Attempt <= 1 && j.Inputs.Command != ci.CommandRescue {
+		return 0, nil
+	}
+	list, err := j.Forge.ListComments(ctx, number)
+	i := slices.IndexFunc(list, func(c forge.Comment) bool { return strings.HasPrefix(c.Body, marker) })
+	if i < 0 || err != nil {
+		return 0, err
+	}
+	return list[i].ID, nil
 }
 
 // MakeSentence is a reason as one.
@@ -96,6 +125,9 @@ func (j *Effects) DescribeFailure(what string, err error) string {
 	if mend != "" {
 		out += mend + "\n\n"
 	}
+	if url := j.Job.ResolveRunURL(); url != "" && j.Inputs.Command == ci.CommandRescue {
+		out += "Its job failed, and so did the one that rescues it: " + markdown.Link("the run", url) + "\n\n"
+	}
 	return out + then
 }
 
@@ -124,20 +156,7 @@ func (j *Effects) PostReply(ctx context.Context, number int, r report.Reply) {
 		return
 	}
 	r.Comment, r.Login = j.Event.CommentID, cmp.Or(j.Event.CommentAuthor.Login, j.Event.Sender.Login)
-	body, err := j.RedactText(r.Markdown())
-	var list []forge.Comment
-	if err == nil && j.Job.Attempt > 1 {
-		list, err = j.Forge.ListComments(ctx, number)
-	}
-	given := slices.IndexFunc(list, func(c forge.Comment) bool { return strings.HasPrefix(c.Body, report.ReplyMarker(r.Comment)) })
-	switch {
-	case err != nil:
-	case given >= 0:
-		err = j.Forge.UpdateComment(ctx, list[given].ID, body)
-	default:
-		_, err = j.Forge.CreateComment(ctx, number, body)
-	}
-	j.noteAnswer(number, err)
+	j.noteAnswer(number, j.postOnce(ctx, number, report.ReplyMarker(r.Comment), r.Markdown()))
 }
 
 // noteAnswer notes that an issue was answered, or warns that it was not.

@@ -165,6 +165,9 @@ func (p parser) parseAssignee(field string) string {
 // ownComment is what each comment that uwf writes begins with.
 const ownComment = "<!-- uwf:"
 
+// IsOwnComment reports a comment that uwf wrote, or that passes for one.
+func IsOwnComment(body string) bool { return strings.HasPrefix(body, ownComment) }
+
 // parseComment reads a comment on an issue, a pull request, or a line of one.
 func (p parser) parseComment(field string) error {
 	e := p.e
@@ -184,7 +187,7 @@ func (p parser) parseComment(field string) error {
 	}
 	body := c.readText("body", maxText)
 	e.CommentBody = body
-	if strings.HasPrefix(body, ownComment) {
+	if IsOwnComment(body) {
 		// Written with the token of a person, it would be that person's command.
 		p.setNone("the comment on #%d is one of uwf's own", e.Subject.Number)
 		return nil

@@ -30,6 +30,10 @@ func FindMarker(body string) (id string, ok bool) {
 // is run again finds by it that the answer was given.
 func ReplyMarker(comment int64) string { return fmt.Sprintf("<!-- uwf:reply=%d -->", comment) }
 
+// NoteMarker is what a note of a run begins with that belongs to no thread: a later job of the run
+// finds by it that the issue was told.
+func NoteMarker(run string) string { return "<!-- uwf:note=" + bareWord(run) + " -->" }
+
 var refusal = lazyregexp.New(`\A<!-- uwf:reply=[0-9]+ -->\r?\n` + lock)
 
 // IsRefusal reports an answer to somebody that they may not give commands.

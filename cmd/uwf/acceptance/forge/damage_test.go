@@ -216,6 +216,35 @@ func TestRescued(t *testing.T) {
 	})
 }
 
+// TestFirstJobDied: the first job of an issue dies before uwf runs. The job rescue of its run, with
+// the rights of the shipped file and the inputs of its job step, starts the thread.
+func TestFirstJobDied(t *testing.T) {
+	t.Parallel()
+	eitherForge(t, func(t *testing.T, gitea bool) {
+		c := newCI(t, ciOptions{gitea: gitea})
+		flow := strings.NewReplacer("# allow: alice bob", "allow: alice", "provider: openai\n", "provider: openai\n          label: agents\n          workflow: solve-issue\n").Replace(c.example("github/uwf.yml"))
+		c.forge.MustCommit(t, c.forge.Branch(), "Another label", map[string]string{ciWorkflow: flow})
+		n := c.issue()
+		e := c.forge.PutLabel("alice", n, "agents")
+		const died = `{"step": {"result": "failure", "outputs": {"ran": "true"}}}`
+		c.green(c.exec(&ciJob{c: c, event: e, name: "rescue", run: c.runOf(e), attempt: 1, needs: died}))
+		if sent := c.forge.Dispatches(); len(sent) != 1 || sent[0].Inputs["rescued"] != "1" {
+			t.Fatalf("dispatched %+v, comments %q", sent, c.own(n))
+		}
+		c.green(c.settle()...)
+		c.solved(n, 3)
+		// What no run can tell, the schedule does.
+		lost := c.issue()
+		c.forge.PutLabel("alice", lost, "agents")
+		c.forge.Advance(2 * time.Hour)
+		c.later(2 * time.Hour)
+		c.green(c.start(c.forge.Schedule("17 */2 * * *")))
+		if got := c.own(lost); len(got) != 1 || !strings.Contains(got[0], "Take the label off and put it on again") {
+			t.Errorf("the issue is told %q", got)
+		}
+	})
+}
+
 // TestRunCancelled: a person cancels a run on the Actions page. Its job stopped makes the
 // thread wait, and says who it was.
 func TestRunCancelled(t *testing.T) {

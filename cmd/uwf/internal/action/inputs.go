@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"gopkg.in/yaml.v3"
 )
 
 // What the input `command` may say. Those of ci.Inputs are steps of threads;
@@ -333,4 +335,57 @@ func (in inputs) adjustConfig(c *config.Config) {
 		c.AllowShell = *in.AllowShell
 		c.Origins["allowShell"] = "the input allow-shell"
 	}
+}
+
+// inheritInputs gives the job rescue the inputs about new threads that the jobs it looks after have
+// in the workflow file: it may have to start their thread.
+func (j *job) inheritInputs(ctx context.Context) error {
+	theirs := inputsBefore(j.branch.workflowText(ctx, j.env.Flavour, j.env.WorkflowFile), j.in.Needs)
+	for _, name := range slices.Sorted(maps.Keys(theirs)) {
+		if !strings.Contains(theirs[name], "${{") {
+			continue
+		}
+		delete(theirs, name)
+		if j.ask(name) == "" {
+			j.in.Unread = name
+		}
+	}
+	in, err := readInputs(func(name string) string { return cmp.Or(theirs[name], j.ask(name)) }) // label has a default
+	j.in.Workflow, j.in.Label, j.in.Allow, j.in.Prompt, j.in.MaxSteps = in.Workflow, in.Label, in.Allow, in.Prompt, in.MaxSteps
+	return err
+}
+
+// inputsBefore are those inputs about new threads that a workflow file gives to some of its jobs, in
+// the steps that use what its job rescue uses.
+func inputsBefore(file []byte, jobs []ci.Needed) map[string]string {
+	var flow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]string
+			}
+		}
+	}
+	out := map[string]string{}
+	if yaml.Unmarshal(file, &flow) != nil {
+		return out // the forge has read it, so this is our own mistake
+	}
+	uses := ""
+	for _, job := range flow.Jobs {
+		for _, s := range job.Steps {
+			if s.With["command"] == ci.CommandRescue {
+				uses = s.Uses
+			}
+		}
+	}
+	for _, needed := range jobs {
+		for _, s := range flow.Jobs[needed.Name].Steps {
+			for _, name := range []string{"workflow", "label", "allow", "prompt", "max-steps"} {
+				if s.Uses == uses && s.With[name] != "" {
+					out[name] = s.With[name]
+				}
+			}
+		}
+	}
+	return out
 }

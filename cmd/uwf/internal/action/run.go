@@ -231,6 +231,11 @@ func (j *job) dialRepository(ctx context.Context) (err error) {
 	if name := j.env.WorkflowName; name != "" && (j.in.Dispatch == "" || j.in.Dispatch == ci.DispatchAuto) {
 		j.env.WorkflowFile = j.branch.workflowNamed(ctx, j.env.Flavour, name)
 	}
+	if j.in.Command == ci.CommandRescue {
+		if err = j.inheritInputs(ctx); err != nil {
+			return err
+		}
+	}
 	if j.in.StepsPerJob > 1 {
 		j.ends = jobDeadline(j.began, jobTime(j.branch.workflowText(ctx, j.env.Flavour, j.env.WorkflowFile), j.env.Name))
 	}
