@@ -31,6 +31,8 @@ type AnswerError struct {
 	// Complaint is what to tell the agent.
 	Complaint string
 	Err       error
+	// Incomplete: the model did not come to its end, so that nobody can read the answer either.
+	Incomplete bool
 }
 
 func (e *AnswerError) Error() string { return "the answer can't be taken: " + e.Err.Error() }

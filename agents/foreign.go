@@ -31,6 +31,8 @@ type Foreign struct {
 	Install string // how people get it, for messages
 	// Tried are its versions that were run with uwf; none: nobody has run it.
 	Tried program.Range
+	// Window is the least of a model in tokens with which it works; 0: it works with any.
+	Window int
 	// Credential is the file below a user's home, with slashes, that holds the program's own
 	// login; empty: there is none that could be lent.
 	Credential string
@@ -57,6 +59,16 @@ func (f Foreign) DescribeVersion(version string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is of version %s; tried with uwf: %s (%s)", f.Program, version, f.Tried, f.Install)
+}
+
+// CheckWindow refuses a model whose window is too small for the program. One that is not known, 0,
+// may do.
+func (f Foreign) CheckWindow(model string, window int) error {
+	if window <= 0 || window >= f.Window {
+		return nil
+	}
+	return fmt.Errorf("%s fills a window of %d tokens before it has done any work: it needs %d; set models.%s.window to what the model really has, or give the role another model or agent",
+		f.Program, window, f.Window, model)
 }
 
 // resolved is an agent's command line, resolved.

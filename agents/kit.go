@@ -157,7 +157,7 @@ func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error
 		if err != nil {
 			return record.Step{}, err
 		}
-		step, err2 := composeRead(s.Context, s.Stage, answer)
+		step, err2 := s.takeWhole(ctx, answer)
 		var bad *AnswerError
 		if !errors.As(err2, &bad) {
 			return step, err2
@@ -170,11 +170,19 @@ func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error
 	}
 }
 
+// takeWhole is composeRead for an answer that its model has ended.
+func (s *Session) takeWhole(ctx context.Context, answer Answer) (record.Step, error) {
+	if err := s.checkEnding(ctx, answer.Text); err != nil {
+		return record.Step{}, err
+	}
+	return composeRead(s.Context, s.Stage, answer)
+}
+
 // extractOrFail has a model read the answer, where one may; else it fails.
 func (s *Session) extractOrFail(ctx context.Context, a Adapter, answer Answer, bad *AnswerError) (record.Step, error) {
 	failed := fmt.Errorf("after %d corrections: %w", MaxCorrections, bad)
 	l, ok := a.(LiteralAdapter)
-	if !s.extractor.Enabled() || ok && l.Literal(s) {
+	if bad.Incomplete || !s.extractor.Enabled() || ok && l.Literal(s) {
 		return record.Step{}, errors.Join(failed, s.stageAnswer(answer))
 	}
 	_, _ = fmt.Fprintf(s.Stderr, "%v; asking model %s to read it\n", bad, s.Task.Extract.Name)

@@ -255,17 +255,18 @@ func (s *Spawner) runProcess(ctx context.Context, t task.Task, f *folders, argv,
 	res, runErr := s.launchProgram(ctx, proc.Spec{
 		Argv: append(slices.Clone(argv), string(t.Thread), t.Role),
 		Dir:  t.Workspace, Env: environ, Stdout: out, Stderr: errs,
-		Timeout: t.Timeout, Grace: s.o.Grace,
+		Timeout: t.Timeout, Grace: s.o.Grace, LateGrace: lateGrace,
 	})
 	nodes, stageErr := readStage(f.root, s.o.Limits)
 	draft := task.Draft{
 		Nodes: nodes, Stderr: errs.String(),
 		Usage: record.Usage{DurationMs: s.o.Now().Sub(began).Milliseconds()},
 	}
-	if err := checkEnd(ctx, t, res, runErr); err != nil {
-		return draft, s.newAgentError(t, "it ended without a step", draft.Stderr, err)
-	}
 	h, err := ParseHandle(out.lastLine())
+	late := ctx.Err() == nil && errors.Is(res.Stopped, proc.ErrTimeout) && err == nil // with its step, so that nothing is lost
+	if eerr := checkEnd(ctx, t, res, runErr); eerr != nil && !late {
+		return draft, s.newAgentError(t, "it ended without a step", draft.Stderr, eerr)
+	}
 	if err == nil {
 		draft.Handle = h.StepHash
 		h.Usage.DurationMs = draft.Usage.DurationMs
@@ -296,6 +297,9 @@ func (s *Spawner) launchProgram(ctx context.Context, spec proc.Spec) (proc.Resul
 	}
 	return proc.Result{Code: code, Stopped: context.Cause(inner)}, nil
 }
+
+// lateGrace is what an agent gets at the end of its time, to hand over an answer that it has.
+const lateGrace = 5 * time.Second
 
 // checkEnd says why a run can't have given a step, whatever it printed.
 func checkEnd(ctx context.Context, t task.Task, res proc.Result, runErr error) error {

@@ -1,11 +1,13 @@
 package agents_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,6 +144,30 @@ func TestSpawnerFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSpawnerTakesALateStep: an agent that has handed over its step loses nothing by not ending in
+// time.
+func TestSpawnerTakesALateStep(t *testing.T) {
+	w := newWorld(t)
+	w.script(done)
+	w.task.Timeout = time.Millisecond
+	w.options.Inside = func(ctx context.Context, p agents.Program) (int, bool) {
+		out := &bytes.Buffer{}
+		program := exec.CommandContext(context.WithoutCancel(ctx), p.Argv[0], p.Argv[1:]...)
+		program.Dir, program.Env, program.Stdout, program.Stderr = p.Dir, p.Environ, out, p.Stderr
+		if err := program.Run(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		_, _ = p.Stdout.Write(out.Bytes())
+		return -1, true
+	}
+	d, err := w.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.step(d)
 }
 
 // The parent takes what it gets; whether the step answers the task is the seal's

@@ -4,12 +4,17 @@ package agenttest
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/gateway"
+	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -65,6 +70,22 @@ type Process struct {
 	agents.Process
 	Out, Err *bytes.Buffer
 	Stage    string
+	// Endings are what its gateway says of its answers, one after the other, and then that all
+	// are whole.
+	Endings []gateway.Ending
+}
+
+// RoundTrip answers for the gateway what concerns endings. It implements http.RoundTripper.
+func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != gateway.EndingPath {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	e := gateway.Ending{Finish: dialect.FinishStop}
+	if len(p.Endings) > 0 {
+		e, p.Endings = p.Endings[0], p.Endings[1:]
+	}
+	b, err := json.Marshal(e)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(b)), Request: r}, err
 }
 
 // NewProcess makes the folders of a task and a process that finds them. Environ is
@@ -82,7 +103,7 @@ func NewProcess(t testing.TB, task task.Task, environ ...string) *Process {
 	}
 	p := &Process{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Stage: stage}
 	p.Process = agents.Process{
-		Args: []string{string(task.Thread), task.Role}, Dir: task.Workspace, Stdout: p.Out, Stderr: p.Err, Now: At,
+		Args: []string{string(task.Thread), task.Role}, Dir: task.Workspace, Stdout: p.Out, Stderr: p.Err, Now: At, Transport: p,
 		Environ: append([]string{
 			"PATH=" + os.Getenv("PATH"), agents.EnvContext + "=" + context, agents.EnvStage + "=" + stage,
 		}, environ...),

@@ -33,14 +33,31 @@ type wireOptions struct {
 	common    int    // so many bytes of the first message are the same for all roles
 }
 
-// newWire chooses a model's wire: Anthropic's own, since only there what is to be kept can be
-// said; responses for models that reason, which keep their thoughts from turn to turn only
-// there; chat completions for the rest.
+// ChooseWire is the wire by which a model is asked: Anthropic's own, since only there what is to be
+// kept can be said; responses for models that reason, which keep their thoughts from turn to turn
+// only there; otherwise chat completions. One that is not served gives way to chat, or to what is.
+func ChooseWire(m task.Model) string {
+	serves := func(wire string) bool { return slices.Contains(m.Wires, wire) }
+	switch {
+	case m.API == "anthropic" && (len(m.Wires) == 0 || serves("messages")):
+		return "messages"
+	case m.Reasoning && serves("responses"):
+		return "responses"
+	case len(m.Wires) == 0 || serves("chat"):
+		return "chat"
+	case serves("responses"):
+		return "responses"
+	case serves("messages"):
+		return "messages"
+	}
+	return "chat"
+}
+
 func newWire(o wireOptions) wire {
-	switch m := o.model; {
-	case m.API == "anthropic" && (len(m.Wires) == 0 || slices.Contains(m.Wires, "messages")):
+	switch ChooseWire(o.model) {
+	case "messages":
 		return &messagesWire{wireOptions: o, raw: map[int][]object{}}
-	case m.Reasoning && slices.Contains(m.Wires, "responses"):
+	case "responses":
 		return &responsesWire{wireOptions: o, raw: map[int][]object{}}
 	}
 	return newChatWire(o)

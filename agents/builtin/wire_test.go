@@ -67,13 +67,21 @@ func talk() []openai.ChatCompletionMessage {
 
 // TestWhichWire: a provider's own wire goes first, and chat completions serve everybody else.
 func TestWhichWire(t *testing.T) {
-	for want, m := range map[string]task.Model{
-		"*builtin.messagesWire":  anthropicModel,
-		"*builtin.responsesWire": reasoningModel,
-		"*builtin.chatWire":      {Name: "gpt-4.1", Wires: []string{"chat", "responses"}},
+	for _, tt := range []struct {
+		want  string
+		model task.Model
+	}{
+		{"*builtin.messagesWire", anthropicModel},
+		{"*builtin.responsesWire", reasoningModel},
+		{"*builtin.chatWire", task.Model{Name: "gpt-4.1", Wires: []string{"chat", "responses"}}},
+		// What is preferred is not served.
+		{"*builtin.responsesWire", task.Model{Name: "x", API: "openai", Wires: []string{"responses"}}},
+		{"*builtin.messagesWire", task.Model{Name: "x", API: "openai", Wires: []string{"messages"}}},
+		{"*builtin.responsesWire", task.Model{Name: "x", API: "anthropic", Wires: []string{"responses"}}},
+		{"*builtin.messagesWire", task.Model{Name: "x", Reasoning: true, Wires: []string{"messages"}}},
 	} {
-		if got := fmt.Sprintf("%T", newWire(wireOptions{model: m})); got != want {
-			t.Errorf("%+v: %s", m, got)
+		if got := fmt.Sprintf("%T", newWire(wireOptions{model: tt.model})); got != tt.want {
+			t.Errorf("%+v: %s", tt.model, got)
 		}
 	}
 	for _, m := range []task.Model{{Name: "x", Reasoning: true, Wires: []string{"chat"}}, {Name: "x", API: "anthropic", Wires: []string{"chat"}}, {Name: "x"}} {

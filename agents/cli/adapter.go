@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +28,9 @@ const (
 	// maxOutput bounds what a CLI may print on stdout, and maxStderr what is kept of stderr.
 	maxOutput = 256 << 20
 	maxStderr = 32 << 10
+	// lingerFor is how long a CLI may stay after its turn ended: a command that it began in the
+	// background keeps some from ending as long as it runs.
+	lingerFor = 30 * time.Second
 	// shownStderr is how much of stderr an error shows, in bytes.
 	shownStderr = 2 << 10
 )
@@ -34,6 +39,8 @@ const (
 // run.
 type Agent struct {
 	CLI CLI
+	// Linger is how long the CLI may stay after its answer. Zero: half a minute.
+	Linger time.Duration
 
 	call  call
 	turns turns
@@ -105,10 +112,16 @@ func (a *Agent) writeFiles() error {
 // askProgram runs the CLI with a message, and takes its answer. What it did is staged also when it
 // fails.
 func (a *Agent) askProgram(ctx context.Context, s *agents.Session, message string) (agents.Answer, error) {
-	r := &report{tell: func(line string) { _, _ = fmt.Fprintf(s.Stderr, "%s: %s\n", a.CLI.Name, text.Line(line)) }}
+	r := &report{
+		tell: func(line string) { _, _ = fmt.Fprintf(s.Stderr, "%s: %s\n", a.CLI.Name, text.Line(line)) },
+		fits: func(said string) bool { _, err := agents.TakeAnswer(s.Context, said); return err == nil },
+	}
 	res, stderr, err := a.runProgram(ctx, s, message, r)
 	if a.CLI.finish != nil {
 		a.CLI.finish(r, a.call, stderr)
+	}
+	if ended := err == nil && res.Stopped == nil && res.Code == 0 && r.Failure == ""; ended && !r.Over {
+		r.endTurn(r.last)
 	}
 	if r.Session != "" {
 		a.call.Session = r.Session
@@ -118,7 +131,7 @@ func (a *Agent) askProgram(ctx context.Context, s *agents.Session, message strin
 		err = a.judgeEnd(res, r, stderr)
 	}
 	if err = errors.Join(err, derr); err != nil {
-		return agents.Answer{}, err
+		return agents.Answer{}, errors.Join(err, s.DescribeEnding(ctx))
 	}
 	return agents.Answer{Text: r.Text, Detail: detail}, nil
 }
@@ -135,7 +148,21 @@ func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message strin
 	}
 	defer func() { _ = in.Close() }()
 	_ = os.Remove(a.call.answerFile()) // of an earlier run
-	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: func(line []byte) { a.CLI.read(r, line) }}, &headtail.Tail{Keep: maxStderr}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	linger := cmp.Or(a.Linger, lingerFor)
+	lingers := time.AfterFunc(math.MaxInt64, func() { stop(errLingers) })
+	defer lingers.Stop()
+	take := func(line []byte) {
+		before := r.Over
+		switch a.CLI.read(r, line); {
+		case r.Over && !before:
+			lingers.Reset(linger)
+		case !r.Over:
+			lingers.Stop()
+		}
+	}
+	out, errs := &lines{whole: a.CLI.whole, most: maxOutput, take: take}, &headtail.Tail{Keep: maxStderr}
 	res, err := proc.NewRunner(s.Getenv(proc.MarkName)).Run(ctx, proc.Spec{
 		Argv: slices.Concat([]string{s.Getenv(agents.EnvProgram)}, a.CLI.argv(a.call)),
 		Dir:  s.Workspace, Env: a.environ(s), Stdin: in, Stdout: out, Stderr: errs, Grace: grace,
@@ -144,13 +171,29 @@ func (a *Agent) runProgram(ctx context.Context, s *agents.Session, message strin
 	return res, errs.String(), err
 }
 
+// errLingers: the CLI had said all that it had to say, and did not end.
+var errLingers = errors.New("it did not end after its answer")
+
 // environ is all that a CLI finds in its environment.
 func (a *Agent) environ(s *agents.Session) []string {
 	return append(Environ(s, false), a.CLI.environ(a.call)...)
 }
 
-// judgeEnd says why a run gave no answer.
+// judgeEnd says why a run gave no answer. One that was given stands, however the CLI ended after it.
 func (a *Agent) judgeEnd(res proc.Result, r *report, stderr string) error {
+	if errors.Is(res.Stopped, errLingers) {
+		r.tell(fmt.Sprintf("%s had ended its turn and went on running, most likely for a command in the background: it was ended", a.CLI.Program))
+		res = proc.Result{}
+	}
+	err := a.explainEnd(res, r, stderr)
+	if err != nil && r.hasAnswer() {
+		r.tell("its answer stands, though " + err.Error())
+		return nil
+	}
+	return err
+}
+
+func (a *Agent) explainEnd(res proc.Result, r *report, stderr string) error {
 	fail := func(format string, args ...any) error {
 		err := fmt.Errorf(a.CLI.Program+" "+format, args...)
 		if stderr != "" {

@@ -15,9 +15,9 @@ import (
 func newClaudeCode() CLI {
 	return CLI{
 		Name: "claude-code", Program: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code",
-		Versions: program.Range{Min: "2.1.197", Tested: "2.1.330"}, Wires: []string{"messages"},
-		Credential: ".claude/.credentials.json",
-		argv:       claudeArgs, environ: claudeEnviron, files: func(c call) map[string]string { return serverFile(c) }, read: readClaude,
+		Versions: program.Range{Min: "2.1.197", Tested: "2.1.332"}, Wires: []string{"messages"},
+		Credential: ".claude/.credentials.json", Window: claudeWindow,
+		argv: claudeArgs, environ: claudeEnviron, files: func(c call) map[string]string { return serverFile(c) }, read: readClaude,
 	}
 }
 
@@ -38,6 +38,8 @@ func claudeArgs(c call) []string {
 func claudeEnviron(c call) []string {
 	env := []string{
 		"CLAUDE_CONFIG_DIR=" + c.Home + "/.claude", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		// It stays as long as such a task runs, and then asks its model again, by itself.
+		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
 	}
 	if c.Root { // as root it refuses to skip its questions otherwise; uwf's own sandbox is around it
 		env = append(env, "IS_SANDBOX=1")
@@ -54,10 +56,27 @@ func claudeEnviron(c call) []string {
 	if c.Window > 0 { // of a model that it does not know it believes a million tokens
 		env = append(env, "CLAUDE_CODE_MAX_CONTEXT_TOKENS="+strconv.Itoa(c.Window))
 	}
-	if c.Output > 0 {
-		env = append(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS="+strconv.Itoa(c.Output))
+	return append(env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS="+strconv.Itoa(claudeOutput(c)))
+}
+
+const (
+	// claudeUsualOutput is what it asks for without being told; after a cut it asks for four times as
+	// much, which a provider may refuse and a budget not hold.
+	claudeUsualOutput = 32_000
+	// claudeReserve is the most that it keeps free of a window for an answer, in tokens. It compacts a
+	// conversation at the window less that and 13,000; its own prompt has about 12,000.
+	claudeReserve = 20_000
+	// claudeWindow is the least window with which work is left to do before it compacts.
+	claudeWindow = 32_000
+)
+
+// claudeOutput is the limit of an answer, which leaves room for a conversation in a small window.
+func claudeOutput(c call) int {
+	output := cmp.Or(c.Output, claudeUsualOutput)
+	if room := c.Window / 8; c.Window > 0 && room < claudeReserve {
+		return min(output, room)
 	}
-	return env
+	return output
 }
 
 // claudeLine is a line of stream-json, as far as it is read. An answer that failed says so in
@@ -88,17 +107,19 @@ func readClaude(r *report, raw []byte) {
 	}
 	switch line.Type {
 	case "assistant", "user":
+		r.Over = false
 		for _, b := range readBlocks(line.Message.Content) {
 			b.addTo(r)
 		}
 	case "result":
 		switch {
 		case line.IsError && line.Result != nil && *line.Result != "":
-			r.Failure = *line.Result
+			// It names what people can't set: it is uwf's.
+			r.failTurn(strings.Replace(*line.Result, "set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable", "set models.NAME.maxOutput of the model", 1))
 		case line.IsError:
-			r.Failure = cmp.Or(line.Error.Message, strings.TrimSpace(line.Subtype+" "+writeJSON(line.Errors)))
+			r.failTurn(cmp.Or(line.Error.Message, strings.TrimSpace(line.Subtype+" "+writeJSON(line.Errors))))
 		case line.Result != nil:
-			r.Text = *line.Result
+			r.endTurn(*line.Result)
 		}
 	}
 }

@@ -27,6 +27,8 @@ type CLI struct {
 	Versions program.Range
 	// Wires are the APIs that it speaks, the best first, by the names of providers' wires.
 	Wires []string
+	// Window is the least of a model in tokens with which it works; 0: it works with any.
+	Window int
 	// Credential is the file below HOME with its own login; empty: it has none that can be lent.
 	Credential string
 	// Token is the variable that takes a token in that file's place; empty: none does.
@@ -85,7 +87,7 @@ func (c CLI) Install() string { return "npm install -g " + c.Package + "@" + c.V
 
 // Foreign is what the parent of such an agent has to know.
 func (c CLI) Foreign() agents.Foreign {
-	return agents.Foreign{Program: c.Program, Install: c.Install(), Tried: c.Versions, Credential: c.Credential, Token: c.Token, Hide: c.Hide, Seed: c.Seed}
+	return agents.Foreign{Program: c.Program, Install: c.Install(), Tried: c.Versions, Window: c.Window, Credential: c.Credential, Token: c.Token, Hide: c.Hide, Seed: c.Seed}
 }
 
 // newCall is what is the same in each run of a step.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -9,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/agenttest"
+	"github.com/united-workforce/uwf/agents/gateway"
 	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -189,12 +192,119 @@ func result(text string) string {
 const good = `---\n$status: done\nnote: fine\n---\n# Done\n`
 
 // runScript runs the adapter of Claude Code with a program in its place.
-func runScript(t *testing.T, program string) (*agenttest.Process, task.Task, error) {
+func runScript(t *testing.T, program string, endings ...gateway.Ending) (*agenttest.Process, task.Task, error) {
+	t.Helper()
+	return runAgent(t, Agent{CLI: newClaudeCode()}, program, endings)
+}
+
+func runAgent(t *testing.T, a Agent, program string, endings []gateway.Ending) (*agenttest.Process, task.Task, error) {
 	t.Helper()
 	asked := agenttest.Task(t)
 	asked.Model = &task.Model{Alias: "m", Name: "m"}
 	p := agenttest.NewProcess(t, asked, "HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), agents.EnvProgram+"="+program, envURL+"=http://127.0.0.1:1", envKey+"=once")
-	return p, asked, agents.RunAdapter(t.Context(), &Agent{CLI: newClaudeCode()}, p.Process)
+	p.Endings = endings
+	return p, asked, agents.RunAdapter(t.Context(), &a, p.Process)
+}
+
+// TestBackgroundCommand: a CLI that gave its answer and stays, as one does for a command in the
+// background, is ended, with all that it started.
+func TestBackgroundCommand(t *testing.T) {
+	a := Agent{CLI: newClaudeCode(), Linger: time.Millisecond}
+	p, _, err := runAgent(t, a, script(t, result(good)+`; sleep 3600 & wait`, "exit 9"), nil)
+	if err != nil {
+		t.Fatal(err, p.Err)
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "# Done" || !strings.Contains(p.Err.String(), "command in the background: it was ended") {
+		t.Errorf("body %q; it tells %q", body, p.Err)
+	}
+}
+
+// TestAnswerStands: once an answer that fits was given, what is said or fails after it changes
+// nothing.
+func TestAnswerStands(t *testing.T) {
+	notified := strings.Replace(result("Noted, all done."), `"session_id"`, `"origin":{"kind":"task-notification"},"session_id"`, 1)
+	for name, after := range map[string]string{
+		"another result":  notified,
+		"a failed result": `echo '{"type":"result","is_error":true,"result":"API Error: 400 no"}'; exit 1`,
+		"an exit code":    "exit 7",
+		"a signal":        "kill -KILL $$",
+		"another turn":    `echo '{"type":"assistant","message":{"content":"One moment."}}'; kill -KILL $$`,
+	} {
+		p, _, err := runScript(t, script(t, result(good)+"; "+after, "exit 9"))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "# Done" {
+			t.Errorf("%s: body %q", name, body)
+		}
+	}
+	// A later answer that fits is the better one.
+	p, _, err := runScript(t, script(t, result(good)+"; "+result(strings.Replace(good, "# Done", "# Better", 1)), "exit 9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "# Better" {
+		t.Errorf("body %q", body)
+	}
+}
+
+// TestLateAnswer: an answer that was given when the step's time is over is no less an answer.
+func TestLateAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := agenttest.Task(t)
+	asked.Model = &task.Model{Alias: "m", Name: "m"}
+	p := agenttest.NewProcess(t, asked, "HOME="+t.TempDir(), "TMPDIR="+t.TempDir(), agents.EnvProgram+"="+script(t, result(good)+
+		`; echo '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"now","input":{}}]}}'; sleep 3600`, "exit 9"), envURL+"=http://127.0.0.1:1", envKey+"=once")
+	p.Process.Stderr = writerFunc(func(line []byte) (int, error) {
+		if strings.Contains(string(line), "now") {
+			cancel()
+		}
+		return p.Err.Write(line)
+	})
+	if err := agents.RunAdapter(ctx, &Agent{CLI: newClaudeCode()}, p.Process); err != nil {
+		t.Fatal(err, p.Err)
+	}
+	p.Step(t)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestCutAnswer: an answer in two is put together, where no tool was called in between, and a
+// cut one is asked for again, whatever its fields say.
+func TestCutAnswer(t *testing.T) {
+	half := func(text string) string {
+		return `printf '%s\n' '{"type":"assistant","message":{"content":[{"type":"text","text":"` + text + `"}]}}'`
+	}
+	first, rest := `---\n$status: done\n---\n# Do`, `ne\nAll of it.\n`
+	p, _, err := runScript(t, script(t, half(first)+"; "+half(rest)+"; "+result(rest), "exit 9"))
+	if err != nil {
+		t.Fatal(err, p.Err)
+	}
+	if body := p.Nodes(t)[*p.Step(t).Body].Payload; body != "# Done\nAll of it." {
+		t.Errorf("body %q", body)
+	}
+	tool := `echo '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{}}]}}'`
+	if _, _, err := runScript(t, script(t, half(first)+"; "+tool+"; "+half(rest)+"; "+result(rest), "exit 9")); err == nil {
+		t.Error("what was said before a tool's call became a part of the answer")
+	}
+	cut := gateway.Ending{Finish: "length", Limit: 8192}
+	p, asked, err := runScript(t, script(t, result(good), `cp "$HOME/message" message.txt; `+result(good)), cut)
+	if err != nil {
+		t.Fatal(err, p.Err)
+	}
+	if message, err := os.ReadFile(filepath.Join(asked.Workspace, "message.txt")); err != nil || !strings.Contains(string(message), "cut off at the output limit of 8192 tokens") {
+		t.Errorf("it was told %q (%v)", message, err)
+	}
+	if _, _, err = runScript(t, script(t, result(good), result(good)), cut, cut, cut); err == nil || !strings.Contains(err.Error(), "cut off at the output limit of 8192 tokens: raise maxOutput") {
+		t.Errorf("three cut answers: %v", err)
+	}
+	filtered := gateway.Ending{Finish: "filter"}
+	if _, _, err = runScript(t, script(t, result(good), result(good)), filtered, filtered, filtered); err == nil || !strings.Contains(err.Error(), "filter") {
+		t.Errorf("three filtered answers: %v", err)
+	}
 }
 
 func TestAnswerIsTaken(t *testing.T) {
@@ -252,6 +362,7 @@ func TestFailures(t *testing.T) {
 		"its own failure, exit 0":  {`echo '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 400 no"}'`, []string{"claude failed: API Error: 400 no"}},
 		"its own failure, exit 1":  {`echo '{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401"}'; exit 1`, []string{"claude failed: API Error: 401"}},
 		"failure without a reason": {`echo '{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["too many"]}'; exit 1`, []string{"claude failed: error_max_turns", "too many"}},
+		"the output limit":         {`echo '{"type":"result","is_error":true,"result":"To configure this behavior, set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."}'`, []string{"set models.NAME.maxOutput of the model."}},
 		"exit code":                {`echo out of luck >&2; exit 3`, []string{"claude ended with exit code 3", "out of luck"}},
 		"signal":                   {`kill -SEGV $$`, []string{"claude ended by signal 11"}},
 		"killed":                   {`kill -KILL $$`, []string{"claude was killed", "memory"}},

@@ -18,7 +18,7 @@ import (
 func newCodex() CLI {
 	return CLI{
 		Name: "codex", Program: "codex", Title: "Codex", Package: "@openai/codex",
-		Versions: program.Range{Min: "0.169.0", Tested: "0.169.0"}, Wires: []string{"responses"},
+		Versions: program.Range{Min: "0.169.0", Tested: "0.171.0"}, Wires: []string{"responses"},
 		Credential: ".codex/auth.json",
 		argv:       codexArgs, environ: codexEnviron, read: readCodex, finish: finishCodex,
 		files: func(call) map[string]string { return map[string]string{".codex/.uwf": ""} }, // it wants the folder to be there
@@ -101,6 +101,7 @@ func readCodex(r *report, raw []byte) {
 		r.Failure = errorText(line.Message)
 	case "turn.completed":
 		r.Failure = "" // of a try before
+		r.endTurn(r.last)
 	case "item.completed":
 		readCodexItem(r, line)
 	}
@@ -110,7 +111,7 @@ func readCodexItem(r *report, line codexLine) {
 	switch i := line.Item; i.Type {
 	case "agent_message":
 		r.addText(i.Text)
-		r.Text = i.Text
+		r.last = i.Text
 	case "command_execution":
 		r.addCall("shell", i.Command)
 		r.addResult(i.Output)
@@ -136,8 +137,8 @@ func finishCodex(r *report, c call, _ string) {
 	}
 	defer func() { _ = root.Close() }()
 	b, err := regular.Read(root, strings.TrimPrefix(c.answerFile(), c.Temp+"/"), maxOutput)
-	if err == nil {
-		r.Text = string(b)
+	if err == nil && r.Failure == "" {
+		r.endTurn(string(b))
 	}
 }
 

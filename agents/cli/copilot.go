@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 
@@ -50,6 +51,7 @@ type copilotLine struct {
 	Type string `json:"type"`
 	Data struct {
 		Content      string `json:"content"`
+		Delta        string `json:"deltaContent"`
 		Message      string `json:"message"`
 		ToolRequests []struct {
 			Name      string          `json:"name"`
@@ -67,18 +69,26 @@ func readCopilot(r *report, raw []byte) {
 		return
 	}
 	switch line.Type {
+	case "assistant.turn_start":
+		r.Over = false
+	case "assistant.message_delta": // of a message that was cut there is nothing more
+		r.said += line.Data.Delta
 	case "assistant.message":
+		said := cmp.Or(r.said, line.Data.Content) // the deltas of this message are in it
 		r.addText(line.Data.Content)
+		r.said = said
 		for _, t := range line.Data.ToolRequests {
 			r.addCall(t.Name, string(t.Arguments))
 		}
-		r.Text, r.Failure = "", "" // of a try before
+		r.last, r.Failure = "", "" // of a try before
 		if len(line.Data.ToolRequests) == 0 {
-			r.Text = line.Data.Content
+			r.last = line.Data.Content
 		}
+	case "assistant.idle":
+		r.endTurn(r.last)
 	case "tool.execution_complete":
 		r.addResult(line.Data.Result.Content)
 	case "session.error":
-		r.Failure = errorText(line.Data.Message)
+		r.failTurn(errorText(line.Data.Message))
 	}
 }

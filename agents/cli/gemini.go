@@ -71,9 +71,9 @@ func readGemini(r *report, raw []byte) {
 	}
 	r.Session = cmp.Or(a.SessionID, r.Session)
 	r.addText(a.Response)
-	r.Text = a.Response
+	r.endTurn(a.Response)
 	if reason := strings.TrimSpace(string(a.Error)); reason != "" && reason != "null" {
-		r.Failure = errorText(`{"error":` + reason + `}`)
+		r.failTurn(errorText(`{"error":` + reason + `}`))
 	}
 }
 

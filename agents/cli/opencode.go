@@ -65,9 +65,10 @@ type openCodeLine struct {
 	Type      string `json:"type"`
 	SessionID string `json:"sessionID"`
 	Part      struct {
-		Text  string `json:"text"`
-		Tool  string `json:"tool"`
-		State struct {
+		Reason string `json:"reason"` // why a step ended
+		Text   string `json:"text"`
+		Tool   string `json:"tool"`
+		State  struct {
 			Input  json.RawMessage `json:"input"`
 			Output string          `json:"output"`
 			Error  string          `json:"error"`
@@ -89,14 +90,18 @@ func readOpenCode(r *report, raw []byte) {
 	r.Session = cmp.Or(line.SessionID, r.Session)
 	switch line.Type {
 	case "step_start":
-		r.Text = ""
+		r.last, r.Over = "", false
 	case "text":
 		r.addText(line.Part.Text)
-		r.Text += line.Part.Text
+		r.last += line.Part.Text
+	case "step_finish":
+		if line.Part.Reason != "tool-calls" {
+			r.endTurn(r.last)
+		}
 	case "tool_use":
 		r.addCall(line.Part.Tool, string(line.Part.State.Input))
 		r.addResult(cmp.Or(line.Part.State.Output, line.Part.State.Error))
 	case "error":
-		r.Failure = cmp.Or(line.Error.Data.Message, line.Error.Name, "it says no reason")
+		r.failTurn(cmp.Or(line.Error.Data.Message, line.Error.Name, "it says no reason"))
 	}
 }

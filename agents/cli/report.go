@@ -20,8 +20,13 @@ type report struct {
 	Failure string // why there is none, as the CLI says; it may be there although the exit code is 0
 	Broken  int    // lines that could not be read
 	Turns   []turn
+	Over    bool // the turn has ended: nothing follows, unless the CLI begins another one by itself
 
-	tell func(line string) // what goes on, for people
+	last string // what may be the answer once the turn ends
+	said string // all that the model said since its last tool call
+
+	tell func(line string)      // what goes on, for people
+	fits func(text string) bool // whether a text is an answer that the role can give; nil: none is
 }
 
 // turn is one message of the conversation.
@@ -33,8 +38,35 @@ type turn struct {
 
 type toolCall struct{ Name, Args string }
 
+// hasAnswer says whether an answer that fits was given.
+func (r *report) hasAnswer() bool { return r.isAnswer(r.Text) }
+
+func (r *report) isAnswer(said string) bool { return r.fits != nil && r.fits(said) }
+
+// endTurn takes the answer of a turn: what the CLI calls so, or all that was said since the last
+// tool call, of which some CLIs hand out only the end after a cut. Of several turns the last answer
+// that fits is the answer: what a CLI says because a background command ended is none.
+func (r *report) endTurn(answer string) {
+	if !r.isAnswer(answer) && r.isAnswer(r.said) {
+		answer = r.said
+	}
+	if r.isAnswer(answer) || !r.hasAnswer() {
+		r.Text = answer
+	}
+	r.Over, r.last, r.said = true, "", ""
+}
+
+// failTurn notes why a turn gave no answer. It takes none back that a turn before has given.
+func (r *report) failTurn(why string) {
+	if !r.hasAnswer() {
+		r.Failure = why
+	}
+	r.Over, r.last, r.said = true, "", ""
+}
+
 // addText adds what the model said.
 func (r *report) addText(said string) {
+	r.said += said
 	if strings.TrimSpace(said) != "" {
 		r.Turns = append(r.Turns, turn{Role: "assistant", Text: said})
 	}
@@ -42,6 +74,7 @@ func (r *report) addText(said string) {
 
 // addCall adds a call of a tool, and tells of it.
 func (r *report) addCall(name, args string) {
+	r.said = ""
 	r.Turns = append(r.Turns, turn{Role: "assistant", Calls: []toolCall{{name, args}}})
 	if r.tell != nil {
 		r.tell(name + " " + text.Cut(args, 120))
@@ -50,6 +83,7 @@ func (r *report) addCall(name, args string) {
 
 // addResult adds what a tool gave.
 func (r *report) addResult(result string) {
+	r.said = ""
 	r.Turns = append(r.Turns, turn{Role: "tool", Text: result})
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -479,6 +480,9 @@ func (x *exchange) settleTry() {
 		return
 	}
 	x.try.held = false
+	if x.try.came && x.try.ended && !x.try.failed {
+		x.g.noteEnding(x.try.answer, cmp.Or(x.request.MaxOutput, x.model.MaxOutput))
+	}
 	u := x.chargeOf()
 	tokens := u.In + u.Out
 	cost, priced := x.model.costOf(u)

@@ -170,6 +170,7 @@ type Gateway struct {
 	code    string
 	last    error           // of the provider; cleared by its next good answer
 	told    map[string]bool // names of dropped fields
+	endings []served        // the newest last
 }
 
 // Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and

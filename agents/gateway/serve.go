@@ -55,6 +55,8 @@ func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 		g.refuseRequest(w, d, http.StatusUnauthorized, codeKey, "the gateway's key is missing or wrong: use the key from the environment of this process")
 	case g.o.Sides[r.URL.Path] != nil:
 		g.serveSide(w, r)
+	case r.URL.Path == EndingPath && r.Method == http.MethodPost:
+		g.serveEnding(w, r)
 	case known && r.Method == http.MethodPost:
 		g.passRequest(w, r, d)
 	case counts && r.Method == http.MethodPost:

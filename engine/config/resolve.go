@@ -128,6 +128,25 @@ func (c *Config) AgentsInUse() []string {
 	return out
 }
 
+// Place is where an agent is used; both empty: wherever nothing else is said.
+type Place struct{ Workflow, Role string }
+
+// PlacesOf are the places where the settings use an agent; one that is used nowhere would be
+// used everywhere.
+func (c *Config) PlacesOf(name string) (out []Place) {
+	for _, workflow := range sortedKeys(c.AgentOverrides) {
+		for _, role := range sortedKeys(c.AgentOverrides[workflow]) {
+			if c.AgentOverrides[workflow][role] == name {
+				out = append(out, Place{workflow, role})
+			}
+		}
+	}
+	if c.ResolveAgent("", "").Name == name || len(out) == 0 {
+		out = append([]Place{{}}, out...)
+	}
+	return out
+}
+
 func (c *Config) resolveAgent(name string) ResolvedAgent {
 	a := c.Agents[name]
 	if a.Command == "" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-const claudeVersion = "2.1.330"
+const claudeVersion = "2.1.332"
 
 // The flags of `claude --help` that have to do with runs without a terminal.
 var (
@@ -149,7 +149,13 @@ func (c *claude) holdConversation() {
 		switch {
 		case use != nil:
 			c.hooks.runHooks("PreToolUse")
-			out := cmp.Or(runTool(field[string](field[object](use, "input"), "command"), false).out, "(Bash completed with no output)")
+			input := field[object](use, "input")
+			out := "Command running in background with ID: b1."
+			if field[bool](input, "run_in_background") {
+				c.session.background = startTool(field[string](input, "command"))
+			} else {
+				out = cmp.Or(runTool(field[string](input, "command"), false).out, "(Bash completed with no output)")
+			}
 			c.printUser(object{"type": "tool_result", "tool_use_id": use["id"], "content": out, "is_error": false})
 		case text == "" && empties == 0:
 			empties++ // it asks once more
@@ -157,6 +163,7 @@ func (c *claude) holdConversation() {
 		default:
 			c.hooks.runHooks("Stop")
 			c.printResult(object{"is_error": false, "result": text, "api_error_status": nil, "terminal_reason": "completed"})
+			c.session.awaitBackground()
 			os.Exit(0)
 		}
 	}
@@ -172,11 +179,15 @@ func (c *claude) printUser(block object) {
 // askModel asks once. A refusal ends the process.
 func (c *claude) askModel() (text string, use object) {
 	var args string
+	properties := object{"command": object{"type": "string"}}
+	if os.Getenv("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS") != "1" {
+		properties["run_in_background"] = object{"type": "boolean"}
+	}
 	failed := ask(c.url+"/v1/messages?beta=true", map[string]string{"X-Api-Key": c.key, "Anthropic-Version": "2023-06-01", "Accept": "application/json"}, object{
 		"model": c.model, "max_tokens": 32000, "stream": true, "system": list{object{"type": "text", "text": "Working directory: " + workFolder() +
 			"\nYour memory lies in " + filepath.Join(filepath.Dir(c.session.file), "memory") + "/."}}, "messages": c.session.Messages,
 		"tools": list{object{"name": "Bash", "description": "Runs a command", "input_schema": object{"type": "object",
-			"properties": object{"command": object{"type": "string"}}, "required": list{"command"}}}},
+			"properties": properties, "required": list{"command"}}}},
 	}, func(e object) {
 		if block := field[object](e, "content_block"); block["type"] == "tool_use" {
 			use = object{"type": "tool_use", "id": block["id"], "name": block["name"]}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const codexVersion = "0.169.0"
+const codexVersion = "0.171.0"
 
 // The flags of `codex exec --help`.
 var (

@@ -1,6 +1,9 @@
 package agentclitest
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // reply is one message of the model: what it says, and the call that it makes of the shell tool.
 type reply struct {
@@ -46,6 +49,11 @@ func holdConversation(s speaker, kept *session, ownGroup bool) {
 			kept.save()
 			s.printEnd(r.text)
 		}
+		if field[string](r.readArgs(), "mode") == "async" {
+			kept.background = startTool(r.readCommand())
+			s.keepResult(r, s.printResult(r, ran{out: "<command started in background with shellId: 0>"}))
+			continue
+		}
 		s.keepResult(r, s.printResult(r, runTool(r.readCommand(), ownGroup)))
 		kept.save()
 	}
@@ -57,6 +65,7 @@ type chat struct {
 	accept          string // the header
 	tool            string // as the CLI calls its shell
 	required        list   // that tool's parameters
+	optional        object // those that it has besides
 	system          string
 	session         session
 	asked           int // requests of this run
@@ -68,7 +77,10 @@ func (c *chat) addPrompt(prompt string) {
 
 func (c *chat) askModel() (r reply, failed *refusal) {
 	c.asked++
-	properties := object{}
+	properties := maps.Clone(c.optional)
+	if properties == nil {
+		properties = object{}
+	}
 	for _, name := range c.required {
 		properties[name.(string)] = object{"type": "string"} //nolint:errcheck // all are
 	}

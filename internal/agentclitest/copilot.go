@@ -45,7 +45,8 @@ func runCopilot() {
 	c := &copilot{id: id, parent: id, lines: flags["--output-format"] != nil, chat: chat{
 		model: os.Getenv("COPILOT_MODEL"), url: url, key: os.Getenv("COPILOT_PROVIDER_API_KEY"), accept: "application/json",
 		tool: "bash", required: list{"command", "description"},
-		session: session{file: filepath.Join(homeFolder("COPILOT_HOME", ".copilot"), "session-state", id, "events.json")},
+		optional: object{"mode": object{"type": "string", "enum": list{"sync", "async"}}},
+		session:  session{file: filepath.Join(homeFolder("COPILOT_HOME", ".copilot"), "session-state", id, "events.json")},
 	}}
 	c.session.load() // an id that it does not know becomes a new session's
 	if flags["--no-custom-instructions"] == nil {
@@ -153,6 +154,7 @@ func (c *copilot) printEnd(string) {
 // printExit ends the process.
 func (c *copilot) printExit(code int) {
 	c.printEvent("assistant.idle", object{}, true)
+	c.session.awaitBackground()
 	if c.lines {
 		printLine(object{"type": "result", "timestamp": copilotTime(), "sessionId": c.id, "exitCode": code, "usage": object{"premiumRequests": 0}})
 	}

@@ -89,14 +89,33 @@ type ran struct {
 // runTool runs a command as the agents' shell tools do: in the workspace, with the agent's
 // environment, in its process group or in one of its own, which outlives the agent.
 func runTool(command string, ownGroup bool) ran {
+	out, err := os.CreateTemp("", "tool") // a pipe would be held by what it starts in the background
+	if err != nil {
+		return ran{out: err.Error(), code: -1}
+	}
+	defer func() { _ = errors.Join(out.Close(), os.Remove(out.Name())) }()
 	cmd := exec.Command("/bin/bash", "-c", command) //nolint:gosec // the test's model says it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: ownGroup}
-	out, err := cmd.CombinedOutput()
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
 		return ran{out: err.Error(), code: -1}
 	}
-	return ran{string(out), cmd.ProcessState.ExitCode(), cmd.Process.Pid}
+	said, err := os.ReadFile(out.Name())
+	if err != nil {
+		return ran{out: err.Error(), code: -1}
+	}
+	return ran{string(said), cmd.ProcessState.ExitCode(), cmd.Process.Pid}
+}
+
+// startTool runs a command in the background, and returns what waits for its end.
+func startTool(command string) (wait func()) {
+	cmd := exec.Command("/bin/bash", "-c", command) //nolint:gosec // as above
+	if err := cmd.Start(); err != nil {
+		exit(1, "%v", err)
+	}
+	return func() { _ = cmd.Wait() } // whatever its end is
 }
 
 // plant runs a command that a workspace has planted.
@@ -199,8 +218,16 @@ func ask(url string, header map[string]string, body object, take func(event obje
 
 // session is a conversation in the wire's own form, kept in a file.
 type session struct {
-	file     string
-	Messages list
+	file       string
+	background func() // waits for the end of what was started so; nil: nothing was
+	Messages   list
+}
+
+// awaitBackground waits for what runs in the background.
+func (s *session) awaitBackground() {
+	if s.background != nil {
+		s.background()
+	}
 }
 
 // load reads the session that a file holds.

@@ -18,7 +18,14 @@ type action struct {
 	hang, cut bool
 	say       string
 	call      *call
+	ends      string // endLength or endFilter: before its end; empty: whole
 }
+
+// What ends an answer before it is whole: the limit of its length, and the provider's filter.
+const (
+	endLength = "length"
+	endFilter = "filter"
+)
 
 // call is the call of a tool.
 type call struct {
@@ -33,7 +40,7 @@ var (
 )
 
 var (
-	runMark  = lazyregexp.New(`\[\[run ([^\]]+)\]\]`)
+	runMark  = lazyregexp.New(`\[\[(?:run|background) ([^\]]+)\]\]`)
 	editMark = lazyregexp.New(`\[\[edit ([^=\]]+)=("(?:[^"\\]|\\.)*")\]\]`)
 	// workFolder is how agents tell a model where it works.
 	workFolder = lazyregexp.New(`(?:cwd|[Ww]orking directory|workspace|WORKDIR|CWD)[^\n]*?[:> ]+[` + "`" + `"']?(/[^\s` + "`" + `"'<]+)`)
@@ -73,15 +80,69 @@ func decide(c conversation) action {
 		}
 		act.say = "I will write the file."
 		act.call = &call{name: t.name, space: t.space, args: fill(t.schema, command(said, has), workPath(c, "hello.txt"), "hello\n")}
+		if strings.Contains(said, "[[background ") {
+			sendToBackground(act.call.args, field[object](t.schema, "properties"))
+		}
+		if has("impatient") {
+			shortenTimeout(act.call.args, field[object](t.schema, "properties"))
+		}
 	case useless && !c.hasResult() && !strings.Contains(said, "status"):
 		act.say = "Short title" // what agents ask for on the side
 	case has("empty"):
 	case has("garbage"), has("badfinal") && c.countAnswers(badFinal) == 0:
 		act.say = badFinal
+	case has("halves") && c.countAnswers("$status") > 0 && c.countAnswers(theRest) == 0:
+		act.say = theRest
 	default:
 		act.say = finalAnswer(said, c.countAnswers("$status")+1)
+		act.ends = endOf(has, c.countAnswers("$status") == 0)
+		if has("halves") {
+			act.say = strings.TrimSuffix(act.say, theRest)
+		}
 	}
 	return act
+}
+
+// theRest is the second half of an answer in two.
+const theRest = "hello.txt.\n"
+
+// endOf is what ends an answer before its end; first says that it is the conversation's first.
+func endOf(has func(mark string) bool, first bool) string {
+	for _, end := range []string{endLength, endFilter} {
+		if has(end) || first && (has(end+"-once") || end == endLength && has("halves")) {
+			return end
+		}
+	}
+	return ""
+}
+
+// sendToBackground has a tool run its command in the background, by the tool's own way where it
+// has one.
+func sendToBackground(args, properties object) {
+	for _, name := range []string{"run_in_background", "is_background"} {
+		if properties[name] != nil {
+			args[name] = true
+			return
+		}
+	}
+	if mode := field[object](properties, "mode"); slices.Contains(field[list](mode, "enum"), any("async")) {
+		args["mode"] = "async"
+		return
+	}
+	for _, name := range []string{"command", "cmd"} {
+		if said, ok := args[name].(string); ok {
+			args[name] = said + " &"
+		}
+	}
+}
+
+// shortenTimeout gives a command three seconds, by the tool's own parameter.
+func shortenTimeout(args, properties object) {
+	for name, value := range map[string]int{"timeout": 3000, "timeout_ms": 3000, "yield_time_ms": 3000, "timeout_seconds": 3, "initial_wait": 5} {
+		if properties[name] != nil {
+			args[name] = value
+		}
+	}
 }
 
 func finalAnswer(said string, n int) string {

@@ -15,12 +15,19 @@
 //	[[stall]]          don't answer what a tool gave, until the client goes
 //	[[cut]]            end the connection after the first event
 //	[[plain]]          answer at once, without a tool
+//	[[length]]         end each answer at the limit of its length, before its end
+//	[[filter]]         end each answer by the provider's filter, before its end
+//	[[length-once]]    the same, for the first answer of a conversation
+//	[[filter-once]]    the same
+//	[[halves]]         end the first answer in its middle, at the limit; the next is the rest
 //	[[empty]]          end with an answer that has no text
 //	[[garbage]]        end with an answer without fields, whatever is said about it
 //	[[badfinal]]       the same, once in a conversation
 //	[[sleep]]          run a command that makes the file started and never ends
 //	[[env]]            write the command's environment to env.txt, its ids to id.txt
 //	[[run COMMAND]]    run that command
+//	[[background COMMAND]]  run that command in the background, by the tool's own way
+//	[[impatient]]      give the command three seconds, where the tool takes a number of them
 //	[[edit PATH="…"]]  write that JSON string to the file; any number of them, see Edit
 //	[[write]]          call the tool that writes files, not the one that runs commands
 package modeltest

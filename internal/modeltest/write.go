@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 )
@@ -71,6 +72,7 @@ func writeChat(t turn) (object, [][]byte) {
 		said["tool_calls"] = list{one}
 		chunk(object{"tool_calls": list{with(one, object{"index": 0})}}, nil)
 	}
+	why = cmp.Or(map[string]string{endLength: "length", endFilter: "content_filter"}[t.ends], why)
 	chunk(object{}, why)
 	if t.usage {
 		events = append(events, event(with(base, object{"object": "chat.completion.chunk", "choices": list{}, "usage": usage})))
@@ -90,6 +92,7 @@ func writeMessages(t turn) (object, [][]byte) {
 		why = "tool_use"
 		content = append(content, object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", t.number), "name": t.call.name, "input": t.call.args})
 	}
+	why = cmp.Or(map[string]string{endLength: "max_tokens", endFilter: "refusal"}[t.ends], why)
 	whole := object{"id": fmt.Sprintf("msg_%d", t.number), "type": "message", "role": "assistant", "model": t.model,
 		"content": content, "stop_reason": why, "stop_sequence": nil, "usage": usage}
 	events := [][]byte{event(object{"type": "message_start", "message": with(whole, object{"content": list{}, "stop_reason": nil,
@@ -125,6 +128,11 @@ func writeResponses(t turn) (object, [][]byte) {
 	}
 	whole := object{"id": "resp_" + id, "object": "response", "created_at": 1, "status": "completed", "model": t.model, "output": items,
 		"usage": usage, "parallel_tool_calls": false, "tool_choice": "auto", "tools": list{}}
+	last := "response.completed"
+	if t.ends != "" {
+		last, whole["status"] = "response.incomplete", "incomplete"
+		whole["incomplete_details"] = object{"reason": map[string]string{endLength: "max_output_tokens", endFilter: "content_filter"}[t.ends]}
+	}
 	var events [][]byte
 	put := func(v object) { events = append(events, event(with(v, object{"sequence_number": len(events)}))) }
 	put(object{"type": "response.created", "response": with(whole, object{"status": "in_progress", "output": list{}, "usage": nil})})
@@ -143,7 +151,7 @@ func writeResponses(t turn) (object, [][]byte) {
 		}
 		put(object{"type": "response.output_item.done", "output_index": i, "item": item})
 	}
-	put(object{"type": "response.completed", "response": whole})
+	put(object{"type": last, "response": whole})
 	return whole, events
 }
 
@@ -152,8 +160,9 @@ func writeGemini(t turn) (object, [][]byte) {
 	if t.call != nil {
 		parts = append(parts, object{"functionCall": object{"name": t.call.name, "args": t.call.args}})
 	}
+	why := cmp.Or(map[string]string{endLength: "MAX_TOKENS", endFilter: "SAFETY"}[t.ends], "STOP")
 	whole := object{
-		"candidates":    list{object{"content": object{"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}},
+		"candidates":    list{object{"content": object{"role": "model", "parts": parts}, "finishReason": why, "index": 0}},
 		"usageMetadata": object{"promptTokenCount": InputTokens, "candidatesTokenCount": OutputTokens, "totalTokenCount": InputTokens + OutputTokens},
 		"modelVersion":  t.model, "responseId": fmt.Sprintf("r%d", t.number),
 	}

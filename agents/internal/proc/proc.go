@@ -48,6 +48,9 @@ type Spec struct {
 	Merge   bool          // stderr goes to Stdout, in the order of printing
 	Timeout time.Duration // 0: none
 	Grace   time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+	// LateGrace is the same once Timeout is over, for a program that still has something to hand
+	// over; 0: Grace.
+	LateGrace time.Duration
 	// Started is called with the program's process id once it runs.
 	Started func(pid int)
 }
@@ -157,7 +160,11 @@ func finishRun(ctx context.Context, s Spec, g *group, out, errs *pump) (Result, 
 	case <-g.done:
 	case <-ctx.Done():
 		res.Stopped = context.Cause(ctx)
-		g.terminateGroup(s.Grace)
+		grace := s.Grace
+		if errors.Is(res.Stopped, ErrTimeout) {
+			grace = cmp.Or(s.LateGrace, grace)
+		}
+		g.terminateGroup(grace)
 	}
 	g.watcher.dismissWatcher(g.done)
 	left, err := g.sweepGroup()

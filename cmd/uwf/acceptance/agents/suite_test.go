@@ -115,6 +115,30 @@ var rows = []struct {
 			h.Errorf("%d requests reached the model", n)
 		}
 	}},
+	{"background server", nil, false, false, func(h *house) {
+		word := h.word()
+		h.step("Do it. [[background sleep " + word + "]]").ends(0)
+		if n := left(h.T, word); n != 0 {
+			h.Errorf("%d processes live on", n)
+		}
+	}},
+	{"hanging command", nil, true, false, func(h *house) {
+		j := h.step("Do it. [[impatient]] [[run tail -f /dev/null]]", "--step-time", "90s").ends(0, 1)
+		if j.cmd.ProcessState.ExitCode() != 0 {
+			j.says("90s")
+		}
+		h.Logf("%s", j)
+	}},
+	{"cut answer", nil, false, true, func(h *house) { h.step("Do it. [[length]]").ends(1).says("output limit", "maxOutput") }},
+	{"answer cut once", nil, false, true, func(h *house) {
+		j := h.step("Do it. [[length-once]]").ends(0)
+		h.Logf("%d requests\n%s", len(h.asked()), j)
+	}},
+	{"filtered answer", nil, false, true, func(h *house) { h.step("Do it. [[filter]]").ends(1).says("filter") }},
+	{"answer in halves", nil, false, true, func(h *house) {
+		j := h.step("Do it. [[halves]]").ends(0)
+		h.Logf("%d requests\n%s", len(h.asked()), j)
+	}},
 	{"no program", nil, false, false, func(h *house) {
 		h.bin = ""
 		h.step("Do it.").ends(1, 2).says(h.agent.Program, "npm install -g "+h.agent.Package)

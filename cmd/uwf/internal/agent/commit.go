@@ -58,7 +58,8 @@ that the agent prints.
 The answer is Markdown with the frontmatter that the prompt asks for, in FILE or on
 stdin. When it does not fit, the command exits 1, and what it prints on stderr can
 be given to the model as it is: let it answer again, and commit that. Any other
-failure exits 2: no other answer would help.
+failure exits 2: no other answer would help. An answer that ends as one of the model's
+that was cut off at its limit, or filtered, is refused, too: the gateway knows these.
 
 An answer that is refused for the third time in a run is read by the model that is
 set for this (modelOverrides.extract, models.extract, models.default, defaultModel),
@@ -113,7 +114,10 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 		return err
 	}
 	a := agents.Answer{Text: string(text), Detail: detail, Usage: usage}
-	handle, err := agents.Commit(c, stage, a)
+	var handle agents.Handle
+	if err = agents.CheckEnding(ctx, o.Environ, o.Transport, a.Text); err == nil {
+		handle, err = agents.Commit(c, stage, a)
+	}
 	var bad *agents.AnswerError
 	if errors.As(err, &bad) {
 		handle, err = o.extractOrCorrect(ctx, c, stage, a, bad)
@@ -134,7 +138,7 @@ func (o commitOptions) extractOrCorrect(ctx context.Context, c *agents.Context, 
 	}
 	e := agents.Extractor{Context: c, Environ: o.Environ, Transport: o.Transport}
 	due := o.extract == extractAlways || o.extract == extractAuto && refused > agents.MaxCorrections
-	if !due || !e.Enabled() {
+	if !due || bad.Incomplete || !e.Enabled() {
 		return agents.Handle{}, o.printComplaint(bad)
 	}
 	found, err := e.Read(ctx, a.Text)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/united-workforce/uwf/agents"
+	"github.com/united-workforce/uwf/agents/builtin"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/agents/gateway/translate"
 	"github.com/united-workforce/uwf/agents/program"
@@ -235,8 +236,8 @@ func (s *survey) checkWires(a *agentFound) []doctor.Finding {
 	}
 	var out []doctor.Finding
 	seen := map[string]bool{}
-	for _, at := range s.placesOf(a.name) {
-		m, err := s.config.ResolveModel(at.workflow, at.role)
+	for _, at := range s.config.PlacesOf(a.name) {
+		m, err := s.config.ResolveModel(at.Workflow, at.Role)
 		if seen[m.Alias] {
 			continue
 		}
@@ -244,37 +245,26 @@ func (s *survey) checkWires(a *agentFound) []doctor.Finding {
 		f := doctor.Finding{Check: "wire", Required: true}
 		switch {
 		case err == nil, errors.Is(err, config.ErrNoKey), errors.As(err, new(*config.WithheldError)):
-			f.State, f.Detail, f.Fix = describeWire(a.facts.Wires, m)
+			f.State, f.Detail, f.Fix = describeWire(a.wiresFor(m), m)
 		case errors.Is(err, config.ErrNoModel):
 			f.State, f.Detail, f.Fix = doctor.Unknown, "no model is configured", "uwf setup"
 		default:
 			f.State, f.Detail = doctor.Missing, err.Error()
+		}
+		if small := a.foreign.CheckWindow(m.Alias, m.Model.Window); small != nil && f.State == doctor.OK {
+			f.State, f.Detail = doctor.Missing, small.Error()
 		}
 		out = append(out, f)
 	}
 	return out
 }
 
-// place is where an agent is used; both empty: wherever nothing else is said.
-type place struct{ workflow, role string }
-
-// placesOf are the places where the settings use an agent; one that is used nowhere would be
-// used everywhere.
-func (s *survey) placesOf(name string) (out []place) {
-	for workflow, roles := range s.config.AgentOverrides {
-		for role, agent := range roles {
-			if agent == name {
-				out = append(out, place{workflow, role})
-			}
-		}
+// wiresFor are the wires in which an agent asks a model: uwf's own chooses one.
+func (a *agentFound) wiresFor(m config.ResolvedModel) []string {
+	if a.foreign.Agent != builtin.Name {
+		return a.facts.Wires
 	}
-	slices.SortFunc(out, func(a, b place) int {
-		return cmp.Or(strings.Compare(a.workflow, b.workflow), strings.Compare(a.role, b.role))
-	})
-	if s.config.ResolveAgent("", "").Name == name || len(out) == 0 {
-		out = append([]place{{}}, out...)
-	}
-	return out
+	return []string{builtin.ChooseWire(*worker.DescribeModel(m))}
 }
 
 // describeWire says how a model's provider answers an agent: in one of the agent's own wires, or

@@ -186,7 +186,15 @@ func findAgents(f *app.Factory, c *config.Config) (out []Agent) {
 		case err != nil:
 			out = append(out, Agent{Name: name, Missing: err.Error(), Install: foreign.Install})
 		case ok:
-			out = append(out, Agent{Name: name, Program: p.Path, Version: p.Version})
+			found := Agent{Name: name, Program: p.Path, Version: p.Version}
+			for _, at := range c.PlacesOf(name) {
+				if m, err := c.ResolveModel(at.Workflow, at.Role); err == nil && c.Agents[name].Login == "" {
+					if small := foreign.CheckWindow(m.Alias, m.Model.Window); small != nil {
+						found.Missing = small.Error()
+					}
+				}
+			}
+			out = append(out, found)
 		}
 	}
 	return out

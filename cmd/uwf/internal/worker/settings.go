@@ -59,6 +59,10 @@ func (s settings) Agent(def *workflow.Definition, role, override string) (name, 
 		if err != nil {
 			return "", "", err
 		}
+		foreign, _ := findForeign(c, name)
+		if err := foreign.CheckWindow(m.Alias, m.Model.Window); err != nil {
+			return "", "", fmt.Errorf("agent %s: %w", name, err)
+		}
 		if _, told := s.w.noticed.LoadOrStore(m.Instead, true); m.Instead != "" && !told {
 			s.w.logEvent(thread.Event{Kind: "notice", Role: role, Text: m.Instead})
 		}
@@ -194,7 +198,7 @@ func (s settings) Model(workflow, role string) *task.Model {
 	if err != nil {
 		return nil // an agent of another kind, with a model of its own
 	}
-	return describeModel(m)
+	return DescribeModel(m)
 }
 
 // ExtractModel is the model that reads an answer without usable frontmatter. A
@@ -207,7 +211,7 @@ func (s settings) ExtractModel(string, string) *task.Model {
 	if err != nil {
 		return nil // switched off, none configured, or its key is not set
 	}
-	return describeModel(m)
+	return DescribeModel(m)
 }
 
 // replayedModel is the model of a replay. What is known of the one that was recorded,
@@ -237,7 +241,8 @@ func (s settings) replayedModel(role string) *task.Model {
 	return out
 }
 
-func describeModel(m config.ResolvedModel) *task.Model {
+// DescribeModel is what an agent may know of a model.
+func DescribeModel(m config.ResolvedModel) *task.Model {
 	return &task.Model{
 		Alias: m.Alias, Name: m.Model.Name, Provider: m.Model.Provider, API: string(m.Provider.Kind),
 		Window: m.Model.Window, MaxOutput: m.Model.MaxOutput, Reasoning: m.Model.Reasoning, Wires: m.Provider.Wires,
