@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
@@ -26,6 +27,9 @@ type Request struct {
 	Thread gitcas.ThreadID
 	// ExpectHead is the head that the caller was told to deliver; zero: any.
 	ExpectHead node.Pin
+	// Hold is asked, while the thread is claimed, what keeps its end from being made known: then
+	// it waits, or is cancelled. Nil: nothing does.
+	Hold func(ctx context.Context, t *reading.Thread) life.Hold
 	// Do makes the end known: pull request and comment. It is called with the claim
 	// in hand, at least once, and must be safe to repeat; its context ends when the
 	// claim is lost. What it made counts also beside an error.
@@ -49,6 +53,7 @@ type Delivery struct {
 type delivery struct {
 	*thread.Session
 	do   func(context.Context, Delivery) (life.Effects, error)
+	ask  func(context.Context, *reading.Thread) life.Hold
 	made life.Effects
 	line gitcas.Ended
 }
@@ -61,7 +66,7 @@ type delivery struct {
 // after MaxAttempts failed deliveries, or where the work branch can't be brought up,
 // it is suspended until a person resumes or retries it.
 func Run(ctx context.Context, e *thread.Engine, req Request) (thread.Result, error) {
-	r := &delivery{Session: thread.NewSession(e, life.Deliver, req.Thread, req.ExpectHead), do: req.Do}
+	r := &delivery{Session: thread.NewSession(e, life.Deliver, req.Thread, req.ExpectHead), do: req.Do, ask: req.Hold}
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.claimAndDeliver(ctx)
@@ -77,11 +82,16 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
+	hold := r.AskHold(ctx, r.ask)
 	if err := r.Claim(ctx, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime}); err != nil {
 		return r.Describe(), err
 	}
 	defer r.Lease.Release(ctx)
 	r.Engine.Reached("deliver-claimed")
+	if h := hold(); h != (life.Hold{}) {
+		err := r.HoldBack(ctx, "", h) // all roles are done
+		return r.ThreadResult(), err
+	}
 	held, _ := r.Lease.Current()
 	if n := life.CountAttempts(r.Entry, r.ID, held.Died); n >= life.MaxAttempts {
 		return r.suspendThread(ctx, tooManyDeliveries(n))

@@ -367,6 +367,30 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestMovedIssue: an issue that is in another repository by now is told from one of a
+// repository that has another name.
+func TestMovedIssue(t *testing.T) {
+	for _, c := range []struct{ now, moved string }{
+		{"acme/tool", "https://forge.example/acme/other/issues/1"},
+		{"acme/other", ""},
+	} {
+		f, _ := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/repositories/7/issues/1"):
+				reply(w, 200, `{"number":1,"state":"closed","closed_at":"2026-01-02T03:04:05Z","closed_by":{"login":"alice"},"html_url":"https://forge.example/acme/other/issues/1"}`)
+			case strings.HasSuffix(r.URL.Path, "/issues/1"):
+				reply(w, 301, `{"message":"Moved Permanently"}`, "Location", "/api/v3/repositories/7/issues/1")
+			default:
+				reply(w, 200, `{"full_name":"`+c.now+`","default_branch":"main"}`)
+			}
+		})
+		is, err := f.ReadIssue(t.Context(), 1)
+		if err != nil || is.Moved != c.moved || is.ClosedBy != "alice" || is.ClosedAt.Unix() != 1767323045 {
+			t.Errorf("%s: %+v, %v", c.now, is, err)
+		}
+	}
+}
+
 // TestCancelled: a job that is stopped stops waiting, and says what is not known.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -107,6 +108,17 @@ func TestIssuesAndComments(t *testing.T) {
 		}
 		_, err := f.ReadIssue(ctx, 999)
 		wantKind(t, err, forge.ErrNotFound)
+
+		closed := s.OpenIssue("alice", "Done", "")
+		s.CloseIssue(closed)
+		if is := must[forge.Issue](t)(f.ReadIssue(ctx, closed)); is.Open || is.ClosedAt.IsZero() || (is.ClosedBy == "") != (f.ForgeFlavour() == forge.Gitea) {
+			t.Errorf("%+v", is)
+		}
+		s.DeleteIssue(closed)
+		_, err = f.ReadIssue(ctx, closed)
+		if e := wantKind(t, err, forge.ErrNotFound); (e.Status == http.StatusGone) != (f.ForgeFlavour() == forge.GitHub) {
+			t.Errorf("a deleted issue: %v", err)
+		}
 
 		// More than a page on either forge.
 		for i := range 120 {

@@ -30,7 +30,8 @@ type Forge interface {
 	// not where it is a job's own. ErrAuth: there is no token, or it has ended.
 	ReadTokenOwner(ctx context.Context) (User, error)
 
-	// ReadIssue is an issue or a pull request by its number.
+	// ReadIssue is an issue or a pull request by its number. ErrNotFound with the status 410:
+	// somebody deleted it.
 	ReadIssue(ctx context.Context, number int) (Issue, error)
 	// ListIssues are the open issues with a label that changed last, at most a page of them; no pull
 	// requests.
@@ -125,6 +126,11 @@ type Issue struct {
 	Labels      []string
 	Open        bool
 	Updated     time.Time
+	// ClosedAt and ClosedBy tell of one that is closed, as far as the forge does.
+	ClosedAt time.Time
+	ClosedBy string
+	// Moved is its address in another repository, to which somebody moved it; empty: it is here.
+	Moved string
 }
 
 // Comment is a comment on an issue or a pull request.
@@ -150,6 +156,7 @@ type Pull struct {
 	Author       string
 	AuthorID     int64
 	Open, Merged bool
+	ClosedAt     time.Time
 	Head, Base   Branch
 	URL          string
 }

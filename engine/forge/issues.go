@@ -56,12 +56,16 @@ type issue struct {
 	// Updated is when anything of it changed last. Pull is null if it is no pull request.
 	Updated time.Time       `json:"updated_at"`
 	Pull    json.RawMessage `json:"pull_request"`
+	// HTMLURL is the address of its page, in the repository that it is in.
+	HTMLURL  string    `json:"html_url"`
+	ClosedAt time.Time `json:"closed_at"`
+	ClosedBy user      `json:"closed_by"` // GitHub
 }
 
 func (is issue) toIssue() Issue {
 	out := Issue{
 		Number: is.Number, Title: is.Title, Body: is.Body, Author: is.User.Login, AuthorID: is.User.accountID(),
-		Open: is.State == "open", Updated: is.Updated,
+		Open: is.State == "open", Updated: is.Updated, ClosedAt: is.ClosedAt, ClosedBy: is.ClosedBy.Login,
 	}
 	for _, l := range is.Labels {
 		out.Labels = append(out.Labels, l.Name)
@@ -95,7 +99,18 @@ func (c *client) ReadIssue(ctx context.Context, number int) (Issue, error) {
 	if _, err := c.makeCall(ctx, request{do: fmt.Sprintf("read issue %d", number), method: http.MethodGet, path: fmt.Sprintf("/issues/%d", number)}, &is); err != nil {
 		return Issue{}, err
 	}
-	return is.toIssue(), nil
+	out := is.toIssue()
+	if in := repositoryOf(is.HTMLURL); in != "" && !strings.EqualFold(in, c.o.Repository) {
+		// The forge led to another repository: this one has a new name, or only the issue is there.
+		repo, err := c.ReadRepository(ctx)
+		if err != nil {
+			return Issue{}, err
+		}
+		if !strings.EqualFold(in, repo.FullName) {
+			out.Moved = is.HTMLURL
+		}
+	}
+	return out, nil
 }
 
 // ListIssues are open issues with a label. Gitea lists all of them if it has no such label.
@@ -112,6 +127,15 @@ func (c *client) ListIssues(ctx context.Context, label string) ([]Issue, error) 
 		return true
 	})
 	return out, err
+}
+
+// repositoryOf is owner/name in the address of an issue's page; empty: there is none.
+func repositoryOf(page string) string {
+	parts := strings.Split(page, "/")
+	if len(parts) < 4 {
+		return ""
+	}
+	return strings.Join(parts[len(parts)-4:len(parts)-2], "/")
 }
 
 // ListComments are all comments, the oldest first. Gitea sends them all at once,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // maxPullPages bounds the search for a branch's pull request where the forge does
@@ -14,16 +15,17 @@ import (
 const maxPullPages = 20
 
 type pull struct {
-	Number   int    `json:"number"`
-	Title    string `json:"title"`
-	Body     string `json:"body"`
-	User     user   `json:"user"`
-	State    string `json:"state"`
-	Merged   bool   `json:"merged"`
-	MergedAt string `json:"merged_at"` // lists of GitHub have no merged
-	Head     side   `json:"head"`
-	Base     side   `json:"base"`
-	HTMLURL  string `json:"html_url"`
+	Number   int       `json:"number"`
+	Title    string    `json:"title"`
+	Body     string    `json:"body"`
+	User     user      `json:"user"`
+	State    string    `json:"state"`
+	Merged   bool      `json:"merged"`
+	MergedAt string    `json:"merged_at"` // lists of GitHub have no merged
+	ClosedAt time.Time `json:"closed_at"`
+	Head     side      `json:"head"`
+	Base     side      `json:"base"`
+	HTMLURL  string    `json:"html_url"`
 }
 
 type side struct {
@@ -44,7 +46,7 @@ func (s side) toBranch() Branch {
 
 func (p pull) toPull() Pull {
 	return Pull{
-		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.accountID(), Open: p.State == "open",
+		Number: p.Number, Title: p.Title, Body: p.Body, Author: p.User.Login, AuthorID: p.User.accountID(), Open: p.State == "open", ClosedAt: p.ClosedAt,
 		Merged: p.Merged || p.MergedAt != "", Head: p.Head.toBranch(), Base: p.Base.toBranch(), URL: p.HTMLURL,
 	}
 }

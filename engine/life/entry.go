@@ -113,6 +113,13 @@ func MakeWait(entry *gitcas.Entry, role, reason string, by *record.By) {
 	entry.Suspended = &gitcas.Suspended{Role: role, Reason: text.Cut(reason, MaxReason), By: by}
 }
 
+// Hold is what keeps a thread from going on without a person's word; its zero value: nothing
+// does.
+type Hold struct {
+	Reason string
+	Over   bool // nobody can want the work any more: the thread is cancelled
+}
+
 // ApplyPause lets a pause take effect: the thread waits.
 func ApplyPause(entry *gitcas.Entry, role string) {
 	MakeWait(entry, role, entry.Pause.Reason, entry.Pause.By)
@@ -123,7 +130,7 @@ func ApplyPause(entry *gitcas.Entry, role string) {
 func LetGoOn(entry *gitcas.Entry, role string, since int64, by *record.By) {
 	next := *cmp.Or(entry.Next, &gitcas.Next{})
 	next.Role, next.Since, next.Forgiven, next.By = role, since, len(entry.Attempts), by
-	entry.Status, entry.Suspended, entry.Pause, entry.Next = gitcas.StatusActive, nil, nil, &next
+	entry.Status, entry.Suspended, entry.Pause, entry.Next, entry.Released = gitcas.StatusActive, nil, nil, &next, since
 }
 
 // ReopenEnded has a role work next in a thread that had ended.
@@ -155,6 +162,7 @@ func NextTime(v *gitcas.View, entry gitcas.Entry) int64 {
 // time differs, so that a delivery that still runs can't be noted.
 func DeliverAgain(v *gitcas.View, entry *gitcas.Entry) {
 	entry.Since = max(v.Time().UnixMilli(), entry.Since+1)
+	entry.Released = entry.Since
 	entry.Status, entry.Deliver, entry.Suspended, entry.Attempts = gitcas.StatusEnded, true, nil, nil
 }
 

@@ -7,20 +7,16 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
-	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 )
 
-// errPullClosed: the pull request on whose branch a thread works is merged or closed.
-var errPullClosed = errors.New("no agent works on it any more")
-
 // checkWorkBranch says why a thread may not work on the branch that its entry names; nil: it
 // may. An entry is read from the state branch, where everybody may have written it whose
 // token can push there, and this job's token may push where theirs can't: to a protected
-// branch. So a thread works on its own branch, or on that of the open pull request that
-// it is about.
+// branch. So a thread works on its own branch, or on that of the pull request that
+// it is about, or was: whether people still want that is for askSubject to say.
 func (j *steps) checkWorkBranch(ctx context.Context, id gitcas.ThreadID, entry gitcas.Entry, p *threadview.Thread) error {
 	branch := entry.Work.Branch
 	if branch == "" || branch == layout.WorkBranch(id) {
@@ -35,7 +31,12 @@ func (j *steps) checkWorkBranch(ctx context.Context, id gitcas.ThreadID, entry g
 		return no
 	}
 	n := p.Trigger.Number
-	pull, err := j.Forge.ReadPull(ctx, n)
+	pull, err := j.pull, error(nil)
+	if pull == nil || pull.Number != n {
+		var read forge.Pull
+		read, err = j.Forge.ReadPull(ctx, n)
+		pull = &read
+	}
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return no
@@ -43,10 +44,6 @@ func (j *steps) checkWorkBranch(ctx context.Context, id gitcas.ThreadID, entry g
 		return fmt.Errorf("look whose branch %q is: read pull request #%d: %w", branch, n, err)
 	case pull.Head.Name != branch || !strings.EqualFold(pull.Head.Repo, j.Job.Repository):
 		return no
-	case pull.Open || j.Inputs.Command == ci.CommandCommit: // what an agent has done is not lost
-		return nil
-	case pull.Merged:
-		return fmt.Errorf("pull request #%d was merged: %w", n, errPullClosed)
 	}
-	return fmt.Errorf("pull request #%d was closed: %w", n, errPullClosed)
+	return nil
 }

@@ -19,11 +19,11 @@ func (j *steps) deliverThread(ctx context.Context, id gitcas.ThreadID, head node
 		j.LoadThreadOrLast(ctx, id)
 	}
 	if p := j.Last; p != nil && p.ID == id {
-		if err := j.checkWorkBranch(ctx, id, p.Entry, p); err != nil && !errors.Is(err, errPullClosed) {
+		if err := j.checkWorkBranch(ctx, id, p.Entry, p); err != nil {
 			return j.suspendBroken(ctx, id, head.Hash, err)
 		}
 	}
-	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
+	res, err := deliver.Run(ctx, j.Engine.Engine, deliver.Request{Thread: id, ExpectHead: head, Hold: j.holdDelivery, Do: func(ctx context.Context, d deliver.Delivery) (life.Effects, error) {
 		return j.delivery.HandOver(ctx, id, d)
 	}})
 	j.NoteResult(res)

@@ -168,9 +168,6 @@ func (j *steps) adviseOn(err error, status gitcas.Status) string {
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."
 	}
-	if errors.Is(err, errPullClosed) {
-		return "Open it again, then comment /uwf retry; or end the thread with /uwf cancel."
-	}
 	var changed *workflowfiles.ChangedError
 	if errors.As(err, &changed) || workflowfiles.Refused(err) {
 		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again

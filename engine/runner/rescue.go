@@ -82,6 +82,9 @@ func (j *rescuer) rescueThread(ctx context.Context) error {
 		j.Engine.ReleaseAhead(ctx, j.View, p.ID)
 		left.Claim = left.Claim && j.Inputs.Claim == ""
 	}
+	if held, err := j.steps.holdBack(ctx, p); held || err != nil {
+		return err
+	}
 	lost := report.LostJob{Began: true, Again: true}
 	switch {
 	case left.Claim:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/runner/authority"
 	"github.com/united-workforce/uwf/engine/runner/ci"
@@ -26,8 +27,9 @@ type steps struct {
 	dispatcher *dispatcher
 	delivery   *delivery.Delivery
 	work       Worker
-	halted     bool // it was suspended by a step of this job
-	held       bool // what is left of the month's limits is reserved by steps of other threads
+	halted     bool        // it was suspended by a step of this job
+	pull       *forge.Pull // the thread's, as this job read it last; nil: it read none
+	held       bool        // what is left of the month's limits is reserved by steps of other threads
 }
 
 // continueThread steps a thread in this very job. If agents run in another one, it starts that.
@@ -44,6 +46,9 @@ func (j *steps) continueThread(ctx context.Context, id gitcas.ThreadID, head nod
 		return j.stepThread(ctx, id, node.Pin{Hash: head})
 	case p.Entry.Status == gitcas.StatusSuspended:
 		return j.FinishOK(fmt.Sprintf("thread %s waits for a person", id))
+	}
+	if held, err := j.holdBack(ctx, p); held || err != nil {
+		return err
 	}
 	j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	j.RecordComment(ctx, p)
@@ -88,9 +93,9 @@ func (j *steps) stepThread(ctx context.Context, id gitcas.ThreadID, expect node.
 			next = &who
 			return who, true
 		}
-		req := step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim}
+		req := step.Request{Thread: id, ExpectHead: expect, Agent: j.Inputs.Agent, Deliver: true, Hold: j.holdStep, OnClaimed: j.beginStep, Effects: j.ListEffects, Next: goOn, Ahead: j.dispatcher.pairs, Held: held, Nonce: j.Inputs.Claim}
 		if j.Inputs.Command == ci.CommandCommit {
-			req.TakesOver, req.CheckChanges = j.readArtifact, j.checkWorkflowFiles
+			req.TakesOver, req.CheckChanges, req.Hold = j.readArtifact, j.checkWorkflowFiles, nil // what an agent has done is not lost
 		}
 		res, err := stepper.Step(ctx, req)
 		j.work.RememberFolder(ctx)
@@ -140,6 +145,11 @@ func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
 	case p.Entry.Head != res.Head || p.Entry.Status != gitcas.StatusActive:
 		return j.FinishOK(fmt.Sprintf("thread %s has gone on, or was made to wait, without this job", res.Thread))
 	default:
+		if j.dispatcher.pairs {
+			if held, err := j.holdBack(ctx, p); held || err != nil {
+				return err
+			}
+		}
 		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
 	}
 	return j.dispatcher.dispatchNext(ctx, res.Thread, res.Pin(), p)

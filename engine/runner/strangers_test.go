@@ -161,8 +161,8 @@ func TestVainCommands(t *testing.T) {
 	w.delivered(7, 2)
 }
 
-// The pull request that a thread works on is closed, or merged, before its end: nobody
-// is told that it has the changes.
+// The pull request that a thread works on is closed, or merged, before its end: no agent works
+// on until a person says so, and nobody is told that it has the changes.
 func TestPullClosedMeanwhile(t *testing.T) {
 	for _, merged := range []bool{false, true} {
 		w := newWorld(t)
@@ -175,21 +175,24 @@ func TestPullClosedMeanwhile(t *testing.T) {
 		_, err := w.run(aJob{ev: ev})
 		w.ok(err)
 		// Before an agent works: it doesn't.
-		pull.Open, pull.Merged = false, merged
+		pull.Open, pull.Merged, pull.ClosedAt = false, merged, w.now()
 		d, _ := w.forge.take()
-		if _, err := w.hop(d); codeOf(err) == 0 || len(w.ran) != 1 {
-			t.Errorf("agents ran as %v: %v", w.ran, err)
-		}
-		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], what) || !strings.Contains(got[0], "/uwf cancel") {
-			t.Errorf("the comment says %q", got)
-		}
+		_, err = w.hop(d)
+		w.ok(err)
+		w.waits(1, "pull request "+what)
 		pull.Open, pull.Merged = true, false
+		w.later(time.Minute)
 		// While the last one works.
 		w.say = func(task.Task) (map[string]any, map[string]string, error) {
-			pull.Open, pull.Merged = false, merged
+			w.later(time.Minute)
+			pull.Open, pull.Merged, pull.ClosedAt = false, merged, w.now()
 			return map[string]any{"$status": "approved"}, nil, nil
 		}
 		_, err = w.run(aJob{ev: w.says(7, "owner", "/uwf retry --thread="+string(first(w.only())))})
+		w.ok(err)
+		w.waits(2, "pull request "+what)
+		w.later(time.Minute)
+		_, err = w.run(aJob{ev: w.says(7, "owner", "/uwf resume --thread="+string(first(w.only())))})
 		w.ok(err)
 		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], what) || !strings.Contains(got[0], "compare/main...topic") {
 			t.Errorf("the comment says %q, want %q", got, what)

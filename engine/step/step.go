@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
@@ -113,18 +114,27 @@ func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 		r.e.DropClaim(ctx, r.View, r.ID)
 		return r.describeThread(), err
 	}
+	ask := r.req.Hold
+	if !r.plan.runsAgent() {
+		ask = nil
+	}
+	hold := r.AskHold(ctx, ask)
 	if err := r.takeClaim(ctx); err != nil {
 		return r.describeThread(), err
 	}
 	defer r.Lease.Release(ctx)
 	r.Lease.HandsOver = r.req.HandsOver
 	r.e.Emit(thread.Event{Kind: "claimed", Thread: r.ID, Step: r.StepNumber(), Role: r.plan.role})
-	return r.actOnPlan(ctx)
+	return r.actOnPlan(ctx, hold())
 }
 
 // actOnPlan does what was decided, with the claim in hand.
-func (r *run) actOnPlan(ctx context.Context) (thread.Result, error) {
+func (r *run) actOnPlan(ctx context.Context, hold life.Hold) (thread.Result, error) {
 	if err := r.countDead(ctx); err != nil {
+		return r.describeThread(), err
+	}
+	if hold != (life.Hold{}) {
+		err := r.HoldBack(ctx, r.waitingRole(), hold)
 		return r.describeThread(), err
 	}
 	held, _ := r.Lease.Current()
@@ -299,6 +309,9 @@ type Request struct {
 	// CheckChanges is asked about the files that such a step changes: an error is the step's.
 	// Nil: all can be pushed.
 	CheckChanges func(changes []workspace.Change) error
+	// Hold is asked, while the thread is claimed for an agent's work, what keeps it from going on:
+	// that makes it wait, or ends it, before anything is paid for. Nil: nothing does.
+	Hold func(ctx context.Context, t *reading.Thread) life.Hold
 	// OnClaimed is told what the agent is to do, once the thread is claimed and the limits are
 	// checked, before the agent runs: an error keeps it from that, and is the step's. Nil:
 	// nobody is told.

@@ -13,13 +13,24 @@ import (
 // Cancel ends a thread for good: it never runs again. A job that works on it
 // finds its claim gone and keeps what it has as an attempt.
 func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) (gitcas.Ended, error) {
+	return e.cancelFor(ctx, id, reason, e.By)
+}
+
+// Abandon is Cancel on nobody's word.
+func (e *Engine) Abandon(ctx context.Context, id gitcas.ThreadID, reason string) error {
+	_, err := e.cancelFor(ctx, id, reason, nil)
+	return err
+}
+
+// cancelFor is Cancel on the word of a person; nil: nobody's.
+func (e *Engine) cancelFor(ctx context.Context, id gitcas.ThreadID, reason string, by *story.Person) (gitcas.Ended, error) {
 	var line gitcas.Ended
 	_, err := e.performDeed(ctx, id, life.Cancel, func(v *gitcas.View, s life.Standing) (*gitcas.Change, error) {
 		if !s.Alive { // cancelled is cancelled, whoever did it
 			line = s.Ended
 			return nil, nil
 		}
-		c, err := e.cancelChange(ctx, v, id, reason)
+		c, err := e.cancelChange(ctx, v, id, reason, by)
 		if err == nil {
 			c.Landed = func(*gitcas.View) { line = c.Archive[0] }
 		}
@@ -31,7 +42,7 @@ func (e *Engine) Cancel(ctx context.Context, id gitcas.ThreadID, reason string) 
 	return line, err
 }
 
-func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string) (*gitcas.Change, error) {
+func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, note string, by *story.Person) (*gitcas.Change, error) {
 	t, used, err := attempt.CountThread(ctx, e.Store, v, id)
 	if t == nil {
 		return nil, err
@@ -42,7 +53,7 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 	}
 	used.Add("", life.NoteClaim(&t.Entry, v, id))
 	line := t.EndLine(t.Entry, gitcas.ReasonCancelled, v.Time())
-	line.Note, line.ClosedBy, line.Commit = note, e.By.OnRecord(), v.Tip().String()
+	line.Note, line.ClosedBy, line.Commit = note, by.OnRecord(), v.Tip().String()
 	if err == nil { // else nobody knows what it took
 		cost := story.CostOf(used)
 		cost.Steps = len(line.Steps)
@@ -55,5 +66,5 @@ func (e *Engine) cancelChange(ctx context.Context, v *gitcas.View, id gitcas.Thr
 		Archive:  []gitcas.Ended{line},
 	}
 	dropClaim(c, v, id)
-	return story.Sign(c, e.By), nil
+	return story.Sign(c, by), nil
 }

@@ -134,7 +134,7 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 	entry := gitcas.Entry{
 		Head: reading.HeadOf(t.Chain), Status: gitcas.StatusActive, Workflow: t.Chain.Start.Workflow, Key: f.req.Key,
 		Work: work, Limits: f.req.Limits, Next: &gitcas.Next{Role: d.Role, Since: now},
-		Title: t.Title(), By: f.who.OnRecord(),
+		Title: t.Title(), By: f.who.OnRecord(), Released: now,
 	}
 	// The steps that it shares are paid for. Whoever works on it may have a limit on a month,
 	// though who forks has none.

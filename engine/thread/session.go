@@ -319,6 +319,33 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 	return nil
 }
 
+// AskHold asks beside the claim's push what keeps the thread from going on; nil: nobody is
+// asked. What it returns waits for the answer.
+func (s *Session) AskHold(ctx context.Context, ask func(context.Context, *reading.Thread) life.Hold) func() life.Hold {
+	if ask == nil {
+		return func() life.Hold { return life.Hold{} }
+	}
+	t := s.Thread // the claim changes what this job knows of it
+	answer := make(chan life.Hold, 1)
+	go func() { answer <- ask(ctx, &t) }()
+	return func() life.Hold { return <-answer }
+}
+
+// HoldBack makes the thread wait before a role, or ends it. The error is the one that the deed
+// ends with.
+func (s *Session) HoldBack(ctx context.Context, role string, h life.Hold) error {
+	if h.Over {
+		if err := s.Engine.Abandon(ctx, s.ID, h.Reason); err != nil {
+			return err
+		}
+		return s.Refuse("it was cancelled: " + h.Reason)
+	}
+	if err := s.Suspend(ctx, role, h.Reason, nil, nil); err != nil {
+		return err
+	}
+	return life.NewWaitingError(s.ID, s.Entry)
+}
+
 // Work does something while the claim is watched and renewed beside it; after that nothing but
 // the commit touches the claim. It gets a context that ends when the claim is lost, which is
 // lease.ErrLost then.

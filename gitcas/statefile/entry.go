@@ -90,6 +90,7 @@ var entryFields = fields[Entry]{
 	scalarField("pr", func(e *Entry) *int { return &e.PR }, numberUpTo(math.MaxInt32), writeNonzero),
 	nextField(),
 	scalarField("since", func(e *Entry) *int64 { return &e.Since }, numberUpTo[int64](math.MaxInt64), writeNonzero),
+	scalarField("released", func(e *Entry) *int64 { return &e.Released }, numberUpTo[int64](math.MaxInt64), writeNonzero),
 	optionalField("suspended", func(e *Entry) **Suspended { return &e.Suspended }, fields[Suspended]{
 		scalarField("suspended.role", func(s *Suspended) *string { return &s.Role }, textUpTo(maxRoleText), writeWord),
 		scalarField("suspended.reason", func(s *Suspended) *string { return &s.Reason }, textUpTo(maxReasonText), writeWord),

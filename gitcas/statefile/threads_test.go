@@ -26,6 +26,7 @@ var fullEntry = Entry{
 	Next:      &Next{Role: "no", Since: 1_700_000_000_000, Answer: h1, Poked: h2, Forgiven: 2},
 	Suspended: &Suspended{Role: "developer", Reason: "which one?\n\u202e\u2028\x00é😀"},
 	Pause:     &Pause{Reason: "until\nmonday: no"},
+	Released:  1_700_000_000_001,
 	Attempts:  []string{"refs/uwf/attempts/" + idA + "/run.1"},
 	Limits:    map[string]float64{"steps": 20, "cost": 0.5, "true": 1},
 	Used:      Used{Head: h1, Steps: 3, Tokens: 1 << 60, DurationMs: 5, CostUSD: 0.30000000000000004, Unpriced: true},

@@ -35,6 +35,7 @@ type Entry struct {
 	Next      *Next
 	Deliver   bool  // next: deliver
 	Since     int64 // since when it waits to be delivered (milliseconds); 0: not known
+	Released  int64 // when a person last let it go on (milliseconds); 0: nobody did
 	Suspended *Suspended
 	Pause     *Pause
 	Attempts  []string // refs below refs/uwf/attempts/

@@ -34,8 +34,13 @@ func issueRoutes() []route {
 // issue is the issue of a request, and whether it may be reached: a token for issues
 // alone doesn't reach pull requests.
 func (s *Server) issue(q *request, level string) (*Issue, reply, bool) {
-	i := s.state.issues[int(q.number("n"))]
-	if i == nil {
+	n := int(q.number("n"))
+	i := s.state.issues[n]
+	switch {
+	case i != nil:
+	case s.state.gone[n] && !s.o.Gitea:
+		return nil, s.fail(q, http.StatusGone, "This issue was deleted"), false
+	default:
 		return nil, s.notFound(q), false
 	}
 	return s.reach(q, i, level)
@@ -105,7 +110,7 @@ func (s *Server) editIssue(q *request) reply {
 	if no, ok := s.decode(q, &in); !ok {
 		return no
 	}
-	i.edit(in.Title, in.Body, in.State)
+	i.edit(in.Title, in.Body, in.State, s.now())
 	status := http.StatusOK
 	if s.o.Gitea {
 		status = http.StatusCreated
@@ -113,7 +118,7 @@ func (s *Server) editIssue(q *request) reply {
 	return reply{status: status, body: s.showIssue(i)}
 }
 
-func (i *Issue) edit(title, body, state *string) {
+func (i *Issue) edit(title, body, state *string, now time.Time) {
 	if title != nil {
 		i.Title = *title
 	}
@@ -121,7 +126,7 @@ func (i *Issue) edit(title, body, state *string) {
 		i.Body = *body
 	}
 	if state != nil {
-		i.Open = *state == "open"
+		i.Open, i.closed = *state == "open", now
 	}
 }
 
@@ -146,7 +151,7 @@ func (s *Server) showIssue(i *Issue) map[string]any {
 		"created_at": s.stamp(i.created), "updated_at": s.stamp(s.updated(i)), "closed_at": nil,
 	}
 	if !i.Open {
-		m["closed_at"] = s.stamp(i.created)
+		m["closed_at"] = s.stamp(i.closed)
 	}
 	if len(i.Assignees) > 0 {
 		m["assignee"] = s.user(i.Assignees[0])
@@ -158,7 +163,10 @@ func (s *Server) showIssue(i *Issue) map[string]any {
 	if i.Body == "" {
 		m["body"] = nil
 	}
-	m["node_id"], m["locked"], m["author_association"], m["state_reason"] = "I_kwDOAAAAAQ", false, "NONE", nil
+	m["node_id"], m["locked"], m["author_association"], m["state_reason"], m["closed_by"] = "I_kwDOAAAAAQ", false, "NONE", nil, nil
+	if !i.Open {
+		m["closed_by"] = s.user(s.o.Owner)
+	}
 	m["repository_url"], m["comments_url"] = s.APIURL+"/repos/"+s.Repository(), self+"/comments"
 	if i.Pull != nil {
 		m["draft"] = i.Pull.Draft

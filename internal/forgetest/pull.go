@@ -89,7 +89,7 @@ func (s *Server) getPullOf(q *request) reply {
 
 func (s *Server) showPull(i *Issue) map[string]any {
 	m := s.showIssue(i)
-	for _, k := range []string{"pull_request", "repository", "repository_url", "pin_order"} {
+	for _, k := range []string{"pull_request", "repository", "repository_url", "pin_order", "closed_by"} {
 		delete(m, k)
 	}
 	p := i.Pull
@@ -97,7 +97,7 @@ func (s *Server) showPull(i *Issue) map[string]any {
 	m["draft"], m["merged"], m["merged_at"], m["mergeable"] = p.Draft, p.Merged, nil, true
 	m["head"], m["base"] = s.showSide(p.Head, p.Fork, or(p.SHA, s.rev(p.Head))), s.showSide(p.Base, "", s.rev(p.Base))
 	if p.Merged {
-		m["merged_at"] = s.stamp(i.created)
+		m["merged_at"] = s.stamp(i.closed)
 	}
 	if s.o.Gitea {
 		for _, k := range []string{"original_author", "original_author_id", "ref"} {
@@ -245,7 +245,7 @@ func (s *Server) editPull(q *request) reply {
 	if no, ok := s.decode(q, &in); !ok {
 		return no
 	}
-	i.edit(in.Title, in.Body, in.State)
+	i.edit(in.Title, in.Body, in.State, s.now())
 	s.markDraft(i)
 	if in.Base != nil {
 		i.Pull.Base = *in.Base

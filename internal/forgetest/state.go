@@ -17,8 +17,9 @@ type state struct {
 	ids      map[string]int64 // of users
 	tokens   map[string]*token
 	issues   map[int]*Issue
-	comments []*Comment // oldest first
-	lines    []*Comment // those on lines of pull requests
+	gone     map[int]bool // the issues that were deleted
+	comments []*Comment   // oldest first
+	lines    []*Comment   // those on lines of pull requests
 	labels   []*Label
 	sent     []Dispatch
 	taken    int // how many of sent were taken
@@ -32,7 +33,7 @@ func newState(o Options) state {
 	s := state{
 		branch: o.Branch, last: 1000,
 		users: map[string]string{o.Owner: "admin"}, ids: map[string]int64{}, tokens: map[string]*token{},
-		issues: map[int]*Issue{}, disabled: map[string]bool{},
+		issues: map[int]*Issue{}, gone: map[int]bool{}, disabled: map[string]bool{},
 	}
 	return s
 }
@@ -45,7 +46,7 @@ type Issue struct {
 	Assignees           []string
 	Open                bool
 	Pull                *Pull // nil: an issue
-	created             time.Time
+	created, closed     time.Time
 	labeled             time.Time // when a person put a label on last
 	id                  int64
 }
@@ -155,7 +156,25 @@ func (s *Server) OpenPull(by, title, body string, p Pull) int {
 func (s *Server) CloseIssue(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mustIssue(n).Open = false
+	i := s.mustIssue(n)
+	i.Open, i.closed = false, s.now()
+}
+
+// ReopenIssue opens it again.
+func (s *Server) ReopenIssue(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustIssue(n).Open = true
+}
+
+// DeleteIssue deletes an issue with its comments, as GitHub's admins and Gitea's can.
+func (s *Server) DeleteIssue(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustIssue(n)
+	delete(s.state.issues, n)
+	s.state.gone[n] = true
+	s.state.comments = slices.DeleteFunc(s.state.comments, func(c *Comment) bool { return c.Issue == n })
 }
 
 // DeleteComment removes a comment as a person does, also one on a line.

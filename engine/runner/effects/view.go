@@ -30,7 +30,7 @@ func (j *Effects) DescribeThread(p *threadview.Thread, state report.State) repor
 	}
 	t.Delivering, t.Former = p.Entry.Deliver, p.Trigger.Former
 	if s := p.Entry.Suspended; s != nil {
-		t.Question, t.Role = s.Reason, cmp.Or(s.Role, t.Role)
+		t.Question, t.Role, t.Asks = s.Reason, cmp.Or(s.Role, t.Role), p.Asks()
 		if t.Limit = life.ReachedLimit(p.Entry); t.Limit != "" && state == report.Waiting {
 			t.State = report.Limited // nobody asks anything
 		}

@@ -41,8 +41,11 @@ func (p page) writeQuestion() string {
 		return ""
 	}
 	question := sanitize.Outgoing(p.Question, "> ", p.text)
-	if p.State == Limited {
+	switch {
+	case p.State == Limited:
 		return joinBlocks(question, p.writeRaise())
+	case !p.Asks:
+		return joinBlocks(question, "Let it go on:", p.writeCommand("resume", ""))
 	}
 	where, answer := "Answer in a comment that begins like this:", "Your answer, in as many lines as you like."
 	if p.console {

@@ -112,7 +112,7 @@ func threads(t testing.TB) map[string]report.Thread {
 		question := "`MaxLen` is 64 in the code and 80 in `README.md`. Which one is right?\n\n1. 64: links that exist stay as they are.\n2. 80: longer titles stay readable."
 		add(th, 2, worked{"developer", "blocked", map[string]any{"question": question},
 			"I stopped before I changed anything.", 64 * time.Second, 18_200, "", 0})
-		th.Role, th.Question = "developer", question
+		th.Role, th.Question, th.Asks = "developer", question, true
 	})
 	failed := with(sample(t, report.Failed, 3), func(th *report.Thread) {
 		th.Failure = &report.Failure{Phase: "agent", Tries: 2, MaxTries: 3,

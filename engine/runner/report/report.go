@@ -46,8 +46,10 @@ type Thread struct {
 	// step failed can be told something.
 	Waits bool
 	// Question is what a person is asked (Waiting), or which limit is reached
-	// (Limited); Failure is why it failed.
+	// (Limited); Failure is why it failed. Asks: the role asks it. Otherwise it is uwf's reason
+	// why the thread waits.
 	Question string
+	Asks     bool
 	// Limit is the limit that is reached, as configurations name it: maxSteps,
 	// maxStepsPerRole, tokens, costUsd or wall; month.tokens or month.costUsd.
 	Limit   string

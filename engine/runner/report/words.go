@@ -43,8 +43,11 @@ func writeSentence(t Thread, who func(string) string) string {
 	case Damaged:
 		return "The branch that threads are kept on is damaged: nothing goes on until a person mends it."
 	case Waiting:
-		if t.Role == "" {
-			return "The thread waits for a person."
+		switch {
+		case t.Delivering:
+			return "All steps are done, but the result is not delivered until a person says so."
+		case t.Role == "" || !t.Asks:
+			return fmt.Sprintf("The thread waits for a person before step %d.", step)
 		}
 		return role + " has a question, and waits for an answer."
 	case Limited:

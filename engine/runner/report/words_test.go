@@ -71,7 +71,8 @@ func TestSentences(t *testing.T) {
 	for want, th := range map[string]Thread{
 		"developer is working on step 1.":                                                             {State: Running, Role: "developer"},
 		"The next role is next, with step 1; the job for it is on its way.":                           {State: Queued},
-		"The thread waits for a person.":                                                              {State: Waiting},
+		"The thread waits for a person before step 1.":                                                {State: Waiting},
+		"All steps are done, but the result is not delivered until a person says so.":                 {State: Waiting, Delivering: true},
 		"Paused before step 3: the limit on cost is reached.":                                         {State: Limited, Limit: "costUsd", Steps: []Step{{N: 2}}},
 		"Paused before step 1: the limit of this thread is reached.":                                  {State: Limited},
 		"Paused before step 1: the limit on a month's cost is reached.":                               {State: Limited, Limit: "month.costUsd"},

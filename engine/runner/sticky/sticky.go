@@ -90,10 +90,10 @@ func (c *Comment) checkID(ctx context.Context) error {
 	return nil
 }
 
-// judgeError turns comments off where they can't be written at all: a locked issue, or a
-// token without the right.
+// judgeError turns comments off where they can't be written at all: an issue that is locked or
+// gone, or a token without the right.
 func (c *Comment) judgeError(err error) error {
-	if errors.Is(err, forge.ErrForbidden) {
+	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound) {
 		c.Off = true
 	}
 	return err
