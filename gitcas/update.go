@@ -134,8 +134,8 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 	if u.races > leastTries && u.s.o.Now().Sub(u.lostSince) > u.s.o.RetryFor {
 		return fmt.Errorf("update the state branch: others were faster for %s: %w", u.s.o.RetryFor, err)
 	}
-	if err := u.s.o.Sleep(ctx, u.s.waitAfterRace(u.races-1)); err != nil {
-		return fmt.Errorf("update the state branch: %w", err)
+	if werr := u.s.o.Sleep(ctx, u.s.waitAfterRace(u.races-1)); werr != nil {
+		return fmt.Errorf("update the state branch: %w: %w", werr, err)
 	}
 	return nil
 }

@@ -411,6 +411,17 @@ func (l *Lease) Release(ctx context.Context) {
 	}
 }
 
+// Leave ends the use of a claim for work that is kept on this machine, and leaves the claim on
+// the thread: nobody else pays for that work meanwhile. Its job is seen to be over by its
+// process, or by its run. If nobody could see that, the claim stays for Release.
+func (l *Lease) Leave() {
+	held, _ := l.Current()
+	if _, known := l.k.checkAlive(held.Claim); known {
+		l.k.Released.Store(l.nonce, true)
+		l.NoteClaim(held, true)
+	}
+}
+
 // AgentTime is how long the agent may run whose timeout is t (0: none), so that what it
 // did is sealed and committed while the claim lives.
 func (l *Lease) AgentTime(t time.Duration) time.Duration {

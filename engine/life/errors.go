@@ -122,6 +122,9 @@ type FailedError struct {
 	// Step is the StepNode that tells of it, in that attempt; empty where there is none.
 	Step node.Hash
 	Err  error
+	// OnDisk is the file of the sealed step, which is finished and could not be pushed; the
+	// next step on this machine brings it in. Empty: there is none.
+	OnDisk string
 	// Unsure: nobody could be asked whether the step was committed after all.
 	Unsure bool
 	// Tries is how many attempts at the step have failed that count, as far as known.
@@ -133,6 +136,9 @@ func (e *FailedError) Error() string {
 	msg := fmt.Sprintf("step of thread %s failed (role %s, %s): %v", e.Thread, e.Role, e.Phase, e.Err)
 	if e.Phase == PhaseStopped {
 		msg = fmt.Sprintf("step of thread %s was stopped (role %s): %v", e.Thread, e.Role, e.Err)
+	}
+	if e.OnDisk != "" {
+		msg = fmt.Sprintf("step of thread %s is finished, but could not be pushed; it is in %s (role %s, %s): %v", e.Thread, e.OnDisk, e.Role, e.Phase, e.Err)
 	}
 	if e.Attempt != "" && !e.Unsure {
 		msg += "\nthe thread has not moved; what there is was kept: " + e.Show
@@ -148,6 +154,8 @@ func (e *FailedError) Verbs() []Verb {
 	switch {
 	case e.Unsure:
 		v.For, v.Do = "whether the thread has moved is not known; look", Show
+	case e.OnDisk != "":
+		v.For = "nothing is lost; this brings it in on this machine, without asking the agent again"
 	case e.Phase == PhaseStopped:
 		v.For = "it counts as no failed attempt; go on"
 	case e.Tries >= MaxAttempts:

@@ -47,6 +47,7 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 		return c, err
 	}
 	v, err := r.e.Update(push, r.View, build, r.ID)
+	err = r.judgeLostRace(ctx, err)
 	var moved *life.DeedError
 	var div *workbranch.DivergedError
 	switch {
@@ -62,6 +63,24 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 		err = r.failStep(ctx, "commit", d, err)
 	}
 	return r.endUncommitted(err)
+}
+
+// judgeLostRace looks once more at a thread whose commit has lost every race: it may not be ours
+// any more. If it can't be looked at, the error stays as it is.
+func (r *run) judgeLostRace(ctx context.Context, lost error) error {
+	if !errors.Is(lost, gitcas.ErrLostRace) {
+		return lost
+	}
+	ctx, cancel := deadline.Outlive(ctx, 0, deadline.LinkGrace)
+	defer cancel()
+	v, err := r.e.Store.Reload(ctx, r.View, r.ID)
+	if err == nil {
+		_, _, err = r.checkStillOurs(ctx, v)
+	}
+	if life.KindOf(err) == life.KindNotYours || errors.As(err, new(*broughtInError)) {
+		return err
+	}
+	return lost
 }
 
 // endUncommitted is the end of a job that did not commit its step; there is no error where another

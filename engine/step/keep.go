@@ -25,8 +25,15 @@ import (
 // failStep ends a step that gave no output: what there is goes to the attempt ref,
 // is linked from the thread while the claim is still ours, and the claim is let
 // go. It returns the error that the step ends with.
+//
+// A sealed step that lost every race has not failed: it stays on this machine, under its claim,
+// and the next step here brings it in, as after an outage.
 func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause error) error {
 	unsure := phase == "commit" && errors.Is(cause, gitcas.ErrUnsure)
+	if phase == "commit" && r.onDisk && errors.Is(cause, gitcas.ErrLostRace) {
+		r.Lease.Leave()
+		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Err: cause, OnDisk: r.diskPath(), Unsure: unsure}
+	}
 	switch {
 	case deadline.StoppedByPerson(ctx):
 		phase = life.PhaseStopped
@@ -39,7 +46,10 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 	}
 	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.showAttempt(ref), Unsure: unsure}
 	if err != nil {
-		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be %s: %w", r.describeNotKept(), err))
+		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
+		if r.onDisk {
+			failure.OnDisk, failure.Err = r.diskPath(), errors.Join(cause, fmt.Errorf("nor could it be kept as an attempt: %w", err))
+		}
 	}
 	return failure
 }

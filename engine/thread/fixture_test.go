@@ -93,6 +93,8 @@ type fixture struct {
 	thread  gitcas.ThreadID // the thread at hand, where it is another one
 	disk    *memoryDisk     // where sealed steps are kept; nil: nowhere
 	told    []string        // the notices so far
+	// retryFor bounds lost races; 0: as always.
+	retryFor time.Duration
 
 	delivered int // how often somebody delivered the thread
 
@@ -160,7 +162,7 @@ func (f *fixture) says(text string, want ...string) {
 // engine is that of one job.
 func (f *fixture) engine(run string, attempt int) *engine {
 	e := &step.Stepper{Agent: f, Folder: &testFolder{f: f}, Engine: &thread.Engine{
-		Store:  gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}}),
+		Store:  gitcas.Open(f.remote, gitcas.Options{Now: time.Now, Jitter: func() float64 { return 0.5 }, Rand: zeroReader{}, RetryFor: f.retryFor}),
 		Redact: f.redact, Settings: f, Clock: deadline.SystemClock{},
 		Hook: f.hook, By: f.by,
 		Who:   lease.Identity{Run: run, Attempt: attempt, Host: f.host, Boot: "boot", PIDNS: "pids", PID: 7, Started: 70, Alive: f.alive},

@@ -48,6 +48,36 @@ func (w *world) takeAway() {
 	w.say("-- the server is away for %s, for %s (Retry-After %s)", who, time.Until(o.until), o.after)
 }
 
+// contend has others be faster than a job for a while, whatever it commits of a sealed step.
+func (w *world) contend() {
+	live := w.live(true)
+	if len(live) == 0 {
+		w.openOne()
+		return
+	}
+	a := live[w.rng.IntN(len(live))]
+	d := time.Duration(1+w.rng.IntN(180)) * time.Second
+	w.mu.Lock()
+	a.outrun = time.Now().Add(d)
+	w.mu.Unlock()
+	w.say("-- others are faster than %s for %s", a.name, d)
+}
+
+// isOutrun reports whether a push is the commit of a sealed step that loses its race.
+func (w *world) isOutrun(a *actor, req wire.PushRequest) bool {
+	w.mu.Lock()
+	outrun := time.Now().Before(a.outrun)
+	w.mu.Unlock()
+	return outrun && touches(req, "refs/heads/"+gitcas.DefaultBranch) && len(w.onDiskOf(a.on, a.thread)) > 0
+}
+
+// leavesSealed reports whether a job says that its step is on disk, for the next one there: it
+// may leave its claim beside it.
+func (w *world) leavesSealed(a *actor) bool {
+	var failed *life.FailedError
+	return errors.As(a.err, &failed) && failed.OnDisk != "" && len(w.onDiskOf(a.on, a.thread)) > 0
+}
+
 // outageOf is the outage that an actor is in. The dead are in none.
 func (w *world) outageOf(a *actor) (away, bool) {
 	w.mu.Lock()
@@ -224,6 +254,8 @@ func (g *gate) Push(ctx context.Context, req wire.PushRequest) (time.Time, error
 		return time.Time{}, g.unreachable("push", what, began)
 	case ctx.Err() != nil:
 		return g.Remote.Push(ctx, req)
+	case f == proceed && g.w.isOutrun(g.a, req):
+		return time.Time{}, &wire.RemoteError{Op: "push", URL: g.URL(), Kind: wire.ErrLostRace, Detail: "others are faster"}
 	}
 	before := g.w.mem.Refs()
 	at, err := g.Remote.Push(context.WithoutCancel(ctx), req)
@@ -593,7 +625,7 @@ func (w *world) rescueOver(a *actor, in bool) {
 	switch {
 	case errors.Is(a.err, wire.ErrUnreachable) && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
-	case !a.excused() && w.claims(a):
+	case !a.excused() && w.claims(a) && !w.leavesSealed(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	}
 }

@@ -599,7 +599,9 @@ func (w *world) stepped(a *actor) {
 		w.problem("%s says that its run had done the step before: %+v", a.name, a.res)
 	case a.res.Held != nil && (a.err != nil || a.res.Done || a.res.Suspended != nil):
 		w.problem("%s has claimed a next step that it does not take: %v", a.name, a.err)
-	case failed != nil && a.ran && !unsure && !a.excused() && failed.Attempt == "":
+	case failed != nil && failed.Attempt != "" && failed.Phase == "commit" && errors.Is(a.err, wire.ErrLostRace):
+		w.problem("%s lost its races, and its step, which is paid for, became an attempt: %v", a.name, a.err)
+	case failed != nil && a.ran && !unsure && !a.excused() && failed.Attempt == "" && !w.leavesSealed(a):
 		w.problem("%s kept nothing of what failed: %v", a.name, a.err)
 	case failed != nil && failed.Attempt != "" && !w.isThere(a, failed.Attempt):
 		w.problem("%s says that its attempt is kept in %s, which is not there", a.name, failed.Attempt)
@@ -607,7 +609,7 @@ func (w *world) stepped(a *actor) {
 		w.problem("%s says that its attempt is kept in %s, which is not there", a.name, moved.Kept)
 	case away && a.signaled.IsZero() && !a.excused():
 		w.problem("%s did not wait for the remote: %v", a.name, a.err)
-	case !a.excused() && w.claims(a):
+	case !a.excused() && w.claims(a) && !w.leavesSealed(a):
 		w.problem("%s is over and its claim is left: %v", a.name, a.err)
 	case a.err == nil && a.made != nil && !inChain && !poked:
 		w.problem("%s says that it advanced the thread, but its step is not in the chain", a.name)

@@ -158,8 +158,13 @@ var mutations = []mutation{
 	},
 	{
 		"the sealed step is deleted before it landed", "../step/commit.go",
-		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.DeedError",
-		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\tvar moved *life.DeedError",
+		"\tv, err := r.e.Update(push, r.View, build, r.ID)\n\terr = r.judgeLostRace",
+		"\tr.dropFromDisk()\n\tv, err := r.e.Update(push, r.View, build, r.ID)\n\terr = r.judgeLostRace",
+	},
+	{
+		"a step that loses its races is paid again", "../step/keep.go",
+		"r.onDisk && errors.Is(cause, gitcas.ErrLostRace) {",
+		"false && errors.Is(cause, gitcas.ErrLostRace) {",
 	},
 	{
 		"the sealed step stays on disk", "../step/commit.go",

@@ -125,8 +125,10 @@ func (w *world) pass(d time.Duration) {
 // event is one thing that happens.
 func (w *world) event() {
 	switch n := w.rng.IntN(100); {
-	case n < 64:
+	case n < 63:
 		w.openOne()
+	case n < 64:
+		w.contend()
 	case n < 66:
 		w.takeAway()
 	case n < 69:

@@ -90,6 +90,7 @@ type actor struct {
 	kept     bool       // it wrote its step to the disk
 	made     *task.Task // what its agent finished
 
+	outrun        time.Time // until when its commits lose their races
 	away          away
 	reads, pushes streak
 	listed        int           // how many pushes there were when it listed the refs last
