@@ -417,7 +417,7 @@ func (l *Lease) Release(ctx context.Context) {
 func (l *Lease) Leave() {
 	held, _ := l.Current()
 	if _, known := l.k.checkAlive(held.Claim); known {
-		l.k.Released.Store(l.nonce, true)
+		l.k.Released.Store(held.Nonce, true)
 		l.NoteClaim(held, true)
 	}
 }

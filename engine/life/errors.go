@@ -152,10 +152,10 @@ func (e *FailedError) Unwrap() error { return e.Err }
 func (e *FailedError) Verbs() []Verb {
 	v := Verb{For: "try again", Do: Step, Thread: e.Thread}
 	switch {
+	case e.OnDisk != "": // which finds out, too, if it was pushed
+		v.For = "nothing is lost; this brings it in on this machine, without asking the agent again"
 	case e.Unsure:
 		v.For, v.Do = "whether the thread has moved is not known; look", Show
-	case e.OnDisk != "":
-		v.For = "nothing is lost; this brings it in on this machine, without asking the agent again"
 	case e.Phase == PhaseStopped:
 		v.For = "it counts as no failed attempt; go on"
 	case e.Tries >= MaxAttempts:

@@ -156,7 +156,7 @@ func remoteAdvice(err error) string {
 	case errors.Is(err, wire.ErrSecretRefused):
 		return "take the secret out of what is pushed, and revoke it: it is known now"
 	case errors.Is(err, wire.ErrDenied):
-		return "check your credentials for this remote and that they may push: GITHUB_TOKEN in a job of that forge, else what git credential fill gives, or your ssh key"
+		return "check your credentials for this remote and that they may push: GITHUB_TOKEN in a job of that forge, else what git credential fill gives without asking you (gh auth login, or another credential helper), or your ssh key"
 	case errors.Is(err, wire.ErrProtected):
 		return "let uwf push to the state branch, to uwf/* and to refs/uwf/*: see the rules and hooks of the remote"
 	case errors.Is(err, wire.ErrReadOnly):

@@ -36,6 +36,9 @@ const gitWait = 2 * time.Minute
 func harmlessGit() []string {
 	return []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
+		// Git never asks for a password: it would not say what for, and leave a terminal without
+		// echo if it is killed. An empty GIT_ASKPASS goes before core.askPass and SSH_ASKPASS.
+		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",
 		"GIT_DEFAULT_HASH=sha1",   // uwf reads no other repositories, whatever the user's git makes
 		"GIT_ALLOW_PROTOCOL=none", // else a look at a missing commit fetches it, by whatever program
 		"GIT_CONFIG_COUNT=2",
@@ -61,9 +64,6 @@ func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...
 	if dir == "" {
 		// No folder is looked at for a repository, whatever it holds.
 		cmd.Dir, cmd.Env = topFolder(f.Dir), append(cmd.Env, "GIT_DIR="+os.DevNull)
-	}
-	if !f.IO.InTTY || !f.IO.ErrTTY {
-		cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0") // nobody is there to answer
 	}
 	for _, name := range gitVariables() {
 		v := f.Getenv(name)

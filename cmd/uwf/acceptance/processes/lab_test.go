@@ -191,6 +191,7 @@ func (l *lab) machine(name string) *machine {
 type job struct {
 	m         *machine
 	args      []string
+	unset     []string // variables that it does not get
 	cmd       *exec.Cmd
 	out, errs bytes.Buffer
 	done      chan struct{}
@@ -243,6 +244,10 @@ func (j *job) runProcess(ctx context.Context, env []string, tty *os.File) {
 	j.cmd = exec.CommandContext(ctx, "uwf", args...)
 	j.cmd.Dir = m.clone
 	j.cmd.Env = append(m.baseEnv(), "UWF_HOME="+m.home, clitest.EnvHost+"="+m.name)
+	j.cmd.Env = slices.DeleteFunc(j.cmd.Env, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(j.unset, name)
+	})
 	j.cmd.Env = append(j.cmd.Env, env...)
 	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.errs
 	if tty != nil {
