@@ -163,12 +163,12 @@ func TestFiles(t *testing.T) {
 		"no right to start":        {edit("actions: write", "# nothing"), "permissions", Missing, "actions: write"},
 		"models need a right":      {edit("provider: openai\n          api-key: ${{ secrets.OPENAI_API_KEY }}", "provider: github-models"), "permissions", Missing, "models: read"},
 		"all rights":               {edit("permissions: {}", "permissions: write-all"), "permissions", OK, ""},
-		"an unknown key":           {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:52: there is no key "job"; did you mean jobs?`},
-		"a job's":                  {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `there is no key of a job "timeout-minute"; did you mean timeout-minutes?`},
-		"a step's":                 {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `there is no key of a step "args"`},
+		"an unknown key":           {edit("\njobs:\n", "\njob: {}\njobs:\n"), "syntax", Missing, `uwf.yml:52:1: unexpected key "job" for "workflow" section; did you mean jobs?`},
+		"a job's":                  {edit("timeout-minutes", "timeout-minute"), "syntax", Missing, `unexpected key "timeout-minute" for "job" section; did you mean timeout-minutes?`},
+		"a step's":                 {edit("        with:", "        args: x\n        with:"), "syntax", Missing, `unexpected key "args" for step to execute action`},
 		"an unknown event":         {edit("issue_comment:", "issues_comment:"), "syntax", Missing, "did you mean issue_comment?"},
-		"events as a list":         {edit("on:\n", "on: [issue, push]\nenv:\n"), "syntax", Missing, `there is no event "issue"; did you mean issues?`},
-		"one event":                {edit("on:\n", "on: issue\nenv:\n"), "syntax", Missing, `there is no event "issue"`},
+		"events as a list":         {edit("on:\n", "on: [issue, push]\nx:\n"), "syntax", Missing, `unknown Webhook event "issue"; did you mean issues?`},
+		"one event":                {edit("on:\n", "on: issue\nx:\n"), "syntax", Missing, `unknown Webhook event "issue"`},
 		"an unknown type":          {edit("[labeled, assigned]", "[labelled, assigned]"), "syntax", Missing, "did you mean labeled?"},
 		"one type":                 {edit("[created]", "create"), "syntax", Missing, "did you mean created?"},
 		"an unknown input":         {edit("api-key:", "apikey:"), "syntax", Missing, "did you mean api-key?"},
@@ -189,7 +189,7 @@ func TestFiles(t *testing.T) {
 		"a caller without an input": {called("      rescued:\n", "      saved:\n"), "triggers", Missing, "the inputs rescued, so no next job can be started add them below on.workflow_dispatch.inputs, or have it written anew: uwf init --reusable acme/.github/.github/workflows/uwf.yml@0123456789abcdef0123456789abcdef01234567 --force"},
 		"a caller without a right":  {called("contents: write", "contents: read"), "permissions", Missing, "contents: write (job uwf)"},
 		"a caller without a name":   {called("checks: read", "# nothing"), "permissions", Missing, "does not give checks: read, which tells in a called workflow's job stopped who cancelled the run: where it asks for that, GitHub starts no job at all"},
-		"a caller with a key":       {called("    secrets:\n", "    timeout-minutes: 60\n    secrets:\n"), "syntax", Missing, `there is no key of a job that calls a workflow "timeout-minutes"`},
+		"a caller with a key":       {called("    secrets:\n", "    timeout-minutes: 60\n    secrets:\n"), "syntax", Missing, `"timeout-minutes" is not available`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := files(t)
@@ -225,6 +225,95 @@ func TestFiles(t *testing.T) {
 }
 
 // On a forge that uwf has no jobs on nothing of a job is missing.
+// What GitHub refuses whole, or takes for something else than what was meant, is named with its
+// line and column. The changes are those that people make by hand.
+func TestWorkflowFileRefused(t *testing.T) {
+	condition := "github.event_name == 'workflow_dispatch'"
+	for name, tt := range map[string]struct{ old, text, words string }{
+		"an unknown name":          {condition, "githb.event_name == 'workflow_dispatch'", `:57:9: undefined variable "githb"; did you mean github?`},
+		"double quotes":            {condition, `github.event_name == "workflow_dispatch"`, ":57:30: got unexpected character '\"'"},
+		"a bracket that lacks":     {condition, "(" + condition, "unexpected end of input"},
+		"env in a job's if":        {condition, "env.X", `:57:9: context "env" is not allowed here`},
+		"a secret in a step's if":  {"failure() || cancelled()", "secrets.X", `context "secrets" is not allowed here`},
+		"a permission":             {"pull-requests: write", "pull-request: write", `unknown permission scope "pull-request"; did you mean pull-requests?`},
+		"a level":                  {"contents: write", "contents: admin", `"admin" is invalid as permission of scope "contents"`},
+		"models that are written":  {"pull-requests: write", "models: write", `"write" is invalid as permission of scope "models"`},
+		"a job that is not there":  {"needs: step", "needs: stepp", `job "rescue" needs job "stepp" which does not exist`},
+		"a job's name":             {"  rescue:\n", "  9rescue:\n", `invalid job ID "9rescue"`},
+		"no runner":                {"    runs-on: ubuntu-latest\n    timeout-minutes: 60\n", "    timeout-minutes: 60\n", `:53:3: "runs-on" section is missing in job "step"`},
+		"a time in words":          {"timeout-minutes: 60", "timeout-minutes: one hour", ":79:22: expecting a single ${{...}} expression or float number literal"},
+		"day 7":                    {"17 */2 * * *", "17 */2 * * 7", ":21:13: invalid CRON format"},
+		"four fields":              {"17 */2 * * *", "17 */2 * *", "expected exactly 5 fields, found 4"},
+		"a type of input":          {"type: string", "type: strin", `but got "strin"`},
+		"a choice of nothing":      {"type: string", "type: choice", `"options" is not set`},
+		"a merge key":              {"permissions: {}\n", "permissions: {}\nenv: &e {A: b}\ndefaults:\n  <<: *e\n", ":53:3: "},
+		"keys that differ by case": {"permissions: {}\n", "permissions: {}\nenv: {A: b, a: c}\n", `:51:13: key "a" is duplicated`},
+		"a key of concurrency":     {"group: uwf-$", "grop: uwf-$", `unexpected key "grop" for "concurrency" section; did you mean group?`},
+		"always true":              {"if: ${{ !cancelled() && (needs.step.result == 'failure' || needs.step.result == 'cancelled') }}", "if: ${{ !cancelled() }} && (needs.step.result == 'failure')", "is always evaluated to true"},
+		"no version":               {"actions/upload-artifact@b7c566a772e6b6bfb58ed0dc250532a479d7789f", "actions/upload-artifact", `"actions/upload-artifact" has no version: write OWNER/REPO@REF`},
+		"a filter of no use":       {"    types: [created]", "    types: [created]\n    branches: [a]", `"branches" filter is not available for issue_comment`},
+		"a list as an input":       {"        type: string", "        type: [string]", "expected scalar node"},
+		"input for inputs":         {"    inputs:\n", "    input:\n", `expected "inputs" key`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f := checkEdited(t, tt.old, tt.text); f == nil || f.State != Missing || !strings.Contains(f.Detail, tt.words) {
+				t.Errorf("the finding is %+v, want %q", f, tt.words)
+			}
+		})
+	}
+}
+
+// What GitHub's schema has is no mistake, also where actionlint does not know it yet.
+func TestWorkflowFileTaken(t *testing.T) {
+	for name, tt := range map[string][2]string{
+		"as shipped":       {"", ""},
+		"a description":    {"name: uwf\n", "name: uwf\ndescription: x\n"},
+		"a time to cancel": {"    timeout-minutes: 60\n", "    timeout-minutes: 60\n    cancel-timeout-minutes: 5\n"},
+		"a queue":          {"      group: uwf-", "      queue: max\n      group: uwf-"},
+		"newer steps":      {"    steps:\n", "    steps:\n      - parallel:\n          - run: x\n      - run: x\n        background: true\n      - wait: x\n      - wait-all: true\n      - cancel: x\n"},
+		"newer types":      {"[labeled, assigned]", "[labeled, field_added, field_removed]"},
+		"newer types, too": {"  pull_request:\n    types: [labeled]", "  pull_request:\n    types: [labeled, stacked]"},
+		"newer rights":     {"pull-requests: write", "pull-requests: write\n      code-quality: read\n      copilot-requests: write\n      drives: read\n      vulnerability-alerts: read"},
+		"a time zone":      {`    - cron: "17 */2 * * *"`, "    - cron: \"17 */2 * * *\"\n      timezone: Europe/Berlin"},
+		"a runner's label": {"runs-on: ubuntu-latest", "runs-on: our-own-machine"},
+		"Gitea's label":    {"github.event.label.name == 'uwf'", "(github.event.label.name == 'uwf' || contains(github.event.changes.added_labels.*.name, 'uwf'))"},
+		"a script":         {"    steps:\n", "    steps:\n      - run: echo ${{ github.event.issue.title }}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if f := checkEdited(t, tt[0], tt[1]); f != nil {
+				t.Errorf("it complains: %+v", f)
+			}
+		})
+	}
+}
+
+// checkEdited is what is found in the syntax of the shipped file once a text in it is another.
+func checkEdited(t *testing.T, old, text string) *Finding {
+	t.Helper()
+	const flow = ".github/workflows/uwf.yml"
+	m := files(t)
+	before := string(m[flow].Data)
+	if !strings.Contains(before, old) {
+		t.Fatalf("the shipped file has no %s", old)
+	}
+	m[flow] = &fstest.MapFile{Data: []byte(strings.Replace(before, old, text, 1))}
+	list := Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true})
+	var all []Finding
+	for _, f := range list {
+		if f.Check == "syntax" {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	// One mistake may bring others.
+	for _, f := range all[1:] {
+		all[0].Detail += "\n" + f.Detail
+	}
+	return &all[0]
+}
+
 func TestOtherForge(t *testing.T) {
 	m := files(t)
 	delete(m, ".github/workflows/uwf.yml")

@@ -54,6 +54,7 @@ func (e *examination) checkFiles() {
 // flow is what is looked at in a workflow file.
 type flow struct {
 	path string
+	data []byte
 	root *yaml.Node // the file's mapping
 	jobs []job      // those that use uwf
 }
@@ -109,7 +110,7 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{path: name, root: &yaml.Node{}}
+	f := &flow{path: name, data: data, root: &yaml.Node{}}
 	var said struct {
 		Permissions yaml.Node `yaml:"permissions"`
 		Jobs        map[string]struct {

@@ -1,80 +1,134 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/rhysd/actionlint"
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
-// The keys of a workflow file, from GitHub's "Workflow syntax for GitHub Actions". Gitea
-// knows no others. A file with another key is refused whole by GitHub, and half read by
-// Gitea.
-func fileKeys() []string {
-	return []string{"name", "run-name", "on", "permissions", "env", "defaults", "concurrency", "jobs"}
+// checkSyntax judges the workflow file as GitHub reads it, by actionlint, and what it gives to
+// uwf's action. GitHub refuses a wrong file whole, and Gitea reads half of it.
+func (e *examination) checkSyntax() []Finding {
+	s := syntax{file: e.flow.path, again: e.flow.adviseRewrite()}
+	jobs := mappingPairs(valueOf(e.flow.root, "jobs"))
+	for _, wrong := range lintFile(e.flow.data) {
+		if !isNewer(wrong, jobs) {
+			s.addComplaint(wrong.Line, wrong.Column, "%s", suggestMeant(wrong.Message))
+		}
+	}
+	for _, job := range jobs {
+		s.checkJob(job.key.Value, job.value, e.o)
+	}
+	return s.found
 }
 
-func jobKeys() []string {
-	return []string{"name", "permissions", "needs", "if", "runs-on", "snapshot", "environment", "concurrency", "outputs", "env", "defaults", "steps",
-		"timeout-minutes", "strategy", "continue-on-error", "container", "services", "uses", "with", "secrets"}
+// lintFile returns what actionlint has to say of a workflow file, in the order of its lines. It
+// asks no network, starts no program, and reads no other file. Left out are the rules for runners'
+// labels, which each organisation names as it likes, and those for what actions and shells take.
+func lintFile(data []byte) []*actionlint.Error {
+	file, found := actionlint.Parse(data)
+	if file == nil {
+		return found
+	}
+	visitor := actionlint.NewVisitor()
+	rules := []actionlint.Rule{
+		actionlint.NewRuleExpression(actionlint.NewLocalActionsCache(nil, nil), actionlint.NewLocalReusableWorkflowCache(nil, "", nil)),
+		actionlint.NewRuleJobNeeds(), actionlint.NewRuleEvents(), actionlint.NewRulePermissions(), actionlint.NewRuleIfCond(), actionlint.NewRuleID(),
+	}
+	for _, rule := range rules {
+		visitor.AddPass(rule)
+	}
+	if err := visitor.Visit(file); err != nil {
+		found = append(found, &actionlint.Error{Message: err.Error()})
+	}
+
+	for _, rule := range rules {
+		found = append(found, rule.Errs()...)
+	}
+	slices.SortStableFunc(found, func(a, b *actionlint.Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	// A script that is open to injection is a danger, but no mistake in the file.
+	return slices.DeleteFunc(found, func(wrong *actionlint.Error) bool {
+		return strings.Contains(wrong.Message, "potentially untrusted")
+	})
 }
 
-// callKeys are those of a job that calls a workflow.
-func callKeys() []string {
-	return []string{"name", "permissions", "needs", "if", "concurrency", "strategy", "uses", "with", "secrets"}
+// newerParts begin the complaints of actionlint 1.7.12 about parts that GitHub's own schema has
+// (workflow-v1.0 in @actions/workflow-parser 0.3.61), and it does not know yet.
+func newerParts() []string {
+	return []string{
+		`unexpected key "description" for "workflow" section`,
+		`unexpected key "cancel-timeout-minutes" for "job" section`,
+		`unexpected key "queue" for "concurrency" section`,
+		`unexpected key "background" for step`,
+		`unknown permission scope "code-quality"`,
+		`unknown permission scope "copilot-requests"`,
+		`unknown permission scope "drives"`,
+		`unknown permission scope "vulnerability-alerts"`,
+		`invalid activity type "field_added" for "issues"`,
+		`invalid activity type "field_removed" for "issues"`,
+		`invalid activity type "stacked" for "pull_request`,
+	}
 }
 
-func stepKeys() []string {
-	return []string{"id", "if", "name", "uses", "run", "working-directory", "shell", "with", "env", "continue-on-error", "timeout-minutes"}
+// isNewer reports whether a complaint is about a part that actionlint does not know yet. It takes
+// the newer kinds of steps for steps that do nothing.
+func isNewer(wrong *actionlint.Error, jobs []pair) bool {
+	for _, part := range newerParts() {
+		if strings.HasPrefix(wrong.Message, part) {
+			return true
+		}
+	}
+	if !strings.HasPrefix(wrong.Message, "step must run script") {
+		return false
+	}
+	for _, job := range jobs {
+		for _, step := range stepsOf(job.value) {
+			isKind := slices.ContainsFunc(mappingPairs(step), func(p pair) bool {
+				return slices.Contains([]string{"parallel", "wait", "wait-all", "cancel"}, p.key.Value)
+			})
+			if isKind && step.Line == wrong.Line {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// triggerEvents are those that start workflows, from GitHub's "Events that trigger workflows".
-func triggerEvents() []string {
-	return []string{"branch_protection_rule", "check_run", "check_suite", "create", "delete", "deployment", "deployment_status", "discussion",
-		"discussion_comment", "fork", "gollum", "image_version", "issue_comment", "issues", "label", "merge_group", "milestone", "page_build", "public",
-		"pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_target", "push", "registry_package", "release",
-		"repository_dispatch", "schedule", "status", "watch", "workflow_call", "workflow_dispatch", "workflow_run"}
-}
-
-// eventTypes are the types of the events that uwf hears.
-func eventTypes(event string) []string {
-	switch event {
-	case "issues":
-		return []string{"opened", "edited", "deleted", "transferred", "pinned", "unpinned", "closed", "reopened", "assigned", "unassigned", "labeled",
-			"unlabeled", "locked", "unlocked", "milestoned", "demilestoned", "typed", "untyped"}
-	case "issue_comment":
-		return []string{"created", "edited", "deleted"}
-	case "pull_request":
-		return []string{"assigned", "unassigned", "labeled", "unlabeled", "opened", "edited", "closed", "reopened", "synchronize", "converted_to_draft",
-			"locked", "unlocked", "enqueued", "dequeued", "milestoned", "demilestoned", "ready_for_review", "review_requested",
-			"review_request_removed", "auto_merge_enabled", "auto_merge_disabled"}
+func stepsOf(job *yaml.Node) []*yaml.Node {
+	if steps := valueOf(job, "steps"); steps != nil {
+		return steps.Content
 	}
 	return nil
 }
 
-// checkSyntax looks for names in the workflow file that mean nothing: those of keys, events,
-// inputs and providers. The forge refuses some and passes over others in silence.
-func (e *examination) checkSyntax() []Finding {
-	s := syntax{file: e.flow.path, again: e.flow.adviseRewrite()}
-	s.checkNames(e.flow.root, "key", fileKeys())
-	on := valueOf(e.flow.root, "on")
-	s.checkNames(on, "event", triggerEvents())
-	for _, p := range mappingPairs(on) {
-		if known := eventTypes(p.key.Value); known != nil {
-			s.checkNames(valueOf(p.value, "types"), "type of "+p.key.Value, known)
-		}
+// quotedWord matches what a message of actionlint names.
+var quotedWord = lazyregexp.New(`"[^"]+"`)
+
+// suggestMeant says what was probably meant, in the place of the list of all that is known.
+func suggestMeant(message string) string {
+	first, list, _ := strings.Cut(message, ". ")
+	known := quotedWord.FindAllString(list, -1)
+	for i, word := range known {
+		known[i] = strings.Trim(word, `"`)
 	}
-	for _, job := range mappingPairs(valueOf(e.flow.root, "jobs")) {
-		if uses := valueOf(job.value, "uses"); uses != nil && e.flow.callsUwf(uses.Value) {
-			s.checkNames(job.value, "key of a job that calls a workflow", callKeys())
-		}
-		s.checkJob(job.key.Value, job.value, e.o)
+	if strings.HasPrefix(message, "unknown Webhook event") {
+		known = slices.Sorted(maps.Keys(actionlint.AllWebhookTypes))
 	}
-	return s.found
+	if near := workflow.Suggest(strings.Trim(quotedWord.FindString(first), `"`), known); near != "" {
+		return first + "; did you mean " + near + "?"
+	}
+	return message
 }
 
 // syntax collects what is wrong with the names of one file.
@@ -84,8 +138,8 @@ type syntax struct {
 	found []Finding
 }
 
-func (s *syntax) addComplaint(n *yaml.Node, format string, args ...any) {
-	wrong := fmt.Sprintf("%s:%d: %s", path.Base(s.file), n.Line, fmt.Sprintf(format, args...))
+func (s *syntax) addComplaint(line, column int, format string, args ...any) {
+	wrong := fmt.Sprintf("%s:%d:%d: %s", path.Base(s.file), line, column, fmt.Sprintf(format, args...))
 	s.found = append(s.found, findMissing(wrong, "mend "+s.file+", "+s.again))
 }
 
@@ -98,39 +152,23 @@ func (s *syntax) checkName(n *yaml.Node, what string, known []string) {
 	if near := workflow.Suggest(n.Value, known); near != "" {
 		meant = "; did you mean " + near + "?"
 	}
-	s.addComplaint(n, "there is no %s %q%s", what, n.Value, meant)
+	s.addComplaint(n.Line, n.Column, "there is no %s %q%s", what, n.Value, meant)
 }
 
-// checkNames complains of the keys of a mapping, of the texts of a list, or of a text.
-func (s *syntax) checkNames(n *yaml.Node, what string, known []string) {
-	for _, p := range mappingPairs(n) {
-		s.checkName(p.key, what, known)
-	}
-	switch {
-	case n == nil:
-	case n.Kind == yaml.ScalarNode:
-		s.checkName(n, what, known)
-	case n.Kind == yaml.SequenceNode:
-		for _, name := range n.Content {
-			s.checkName(name, what, known)
-		}
-	}
-}
-
-// checkJob looks into a job, where it uses uwf.
+// checkJob looks at the actions that a job uses, and at what it gives to uwf's.
 func (s *syntax) checkJob(name string, n *yaml.Node, o Options) {
-	steps := valueOf(n, "steps")
-	if steps == nil || !slices.ContainsFunc(steps.Content, usesAction) {
-		return
-	}
-	s.checkNames(n, "key of a job", jobKeys())
-	for _, step := range steps.Content {
-		s.checkNames(step, "key of a step", stepKeys())
+	for _, step := range stepsOf(n) {
+		if uses := valueOf(step, "uses"); uses != nil && !hasVersion.MatchString(uses.Value) {
+			s.addComplaint(uses.Line, uses.Column, "%q has no version: write OWNER/REPO@REF", uses.Value)
+		}
 		if usesAction(step) {
 			s.checkInputs(name, valueOf(step, "with"), o)
 		}
 	}
 }
+
+// hasVersion matches the action of a step that says which version, or that can have none.
+var hasVersion = lazyregexp.New(`@|^\./|^docker://|\$\{\{`)
 
 func usesAction(step *yaml.Node) bool {
 	uses := valueOf(step, "uses")
@@ -157,7 +195,7 @@ func (s *syntax) checkInputs(job string, with *yaml.Node, o Options) {
 		return
 	}
 	if err := o.CheckInputs(given); err != nil {
-		s.addComplaint(with, "job %s: %v", job, err)
+		s.addComplaint(with.Line, with.Column, "job %s: %v", job, err)
 	}
 }
 
