@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/agents/internal/proc"
 )
 
 // The variables of the process protocol.
@@ -11,7 +13,9 @@ const (
 	EnvContext = "UWF_CONTEXT" // read-only folder: context.json, prompt.md, nodes.jsonl (the thread's nodes, one a line)
 	EnvStage   = "UWF_STAGE"   // folder for new nodes: <HASH>.json
 	EnvThread  = "UWF_THREAD"
-	EnvRole    = "UWF_ROLE"
+	// EnvMark is set in all that an agent, a check or what prepares a folder starts.
+	EnvMark = proc.MarkName
+	EnvRole = "UWF_ROLE"
 	// EnvCallDir is where uwf was called: what relative paths in an agent's
 	// command line are relative to, since the agent itself runs in the workspace.
 	EnvCallDir = "UWF_CALL_DIR"

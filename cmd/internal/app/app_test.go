@@ -452,3 +452,14 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+// TestNewStoreInAgents: no store begins inside of an agent, whatever program asks for it.
+func TestNewStoreInAgents(t *testing.T) {
+	f := newFactory(t, "HOME="+t.TempDir(), "UWF_PROCESS_MARK=outer")
+	if _, err := f.NewStore(t.Context()); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), "an agent cannot start or change threads") {
+		t.Errorf("%v", err)
+	}
+	if _, err := f.Store(t.Context()); strings.Contains(err.Error(), "cannot") {
+		t.Errorf("a look: %v", err)
+	}
+}

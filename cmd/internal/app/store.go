@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -181,6 +182,9 @@ func (f *Factory) Store(ctx context.Context) (*gitcas.Store, error) {
 // put, thread start. It makes the user's own repository where that is meant and
 // missing; the state branch is made by the Store's Init.
 func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
+	if err := f.RefuseInAgent("a new store"); err != nil {
+		return nil, err
+	}
 	loc, err := f.Locate(ctx)
 	if err != nil {
 		return nil, err
@@ -191,6 +195,15 @@ func (f *Factory) NewStore(ctx context.Context) (*gitcas.Store, error) {
 		}
 	}
 	return openStore(f, loc)
+}
+
+// RefuseInAgent refuses what would start or change threads where an agent runs this process: it
+// would go into a store of the agent's private HOME, and be lost with that.
+func (f *Factory) RefuseInAgent(what string) error {
+	if f.Getenv(agents.EnvMark) == "" {
+		return nil
+	}
+	return Usagef("an agent cannot start or change threads: %s is refused, since this process runs inside of an agent (%s is set); say in your answer what is to be done, so that the workflow or a person does it", what, agents.EnvMark)
 }
 
 // OwnStore opens the user's own store, wherever one stands, on the branch that it has outside

@@ -51,6 +51,7 @@ or unreadable · 6 limit reached`,
 		return ok || cmd.HasSubCommands()
 	})
 	app.OwnCommands(root)
+	refuseInAgents(f, root)
 	return root
 }
 
