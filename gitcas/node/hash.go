@@ -26,6 +26,15 @@ func ParseHash(s string) (Hash, error) {
 	return Hash(s), nil
 }
 
+// ReadHash reads a content address as people type it: small letters stand for large ones, as in
+// thread ids.
+func ReadHash(s string) (Hash, error) {
+	if h := Hash(strings.ToUpper(s)); h.Valid() {
+		return h, nil
+	}
+	return ParseHash(s)
+}
+
 // Valid reports whether h has the form of a content address. The first
 // character of an address that a payload can have is 0-F, as 13 characters hold
 // 65 bits; the peers' format allows all 32, so Valid does too.

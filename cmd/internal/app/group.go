@@ -34,6 +34,13 @@ func Group(cmd *cobra.Command, sub ...*cobra.Command) *cobra.Command {
 
 // UnknownCommand says that a group has no command of that name.
 func UnknownCommand(group *cobra.Command, word string) error {
+	if today := map[string]string{
+		"add": "uwf workflow put", "list": "uwf workflow list", "show": "uwf workflow show", "history": "uwf workflow history",
+		"rollback": "uwf workflow rollback", "threads": "uwf thread list", "kill": "uwf thread cancel", "fork": "uwf thread fork",
+		"pause": "uwf thread pause", "resume": "uwf thread resume", "rm": "uwf thread rm", "remove": "uwf workflow remove",
+	}[word]; today != "" && group.CommandPath() == "uwf" { // as they were in 2026-05
+		return &UnknownError{What: "command of uwf", ID: word, Hint: "today: " + today}
+	}
 	return &UnknownError{What: "command of " + group.CommandPath(), ID: word, Near: nearCommands(group, word), See: group.CommandPath() + " --help"}
 }
 

@@ -248,7 +248,9 @@ func TestNothingToImport(t *testing.T) {
 	w := newWorld(t)
 	w.ok(os.WriteFile(filepath.Join(w.dir, "db"), append([]byte("SQLite format 3\x00"), make([]byte, 100)...), 0o600))
 	w.ok(os.Mkdir(filepath.Join(w.dir, "empty"), 0o700))
+	w.ok(os.MkdirAll(filepath.Join(w.dir, "may", "bundles", "C9NMV6V2TQT81.esm.js"), 0o700))
 	for _, tc := range []struct{ path, want string }{
+		{"may", "may/bundles: bundles of 2026-05 and their threads (logs), which uwf can't take over yet"},
 		{"nodes", "no list says which of them are threads; give the storage root as well: ~/.uwf"}, {"gone", "no such file"}, {"db", "give the folder of the store"},
 		{"root", "there are lists but no nodes; give the store"}, {"empty", "neither nodes nor lists"}, {"root/threads.yaml", "read the archive"},
 		{"empty", "\n  empty: found nothing; not there: variables.db, vars/_store.db, _vars.jsonl, vars/_vars.jsonl, threads.yaml, history.jsonl, workflows.yaml, registry.yaml, *.bin, nodes/*.bin, cas/*.bin"},

@@ -111,12 +111,12 @@ func (o contextOptions) selectPart(c *agents.Context) ([]byte, error) {
 		}
 		return indentedJSON(s)
 	case o.node != "":
-		h, err := node.ParseHash(o.node)
+		h, err := node.ReadHash(o.node)
 		if err != nil {
 			return nil, &app.UsageError{Err: err}
 		}
-		of := node.Hash(o.of)
-		if o.of != "" && !of.Valid() {
+		of, err := node.ReadHash(o.of)
+		if o.of != "" && err != nil {
 			return nil, app.Usagef("--of: %q is no hash of a step", o.of)
 		}
 		n, err := c.GetOf(of, h)

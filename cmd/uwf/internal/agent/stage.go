@@ -138,7 +138,7 @@ func stageNode(stage *agents.Stage, v any) (node.Hash, error) {
 	h, named := nodeTypes()[typ]
 	if !named {
 		var err error
-		if h, err = node.ParseHash(typ); err != nil {
+		if h, err = node.ReadHash(typ); err != nil {
 			return "", fmt.Errorf("%w; a type is a hash or one of %s", err, strings.Join(typeNames(), ", "))
 		}
 	}

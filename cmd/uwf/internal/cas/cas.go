@@ -56,7 +56,7 @@ func parseType(s string) (node.Hash, error) {
 	if h, ok := namedTypes()[s]; ok {
 		return h, nil
 	}
-	h, err := node.ParseHash(s)
+	h, err := node.ReadHash(s)
 	if err != nil {
 		return "", app.Usagef("the type %q is neither a hash nor one of %v", s, slices.Sorted(maps.Keys(namedTypes())))
 	}
@@ -129,7 +129,7 @@ func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
 
 // openHash is the hash that was named, with the nodes to look for it in.
 func (o *LookOptions) openHash(ctx context.Context) (node.Hash, *nodes, error) {
-	h, err := node.ParseHash(o.Hash)
+	h, err := node.ReadHash(o.Hash)
 	if err != nil {
 		return "", nil, app.Usagef("%w", err)
 	}

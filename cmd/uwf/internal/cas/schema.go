@@ -119,7 +119,7 @@ func schemaGetRun(ctx context.Context, o *LookOptions) error {
 
 // findSchema finds a schema by hash or title.
 func (l *nodes) findSchema(ctx context.Context, name string) (node.Node, error) {
-	if h := node.Hash(name); h.Valid() {
+	if h, err := node.ReadHash(name); err == nil {
 		n, err := l.Get(h)
 		switch {
 		case err == nil && n.Type != node.MetaSchema:

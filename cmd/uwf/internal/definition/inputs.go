@@ -69,6 +69,8 @@ func (r *Resolver) addInput(in *Inputs, arg string) error {
 		in.addFiles(Stdin)
 	case arg == "":
 		in.addProblem("", "name a file", "an argument is empty")
+	case isBundle(arg):
+		in.addProblem(arg, "see Bundles in docs/import.md", "it %s", aBundle)
 	case err == nil && info.IsDir():
 		return r.addFolder(in, arg, true)
 	case err == nil:

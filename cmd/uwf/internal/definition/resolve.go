@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
@@ -81,7 +82,17 @@ func (r *Resolver) Resolve(ctx context.Context, ref string) (*Resolved, error) {
 	if workflow.KindOfRef(ref) == workflow.RefHash {
 		return r.readStored(ctx, node.Hash(ref), FromStore)
 	}
-	return r.loadNamed(ctx, ref, func() (*Resolved, error) { return r.findRegistered(ctx, ref) })
+	return r.loadNamed(ctx, ref, func() (*Resolved, error) {
+		found, err := r.findRegistered(ctx, ref)
+		h, typed := node.ReadHash(ref)
+		if typed != nil || !errors.As(err, new(*app.UnknownError)) {
+			return found, err
+		}
+		if stored, serr := r.readStored(ctx, h, FromStore); serr == nil { // a hash in small letters
+			return stored, nil
+		}
+		return found, err
+	})
 }
 
 // File finds the file that a reference means: a path, or a name in the folders.
@@ -98,6 +109,9 @@ func (r *Resolver) File(ctx context.Context, ref string) (*Resolved, error) {
 
 // loadNamed loads the file that a path or a name means, or else does as otherwise says.
 func (r *Resolver) loadNamed(ctx context.Context, file string, otherwise func() (*Resolved, error)) (*Resolved, error) {
+	if isBundle(file) {
+		return nil, app.Usagef("%s %s: docs/import.md (Bundles) says how its roles and its moderator become a workflow", file, aBundle)
+	}
 	if workflow.KindOfRef(file) != workflow.RefPath {
 		var err error
 		if file, err = r.Find(file); err != nil {
@@ -109,6 +123,11 @@ func (r *Resolver) loadNamed(ctx context.Context, file string, otherwise func() 
 	}
 	return r.Load(ctx, file)
 }
+
+// aBundle is what a workflow from before YAML is, in words.
+const aBundle = "is a bundle of 2026-05, which uwf can't run yet"
+
+func isBundle(file string) bool { return strings.HasSuffix(file, ".esm.js") }
 
 // storeGetter finds the schemas that roles name by hash and that not every uwf knows. A
 // store that does not exist yet has none.

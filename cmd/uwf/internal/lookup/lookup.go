@@ -366,7 +366,7 @@ func findStep(ctx context.Context, v *gitcas.View, h node.Hash) (candidate, erro
 			heads = append(heads, string(e.Head))
 		}
 		return candidate{}, &app.UnknownError{What: "step", ID: string(h), Near: app.SuggestNames(string(h), heads), See: "uwf thread steps THREAD"}
-	case err == nil && (!record.IsStep(found.Node.Type) || found.Place.Thread == ""):
+	case err == nil && (!record.IsStep(found.Node.Type) && !record.IsStart(found.Node.Type) || found.Place.Thread == ""):
 		err = app.Usagef("node %s is no step (see: uwf cas get %s)", h, h)
 	}
 	return candidate{found.Place.Thread, found.Ended}, err
@@ -458,7 +458,7 @@ type StepRef struct {
 func ParseStep(arg string) (StepRef, error) {
 	thread, num, ok := strings.Cut(arg, ":")
 	if !ok {
-		if h := node.Hash(strings.ToUpper(arg)); h.Valid() {
+		if h, err := node.ReadHash(arg); err == nil {
 			return StepRef{hash: h}, nil
 		}
 		return StepRef{}, app.Usagef("%.80q is no step: write THREAD:N, as in 01JY0000000000000000000000:2 or %s:2, or the step's hash", arg, Latest)
@@ -473,6 +473,10 @@ func ParseStep(arg string) (StepRef, error) {
 	}
 	return StepRef{thread: ref, n: n}, nil
 }
+
+// ErrStart is the error of a hash that is of the start of a thread, before all steps; the thread is
+// returned with it, as step 0.
+var ErrStart = errors.New("it is the start")
 
 // FindStep reads the step that an argument names, and its thread.
 func FindStep(ctx context.Context, open Open, arg string) (*Step, error) {
@@ -506,6 +510,8 @@ func (r StepRef) LocateStep(ctx context.Context, store *gitcas.Store) (*Step, er
 		s.N = 1 + slices.IndexFunc(s.Chain.Steps, func(c gitcas.ChainStep) bool { return c.Hash == r.hash })
 	}
 	switch {
+	case s.N == 0 && r.hash == s.Chain.StartHash:
+		return s, app.Usagef("node %s is no step: %w of thread %s (see: uwf thread steps %s)", r.hash, ErrStart, s.ID, s.ID)
 	case s.N == 0:
 		return nil, app.Usagef("node %s is kept in thread %s, but is no step of its chain: it was replaced, or failed (see: uwf cas get %s)", r.hash, s.ID, r.hash)
 	case s.N > len(s.Chain.Steps):

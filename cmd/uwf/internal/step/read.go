@@ -102,7 +102,7 @@ func stepsBefore(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error
 		return len(chain.Steps), nil
 	}
 	n, err := strconv.Atoi(arg)
-	if h := node.Hash(strings.ToUpper(arg)); h.Valid() {
+	if h, herr := node.ReadHash(arg); herr == nil {
 		n = 1 + slices.IndexFunc(chain.Steps, func(s gitcas.ChainStep) bool { return s.Hash == h })
 	} else if err != nil {
 		return 0, app.Usagef("--before %.80q is neither the number of a step nor a step's hash", arg)

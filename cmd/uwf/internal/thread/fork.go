@@ -102,11 +102,12 @@ func forkPoint(ctx context.Context, f *app.Factory, arg, role string) (gitcas.Th
 	}
 }
 
-// forkedSteps reads the argument: THREAD, THREAD:N with N from 0, or a step's hash.
+// forkedSteps reads the argument: THREAD, THREAD:N with N from 0, or the hash of a step or of the
+// thread's start.
 func forkedSteps(ctx context.Context, f *app.Factory, arg string) (*lookup.Thread, int, error) {
-	if node.Hash(strings.ToUpper(arg)).Valid() {
+	if _, err := node.ReadHash(arg); err == nil {
 		s, err := lookup.FindStep(ctx, f.Store, arg)
-		if err == nil {
+		if err == nil || errors.Is(err, lookup.ErrStart) {
 			return s.Thread, s.N, nil
 		}
 		if !errors.As(err, new(*app.UnknownError)) { // else it may be the beginning of an id

@@ -115,7 +115,11 @@ func stepRun(ctx context.Context, o *StepOptions) error {
 	}
 	var req step.Request
 	if o.ExpectHead != "" {
-		if req.ExpectHead, err = node.ParsePin(o.ExpectHead); err != nil {
+		hash, digest, _ := strings.Cut(o.ExpectHead, "@")
+		if h, err := node.ReadHash(hash); err == nil { // as people type it
+			hash = string(h)
+		}
+		if req.ExpectHead, err = node.ParsePin(strings.TrimSuffix(hash+"@"+digest, "@")); err != nil {
 			return app.Usagef("--expect-head: %w", err)
 		}
 	}
