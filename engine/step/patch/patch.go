@@ -156,7 +156,7 @@ func Write(to io.Writer, files []File, now func() time.Time) ([]record.PatchFile
 			Path: f.Path, Change: p.changeKind(), Counted: !p.binary, Added: p.countLines(fdiff.Add), Removed: p.countLines(fdiff.Delete),
 		})
 	}
-	return out, fdiff.NewUnifiedEncoder(to, fdiff.DefaultContextLines).Encode(all)
+	return out, all.encode(to)
 }
 
 // compared is one file with what the comparison found. It is what go-git writes diffs of.
@@ -306,8 +306,16 @@ func (s side) Hash() plumbing.Hash { return s.s.ID }
 // Mode implements fdiff.File.
 func (s side) Mode() filemode.FileMode { return s.s.Mode }
 
-// Path implements fdiff.File.
-func (s side) Path() string { return s.path }
+// Path implements fdiff.File. go-git quotes no names: encode puts in what is to be quoted.
+func (s side) Path() string {
+	if quoteName("", s.path) != s.path {
+		return nameLater
+	}
+	return s.path
+}
+
+// nameLater stands in a file's header where its quoted name goes.
+const nameLater = "?"
 
 type patches []compared
 
@@ -323,6 +331,49 @@ func (p patches) FilePatches() []fdiff.FilePatch {
 // Message implements fdiff.Patch.
 func (p patches) Message() string { return "" }
 
+// encode writes the unified diff, with names quoted as git quotes them. Only a file's header has
+// its name: up to the first hunk.
+func (p patches) encode(to io.Writer) error {
+	for i := range p {
+		var b strings.Builder
+		if err := fdiff.NewUnifiedEncoder(&b, fdiff.DefaultContextLines).Encode(p[i : i+1]); err != nil {
+			return err
+		}
+
+		head, hunks := b.String(), ""
+		if at := strings.Index(head, "\n@@ "); at >= 0 {
+			head, hunks = head[:at], head[at:]
+		}
+		if path := p[i].file.Path; quoteName("", path) != path {
+			head = strings.NewReplacer("a/"+nameLater, quoteName("a/", path), "b/"+nameLater, quoteName("b/", path)).Replace(head)
+		}
+		if _, err := io.WriteString(to, head+hunks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteName is a name behind a prefix as git writes it with core.quotePath=false: in quotes where
+// it has control characters, quotes or backslashes.
+func quoteName(prefix, name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		switch at := strings.IndexByte("\a\b\t\n\v\f\r\"\\", c); {
+		case at >= 0:
+			b.WriteString(`\` + `abtnvfr"\`[at:at+1])
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if b.Len() == len(name) {
+		return prefix + name
+	}
+	return `"` + prefix + b.String() + `"`
+}
+
 // encodeDiff makes the unified diff, unless it is too long.
 func (p patches) encodeDiff() (string, bool) {
 	size := 0
@@ -337,6 +388,6 @@ func (p patches) encodeDiff() (string, bool) {
 		return "", false
 	}
 	var b strings.Builder
-	err := fdiff.NewUnifiedEncoder(&b, fdiff.DefaultContextLines).Encode(p)
+	err := p.encode(&b)
 	return b.String(), err == nil && b.Len() <= MaxDiff
 }
