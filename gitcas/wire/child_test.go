@@ -208,6 +208,14 @@ func TestSSHCommand(t *testing.T) {
 	writeFile(t, wrapper, "#!/bin/sh\n[ \"$1\" = -F ] && [ \"$2\" = 'some file' ] || exit 3\nshift 2\nexec ssh \"$@\"\n", 0o700)
 	cmd := append(env, "GIT_SSH_COMMAND='"+wrapper+"' -F 'some file'")
 	list(t, dialBed(t, "ssh://git@example.org:2222"+d, d, wire.DialOptions{Env: cmd}).remote, "refs/")
+	settings := wire.DialOptions{
+		Env:        append(env, "GIT_SSH=/nowhere/ssh"),
+		SSHCommand: func(context.Context) string { return "'" + wrapper + "' -F 'some file'" },
+	}
+	list(t, dialBed(t, "ssh://git@example.org"+d, d, settings).remote, "refs/")
+	settings.Env = append(cmd, "GIT_SSH=/nowhere/ssh")
+	settings.SSHCommand = func(context.Context) string { return "/nowhere/ssh" }
+	list(t, dialBed(t, "ssh://git@example.org"+d, d, settings).remote, "refs/")
 	plainSSH := filepath.Join(t.TempDir(), "plain")
 	writeFile(t, plainSSH, "#!/bin/sh\nexec ssh \"$@\"\n", 0o700)
 	list(t, dialBed(t, "example.org:"+d, d, wire.DialOptions{Env: append(env, "GIT_SSH="+plainSSH)}).remote, "refs/")

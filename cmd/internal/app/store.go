@@ -296,7 +296,31 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	if dial == nil {
 		dial = wire.Dial
 	}
-	return dial(url, wire.DialOptions{BasicAuth: auth, Env: environApart(f), Now: f.Now, Timeout: f.Silence})
+	return dial(url, wire.DialOptions{
+		BasicAuth: auth, Env: environApart(f), Now: f.Now, Timeout: f.Silence,
+		SSHCommand: func(ctx context.Context) string {
+			command, _ := f.sshCommand.findOnce(func() (string, error) { return readSSHCommand(ctx, f), nil })
+			return command
+		},
+	})
+}
+
+// readSSHCommand is core.sshCommand of the user's or the system's settings, also those that they
+// include for this repository; empty: there is none. The repository's own value is not obeyed,
+// since an agent may have written it.
+func readSSHCommand(ctx context.Context, f *Factory) string {
+	out, err := GitHere(ctx, f, "config", "--show-scope", "--null", "--get-all", "core.sshCommand")
+	if err != nil {
+		return "" // there is none, or no git: the remote is reached without
+	}
+	command := ""
+	fields := strings.Split(out, "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i] == "global" || fields[i] == "system" {
+			command = fields[i+1]
+		}
+	}
+	return command
 }
 
 // ShowRef is the command that shows a ref of the store's remote, typed where this process

@@ -184,7 +184,11 @@ func (t *sshTransport) startProgram(ctx context.Context, c Call) (*child, error)
 		host = t.user + "@" + host
 	}
 	args = append(args, host, c.Service+" "+shellQuote(t.path))
-	if cmd := lookupEnv(t.o.Env, "GIT_SSH_COMMAND"); cmd != "" {
+	cmd := lookupEnv(t.o.Env, "GIT_SSH_COMMAND")
+	if cmd == "" && t.o.SSHCommand != nil {
+		cmd = t.o.SSHCommand(ctx)
+	}
+	if cmd != "" {
 		return startChild(ctx, t.o, env, "sh", append([]string{"-c", cmd + ` "$@"`, cmd}, args...)...)
 	}
 	return startChild(ctx, t.o, env, cmp.Or(lookupEnv(t.o.Env, "GIT_SSH"), "ssh"), args...)

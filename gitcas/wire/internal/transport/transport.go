@@ -71,6 +71,9 @@ type Options struct {
 	// Env is the environment out of which child processes (git, ssh) get what
 	// they need and nothing else; nil means that of this process.
 	Env []string
+	// SSHCommand is what git's settings say to run in ssh's place (core.sshCommand), for a
+	// shell; empty: nothing. GIT_SSH_COMMAND goes before it. Nil: they are not asked.
+	SSHCommand func(ctx context.Context) string
 	// HostDate asks the host of an ssh remote what time it is, once and only for some
 	// seconds; nil means the Date of https://<host>/.
 	HostDate func(ctx context.Context, host string) (time.Time, error)
