@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,7 +73,7 @@ func WriteContext(dir string, t task.Task) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	task, err := json.MarshalIndent(t, "", "  ")
+	task, err := text.IndentJSON(t)
 	if err != nil {
 		return fmt.Errorf("writing the task: %w", err)
 	}

@@ -128,7 +128,7 @@ func (a *Agent) openSession(ctx context.Context, s *agents.Session) error {
 // run can be replayed anywhere.
 func systemPrompt(set *tools.Set) string {
 	return fmt.Sprintf(`You do one step of a workflow, in the role that your task names. The files you work on are in the workspace, which is the root of all paths; reach them with your tools: %s.
-Do the work first: look, change, check. What you only describe has not been done.
+Do your role's work first, with the tools that it needs. What you only describe has not been done.
 Your final answer is a message without tool calls, in the form that the task asks for. You have %d turns in all.`,
 		strings.Join(set.Names(), ", "), MaxTurns)
 }

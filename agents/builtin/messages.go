@@ -3,13 +3,14 @@ package builtin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // messagesWire asks by Anthropic's messages. What the provider is to keep is marked with
@@ -160,7 +161,7 @@ func (a messagesAnswer) readChoice() (openai.ChatCompletionChoice, error) {
 		case "thinking":
 			msg.ReasoningContent += stringIn(b, "thinking")
 		case "tool_use":
-			args, err := json.Marshal(b["input"])
+			args, err := text.EncodeJSON(b["input"])
 			if err != nil || b["input"] == nil {
 				args = []byte("{}")
 			}

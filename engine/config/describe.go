@@ -1,12 +1,12 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Info is what is known of a setting without looking at any source.
@@ -43,7 +43,7 @@ func Plain(v any) string {
 	case nil:
 		return ""
 	}
-	b, err := json.Marshal(v)
+	b, err := text.EncodeJSON(v)
 	if err != nil {
 		return fmt.Sprint(v)
 	}

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,10 +114,10 @@ func (s *outputSchema) exampleAnswer(allowed []string) string {
 }
 
 func exampleLine(name string, value any) string {
-	if text, ok := value.(string); ok && plainText(text) {
-		return name + ": " + text
+	if plain, ok := value.(string); ok && plainText(plain) {
+		return name + ": " + plain
 	}
-	b, err := json.Marshal(value)
+	b, err := text.EncodeJSON(value)
 	if err != nil {
 		b = []byte(`"…"`)
 	}

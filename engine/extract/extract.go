@@ -104,6 +104,9 @@ func Frontmatter(text string, schema any) (Result, error) {
 		return Result{}, fault
 	}
 	s.renameKeys(b.fields)
+	if lost := findLost(b.fields, s.root); lost != nil {
+		return Result{}, &OutputError{Reason: ErrSyntax, Line: b.line + lost.Pos.Line - 1, Detail: fmt.Sprintf("%.80q belongs to no field: put text that has a comma in quotes", lost.Key)}
+	}
 	output, _ := s.fitObject(b.fields, s.root).(map[string]any)
 	if err := s.validateOutput(output, b.line); err != nil {
 		return Result{}, err

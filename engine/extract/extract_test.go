@@ -30,6 +30,8 @@ const reviewSchema = `{
   "required": ["$status"]
 }`
 
+const issuesSchema = `{"properties":{"status":{"enum":["ok"]},"issues":{"type":"array","items":{"type":"object","properties":{"file":{"type":"string"},"line":{"type":"integer"},"note":{"type":"string"}}}}},"required":["status"]}`
+
 const variantSchema = `{
   "type": "object",
   "oneOf": [
@@ -71,6 +73,21 @@ var approved = out("$status", "approved")
 func shapes() []shape {
 	return []shape{
 		{name: "plain", text: "---\n$status: approved\nsummary: fine\n---\n# Report\n\ntext\n", want: out("$status", "approved", "summary", "fine"), body: "# Report\n\ntext"},
+		{name: "list items with backquotes", text: "---\n$status: approved\nfiles:\n- `a.go`: new\n- b.go\n---\n", want: out("$status", "approved", "files", []any{"`a.go`: new", "b.go"})},
+		{name: "indented list items with colons", text: "---\n$status: approved\nfiles:\n  - fix: a: b\n  - c\nsummary: x: y\n---\n", want: out("$status", "approved", "files", []any{"fix: a: b", "c"}, "summary", "x: y")},
+		{name: "a colon in a nested field", text: "---\n$status: approved\nmeta:\n  owner: use x: y\n  id: 7\n---\n", want: out("$status", "approved", "meta", out("owner", "use x: y", "id", "7"))},
+		{name: "a colon in a list of maps", schema: issuesSchema, text: "---\nstatus: ok\nissues:\n- file: a.go\n  line: 12\n  note: use x: y\n- note: \"`b`\"\n---\n",
+			want: out("status", "ok", "issues", []any{out("file", "a.go", "line", int64(12), "note", "use x: y"), out("note", "`b`")})},
+		{name: "the number of an issue in a list", text: "---\n$status: approved\nfiles:\n- fixes #12\n- b # and more\n---\n", want: out("$status", "approved", "files", []any{"fixes #12", "b"})},
+		{name: "words in quotes", text: "---\n$status: approved\nsummary: \"Foo\" is now \"Bar\"\n---\n", want: out("$status", "approved", "summary", `"Foo" is now "Bar"`)},
+		{name: "a word in quotes, then text", text: "---\n$status: approved\nsummary: \"Foo\" is now Bar\n---\n", want: out("$status", "approved", "summary", `"Foo" is now Bar`)},
+		{name: "an expression in quotes", text: "---\n$status: approved\nsummary: \"Matches \\d+\\.\\w only\"\n---\n", want: out("$status", "approved", "summary", `Matches \d+\.\w only`)},
+		{name: "an expression with an escape that YAML knows", text: "---\n$status: approved\nsummary: \"\\bMatches \\d+\"\n---\n", err: extract.ErrSyntax},
+		{name: "quotes within quotes", text: "---\n$status: approved\nsummary: \"He said \"hi\" to me\"\n---\n", err: extract.ErrSyntax},
+		{name: "text between braces that would be lost", text: "---\n{$status: approved, summary: parses a, b and c}\n---\n", err: extract.ErrSyntax, in: `(line 2): "b and c" belongs to no field`},
+		{name: "text between braces in a field", text: "---\n$status: approved\nmeta: {owner: a, b and c}\n---\n", err: extract.ErrSyntax, in: `(line 3): "b and c" belongs to no field`},
+		{name: "text between braces below prose", text: "Here it is:\n\n---\n$status: approved\nmeta: {owner: a, b and c}\n---\n", err: extract.ErrSyntax, in: `(line 5): "b and c" belongs to no field`},
+		{name: "a block is no map", text: "---\n$status: approved\nsummary: |\n  meta:\n    owner: a: b\n---\n", want: out("$status", "approved", "summary", "meta:\n  owner: a: b")},
 		{name: "no body", text: "---\n$status: approved\n---", want: approved},
 		{name: "byte order mark", text: "\ufeff---\n$status: approved\n---\nx", want: approved, body: "x"},
 		{name: "blank lines first", text: "\n \n\t\n---\n$status: approved\n---\nx", want: approved, body: "x"},

@@ -2,7 +2,6 @@ package extract
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,7 +37,7 @@ func (q Question) Texts() (system, message string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	schema, err := json.Marshal(s.root)
+	schema, err := text.EncodeJSON(s.root)
 	if err != nil {
 		return "", "", &OutputError{Reason: ErrSchema, Detail: err.Error()}
 	}

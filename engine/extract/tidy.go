@@ -50,35 +50,17 @@ func (s *outputSchema) tidyLines(lines []string) []string {
 				set(i, l)
 			}
 		}
-		if !strings.Contains(l, "#") { // spares the rest
-			continue
-		}
+	}
+	if !strings.Contains(strings.Join(lines, "\n"), "#") { // spares the rest
+		return out
+	}
+	for _, t := range s.textLines(out) {
 		// A number of an issue would be a comment.
-		if m, limited := s.textField(out, i); m != nil && !limited && issueNumber.MatchString(m[4]) && !strings.ContainsRune("\"'[{&*!|>", rune(m[4][0])) {
-			set(i, quoteField(m))
+		if !t.limited && issueNumber.MatchString(t.value) && !strings.ContainsRune("\"'[{&*!|>", rune(t.value[0])) {
+			set(t.line, t.head+quoteScalar(strings.TrimSpace(t.value)))
 		}
 	}
 	return out
-}
-
-// textField takes a line apart that is the whole of a field for text and nothing else; nil:
-// it is none. limited: only listed texts fit.
-func (s *outputSchema) textField(lines []string, i int) (m []string, limited bool) {
-	m = fieldLine.FindStringSubmatch(lines[i])
-	if m == nil || m[1] != m[3] || i+1 < len(lines) && isContinued(lines[i+1]) {
-		return nil, false
-	}
-	p, ok := partSchema(s.root, nil, pickProperty(m[2]))
-	if !ok || allowedKinds(p)&^kindNull != kindString {
-		return nil, false
-	}
-	_, limited = enumValues(p)
-	return m, limited
-}
-
-// quoteField is a line that was taken apart, with its value in quotes.
-func quoteField(m []string) string {
-	return m[1] + m[2] + m[3] + ": " + quoteScalar(strings.TrimSpace(m[4]))
 }
 
 // almostFence is a line that is meant as --- and is not.
@@ -116,21 +98,19 @@ func (d *document) explainMissing() *OutputError {
 	return e
 }
 
-var fieldLine = lazyregexp.New(`^("?'?)([^\s"':]+)("?'?):[ \t]+(\S.*)$`)
-
 // repairLines quotes the values that break YAML although they have only one reading:
-// on one line, of a field that can only be text (`summary: Fixed: the lock`,
-// "note: *very* slow"). It returns the fault it was given where that doesn't help.
+// on one line, of a field or list item that can only be text (`summary: Fixed: the lock`,
+// "- `a.go`: new"). It returns the fault it was given where that doesn't help.
 func (s *outputSchema) repairLines(lines []string, cause *strictyaml.Fault) (*strictyaml.Node, *strictyaml.Fault) {
 	out := append([]string(nil), lines...)
 	changed := false
-	for i, l := range lines {
-		m, _ := s.textField(lines, i)
-		if m == nil || !isLoose(strings.TrimSpace(m[4])) {
+	for _, t := range s.textLines(lines) {
+		meant, only := onlyText(strings.TrimSpace(t.value))
+		if !only {
 			continue
 		}
-		if _, fault := parseYAML(l, 0); fault != nil {
-			out[i], changed = quoteField(m), true
+		if _, fault := parseYAML("k: "+t.value, 0); fault != nil {
+			out[t.line], changed = t.head+quoteScalar(meant), true
 		}
 	}
 	if changed {
@@ -141,19 +121,32 @@ func (s *outputSchema) repairLines(lines []string, cause *strictyaml.Fault) (*st
 	return nil, cause
 }
 
-// isContinued says whether a line may belong to the value of the line before it.
-func isContinued(line string) bool {
-	return strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "- ")
-}
+var (
+	// goodEscape is a backslash in double quotes that YAML reads as an escape.
+	goodEscape = lazyregexp.New(`\\[0abtnvfre "/\\N_LPxuU\t]`)
+	// quotedWords is text that begins and ends with words in quotes: "a" is now "b".
+	quotedWords = lazyregexp.New(`^"[^"\s](?:[^"]*[^"\s])?"(?:[\s,.;:!?)/-][^"]*)?(?:[\s(/-]"[^"\s](?:[^"]*[^"\s])?"(?:[\s,.;:!?)/-][^"]*)?)*$`)
+)
 
-// isLoose says whether a value is text without a second reading: no block, no
-// comment, no quotes around the whole.
-func isLoose(value string) bool {
+// onlyText is the text that a value means; only is false where it has a second reading: a block,
+// a comment, quotes around the whole. Between double quotes a backslash is text if YAML
+// knows none of the escapes there.
+func onlyText(value string) (meant string, only bool) {
 	if blockHeader.MatchString(value) || strings.Contains(value, " #") {
-		return false
+		return "", false
 	}
 	first, last := value[0], value[len(value)-1]
-	return first != '"' && first != '\'' || first != last
+	if first != '"' && first != '\'' || first != last {
+		return value, true
+	}
+	inner := strings.Trim(value, value[:1])
+	switch {
+	case first == '\'':
+		return "", false
+	case strings.Contains(inner, `"`):
+		return value, quotedWords.MatchString(value)
+	}
+	return inner, value == `"`+inner+`"` && strings.Contains(inner, `\`) && !goodEscape.MatchString(inner)
 }
 
 // quoteScalar writes text as a scalar of YAML in single quotes.

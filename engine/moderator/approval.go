@@ -1,7 +1,6 @@
 package moderator
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func Approve(d Decision, a Approval) error {
 		return nil
 	}
 	if why := a.Refusal(d.Edge.Approval.Not); why != "" {
-		return fmt.Errorf("role %s may put out %s only after a person's approval, and there is none: %s", d.From, cmp.Or(d.Status, workflow.Unit), why)
+		return fmt.Errorf("role %s may decide %s only after a person's approval, and there is none: %s", d.From, d.Result(), why)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@
 package moderator
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -274,7 +273,7 @@ func followEdge(d *workflow.Definition, last Output, status string, e *workflow.
 	if e == nil {
 		return Decision{}, fmt.Errorf("deciding what follows %s of workflow %s: the graph has no edge for it", last.Role, d.Name)
 	}
-	name := fmt.Sprintf("%s → %s (to %s)", last.Role, cmp.Or(status, workflow.Unit), e.To)
+	name := last.Role + Arrow(Decision{Status: status, Edge: *e}.Result())
 	data := dataOf(last)
 	prompt, err := d.Fill(e.Prompt, data)
 	if err != nil {

@@ -31,6 +31,7 @@ func writeDeliverable(in Input) string {
 	conditionList(&b, in)
 	writeSuspension(&b, in)
 	writeExamples(&b, in, schema, key)
+	b.WriteString("\nStay within your role: do what this deliverable asks for, and leave the work of other roles to them.\n")
 	return b.String()
 }
 

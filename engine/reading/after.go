@@ -3,7 +3,6 @@ package reading
 import (
 	"context"
 
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -45,12 +44,13 @@ func (r *Thread) addNewStep(c *gitcas.Change, head node.Hash) error {
 	if err != nil {
 		return err
 	}
-	if n, err = nodes.In(gitcas.Place{Thread: r.ID, Of: head}).Get(step.Output); err != nil {
+	added := gitcas.Chain{Steps: []gitcas.ChainStep{{Hash: head, Step: step}}}
+	past, err := readOutputs(nodes.In, r.ID, added, true)
+	if err != nil {
 		return err
 	}
-	output, _ := n.Payload.(map[string]any)
-	r.Chain.Steps = append(r.Chain.Steps, gitcas.ChainStep{Hash: head, Step: step})
-	r.Past = append(r.Past, moderator.Output{Role: step.Role, Output: output})
+	r.Chain.Steps = append(r.Chain.Steps, added.Steps...)
+	r.Past = append(r.Past, past...)
 	return nil
 }
 

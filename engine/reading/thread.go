@@ -61,12 +61,21 @@ func (r *Thread) CutAfter(head node.Hash) {
 	}
 }
 
-// LastResult is the status of the chain's last step.
+// Results are what the steps decided, as [moderator.Results] says it.
+func (r *Thread) Results() []string {
+	t, err := r.ModeratorThread()
+	if err != nil {
+		t = moderator.Thread{Steps: r.Past} // the roles that followed tell most of them
+	}
+	return moderator.Results(r.Def, t)
+}
+
+// LastResult is what the chain's last step decided.
 func (r *Thread) LastResult() string {
 	if len(r.Past) == 0 {
 		return ""
 	}
-	return text.OneLine(cmp.Or(moderator.StatusOf(r.Def, r.Past[len(r.Past)-1]), workflow.Unit))
+	return text.OneLine(r.Results()[len(r.Past)-1])
 }
 
 // SetNodeSource has the thread's nodes read from a view.
@@ -97,7 +106,12 @@ func (r *Thread) ReadChain(ctx context.Context, v *gitcas.View) error {
 	if r.Def, err = workflow.FromNode(chain.Definition, chain.Start.Workflow); err != nil {
 		return fmt.Errorf("workflow of thread %s: %w", r.ID, err)
 	}
-	r.Past, err = readOutputs(r.In, r.ID, chain, len(r.Def.Conditions) > 0)
+	return r.ReadOutputs()
+}
+
+// ReadOutputs reads the outputs of the chain's steps, as the thread's definition wants them.
+func (r *Thread) ReadOutputs() (err error) {
+	r.Past, err = readOutputs(r.In, r.ID, r.Chain, len(r.Def.Conditions) > 0)
 	return err
 }
 

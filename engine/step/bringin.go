@@ -341,7 +341,7 @@ func (r *bringing) sealBrought(ctx context.Context, d task.Draft) (*sealed, plan
 	}
 	step, next, _, err := r.sealAndDecide(d)
 	if err == nil {
-		err = r.addWorkCommit(next.status, step, r.madeAt())
+		err = r.addWorkCommit(next.result, step, r.madeAt())
 	}
 	if err == nil {
 		r.sealPatch(ctx, step)

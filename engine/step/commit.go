@@ -9,7 +9,6 @@ import (
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
-	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
@@ -172,18 +171,18 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 	r.NoteSpent(&after, r.used, step.Usage)
 	tale := story.Of(&r.Thread, after)
 	tale.Took = story.CostOf(r.used)
-	tale.AddStep(moderator.Output{Role: r.task.Role, Output: s.Output}, step, s.Words)
+	tale.AddStep(s.Output, next.result, step, s.Words)
 	if after.Status != gitcas.StatusActive {
 		along = nil // it was to pause meanwhile
 	}
 	claim, claimObjs, claimed := lease.ExchangeClaim(along, v, r.ID, held, head)
 	c := &gitcas.Change{
-		Subject:  story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, next.status, r.task.Step)),
+		Subject:  story.Subject(r.Title(), r.ID, story.DescribeStep(r.task.Role, next.result, r.task.Step)),
 		Body:     story.CommitBody(&s.Told),
-		Trailers: append(story.StepTrailers(r.task, r.stepMaker(), next.status, head), story.CostTrailers(r.task, step.Usage)...),
+		Trailers: append(story.StepTrailers(r.task, r.stepMaker(), next.result, head), story.CostTrailers(r.task, step.Usage)...),
 		Nodes:    nodes,
 		Readable: map[string][]byte{
-			layout.PagePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Status: next.status, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
+			layout.PagePath(r.ID, r.task.Step, r.task.Role): story.WriteStep(r.task, step, &s.Told, story.Outcome{Result: next.result, Ends: next.end, Waits: next.suspend != "", Role: next.role}),
 			layout.IndexPath(r.ID):                          tale.WriteIndex(),
 		},
 		Threads: map[gitcas.ThreadID]*gitcas.Entry{r.ID: &after},
@@ -192,7 +191,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 	}
 	if next.end && !r.req.Deliver {
 		line := r.EndLine(after)
-		line.Result = text.OneLine(next.status)
+		line.Result = text.OneLine(next.result)
 		c.Archive = []gitcas.Ended{line}
 	}
 	if !r.e.Store.Atomic(v) {
@@ -270,7 +269,7 @@ func (r *run) replayEdits(ctx context.Context, work gitcas.Work, tip wire.ID, ne
 	if !contains {
 		return wire.ZeroID, nil, &workbranch.DivergedError{Branch: work.Branch, Recorded: r.from.String(), Tip: tip.String()}
 	}
-	msg, err := r.workMessage(next.status, s)
+	msg, err := r.workMessage(next.result, s)
 	if err != nil {
 		return wire.ZeroID, nil, err
 	}
@@ -316,7 +315,7 @@ func (r *run) holdWork(c *gitcas.Change, v *gitcas.View, nodes []gitcas.PlacedNo
 // the next one.
 func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *lease.Lease) thread.Result {
 	res := r.describeThread()
-	res.Head, res.HeadDigest, res.Status, res.Result = done.entry.Head, done.digest, string(done.entry.Status), next.status
+	res.Head, res.HeadDigest, res.Status, res.Result = done.entry.Head, done.digest, string(done.entry.Status), next.result
 	res.Role, res.NextRole, res.Step, res.Usage, res.Done = r.task.Role, next.role, r.task.Step, s.step.Usage, next.end
 	if w := done.entry.Work; w.Commit != "" {
 		res.Work = &record.Work{Branch: w.Branch, Commit: w.Commit}
@@ -329,7 +328,7 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *le
 	} else if next.end {
 		kind = "ended"
 	}
-	r.e.Emit(thread.Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.status, Usage: *s.step.Usage})
+	r.e.Emit(thread.Event{Kind: kind, Thread: r.ID, Step: r.task.Step, Role: r.task.Role, Agent: r.task.Agent, Status: next.result, Usage: *s.step.Usage})
 	if !done.claim.ID.IsZero() {
 		along.NoteClaim(done.claim, false)
 		res.Held = along

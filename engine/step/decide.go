@@ -1,7 +1,6 @@
 package step
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,7 +17,7 @@ import (
 
 // plan is what the moderator makes of the thread's last output.
 type plan struct {
-	status   string // of that output
+	result   string // what that output decided
 	role     string
 	prompt   string
 	location string
@@ -61,7 +60,7 @@ func (r *turn) decideRole(ctx context.Context) error {
 }
 
 func planOf(d moderator.Decision) plan {
-	p := plan{status: cmp.Or(d.Status, workflow.Unit), prompt: d.Prompt, end: d.Kind == moderator.End}
+	p := plan{result: d.Result(), prompt: d.Prompt, end: d.Kind == moderator.End}
 	switch d.Kind {
 	case moderator.Run:
 		p.role, p.location = d.Role, d.Location

@@ -29,7 +29,7 @@ func (r *run) handOver(ctx context.Context, d task.Draft, s *sealed, next plan) 
 	if err := r.writeSealed(s); err != nil {
 		return res, r.failStep(ctx, "seal", d, err)
 	}
-	res.Role, res.NextRole, res.Result, res.Usage = r.task.Role, next.role, next.status, s.step.Usage
+	res.Role, res.NextRole, res.Result, res.Usage = r.task.Role, next.role, next.result, s.step.Usage
 	return res, nil
 }
 

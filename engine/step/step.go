@@ -195,7 +195,7 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	if err != nil {
 		return r.describeThread(), r.failStep(ctx, phase, draft, err)
 	}
-	if r.snap, err = r.takeSnapshot(ctx, next.status, step); err == nil {
+	if r.snap, err = r.takeSnapshot(ctx, next.result, step); err == nil {
 		err = checkUnchanged(&r.agentRun, r.snap)
 	}
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *agentRun) sealAndDecide(d task.Draft) (step *sealed, next plan, phase s
 	if next.suspend != "" { // nobody has checked it
 		step.step.Checks = nil
 	}
-	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.status, Usage: *step.step.Usage})
+	r.e.Emit(thread.Event{Kind: "sealed", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: next.result, Usage: *step.step.Usage})
 	return step, next, "", nil
 }
 

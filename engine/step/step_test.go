@@ -67,7 +67,7 @@ func TestMessagesOfOpenStatuses(t *testing.T) {
 	if strings.ContainsAny(subject, "\n\u2028") || strings.Count(msg, "\nUwf-Thread: ") != 1 || strings.Count(rest, "\n") != 6 {
 		t.Errorf("the work branch's commit says\n%s", msg)
 	}
-	page := string(story.WriteStep(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &story.Told{}, story.Outcome{Status: "ok\n# Forged", Role: "b"}))
+	page := string(story.WriteStep(r.task, record.Step{Agent: "m\n# Forged", CompletedAtMs: 1}, &story.Told{}, story.Outcome{Result: "ok\n# Forged", Role: "b"}))
 	if strings.Contains(page, "\n# Forged") {
 		t.Errorf("the page says\n%s", page)
 	}

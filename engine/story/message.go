@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/summary"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -21,8 +22,8 @@ func Subject(title string, id gitcas.ThreadID, what string) string {
 }
 
 // DescribeStep is what a step's commit says happened.
-func DescribeStep(role, status string, step int) string {
-	return fmt.Sprintf("%s → %s · step %d", text.OneLine(role), text.OneLine(status), step)
+func DescribeStep(role, result string, step int) string {
+	return fmt.Sprintf("%s · step %d", text.OneLine(role+moderator.Arrow(result)), step)
 }
 
 // ModelOf is the name of the model that a step asked; empty: it asked none.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
@@ -36,7 +37,7 @@ type Told struct {
 
 // Outcome is what follows from a step.
 type Outcome struct {
-	Status string
+	Result string // what the step decided
 	Ends   bool   // the thread is over
 	Waits  bool   // it waits for a person
 	Role   string // else the one whose turn it is
@@ -46,7 +47,7 @@ type Outcome struct {
 // It is derived from the nodes and never read back.
 func WriteStep(t task.Task, s record.Step, told *Told, next Outcome) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Step %d: %s → %s\n\n", t.Step, text.OneLine(t.Role), text.OneLine(next.Status))
+	fmt.Fprintf(&b, "# Step %d: %s\n\n", t.Step, text.OneLine(t.Role+moderator.Arrow(next.Result)))
 	fmt.Fprintf(&b, "Workflow %s, agent %s", text.OneLine(t.WorkflowName), text.OneLine(s.Agent))
 	if m := ModelOf(t, s.Usage); m != "" {
 		b.WriteString(", model " + m)

@@ -32,7 +32,7 @@ type Story struct {
 
 // stepLine is one step of it.
 type stepLine struct {
-	role, status, says string
+	role, result, says string
 	usage              record.Usage
 	words              []record.Word // what people said before it
 }
@@ -74,12 +74,13 @@ func AddPage(c *gitcas.Change, path string, text []byte) {
 func Of(r *reading.Thread, entry gitcas.Entry) Story {
 	s := Story{Thread: *r}
 	s.Entry = entry
+	results := r.Results()
 	for i, step := range r.Chain.Steps {
 		words, err := r.WordsBefore(step.Hash, step.Step)
 		if err != nil {
 			words = nil // the page of that step has them
 		}
-		s.AddStep(r.Past[i], step.Step, words)
+		s.AddStep(r.Past[i].Output, results[i], step.Step, words)
 	}
 	return s
 }
@@ -94,9 +95,9 @@ func WithTries(ctx context.Context, r *reading.Thread, entry gitcas.Entry) Story
 	return s
 }
 
-// AddStep adds a step.
-func (s *Story) AddStep(out moderator.Output, step record.Step, words []record.Word) {
-	st := stepLine{role: step.Role, status: moderator.StatusOf(s.Def, out), says: summary.Line(out.Output), words: words}
+// AddStep adds a step, with what it put out and decided.
+func (s *Story) AddStep(output map[string]any, result string, step record.Step, words []record.Word) {
+	st := stepLine{role: step.Role, result: result, says: summary.Line(output), words: words}
 	if u := step.Usage; u != nil {
 		st.usage = *u
 		s.Took.Tokens += u.InputTokens + u.OutputTokens
@@ -186,8 +187,8 @@ func (s Story) writeState(b *strings.Builder) {
 		}
 	case gitcas.StatusEnded:
 		fmt.Fprintf(b, "**Ended** after %s", text.Plural(len(s.steps), "step"))
-		if n := len(s.steps); n > 0 {
-			b.WriteString(": " + markdown.Escape(text.OneLine(s.steps[n-1].status)))
+		if n := len(s.steps); n > 0 && s.steps[n-1].result != "" {
+			b.WriteString(": " + markdown.Escape(text.OneLine(s.steps[n-1].result)))
 		}
 		b.WriteString(".\n")
 	default:
@@ -225,7 +226,7 @@ func (s Story) writeSteps(b *strings.Builder) {
 			continue
 		}
 		page := path.Base(layout.PagePath(s.ID, n, st.role))
-		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.status)),
+		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.result)),
 			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {
 			fmt.Fprintf(&people, "- Before step %d: %s %s, %s%s\n", n, markdown.Escape(reading.NameOf(w.By)), w.Did(), text.Time(time.UnixMilli(w.AtMs)), addressSuffix(w.By))

@@ -14,7 +14,7 @@ import (
 func TestIndexOfLongThread(t *testing.T) {
 	s := Story{Thread: reading.Thread{ID: "01JD0000000000000000000001", Def: &workflow.Definition{Name: "two"}}}
 	for range maxIndexSteps + 7 {
-		s.steps = append(s.steps, stepLine{role: "a", status: "done"})
+		s.steps = append(s.steps, stepLine{role: "a", result: "done"})
 	}
 	page := string(s.WriteIndex())
 	if strings.Count(page, "\n| [") != maxIndexSteps || !strings.Contains(page, "| 1–7 | | | see their pages") || !strings.Contains(page, "[8](08-a.md)") || !strings.Contains(page, "207 steps took") {
@@ -30,7 +30,7 @@ func TestPageOfChecks(t *testing.T) {
 		{Name: "lint", Status: record.CheckSkipped, Note: "there is no command for it"},
 	}}
 	asked := task.Task{Thread: "01JD0000000000000000000001", Role: "a", WorkflowName: "two", Step: 1}
-	page := string(WriteStep(asked, step, &Told{}, Outcome{Status: "done", Role: "b"}))
+	page := string(WriteStep(asked, step, &Told{}, Outcome{Result: "done", Role: "b"}))
 	want := `
 ## Checks
 
@@ -41,7 +41,7 @@ func TestPageOfChecks(t *testing.T) {
 		t.Errorf("the page says\n%s", page)
 	}
 	step.Checks = nil
-	if page := string(WriteStep(asked, step, &Told{}, Outcome{Status: "done", Role: "b"})); strings.Contains(page, "Checks") {
+	if page := string(WriteStep(asked, step, &Told{}, Outcome{Result: "done", Role: "b"})); strings.Contains(page, "Checks") {
 		t.Errorf("the page says\n%s", page)
 	}
 }

@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -91,14 +89,9 @@ func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
 	return v, nil
 }
 
-// FindBase finds the commit to work from. On a branch that has no commit of the thread's, people
-// may do what they like, such as rebase it: its tip is the thread's.
+// FindBase finds the commit to work from.
 func (s *Session) FindBase(ctx context.Context) (wire.ID, error) {
-	w := workbranch.Of(s.ID, s.Entry)
-	if tip := workbranch.Tip(s.View, w); w.Commit == s.Chain.Start.Base && !tip.IsZero() {
-		return tip, nil
-	}
-	return s.Engine.Branches().FindBase(ctx, s.View, s.ID, w, s.Reload)
+	return s.Engine.Branches().FindBase(ctx, s.View, s.ID, workbranch.Of(s.ID, s.Entry), s.Reload)
 }
 
 // CheckHead makes sure that the head is the one that the caller was told, and not another
@@ -148,7 +141,7 @@ func (s *Session) Report(res Result) Result {
 	last := s.Chain.Steps[len(s.Chain.Steps)-1]
 	res.Workflow, res.Name = s.Chain.Start.Workflow, s.Def.Name
 	res.Role, res.Usage, res.Work = last.Role, last.Usage, last.Work
-	res.Result = cmp.Or(moderator.StatusOf(s.Def, s.Past[len(s.Past)-1]), workflow.Unit)
+	res.Result = s.LastResult()
 	res.Again = true
 	res.Done = res.Done || s.Entry.Status != gitcas.StatusActive && s.Entry.Status != gitcas.StatusSuspended
 	if s.Entry.Status == gitcas.StatusActive && s.Entry.Next != nil {

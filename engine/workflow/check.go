@@ -155,6 +155,17 @@ func (c checker) checkFrom(f fromAt) {
 		c.checkLocation(f.name, e)
 	}
 	c.checkAsks(f)
+	c.warnWithoutElse(f)
+}
+
+// warnWithoutElse warns of a list of edges that an output can leave without a way on: the step
+// then fails after its agent was paid.
+func (c checker) warnWithoutElse(f fromAt) {
+	if n := len(f.edges); !f.list || f.broken || n == 0 || f.edges[n-1].When.Kind != OnCondition {
+		return
+	}
+	c.warnings.Add(f.key.Pos, len(f.key.Key), "add an edge with `condition: null` at the end of the list",
+		"%s has no edge for outputs that none of its conditions holds for: such a step fails after its agent was paid", f.name)
 }
 
 func (c checker) checkStart(f fromAt) {

@@ -208,6 +208,13 @@ func (c *compiler) readSchema(role *roleAt, e *strictyaml.Entry) {
 	}
 	switch {
 	case schema.Val.Kind == strictyaml.Map && c.stored == "":
+		if schema.Val.Pos.File != schema.Pos.File {
+			included, ok := c.inlineFile(schema, what)
+			if !ok {
+				return
+			}
+			schema.Val = included
+		}
 		role.schema = schema.Val
 		plain, err := node.Normalize(schema.Val.Plain())
 		if err != nil {

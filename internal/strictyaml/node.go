@@ -31,6 +31,7 @@ type Node struct {
 	Quoted  bool    // of a scalar: it is text, whatever it looks like
 	Entries []Entry // of a map, in the file's order
 	Items   []*Node // of a list
+	Flow    bool    // of a map: it stands in braces
 	// Broken says that a key of the map could not be read, which was reported: what
 	// seems to be missing may be that.
 	Broken bool

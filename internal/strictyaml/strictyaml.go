@@ -181,7 +181,7 @@ func (r *Reader) convertNode(n *yaml.Node, src *File, depth int) *Node {
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		v.Kind = Map
+		v.Kind, v.Flow = Map, n.Style&yaml.FlowStyle != 0
 		r.readMapping(n, v, depth)
 	case yaml.SequenceNode:
 		v.Kind = List

@@ -22,10 +22,16 @@ func DecodeJSON(b []byte, into any) error {
 }
 
 // EncodeJSON is a value as JSON on one line, in which <, > and & stay readable.
-func EncodeJSON(v any) ([]byte, error) {
+func EncodeJSON(v any) ([]byte, error) { return encodeIndented(v, "") }
+
+// IndentJSON is [EncodeJSON] over several lines.
+func IndentJSON(v any) ([]byte, error) { return encodeIndented(v, "  ") }
+
+func encodeIndented(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

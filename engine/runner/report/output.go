@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // writeResult is what came out of the thread: the last output, where it has ended. It is
@@ -159,7 +160,7 @@ func (p page) writeList(items []any, limit int) (text string, ok bool) {
 
 // writeData is a value that is neither text nor a list of texts.
 func (p page) writeData(value any, limit int) string {
-	raw, err := json.MarshalIndent(value, "", "  ")
+	raw, err := text.IndentJSON(value)
 	if err != nil {
 		return "_(can't be shown)_"
 	}

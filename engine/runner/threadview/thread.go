@@ -145,9 +145,10 @@ func (p *Thread) DigestOf(head node.Hash) node.Digest {
 func (p *Thread) Steps() []report.Step {
 	out := make([]report.Step, 0, len(p.Chain.Steps))
 	commit := p.Chain.Start.Base
+	results := moderator.Results(p.Def, p.Past)
 	for i, s := range p.Chain.Steps {
 		row := report.Step{
-			N: i + 1, Role: s.Role, Agent: s.Agent, Result: cmp.Or(moderator.StatusOf(p.Def, p.Past.Steps[i]), workflow.Unit),
+			N: i + 1, Role: s.Role, Agent: s.Agent, Result: results[i],
 			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Checks: s.Checks,
 		}
 		if u := s.Usage; u != nil {

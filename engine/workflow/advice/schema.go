@@ -31,6 +31,9 @@ func Schema(schema any, p node.Problem) string {
 		return "remove one of the two"
 	}
 	if !slices.Contains(schemaKeywords(), key) && strings.HasPrefix(p.Message, "unknown keyword") {
+		if wrapped, is := LookUp(schema, []string{"schema"}).(map[string]any); is && len(parts) == 1 && wrapped != nil && slices.Contains([]string{"name", "strict", "schema"}, key) {
+			return "take what is under `schema`: the rest is for a model's API"
+		}
 		return unknownKeywordFix(key, value, len(parts))
 	}
 	switch key {
@@ -54,8 +57,11 @@ func Schema(schema any, p node.Problem) string {
 	case "$schema", "$id", "id", "$anchor":
 		return "remove it"
 	case "$ref", "$defs", "definitions":
-		return "write each schema where it is used; !include can share a part between files"
+		return "write each schema where it is used, or put it into a JSON file and !include that: references into the file are then replaced"
 	case "pattern":
+		if s, _ := value.(string); strings.Contains(s, "(?!") || strings.Contains(s, "(?=") || strings.Contains(s, "(?<") {
+			return "RE2 has no look-around: write what must not match as `not: {pattern: …}` beside it, or list the values with `enum`"
+		}
 		return "use the syntax of RE2 (github.com/google/re2/wiki/Syntax)"
 	}
 	if _, text := value.(string); text && p.Message == "a schema must be an object, not a string" {
@@ -93,6 +99,16 @@ func unknownKeywordFix(key string, value any, depth int) string {
 		"desc": "`description`", "of": "`items`", "element": "`items`",
 	}[key]; ok {
 		return "write " + other
+	}
+	switch key {
+	case "discriminator":
+		return "remove it: the constants in the alternatives tell them apart"
+	case "dependentRequired", "dependentSchemas", "dependencies":
+		return "write it as if: {required: [a]}, then: {required: [b]}, in `allOf` if there are several"
+	case "unevaluatedProperties":
+		return "write `additionalProperties: false` in each object"
+	case "prefixItems":
+		return "write an object with a field for each place, or one schema for all items"
 	}
 	if s := text.Suggest(key, schemaKeywords()); s != "" {
 		return "did you mean `" + s + "`?"

@@ -183,7 +183,7 @@ func (g *goldenRun) step() bool {
 	}
 	code := g.uwf(&res, "thread", "step", g.thread, "--agent", "uwf agent mock '"+filepath.Join(g.folder, "script.yaml")+"'")
 	if code != 6 {
-		fmt.Fprintf(&g.story, "step  %s → %s\nPROMPT\n", res.Role, res.Result)
+		fmt.Fprintf(&g.story, "step  %s → %s\nPROMPT\n", res.Role, strings.TrimPrefix(res.Result, "→ "))
 	}
 	switch {
 	case code == 6:

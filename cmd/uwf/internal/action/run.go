@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/runner"
 	"github.com/united-workforce/uwf/engine/runner/ci"
@@ -334,7 +335,7 @@ func (j *job) logEvent(e thread.Event) {
 	case "agent":
 		j.log.writeLine("step %d: %s works (%s)", e.Step, e.Role, e.Agent)
 	case "sealed":
-		j.log.writeLine("step %d: %s → %s", e.Step, e.Role, e.Status)
+		j.log.writeLine("step %d: %s%s", e.Step, e.Role, moderator.Arrow(e.Status))
 	case "notice":
 		j.log.writeLine("note: %s", e.Text)
 	case "check":

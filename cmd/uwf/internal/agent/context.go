@@ -129,7 +129,7 @@ func (o contextOptions) selectPart(c *agents.Context) ([]byte, error) {
 }
 
 func indentedJSON(v any) ([]byte, error) {
-	b, err := json.MarshalIndent(v, "", "  ")
+	b, err := text.IndentJSON(v)
 	if err != nil {
 		return nil, fmt.Errorf("printing JSON: %w", err)
 	}
@@ -202,6 +202,6 @@ func plainValue(v any) (string, error) {
 	case json.Number:
 		return x.String(), nil
 	}
-	b, err := json.Marshal(v)
+	b, err := text.EncodeJSON(v)
 	return string(b), err
 }

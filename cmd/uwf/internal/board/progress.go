@@ -178,7 +178,7 @@ func (p *Progress) ShowEvent(ev engine.Event) {
 		p.spent.Add(ev.Role, &u)
 		p.notes.Printf("step %d  ", ev.Step)
 		p.notes.Bold(ev.Role)
-		p.notes.Printf(" → %s  %s, %d tokens in, %d out, %s\n", ev.Status, text.Took(u.DurationMs), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
+		p.notes.Printf("%s  %s, %d tokens in, %d out, %s\n", moderator.Arrow(ev.Status), text.Took(u.DurationMs), u.InputTokens, u.OutputTokens, text.Dollars(u.CostUSD, u.Unpriced))
 	}
 }
 

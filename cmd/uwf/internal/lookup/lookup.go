@@ -15,6 +15,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
+	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -102,6 +104,21 @@ func (t *Thread) HasWork(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("look for the work of thread %s: %w", t.ID, err)
 	}
 	return !l.Refs[ref].IsZero(), nil
+}
+
+// Results are what the thread's steps decided, as [moderator.Results] says it. If the workflow
+// is not one that this version knows, the outputs and roles alone tell them.
+func (t *Thread) Results(ctx context.Context) ([]string, error) {
+	r := reading.Locate(ctx, t.View, t.ID)
+	err := r.ReadChain(ctx, t.View)
+	if errors.Is(err, workflow.ErrNoWorkflow) {
+		r.Def = &workflow.Definition{}
+		err = r.ReadOutputs()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Results(), nil
 }
 
 // Attempts are the tries at the thread's next step that led to none.

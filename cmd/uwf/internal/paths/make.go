@@ -9,40 +9,35 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/workflow"
-	"github.com/united-workforce/uwf/engine/workflow/shape"
 )
 
 // answer is one that a role can give, and where it leads.
 type answer struct {
-	status string
+	edge   string // by its name
 	text   string
 	output moderator.Output
 	to     string // a role, $END or $SUSPEND
 }
 
-// Make makes cases that meet each status of each role that a thread can come to: the shortest way
-// there, the answer, and the shortest way on. Answers are made of the roles' schemas. What can't
-// be met by such answers alone, as conditions over other fields, is left out.
+// Make makes cases that take each edge of each role that a thread can come to: the shortest way
+// there, the answer, and the shortest way on. Answers are made of the roles' schemas. An edge
+// that none of these answers takes has no case: Untried names it.
 func Make(d *workflow.Definition) []Case {
-	answers := map[string][]answer{}
-	for _, role := range d.RoleNames() {
-		answers[role] = answersOf(d, role)
-	}
 	first, err := moderator.Next(d, moderator.Thread{Start: map[string]any{}})
 	if err != nil || first.Kind != moderator.Run {
 		return nil
 	}
-	there, on := waysFrom(answers, first.Role), waysToEnd(answers)
+	answers, there := exploreFrom(d, first.Role)
+	on := waysToEnd(answers)
 	var out []Case
-	met := map[string]bool{} // by a case that was made for another status
-	nameOf := func(role string, a answer) string { return strings.TrimSpace(role + " " + a.status) }
+	met := map[string]bool{} // by a case that was made for another edge
 	for _, role := range d.RoleNames() {
 		way, comes := there[role]
 		if !comes {
 			continue
 		}
 		for _, a := range answers[role] {
-			if met[nameOf(role, a)] {
+			if met[a.edge] {
 				continue
 			}
 			path := append(append([]answer{}, way...), a)
@@ -54,10 +49,10 @@ func Make(d *workflow.Definition) []Case {
 				path = append(path, next)
 				at = next.to
 			}
-			if c, ok := caseOf(d, nameOf(role, a), path); ok {
+			if c, ok := caseOf(d, a.edge, path); ok {
 				out = append(out, c)
 				for _, step := range path {
-					met[nameOf(step.output.Role, step)] = true
+					met[step.edge] = true
 				}
 			}
 		}
@@ -65,47 +60,56 @@ func Make(d *workflow.Definition) []Case {
 	return out
 }
 
-// answersOf are the answers of a role, one for each of its statuses.
-func answersOf(d *workflow.Definition, role string) []answer {
+// exploreFrom follows answers from the first role on: those of each role that a thread can come
+// to, one for each edge, and the shortest way to the role.
+func exploreFrom(d *workflow.Definition, first string) (answers, there map[string][]answer) {
+	answers, there = map[string][]answer{}, map[string][]answer{first: {}}
+	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
+		role := queue[0]
+		answers[role] = answersOf(d, role, there[role])
+		for _, a := range answers[role] {
+			if _, known := there[a.to]; known || a.to == workflow.End || a.to == workflow.Suspend {
+				continue
+			}
+			there[a.to] = append(append([]answer{}, there[role]...), a)
+			queue = append(queue, a.to)
+		}
+	}
+	return answers, there
+}
+
+// answersOf are the answers of a role at the end of a way, one for each edge that any takes.
+func answersOf(d *workflow.Definition, role string, way []answer) []answer {
 	var out []answer
-	key := d.StatusKeyOf(role)
-	for _, v := range shape.Variants(d.Roles[role].Schema, key) {
-		a := answer{status: v.Status, text: "---\n" + prompt.Example(v, key) + "---\n"}
-		read, err := readAnswer(d, Step{Role: role, Output: a.text})
-		if err != nil {
+	thread := moderator.Thread{Start: map[string]any{}}
+	for _, step := range way {
+		thread.Steps = append(thread.Steps, step.output)
+	}
+	met, key := map[string]bool{}, d.StatusKeyOf(role)
+	for _, c := range candidatesOf(d, role) {
+		if len(met) == len(d.Graph[role]) {
+			break
+		}
+		a := answer{text: "---\n" + prompt.Example(c.Variant, key) + "---\n"}
+		var err error
+		if a.output, err = readAnswer(d, Step{Role: role, Output: a.text}); err != nil {
 			continue
 		}
-		next, err := moderator.Next(d, moderator.Thread{Start: map[string]any{}, Steps: []moderator.Output{read}})
-		if err != nil {
+		next, err := moderator.Next(d, moderator.Thread{Start: thread.Start, Steps: append(thread.Steps[:len(way):len(way)], a.output)})
+		if err != nil || met[edgeName(role, next.Edge)] {
 			continue
 		}
-		switch a.output = read; next.Kind {
-		case moderator.End:
-			a.to = workflow.End
-		case moderator.Suspend:
-			a.to = workflow.Suspend
-		default:
-			a.to = next.Role
-		}
+		a.edge, a.to = edgeName(role, next.Edge), next.Edge.To
+		met[a.edge] = true
 		out = append(out, a)
 	}
 	return out
 }
 
-// waysFrom are the shortest ways from a role to each other one.
-func waysFrom(answers map[string][]answer, first string) map[string][]answer {
-	ways := map[string][]answer{first: {}}
-	for queue := []string{first}; len(queue) > 0; queue = queue[1:] {
-		role := queue[0]
-		for _, a := range answers[role] {
-			if _, known := ways[a.to]; known || a.to == workflow.End || a.to == workflow.Suspend {
-				continue
-			}
-			ways[a.to] = append(append([]answer{}, ways[role]...), a)
-			queue = append(queue, a.to)
-		}
-	}
-	return ways
+// edgeName is what an edge of a role is called: "reviewer approved", by its status or
+// condition, otherwise "planner → developer".
+func edgeName(role string, e workflow.Edge) string {
+	return role + " " + moderator.Decision{Status: e.When.Value, Edge: e}.Result()
 }
 
 // waysToEnd are the answers that lead from each role to the end by the shortest way.

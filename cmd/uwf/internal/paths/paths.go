@@ -175,25 +175,30 @@ func indentText(s string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
 }
 
-// Untried are the answers that no case gives: of each role the statuses of its edges, as
-// "role status".
+// Untried are the edges that no case takes, by their names.
 func Untried(d *workflow.Definition, cases []Case) []string {
 	tried := map[string]bool{}
 	for _, c := range cases {
+		thread := moderator.Thread{Start: map[string]any{}}
 		for _, s := range c.Steps {
-			if out, err := readAnswer(d, s); err == nil {
-				tried[s.Role+" "+moderator.StatusOf(d, out)] = true
+			out, err := readAnswer(d, s)
+			if err != nil {
+				break
+			}
+			thread.Steps = append(thread.Steps, out)
+			if next, err := moderator.Next(d, thread); err == nil {
+				tried[edgeName(s.Role, next.Edge)] = true
 			}
 		}
 	}
 	var left []string
 	for _, role := range d.RoleNames() {
-		for _, status := range d.Statuses(role) {
-			if name := role + " " + status; !tried[name] && status != workflow.Unit {
+		for _, e := range d.Graph[role] {
+			if name := edgeName(role, e); !tried[name] {
 				left = append(left, name)
 			}
 		}
 	}
 	slices.Sort(left)
-	return left
+	return slices.Compact(left)
 }

@@ -168,9 +168,13 @@ func readAll(ctx context.Context, t *lookup.Thread) (listing, []shown, error) {
 	if out.Name, err = lookup.WorkflowName(ctx, t.View, start.Workflow); err != nil {
 		return listing{}, nil, err
 	}
+	results, err := t.Results(ctx)
+	if err != nil {
+		return listing{}, nil, err
+	}
 	list := make([]shown, len(chain.Steps))
 	for i, s := range chain.Steps {
-		if list[i], err = readStep(ctx, t, i+1, s); err != nil {
+		if list[i], err = readStep(ctx, t, i+1, s, results[i]); err != nil {
 			return listing{}, nil, err
 		}
 		out.Steps = append(out.Steps, entry{Hash: s.Hash, Timestamp: s.Timestamp, shown: &list[i]})

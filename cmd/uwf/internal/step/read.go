@@ -116,9 +116,13 @@ func stepsBefore(chain gitcas.Chain, arg string, id gitcas.ThreadID) (int, error
 // readSteps reads steps from the last one on, until the quota is used up; 0 is no
 // quota. One step is always read: where it is longer, its body is cut.
 func (s *story) readSteps(ctx context.Context, t *lookup.Thread, steps []gitcas.ChainStep, quota int) error {
+	results, err := t.Results(ctx)
+	if err != nil {
+		return err
+	}
 	s.Steps, s.Earlier = []shown{}, len(steps)
 	for used := 0; s.Earlier > 0; s.Earlier-- {
-		one, err := readStep(ctx, t, s.Earlier, steps[s.Earlier-1])
+		one, err := readStep(ctx, t, s.Earlier, steps[s.Earlier-1], results[s.Earlier-1])
 		if err != nil {
 			return err
 		}

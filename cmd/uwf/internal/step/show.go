@@ -160,9 +160,12 @@ func (o *ShowOptions) writeMarkdown(w *output.Writer, d details) {
 
 func readDetails(ctx context.Context, s *lookup.Step) (details, error) {
 	d := details{Thread: s.ID}
-	var err error
+	results, err := s.Results(ctx)
+	if err != nil {
+		return d, err
+	}
 	rec := s.Node()
-	if d.shown, err = readStep(ctx, s.Thread, s.N, rec); err != nil {
+	if d.shown, err = readStep(ctx, s.Thread, s.N, rec, results[s.N-1]); err != nil {
 		return d, err
 	}
 	below := s.View.In(ctx, gitcas.Place{Thread: s.ID, Of: rec.Hash, Detail: true})

@@ -14,7 +14,6 @@ import (
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/reading"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -76,17 +75,6 @@ type spoken struct {
 	did string // what that did
 }
 
-// stepStatus is a step's status as its output says it.
-func stepStatus(payload any) string {
-	output, _ := payload.(map[string]any)
-	for _, key := range []string{workflow.StatusField, workflow.LegacyStatusField} {
-		if v, ok := output[key].(string); ok {
-			return v
-		}
-	}
-	return workflow.Unit
-}
-
 // outcome is what became of an attempt that led to no step.
 func outcome(a attempt.Summary) string {
 	switch a.Phase {
@@ -98,10 +86,10 @@ func outcome(a attempt.Summary) string {
 	return "failed"
 }
 
-// readStep makes step n of a chain readable.
-func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) (shown, error) {
+// readStep makes step n of a chain, which decided result, readable.
+func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep, result string) (shown, error) {
 	out := shown{
-		Step: n, Hash: s.Hash, Role: s.Role, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
+		Step: n, Hash: s.Hash, Role: s.Role, Result: result, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
 		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run, Checks: s.Checks, By: s.By,
 	}
@@ -110,7 +98,7 @@ func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep) 
 	if err != nil {
 		return out, fmt.Errorf("output of step %d: %w", n, err)
 	}
-	out.Output, out.Result = o.Payload, stepStatus(o.Payload)
+	out.Output = o.Payload
 	if s.Body != nil {
 		b, err := own.Get(*s.Body)
 		if err != nil {

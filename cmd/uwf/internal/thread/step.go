@@ -254,7 +254,7 @@ func printResult(w *output.Writer, r thread.Result) {
 	if r.Role == "" && r.Usage == nil {
 		return // nothing was done; the error says why
 	}
-	n, role, what := r.Step, r.Role, " → "+r.Result
+	n, role, what := r.Step, r.Role, moderator.Arrow(r.Result)
 	switch {
 	case r.Role == "":
 		n, role, what = n+1, orDash(r.NextRole), " gave no step"

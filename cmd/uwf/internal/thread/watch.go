@@ -118,9 +118,13 @@ func (w *watcher) showChanges(ctx context.Context, t *lookup.Thread) error {
 		if err != nil {
 			return err
 		}
+		results, err := t.Results(ctx)
+		if err != nil {
+			return err
+		}
 		for n := w.steps; n < len(chain.Steps); n++ {
 			s := chain.Steps[n]
-			ev := thread.Event{Kind: "committed", Thread: t.ID, Step: n + 1, Role: s.Role, Status: w.statusOf(ctx, t, s)}
+			ev := thread.Event{Kind: "committed", Thread: t.ID, Step: n + 1, Role: s.Role, Status: cmp.Or(results[n], "done")}
 			if s.Usage != nil {
 				ev.Usage = *s.Usage
 			}
@@ -146,17 +150,4 @@ func (w *watcher) showChanges(ctx context.Context, t *lookup.Thread) error {
 	}
 	w.show.ShowEvent(thread.Event{Kind: "tokens", Thread: t.ID, Usage: record.Usage{InputTokens: job.Tokens, CostUSD: c.CostUSD}})
 	return nil
-}
-
-// statusOf is the status of a step's output, by which the graph goes on.
-func (w *watcher) statusOf(ctx context.Context, t *lookup.Thread, s gitcas.ChainStep) string {
-	n, err := t.View.In(ctx, gitcas.Place{Thread: t.ID, Of: s.Hash}).Get(s.Output)
-	output, ok := n.Payload.(map[string]any)
-	if err != nil || !ok {
-		return "done"
-	}
-	if status := moderator.StatusOf(w.def, moderator.Output{Role: s.Role, Output: output}); status != "" {
-		return status
-	}
-	return "done"
 }

@@ -35,8 +35,9 @@ answer, what each role is told, and where it ends. Answers are read and checked 
 agents are. No model is asked, no command of the repository is run, nothing is stored.
 
 The answers are in .uwf/tests/NAME.yaml of the repository, or in the file of --paths. --init
-writes them from the definition: for each status of each role a path that meets it, with what
-each role is told today. Where a change of the workflow is to change nothing else, the same
+writes them from the definition: for each edge of each role a path that takes it, with what
+each role is told today. For a condition it tries values of the role's schema. The edges that
+no path takes are listed. Where a change of the workflow is to change nothing else, the same
 command says what else it changed.
 
 Exit code 1 if a path is otherwise, 2 if the file or the definition can't be read.`,
@@ -55,7 +56,7 @@ type tested struct {
 	File     string    `json:"file"` // with the answers
 	Cases    int       `json:"cases"`
 	Failures []failure `json:"failures"`
-	Untried  []string  `json:"untried"` // "role status": answers that no case gives
+	Untried  []string  `json:"untried"` // the edges that no case takes
 }
 
 type failure struct {
