@@ -79,7 +79,7 @@ func (j *intake) startFromSubject(ctx context.Context) error {
 	if j.Event.Subject == nil {
 		return j.FinishOK("the event names no issue and no pull request")
 	}
-	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: sanitize.Plain(j.Inputs.Prompt)})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, more: sanitize.Incoming(j.Inputs.Prompt)})
 }
 
 // startPrompted starts a thread with the prompt of the inputs.
@@ -88,7 +88,7 @@ func (j *intake) startPrompted(ctx context.Context) error {
 	if j.Job.Name != "" {
 		key += "/" + j.Job.Name
 	}
-	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: sanitize.Plain(j.Inputs.Prompt)})
+	return j.startThread(ctx, wantedThread{subject: j.Event.Subject, workflow: j.Inputs.Workflow, key: key, more: sanitize.Incoming(j.Inputs.Prompt)})
 }
 
 // promptKey begins the keys of threads that a run's jobs start for a prompt.

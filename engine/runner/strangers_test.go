@@ -288,17 +288,17 @@ func TestTitleIsPlainText(t *testing.T) {
 	}
 }
 
-// The input prompt is plain text, too: no forge shows it as Markdown.
-func TestPromptIsPlainText(t *testing.T) {
+// The input prompt may hold a stranger's Markdown: what nobody sees there is left out, and told.
+func TestPromptHidesNothing(t *testing.T) {
 	w := newWorld(t)
 	var read string
 	w.say = func(t task.Task) (map[string]any, map[string]string, error) {
 		read = t.Prompt
 		return map[string]any{"$status": "done"}, nil, nil
 	}
-	_, err := w.run(aJob{ev: event.Event{Kind: event.Schedule, Name: "schedule"}, in: ci.Inputs{Prompt: "[Task]: write <!-- x --> into a.html\u200b"}})
+	_, err := w.run(aJob{ev: event.Event{Kind: event.Schedule, Name: "schedule"}, in: ci.Inputs{Prompt: "Write <!-- x -->into a.html\u200b"}})
 	w.ok(err)
-	if want := "\n[Task]: write <!-- x --> into a.html\n"; !strings.Contains(read, want) {
+	if want := "\nWrite into a.html\n\n(1 part that readers do not see was left out.)"; !strings.Contains(read, want) {
 		t.Errorf("%q is not in the prompt:\n%s", want, read)
 	}
 }

@@ -52,9 +52,6 @@ func dropUnseen(s string) (seen string, dropped int) {
 // shows all of it as it stands, so that nothing in it is hidden but invisible characters.
 func Line(s string) string { return strings.Join(strings.Fields(dropInvisible(s)), " ") }
 
-// Plain is such a text on several lines.
-func Plain(s string) string { return strings.TrimSpace(dropInvisible(joinLines(s))) }
-
 // revealOnce goes over a text once, and counts the parts that it takes away.
 func revealOnce(s string) (string, int) {
 	r := &reveal{s: s, lower: strings.ToLower(s), used: usedLabels(s), code: map[int]int{}, info: map[int]int{}, open: map[string]bool{}}

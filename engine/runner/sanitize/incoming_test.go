@@ -146,12 +146,6 @@ func TestLineKeepsTitles(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
-	if got := Plain("  [Bug]: x\r\n<!-- y -->\n\n\u200b&lt;z\n"); got != "[Bug]: x\n<!-- y -->\n\n&lt;z" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func FuzzLine(f *testing.F) {
 	for _, s := range titles {
 		f.Add(s)
