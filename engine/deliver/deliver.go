@@ -82,7 +82,8 @@ func (r *delivery) claimAndDeliver(ctx context.Context) (thread.Result, error) {
 		r.Engine.DropClaim(ctx, r.View, r.ID)
 		return res, err
 	}
-	hold := r.AskHold(ctx, r.ask)
+	hold, stop := r.AskHold(ctx, r.ask)
+	defer stop()
 	if err := r.Claim(ctx, lease.Terms{Purpose: life.Deliver, Work: lease.DeliveryTime}); err != nil {
 		return r.Describe(), err
 	}

@@ -54,7 +54,9 @@ func (j *steps) askSubject(ctx context.Context, id gitcas.ThreadID, about thread
 	case j.isDeleted(err):
 		return life.Hold{Reason: name + " was deleted", Over: true}
 	}
-	j.Warn(fmt.Sprintf("whether %s is still open is not known; the thread goes on", name), err)
+	if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) { // otherwise nobody waits for it
+		j.Warn(fmt.Sprintf("whether %s is still open is not known; the thread goes on", name), err)
+	}
 	return life.Hold{}
 }
 

@@ -118,7 +118,8 @@ func (r *run) runCycle(ctx context.Context) (thread.Result, error) {
 	if !r.plan.runsAgent() {
 		ask = nil
 	}
-	hold := r.AskHold(ctx, ask)
+	hold, stop := r.AskHold(ctx, ask)
+	defer stop()
 	if err := r.takeClaim(ctx); err != nil {
 		return r.describeThread(), err
 	}

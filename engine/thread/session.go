@@ -318,15 +318,25 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 }
 
 // AskHold asks beside the claim's push what keeps the thread from going on; nil: nobody is
-// asked. What it returns waits for the answer.
-func (s *Session) AskHold(ctx context.Context, ask func(context.Context, *reading.Thread) life.Hold) func() life.Hold {
+// asked. wait returns the answer. stop ends the question, so that no request outlives the job.
+func (s *Session) AskHold(ctx context.Context, ask func(context.Context, *reading.Thread) life.Hold) (wait func() life.Hold, stop func()) {
 	if ask == nil {
-		return func() life.Hold { return life.Hold{} }
+		return func() life.Hold { return life.Hold{} }, func() {}
 	}
+
 	t := s.Thread // the claim changes what this job knows of it
+	ctx, cancel := context.WithCancel(ctx)
 	answer := make(chan life.Hold, 1)
-	go func() { answer <- ask(ctx, &t) }()
-	return func() life.Hold { return <-answer }
+	go func() {
+		defer close(answer)
+		answer <- ask(ctx, &t)
+	}()
+
+	wait = func() life.Hold { return <-answer }
+	return wait, func() {
+		cancel()
+		wait()
+	}
 }
 
 // HoldBack makes the thread wait before a role, or ends it. The error is the one that the deed

@@ -93,7 +93,7 @@ func TestEdgesAreShown(t *testing.T) {
 		t.Errorf("outputs: %v", last.outputs)
 	}
 	for what, text := range map[string]string{"comment": c.sticky(n).Body, "summary": last.summary, "pull request": c.pull(n).Body} {
-		for _, row := range []string{"| 1 | planner | → developer |", "| 3 | reviewer | notApproved |", "| 5 | reviewer | → end |"} {
+		for _, row := range []string{"| 1 | planner | `→ developer` |", "| 3 | reviewer | notApproved |", "| 5 | reviewer | `→ end` |"} {
 			if !strings.Contains(text, row) {
 				t.Errorf("the %s doesn't say %q:\n%s", what, row, text)
 			}
