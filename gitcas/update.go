@@ -87,6 +87,7 @@ type updating struct {
 	// lostSince.
 	races     int
 	lostSince time.Time
+	toldAt    time.Time // when somebody was told of them; zero: nobody was
 	// last is why nothing more is pushed, unless what was is found; nil: it may be.
 	last error
 }
@@ -134,10 +135,29 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 	if u.races > leastTries && u.s.o.Now().Sub(u.lostSince) > u.s.o.RetryFor {
 		return fmt.Errorf("update the state branch: others were faster for %s: %w", u.s.o.RetryFor, err)
 	}
-	if werr := u.s.o.Sleep(ctx, u.s.waitAfterRace(u.races-1)); werr != nil {
+	wait := u.s.waitAfterRace(u.races - 1)
+	u.tellRaces(wait)
+	if werr := u.s.o.Sleep(ctx, wait); werr != nil {
 		return fmt.Errorf("update the state branch: %w: %w", werr, err)
 	}
 	return nil
+}
+
+// Bounds of the silence of an Update that keeps losing races.
+const (
+	firstWord = 5 * time.Second
+	nextWord  = 30 * time.Second
+)
+
+// tellRaces says now and then that others keep being faster: nothing else shows that a job waits.
+func (u *updating) tellRaces(wait time.Duration) {
+	after := u.s.o.Now().Add(wait)
+	if u.s.o.Waiting == nil || after.Sub(u.lostSince) < firstWord || !u.toldAt.IsZero() && after.Sub(u.toldAt) < nextWord {
+		return
+	}
+	u.toldAt = u.s.o.Now()
+	err := fmt.Errorf("waiting for the state branch, try %d: %w", u.races, ErrLostRace)
+	u.s.o.Waiting(outage.Wait{Err: err, For: wait, Until: u.lostSince.Add(u.s.o.RetryFor)})
 }
 
 // waitAfterRace is the time before a try: anything from zero to a bound that grows, so

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -254,6 +255,39 @@ func TestUpdateGivesUp(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 	})
+}
+
+// TestLostRacesAreTold: an Update that keeps losing races says so within ten seconds of the clock, and
+// then now and then; a short one is silent.
+func TestLostRacesAreTold(t *testing.T) {
+	for races, words := range map[int]int{2: 0, 20: 2} {
+		mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
+		threadWithSteps(t, Open(mem, testOptions()), threadID(1), 0)
+		o := testOptions()
+		began := time.Unix(1_800_000_000, 0)
+		at, lost := began, 0
+		o.Now, o.Jitter = func() time.Time { return at }, func() float64 { return 1 }
+		o.Sleep = func(_ context.Context, d time.Duration) error { at = at.Add(d); return nil }
+		var told []string
+		o.Waiting = func(w outage.Wait) {
+			told = append(told, w.String())
+			if len(told) == 1 && at.Sub(began) > 10*time.Second {
+				t.Errorf("the first word comes after %s", at.Sub(began))
+			}
+		}
+		s := Open(&wrapped{Remote: mem, push: func(_ wire.PushRequest, push func() (time.Time, error)) (time.Time, error) {
+			if lost++; lost > races {
+				return push()
+			}
+			at = at.Add(time.Second)
+			return time.Time{}, &wire.RemoteError{Op: "push", Kind: wire.ErrLostRace}
+		}}, o)
+		v := mustLoad(t, s, threadID(1))
+		_, err := s.Update(t.Context(), v, func(v *View) (*Change, error) { return stepChange(t, v, threadID(1), "a", "b"), nil }, threadID(1))
+		if err != nil || (len(told) > 0) != (words > 0) || len(told) < words || words > 0 && !strings.Contains(told[0], "waiting for the state branch, try ") {
+			t.Errorf("%d races: %v, told %q", races, err, told)
+		}
+	}
 }
 
 // TestWaits: full jitter between zero and a bound that grows from 20 ms to 5 s.

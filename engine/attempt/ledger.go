@@ -143,7 +143,7 @@ func (a *Ledger) accountForDead(ctx context.Context, kept gitcas.Attempt) ([]git
 		return h
 	}
 	step := record.Step{
-		Start: a.thread.Chain.StartHash, Prev: a.thread.LastStep(), Role: a.Role, Agent: "unknown", Cwd: a.thread.WorkFolder(),
+		Start: a.thread.Chain.StartHash, Prev: a.thread.LastStep(), Role: a.Role, Agent: unknownAgent, Cwd: a.thread.WorkFolder(),
 		Output:      add(record.ErrorOutput{Error: reason, Phase: "agent"}.Node(at)),
 		Detail:      add(node.New(node.String, "", at)),
 		StartedAtMs: c.Since, CompletedAtMs: max(c.Renewed, c.Since),

@@ -94,6 +94,14 @@ func ReadLinkedTo(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, step re
 	return out, nil
 }
 
+// unknownAgent stands for the agent of a job that died: its claim doesn't name it.
+const unknownAgent = "unknown"
+
+// IsUnmetered reports the attempt of a job that died, and whose claim tells nothing of what it used.
+func (a Summary) IsUnmetered() bool {
+	return a.Agent == unknownAgent && (a.Usage == nil || a.Usage.InputTokens+a.Usage.OutputTokens == 0)
+}
+
 // readLinked is an attempt as its StepNode tells of it.
 func readLinked(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, h node.Hash) (Summary, error) {
 	step, err := reading.ReadStep(in, id, h)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/deadline"
@@ -227,6 +228,9 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 		r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 		c.Subject, c.Archive = "delivered", []gitcas.Ended{r.line}
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}}
+		if entry.PR != 0 {
+			c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Pull", Value: strings.TrimSpace(fmt.Sprintf("%d %s", entry.PR, text.OneLine(r.made.Link)))})
+		}
 		return nil
 	})
 	switch {

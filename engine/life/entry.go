@@ -84,6 +84,7 @@ func DescribeEnd(e gitcas.Ended) string {
 type Effects struct {
 	Comment int64
 	PR      int
+	Link    string // where people see the pull request; it is in no entry
 }
 
 // AddTo puts what is known into an entry. base is the entry that the job began with:

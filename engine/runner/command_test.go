@@ -200,7 +200,7 @@ func TestCancel(t *testing.T) {
 	}
 	// Who, and why; the same when somebody asks later.
 	for range 2 {
-		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled by **owner**, stopped:") || !strings.Contains(got[0], "> it is a duplicate\n") {
+		if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Cancelled by **owner**. No agent") || !strings.Contains(got[0], "> it is a duplicate\n") {
 			t.Errorf("the comment says %q", got)
 		}
 		w.command(7, "/uwf status")
@@ -494,7 +494,7 @@ func TestCancelTellsOfTheAgent(t *testing.T) {
 		d, _ := w.forge.take()
 		_, err = w.hop(d)
 		w.ok(err)
-		if got := w.stickies(7); (verb == "cancel") != strings.Contains(during, "owner**, stopping:") || (verb == "cancel") != strings.Contains(got[0], "owner**, stopped:") {
+		if got := w.stickies(7); (verb == "cancel") != strings.Contains(during, "owner**. The agent") || (verb == "cancel") != strings.Contains(got[0], "owner**. No agent") {
 			t.Errorf("%s: while it worked: %.200s, then %.200s", verb, during, got[0])
 		}
 	}
@@ -502,7 +502,7 @@ func TestCancelTellsOfTheAgent(t *testing.T) {
 	_, err := w.run(aJob{ev: labeled(7)})
 	w.ok(err)
 	w.command(7, "/uwf cancel")
-	if got := w.stickies(7); !strings.Contains(got[0], "stopped: no agent works") {
+	if got := w.stickies(7); !strings.Contains(got[0], "No agent works on this any more") {
 		t.Errorf("where nobody works: %.200s", got[0])
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -180,6 +181,13 @@ func TestLostAnswers(t *testing.T) {
 						w.drain()
 					}
 					w.delivered(7, 2)
+					tip, _ := w.mem.Get(w.mem.Refs()[stateRef])
+					archived, err := gitobj.DecodeCommit(tip.Data)
+					w.ok(err)
+					told, _ := w.mem.Get(archived.Parents[0])
+					if want := fmt.Sprintf("\nUwf-Pull: %d forge.example/o/r/", w.ended()[0].PR); !strings.Contains(string(told.Data), want) {
+						t.Errorf("the delivery is told by %q", told.Data)
+					}
 					if op == "create-pull" && strings.Contains(w.stickies(7)[0], "brought up to date") {
 						t.Errorf("nobody was told of the pull request before: %s", w.stickies(7)[0])
 					}

@@ -137,6 +137,12 @@ func TestRescueAgain(t *testing.T) {
 	if _, e := w.only(); len(e.Attempts) != 1 {
 		t.Errorf("the entry is %+v", e)
 	}
+	_, err = w.hop(d)
+	w.ok(err)
+	w.delivered(7, 2)
+	if said := w.stickies(7)[0]; !strings.Contains(said, "approved, at the 2nd try (what a job that died used is not known)") {
+		t.Errorf("the comment says %s", said)
+	}
 }
 
 // A job is told to end while its agent works, and lives to keep what there is: its run takes
@@ -545,7 +551,7 @@ func TestRunCancelled(t *testing.T) {
 			if e.Status != gitcas.StatusSuspended || !strings.Contains(e.Suspended.Reason, c.says) || len(w.forge.sent) != 0 {
 				t.Errorf("the entry is %+v, %+v, sent %v", e, e.Suspended, w.forge.sent)
 			}
-			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Actions page") {
+			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "Actions page") || strings.Contains(got[0], "Your answer") {
 				t.Errorf("the comment says %q", got)
 			}
 			w.later(time.Hour)

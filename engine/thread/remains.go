@@ -83,7 +83,11 @@ func (e *Engine) FreeClaim(ctx context.Context, v *gitcas.View, id gitcas.Thread
 		life.LinkAttempts(&entry, id, died)
 		life.NoteClaim(&entry, v, id)
 		c := &gitcas.Change{Refs: append(keep, lease.DropClaim(id, held))}
-		return story.SetEntry(c, id, entry, "its job died", life.DescribeDeath(held.Claim), nil), nil
+		what := "its job died"
+		if chain, err := v.ReadChain(ctx, id); err == nil && entry.Next != nil {
+			what = fmt.Sprintf("%s's job died · step %d", entry.Next.Role, len(chain.Steps)+1)
+		}
+		return story.SetEntry(c, id, entry, what, life.DescribeDeath(held.Claim), nil), nil
 	}, id)
 }
 

@@ -38,7 +38,7 @@ func (j *Delivery) HandOver(ctx context.Context, id gitcas.ThreadID, d deliver.D
 	made := func() life.Effects {
 		e := life.Effects{Comment: s.ID}
 		if t.Pull != nil {
-			e.PR = t.Pull.Number
+			e.PR, e.Link = t.Pull.Number, t.Pull.URL
 		}
 		return e
 	}

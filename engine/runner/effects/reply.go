@@ -143,7 +143,7 @@ func (j *Effects) AdvisePush(err error) string {
 		if repo := j.Job.RepositoryURL(); repo != "" {
 			where = repo + "/" + page
 		}
-		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Whether they may then says `uwf doctor`.", cmp.Or(j.Job.StateBranch, gitcas.DefaultBranch), where)
+		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Run `uwf doctor` to check.", cmp.Or(j.Job.StateBranch, gitcas.DefaultBranch), where)
 	case errors.Is(err, wire.ErrDenied):
 		return "The job needs the permission \"contents: write\"."
 	}

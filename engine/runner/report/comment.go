@@ -47,6 +47,9 @@ func (p page) writeQuestion() string {
 	case !p.Asks:
 		return joinBlocks(question, "Let it go on:", p.writeCommand("resume", ""))
 	}
+	if p.Role == "" && p.State == Waiting { // nobody asks anything
+		return joinBlocks(question, "To let it go on:", p.writeCommand("resume", ""))
+	}
 	where, answer := "Answer in a comment that begins like this:", "Your answer, in as many lines as you like."
 	if p.console {
 		where, answer = "Answer in a clone of the repository:", "Your answer"
@@ -81,13 +84,16 @@ func (p page) writeFailure() string {
 		return ""
 	}
 	f := *p.Failure
-	what := f.describePhase()
+	what, most := f.describePhase(), ""
+	if f.Phase == "deliver" && !p.Waits { // the schedule tries again
+		most = fmt.Sprintf(" of %d", f.MaxTries)
+	}
 	switch counted := f.Tries - f.Forgiven; {
-	case f.MaxTries <= 0 || counted <= 0:
+	case f.MaxTries <= 0 || counted <= 0 || f.Tries == 1 && most == "":
 	case f.Forgiven > 0:
-		what = fmt.Sprintf("This was try %d, and try %d of %d since a person let it go on. %s", f.Tries, counted, f.MaxTries, what)
+		what = fmt.Sprintf("This was try %d, and try %d%s since a person let it go on. %s", f.Tries, counted, most, what)
 	default:
-		what = fmt.Sprintf("This was try %d of %d. %s", counted, f.MaxTries, what)
+		what = fmt.Sprintf("This was try %d%s. %s", counted, most, what)
 	}
 	verb, lead := "retry", "Have it tried again:"
 	switch {

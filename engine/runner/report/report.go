@@ -104,7 +104,9 @@ type Step struct {
 	Unpriced bool
 	Commit   string // on the work branch; empty: it changed nothing
 	Attempts int    // failed ones before it
-	Checks   []record.Check
+	// Unmetered: a job died in one of them, and nobody knows what it used.
+	Unmetered bool
+	Checks    []record.Check
 }
 
 // LostJob is a job that is not there any more, or never was.

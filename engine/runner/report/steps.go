@@ -69,6 +69,9 @@ func (p page) writeRow(s Step) string {
 	result := plainLabel(s.Result)
 	if s.Attempts > 0 {
 		result += fmt.Sprintf(", at the %s try", formatOrdinal(s.Attempts+1))
+		if s.Unmetered {
+			result += " (what a job that died used is not known)"
+		}
 	}
 	for _, c := range s.Checks {
 		result += " " + checkMarks[c.Status] + "\u00a0" + plainLabel(c.Name)

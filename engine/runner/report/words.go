@@ -59,12 +59,12 @@ func writeSentence(t Thread, who func(string) string) string {
 	case NoChanges:
 		return "Done, and no file was changed."
 	case Cancelled:
-		by, now := "Cancelled", ", stopped: no agent works on this any more."
+		by, now := "Cancelled", ". No agent works on this any more."
 		if t.Closed != nil {
 			by += " by " + t.closedBy(who)
 		}
 		if t.Stopping {
-			now = ", stopping: the agent that works on this is told to end."
+			now = ". The agent that works on this is told to end."
 		}
 		return by + now
 	}
@@ -85,7 +85,9 @@ func (t Thread) describeLost() string {
 	}
 	what := " has not begun"
 	if t.Lost.Began {
-		what = " died"
+		if what = " died"; t.Links.Gitea { // where a job can't always ask
+			what = " died or was cancelled"
+		}
 	}
 	again := "."
 	if t.Lost.Again {

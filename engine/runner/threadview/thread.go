@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/engine/attempt"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/runner/report"
@@ -30,6 +31,8 @@ type Thread struct {
 	Trigger Trigger
 	// Said are the words of people, the oldest first.
 	Said []report.Said
+	// unmetered says of each step that a job which died at it used nobody knows what.
+	unmetered []bool
 }
 
 // Load is a thread of a view, alive or past.
@@ -98,6 +101,10 @@ func Build(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.E
 	if err == nil {
 		err = p.readWords(in)
 	}
+	for _, s := range chain.Steps {
+		before, _ := attempt.ReadLinkedTo(in, id, s.Step) // what can't be read is no reason to show nothing
+		p.unmetered = append(p.unmetered, slices.ContainsFunc(before, attempt.Summary.IsUnmetered))
+	}
 	return p, err
 }
 
@@ -149,7 +156,7 @@ func (p *Thread) Steps() []report.Step {
 	for i, s := range p.Chain.Steps {
 		row := report.Step{
 			N: i + 1, Role: s.Role, Agent: s.Agent, Result: results[i],
-			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Checks: s.Checks,
+			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Unmetered: p.unmetered[i], Checks: s.Checks,
 		}
 		if u := s.Usage; u != nil {
 			row.Tokens, row.CostUSD, row.Unpriced = u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced
