@@ -326,6 +326,10 @@ func (s pusher) createBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A server that hides refs/uwf takes the branch alone, also in an atomic push.
+	if err := s.tryBranchOnce(ctx, is, s.o.Branch, wire.ZeroID, commit, objs...); err != nil {
+		return err
+	}
 	objs = append(objs, wire.PackObject{Object: commit})
 	first := &sending{tip: commit.ID, updates: []wire.RefUpdate{{Name: s.source.Branch, New: commit.ID}, {Name: layout.StoreRef, New: commit.ID}}}
 	_, _, err = s.sendUpdates(ctx, s.refsAtOnce(is), first, objs)

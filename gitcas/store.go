@@ -1,10 +1,13 @@
 package gitcas
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -68,6 +71,28 @@ func (s *Store) refsAtOnce(version statefile.Version) int {
 		return 1
 	}
 	return s.mostRefs(version.Refs)
+}
+
+// TryBranch asks the remote whether it would take a commit on a branch, see obstacle.TryBranch. An
+// outage is waited for.
+func (s *Store) TryBranch(ctx context.Context, v *View, branch string, tip wire.ID, commit wire.Object) error {
+	for o := s.o.outagePolicy().Begin(); ; {
+		err := s.tryBranchOnce(ctx, v.Version, branch, tip, commit)
+		after, away := wire.IsOutage(err)
+		switch {
+		case away:
+			if err := o.WaitToRetry(ctx, err, after); err != nil {
+				return err
+			}
+		case !errors.Is(err, errFewerRefs):
+			return err
+		}
+	}
+}
+
+func (s *Store) tryBranchOnce(ctx context.Context, version statefile.Version, branch string, tip wire.ID, commit wire.Object, more ...wire.PackObject) error {
+	most := min(s.refsAtOnce(version), obstacle.TriedRefs)
+	return s.learnRefLimit(obstacle.TryBranch(ctx, s.source.Remote, most, branch, tip, commit, more...), most)
 }
 
 // Atomic reports whether the remote takes what a change of one thread updates at once, or not

@@ -28,6 +28,9 @@ type Ledger struct {
 	Role   string // whose step the attempts on the present head were
 	// Replaces reports whether a step that is at hand tells all that a dead claim does; nil: none.
 	Replaces func(gitcas.Claim) bool
+	// AtHand is the attempt's ref of a step that is at hand, if it was kept as one before: it is
+	// no failed one, and counts once.
+	AtHand string
 
 	Nodes    gitcas.Nodes    // of those that were read
 	Failed   []node.Hash     // the error StepNodes of those on the present head
@@ -105,8 +108,8 @@ func (a *Ledger) ReadErrorSteps(ctx context.Context, v *gitcas.View, refs []stri
 		if err != nil {
 			return nil, nil, err
 		}
-		if !there {
-			continue // nothing to link
+		if !there || ref == a.AtHand && kept.Claim == nil {
+			continue // nothing to link, or the step itself is here
 		}
 		if kept.Claim != nil && a.Replaces != nil && a.Replaces(*kept.Claim) {
 			continue // the step itself is here

@@ -68,6 +68,16 @@ func SameThread(a, b gitcas.Entry) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// SameTask is SameThread for a step that is at hand: a retry since tells nobody anything new.
+func SameTask(now, then gitcas.Entry) bool {
+	if now.Next != nil && then.Next != nil && now.Next.Forgiven > then.Next.Forgiven {
+		next := *now.Next
+		next.Since, next.Forgiven, next.By = then.Next.Since, then.Next.Forgiven, then.Next.By
+		now.Next, now.Released = &next, then.Released
+	}
+	return SameThread(now, then)
+}
+
 // DescribeEnd says what became of a thread that is no longer on the tip.
 func DescribeEnd(e gitcas.Ended) string {
 	switch e.Reason {

@@ -209,7 +209,7 @@ func KindOf(err error) Kind {
 	case errors.As(err, &own):
 		return own.Kind
 	case errors.As(err, new(*UnknownThreadError)), errors.As(err, new(*workflow.InvalidError)),
-		isAny(workflow.ErrNoWorkflow, gitcas.ErrNoStore, gitcas.ErrUnknownThread, gitcas.ErrInvalid, gitcas.ErrLocalDiffers, gitcas.ErrSHA256):
+		isAny(workflow.ErrNoWorkflow, gitcas.ErrNoStore, gitcas.ErrUnknownThread, gitcas.ErrInvalid, gitcas.ErrLocalDiffers, gitcas.ErrSHA256, wire.ErrInTheWay):
 		return KindUsage
 	case isAny(context.Canceled, wire.ErrLostRace):
 		// Interrupted, or others were faster until the time was up: nothing is

@@ -191,7 +191,7 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 	}
 	defer r.Lease.Release(ctx)
 	r.SetNodeSource(ctx, r.View)
-	r.brought.same = life.SameThread(r.Entry, r.brought.Entry)
+	r.brought.same = life.SameTask(r.Entry, r.brought.Entry)
 	if !r.brought.same {
 		return r.keepBrought(ctx, r.View, "people have changed the thread since", true)
 	}

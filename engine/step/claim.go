@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 )
 
 // ClaimAhead claims a thread, as a view shows it, for the jobs that the caller starts for its
@@ -32,6 +33,9 @@ func (e *Stepper) ClaimAhead(ctx context.Context, v *gitcas.View, id gitcas.Thre
 	}
 	if !r.plan.runsAgent() {
 		return nil, nil //nolint:nilnil // a limit is for that step to tell
+	}
+	if err := r.checkPush(ctx); err != nil {
+		return nil, thread.CleanError(e.Redact, err)
 	}
 	t := r.claimTerms()
 	t.Ahead = true
@@ -70,6 +74,7 @@ func (r *turn) attemptLedger() *attempt.Ledger {
 	r.tried.Role = r.plan.role
 	if r.brought != nil {
 		r.tried.Replaces = r.brought.replacesClaim
+		r.tried.AtHand = layout.AttemptRef(r.ID, r.brought.step.Run.ID, r.brought.step.Run.Attempt)
 	}
 	return r.tried
 }
@@ -119,6 +124,23 @@ func (r *turn) claimTerms() lease.Terms {
 		t.Budget = r.remainingBudget()
 	}
 	return t
+}
+
+// checkPush asks the remote whether it takes what the step will push, before another agent is
+// paid: an attempt at the step failed, and that may be why. For a new thread its start has asked.
+func (r *turn) checkPush(ctx context.Context) error {
+	if len(r.Entry.Attempts) == 0 || r.req.HandsOver || r.req.TakesOver != nil { // it can't push, or it was paid
+		return nil
+	}
+	err := r.e.CheckPush(ctx, r.View, task.Task{
+		Thread: r.ID, Role: r.plan.role, Step: r.StepNumber(), WorkflowName: r.Def.Name, Entry: r.Entry,
+	})
+	if _, found := obstacle.Of(err); !found {
+		return err
+	}
+	return &life.FailedError{
+		Thread: r.ID, Role: r.plan.role, Phase: "prepare", Err: fmt.Errorf("%w\nno agent runs until it would be", err),
+	}
 }
 
 // linkUnlinked links the attempts on the thread's head that could be kept and not linked,

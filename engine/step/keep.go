@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
@@ -27,13 +28,16 @@ import (
 // go. It returns the error that the step ends with.
 //
 // A sealed step that lost every race has not failed: it stays on this machine, under its claim,
-// and the next step here brings it in, as after an outage.
+// and the next step here brings it in, as after an outage. So does one whose push something is in
+// the way of, but that it is an attempt, too: another machine knows of it then.
 func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause error) error {
 	unsure := phase == "commit" && errors.Is(cause, gitcas.ErrUnsure)
 	if phase == "commit" && r.onDisk && errors.Is(cause, gitcas.ErrLostRace) {
 		r.Lease.Leave()
 		return &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Err: cause, OnDisk: r.diskPath(), Unsure: unsure}
 	}
+	_, inTheWay := obstacle.Of(cause)
+	r.stays = inTheWay && phase == "commit" && r.onDisk
 	switch {
 	case deadline.StoppedByPerson(ctx):
 		phase = life.PhaseStopped
@@ -45,6 +49,9 @@ func (r *keeper) failStep(ctx context.Context, phase string, d task.Draft, cause
 		return err
 	}
 	failure := &life.FailedError{Thread: r.ID, Role: r.task.Role, Phase: phase, Attempt: ref, Step: step, Err: cause, Tries: r.tries, Show: r.showAttempt(ref), Unsure: unsure}
+	if r.stays {
+		failure.OnDisk = r.diskPath()
+	}
 	if err != nil {
 		failure.Err = errors.Join(cause, fmt.Errorf("and what it produced could not be kept: %w", err))
 		if r.onDisk {
@@ -116,7 +123,9 @@ func (r *keeper) saveAttempt(ctx context.Context, a gitcas.Attempt, link bool) (
 		}
 	}
 	r.e.Reached("attempt")
-	r.dropFromDisk()
+	if !r.stays {
+		r.dropFromDisk()
+	}
 	r.Lease.Release(ctx)
 	step, _ = attempt.ErrorStepOf(a.Nodes)
 	return layout.AttemptRef(r.ID, a.Run, a.Attempt), step, nil

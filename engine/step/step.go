@@ -74,6 +74,7 @@ type agentRun struct {
 type keeper struct {
 	agentRun
 	onDisk bool          // the sealed step is kept on this machine
+	stays  bool          // and is not removed when it is an attempt, too: what was in its way can be mended
 	made   *record.Step  // the sealed step, from when it is pushed; another job may bring it in
 	lost   *record.Usage // what this run took and led to no step
 	tries  int           // failed attempts at the step that count, with this run's
@@ -168,6 +169,9 @@ func describeTooMany(n int) string { return fmt.Sprintf("%d attempts at this ste
 func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	if err := r.prepareTask(); err != nil {
 		return r.describeThread(), r.failStep(ctx, "prepare", task.Draft{}, err)
+	}
+	if err := r.checkPush(ctx); err != nil {
+		return r.describeThread(), err
 	}
 	var div *workbranch.DivergedError
 	switch err := r.restoreFolder(ctx); {

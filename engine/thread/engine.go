@@ -18,10 +18,14 @@ import (
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // Engine changes threads in a store, for a person or a job. All fields but By, ProvePerson,
@@ -107,6 +111,32 @@ func (e *Engine) Leases() *lease.Keeper {
 // Branches are the work branches of the store's remote.
 func (e *Engine) Branches() *workbranch.Branches {
 	return &workbranch.Branches{Store: e.Store, Clock: e.Clock}
+}
+
+// CheckPush asks the remote, before an agent is paid, whether it would take the commit of a
+// thread's next step on its work branch: the error says what is in the way.
+func (e *Engine) CheckPush(ctx context.Context, v *gitcas.View, t task.Task) error {
+	w := workbranch.Of(t.Thread, t.Entry)
+	tip, tree, parents := workbranch.Tip(v, w), wire.EmptyTree, []wire.ID(nil)
+	if tip.IsZero() && w.Branch != layout.WorkBranch(t.Thread) {
+		tip = workbranch.CommitID(w) // somebody made it: that is not asked
+	}
+	if !tip.IsZero() {
+		c, err := workbranch.Read(ctx, e.Store.Remote(), tip)
+		if err != nil {
+			return err
+		}
+		tree, parents = c.Tree, []wire.ID{tip}
+	}
+	msg, err := story.WorkMessage(t, record.Run{ID: e.Who.Run, Attempt: e.Who.Attempt}, node.Pin{Hash: t.Entry.Head}, "done", nil, nil)
+	if err != nil {
+		return err
+	}
+	commit, err := workbranch.MakeCommit(e.Clock.Now(), tree, parents, msg)
+	if err != nil {
+		return err
+	}
+	return e.Store.TryBranch(ctx, v, w.Branch, tip, commit)
 }
 
 // Claim takes the thread, as it stands in v, for this job. The returned view is

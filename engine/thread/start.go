@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/story"
+	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
@@ -119,6 +120,12 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (Started, error) {
 		Head: head, Status: gitcas.StatusActive, Workflow: req.Workflow, Key: req.Key,
 		Work: gitcas.Work{Branch: cmp.Or(req.Branch, layout.WorkBranch(req.ID)), Commit: req.Base}, Limits: req.Limits,
 		Next: &gitcas.Next{Role: first.Role, Since: now.UnixMilli()}, Title: start.Title, By: start.By,
+	}
+	if _, taken := FindByKey(v, req.Key); !taken {
+		t := task.Task{Thread: req.ID, Role: first.Role, Step: 1, WorkflowName: def.Name, Entry: entry}
+		if err := e.CheckPush(ctx, v, t); err != nil {
+			return Started{}, fmt.Errorf("start thread %s: %w", req.ID, err)
+		}
 	}
 	nodes := []gitcas.PlacedNode{{Hash: head, Node: n, Place: gitcas.Place{Thread: req.ID}}}
 	types := map[node.Hash]bool{n.Type: true}

@@ -11,8 +11,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
 )
 
-// Kinds of failure. A *RemoteError matches exactly one of them with errors.Is, but for
-// ErrTooManyRefs, which is a kind of ErrProtected.
+// Kinds of failure. A *RemoteError matches exactly one of them with errors.Is, but for those
+// that are a kind of another one.
 var (
 	// ErrLostRace: a ref no longer had the expected value.
 	ErrLostRace = fault.ErrLostRace
@@ -23,6 +23,12 @@ var (
 	// ErrTooManyRefs: the server takes fewer refs a push, see RefLimitAfter. It is an
 	// ErrProtected.
 	ErrTooManyRefs = fault.ErrTooManyRefs
+	// ErrHidden: the server takes no pushes of that ref. It is an ErrProtected.
+	ErrHidden = fault.ErrHidden
+	// ErrUnsigned: a rule of the server takes signed commits only. It is an ErrProtected.
+	ErrUnsigned = fault.ErrUnsigned
+	// ErrTooLarge: a file, or the push, is larger than the server takes. It is an ErrProtected.
+	ErrTooLarge = fault.ErrTooLarge
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = fault.ErrSecretRefused
 	// ErrNotFound: no such repository or object.
@@ -45,6 +51,8 @@ var (
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = fault.ErrInvalid
+	// ErrInTheWay: RemoteError.InTheWay keeps the ref from being made. It is an ErrInvalid.
+	ErrInTheWay = fault.ErrInTheWay
 )
 
 // ErrTooLong is an ErrUnreachable of a server that kept answering and did not come to
@@ -91,6 +99,8 @@ type RemoteError struct {
 	// MostRefs is how many refs a push may update, of an ErrTooManyRefs; 0: the server
 	// doesn't say.
 	MostRefs int
+	// InTheWay is the full name of the ref that keeps Ref from being made, of an ErrInTheWay.
+	InTheWay string
 
 	// spoke: there was an answer, which was not what was asked for, or had nothing in it.
 	spoke bool

@@ -64,7 +64,7 @@ func parseReport(r io.Reader, req PushRequest, url string) (*PartialError, error
 	res := &PartialError{URL: url, Refused: make(map[string]*RemoteError)}
 	fail := func(ref, reason string) {
 		detail, kind := fault.TranslateRefusal(ref, reason, text)
-		e := &RemoteError{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail}
+		e := &RemoteError{Op: opPush, URL: url, Ref: ref, Kind: kind, Detail: detail, InTheWay: fault.RefInTheWay(detail)}
 		_, e.MostRefs, _ = fault.TooManyRefs(detail)
 		res.Refused[ref] = e
 	}

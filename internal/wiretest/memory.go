@@ -291,7 +291,9 @@ func (m *Memory) judgeUpdate(u wire.RefUpdate, req wire.PushRequest) *wire.Remot
 	}
 	if u.Old.IsZero() {
 		if other := m.nameConflict(u.Name, req.Updates); other != "" {
-			return m.newError(opPush, u.Name, wire.ErrInvalid, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
+			e := m.newError(opPush, u.Name, wire.ErrInTheWay, fmt.Sprintf("'%s' exists; cannot create '%s'", other, u.Name))
+			e.InTheWay = other
+			return e
 		}
 	}
 	if m.o.Refuse == nil {

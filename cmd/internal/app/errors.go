@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -144,11 +145,12 @@ var exitCodes = map[life.Kind]int{
 func remoteAdvice(err error) string {
 	var remote *wire.RemoteError
 	errors.As(err, &remote)
+	inTheWay, found := obstacle.Of(err)
 	switch {
+	case found:
+		return inTheWay.Mend("the state branch", "see the rules and hooks of the remote")
 	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
 		return ""
-	case errors.Is(err, wire.ErrSHA256):
-		return sha256Advice
 	case errors.Is(err, wire.ErrNoProgram):
 		return programAdvice(remote)
 	case errors.Is(err, exec.ErrNotFound) && errors.As(err, new(*GitError)):
@@ -157,8 +159,6 @@ func remoteAdvice(err error) string {
 		return "take the secret out of what is pushed, and revoke it: it is known now"
 	case errors.Is(err, wire.ErrDenied):
 		return "check your credentials for this remote and that they may push: GITHUB_TOKEN in a job of that forge, else what git credential fill gives without asking you (gh auth login, or another credential helper), or your ssh key"
-	case errors.Is(err, wire.ErrProtected):
-		return "let uwf push to the state branch, to uwf/* and to refs/uwf/*: see the rules and hooks of the remote"
 	case errors.Is(err, wire.ErrReadOnly):
 		const then = ": let this user write there, or keep threads elsewhere (state.remote in .uwf/config.yaml; outside of a repository: UWF_HOME)"
 		if dir, ok := localDir(remote); ok {
@@ -182,8 +182,6 @@ func remoteAdvice(err error) string {
 	}
 	return ""
 }
-
-const sha256Advice = "use a repository whose objects are named by SHA-1: git init --object-format=sha1, or the forge's setting for a new repository"
 
 const installGit = "install git (https://git-scm.com/downloads), or put the folder that it lies in on PATH"
 

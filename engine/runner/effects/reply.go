@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/report"
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
@@ -133,8 +134,7 @@ func (j *Effects) DescribeFailure(what string, err error) string {
 
 // AdvisePush is what lets a refused push through; empty: the error is about none.
 func (j *Effects) AdvisePush(err error) string {
-	switch {
-	case errors.Is(err, wire.ErrProtected):
+	if o, found := obstacle.Of(err); found {
 		page := "settings/rules"
 		if j.IsGitea() {
 			page = "settings/branches"
@@ -143,8 +143,10 @@ func (j *Effects) AdvisePush(err error) string {
 		if repo := j.Job.RepositoryURL(); repo != "" {
 			where = repo + "/" + page
 		}
-		return fmt.Sprintf("Let jobs push to the branches %s and uwf/**, and to refs/uwf/**: %s. Run `uwf doctor` to check.", cmp.Or(j.Job.StateBranch, gitcas.DefaultBranch), where)
-	case errors.Is(err, wire.ErrDenied):
+		mend := o.Mend(cmp.Or(j.Job.StateBranch, gitcas.DefaultBranch), where)
+		return MakeSentence(mend) + " Run `uwf doctor` to check."
+	}
+	if errors.Is(err, wire.ErrDenied) {
 		return "The job needs the permission \"contents: write\"."
 	}
 	return ""

@@ -116,7 +116,7 @@ func TestBranchProtected(t *testing.T) {
 		c.forge.Protect("uwf-state", "update")
 		c.red(c.settle()...)
 		page := map[bool]string{false: "/settings/rules", true: "/settings/branches"}[gitea]
-		for _, want := range []string{"Its result could not be stored.", "Let jobs push to the branches uwf-state and uwf/**", c.forge.Repository() + page, "git fetch origin refs/uwf/attempts/"} {
+		for _, want := range []string{"Its result could not be stored.", "Let uwf push to uwf-state, uwf/** and refs/uwf/**", c.forge.Repository() + page, "git fetch origin refs/uwf/attempts/"} {
 			if said := c.sticky(n).Body; !strings.Contains(said, want) {
 				t.Errorf("the comment doesn't say %q: %s", want, said)
 			}

@@ -156,7 +156,7 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.Agents = findAgents(f, c)
 	}
 	if !o.InJob { // a job reads the default branch's files
-		o.Commits = ReadCommits(ctx, f, o.RemoteName)
+		o.Commits, o.Branches = ReadCommits(ctx, f, o.RemoteName), ReadBranches(ctx, f, o.RemoteName)
 	}
 	if address, err := f.RemoteURL(ctx, o.RemoteName); err == nil {
 		if at, err := hosted.Of(address); err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -76,6 +77,22 @@ func ReadCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
 				break
 			}
 		}
+	}
+	return out
+}
+
+// ReadBranches reads the names of the branches of the repository here, and of the remote as it was
+// fetched last.
+func ReadBranches(ctx context.Context, f *app.Factory, remote string) map[string]wire.ID {
+	fetched := "refs/remotes/" + remote + "/"
+	text, _ := app.GitHere(ctx, f, "for-each-ref", "--format=%(objectname) %(refname)", layout.Heads, fetched) // without git there are none
+	out := map[string]wire.ID{}
+	for line := range strings.Lines(text) {
+		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if branch, ok := strings.CutPrefix(name, fetched); ok {
+			name = layout.Heads + branch
+		}
+		out[name] = plumbing.NewHash(id)
 	}
 	return out
 }

@@ -60,6 +60,9 @@ type Options struct {
 	Agents []Agent
 	// Branch is the state branch; empty: uwf-state.
 	Branch string
+	// Branches are those of this checkout, and of its remote as it was fetched last, by their
+	// full names there.
+	Branches map[string]wire.ID
 	// StateRemote: state.remote is set, so threads are kept on the remote.
 	StateRemote bool
 	// Warnings are those of all settings together, free of secrets.
@@ -141,6 +144,8 @@ func Check(ctx context.Context, o Options) []Finding {
 	}
 	if !o.Offline {
 		e.checkOnline(ctx)
+	} else {
+		e.addFindings("branches", e.checkNames())
 	}
 	return e.found
 }
@@ -162,9 +167,10 @@ func (a Agent) finding() Finding {
 
 // examination is one run of Check.
 type examination struct {
-	o     Options
-	flow  *flow // the workflow file; nil: it was not found or read
-	found []Finding
+	o      Options
+	flow   *flow // the workflow file; nil: it was not found or read
+	found  []Finding
+	listed map[string]wire.ID // the remote's branches
 }
 
 // addFindings notes what a check found. A Finding without a state says nothing.

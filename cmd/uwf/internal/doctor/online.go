@@ -21,11 +21,16 @@ func (e *examination) checkOnline(ctx context.Context) {
 	if empty {
 		return
 	}
+	names := e.checkNames()
+	e.addFindings("branches", names)
 	e.checkForge(ctx)
 	if e.o.Remote != nil {
 		found, most := e.checkPush(ctx)
 		e.addFindings("push", found)
 		e.addFindings("refs", e.checkRefs(ctx, most)...)
+		if names.State == "" {
+			e.addFindings("branches", e.checkWork(ctx, most))
+		}
 	}
 	e.addFindings("model", e.checkModel(ctx))
 }
@@ -40,6 +45,7 @@ func (e *examination) checkRepository(ctx context.Context) (found Finding, empty
 	if err != nil {
 		return findRefused(fmt.Errorf("the refs of %s can't be read: %w", e.o.Remote.URL(), err), remoteFix(err)), false
 	}
+	e.listed = l.Refs
 	tip, there := l.Refs["refs/heads/"+e.o.Branch]
 	switch {
 	case len(l.Refs) == 0 || len(l.Refs) == 1 && there:

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -28,11 +29,56 @@ func (e *examination) checkPush(ctx context.Context) (found Finding, most int) {
 	case err == nil:
 		return findOK("refs below refs/uwf can be made and removed, %d in a push", most), most
 	case errors.Is(err, wire.ErrProtected):
-		return findMissing(err.Error(), fmt.Sprintf("let pushes to %s, uwf/** and refs/uwf/** through: %s", e.o.Branch, e.rulesPage())), 0
+		return e.findObstacle(err), 0
 	case errors.Is(err, wire.ErrDenied):
 		return findMissing(err.Error(), e.rightFix("contents: write", "Contents: read and write")), 0
 	}
 	return findUnknown(true, err.Error(), remoteFix(err)), 0
+}
+
+// findObstacle is what is said of an error that an obstacle is behind.
+func (e *examination) findObstacle(err error) Finding {
+	o, _ := obstacle.Of(err)
+	return findMissing(err.Error(), o.Mend(e.o.Branch, e.rulesPage()))
+}
+
+// checkNames looks for a branch that is in the way of uwf's, here or on the remote.
+func (e *examination) checkNames() Finding {
+	for _, refs := range []map[string]wire.ID{e.o.Branches, e.listed} {
+		if err := obstacle.FindInTheWay(refs, e.o.RemoteName, e.o.Branch, triedBranch); err != nil {
+			return e.findObstacle(err)
+		}
+	}
+	return Finding{}
+}
+
+// triedBranch stands for the branches that the work goes to.
+const triedBranch = layout.WorkBranches + "doctor"
+
+// checkWork asks whether the remote takes a step's commit. most is how many refs it takes at once.
+func (e *examination) checkWork(ctx context.Context, most int) Finding {
+	commit, err := newTrial()
+	if err != nil || most == 0 {
+		return Finding{} // said before
+	}
+	if atomic, err := e.o.Remote.Atomic(ctx); err == nil && !atomic {
+		most = 1
+	}
+	err = obstacle.TryBranch(ctx, e.o.Remote, most, triedBranch, wire.ZeroID, commit)
+	switch _, found := obstacle.Of(err); {
+	case found:
+		return e.findObstacle(err)
+	case err != nil:
+		return findUnknown(true, err.Error(), remoteFix(err))
+	}
+	return findOK("commits of agents' work would be taken on branches %s*", layout.WorkBranches)
+}
+
+// newTrial makes the commit that is pushed to see whether it is taken.
+func newTrial() (wire.Object, error) {
+	who := gitobj.Signature{Name: "uwf doctor", Email: "uwf@localhost", When: time.Unix(0, 0).UTC()}
+	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: who, Committer: who, Message: "May uwf push here? [skip ci]\n"})
+	return wire.NewObject(plumbing.CommitObject, data), err
 }
 
 // checkRefs says what it means that a push takes fewer refs than a step updates, and
@@ -77,12 +123,10 @@ func (e *examination) probeRefs(ctx context.Context) (most int, err error) {
 	if _, err := io.ReadFull(e.o.Rand, random[:]); err != nil {
 		return 0, fmt.Errorf("choose a name for refs: %w", err)
 	}
-	who := gitobj.Signature{Name: "uwf doctor", Email: "uwf@localhost", When: time.Unix(0, 0).UTC()}
-	data, err := gitobj.EncodeCommit(gitobj.Commit{Tree: wire.EmptyTree, Author: who, Committer: who, Message: "May uwf push here? [skip ci]\n"})
+	commit, err := newTrial()
 	if err != nil {
 		return 0, err
 	}
-	commit := wire.NewObject(plumbing.CommitObject, data)
 	folder := layout.Trials + hex.EncodeToString(random[:])
 	refs := make([]wire.RefUpdate, gitcas.StepRefs)
 	for i := range refs {

@@ -24,6 +24,12 @@ var (
 	ErrProtected = errors.New("refused by a branch rule or hook of the server")
 	// ErrTooManyRefs: the server takes fewer refs a push.
 	ErrTooManyRefs = fmt.Errorf("%w: too many refs in one push", ErrProtected)
+	// ErrHidden: the server takes no pushes of that ref.
+	ErrHidden = fmt.Errorf("%w: the server hides this ref", ErrProtected)
+	// ErrUnsigned: a rule of the server takes signed commits only.
+	ErrUnsigned = fmt.Errorf("%w: commits have to be signed", ErrProtected)
+	// ErrTooLarge: a file, or the push, is larger than the server takes.
+	ErrTooLarge = fmt.Errorf("%w: larger than the server takes", ErrProtected)
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = errors.New("refused because the server found a secret in the push")
 	// ErrNotFound: no such repository or object.
@@ -46,6 +52,8 @@ var (
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = errors.New("invalid request")
+	// ErrInTheWay: a ref of another name keeps this one from being made, see RefInTheWay.
+	ErrInTheWay = fmt.Errorf("%w: another ref is in the way", ErrInvalid)
 )
 
 // Answers that stop before they are complete, and, as a special case, those
@@ -117,8 +125,8 @@ func Reading(err error) error {
 // ErrUnreachable, any other unreadable.
 func KindOf(err error) error {
 	for _, k := range []error{
-		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrProtected, ErrSecretRefused, ErrNotFound,
-		ErrSHA256, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInvalid, ErrReadOnly, ErrNoProgram,
+		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrHidden, ErrUnsigned, ErrTooLarge, ErrProtected, ErrSecretRefused,
+		ErrNotFound, ErrSHA256, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInTheWay, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {
 			return k

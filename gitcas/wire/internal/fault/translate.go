@@ -32,8 +32,19 @@ func errorRules() []rule {
 		// GitHub's push policy (GH013, once for each ref of the push). It counts deletions, and
 		// refs outside of branches and tags, too.
 		{ErrTooManyRefs, []string{tooManyRefs + "…" + branchesOrTags}},
+		// Rules about commits, hidden refs and sizes, each with a mend of its own. GitHub, GitLab, Gitea.
+		{ErrUnsigned, []string{
+			"must have verified signatures", "commit must be signed", "commits must be signed", "protected from unverified commit",
+		}},
+		{ErrHidden, []string{
+			"deny updating a hidden ref", "deny deleting a hidden ref", "not allowed to access some of the refs",
+		}},
+		{ErrTooLarge, []string{
+			"exceeds maximum allowed size", "file size limit", "gh001", "larger than the allowed size", "blobs which exceed",
+		}},
 		// Ref names that can't stand beside each other: trying again won't help.
-		{ErrInvalid, []string{"exists; cannot create", "funny refname", "trying to write non-commit object", "not a valid ref name"}},
+		{ErrInTheWay, []string{"exists; cannot create"}},
+		{ErrInvalid, []string{"funny refname", "trying to write non-commit object", "not a valid ref name"}},
 		// Files of the server's that git can't write: trying again won't help either.
 		{ErrReadOnly, []string{
 			"read-only file system", "unable to create temporary object directory", "unable to migrate objects to permanent storage",
@@ -57,11 +68,9 @@ func errorRules() []rule {
 		}},
 		// Branch rules and hooks. The pull request is Azure DevOps' (TF402455).
 		{ErrProtected, []string{
-			"protected branch", "repository rule violations", "gh001", "gh006", "gh013", "hook declined", "hook failed",
-			"currently checked out", "deletion prohibited", "deletion of the current branch prohibited", "deny updating a hidden ref",
-			"deny deleting a hidden ref", "non-fast-forward", "not allowed to push", "not allowed to force push",
-			"not allowed to access some of the refs", "not permitted; you must use a pull request", "exceeds maximum allowed size",
-			"file size limit",
+			"protected branch", "repository rule violations", "gh006", "gh013", "hook declined", "hook failed",
+			"currently checked out", "deletion prohibited", "deletion of the current branch prohibited", "non-fast-forward",
+			"not allowed to push", "not allowed to force push", "not permitted; you must use a pull request",
 		}},
 		// What isn't there.
 		{ErrNotFound, []string{
@@ -144,6 +153,19 @@ func TooManyRefs(text string) (line string, most int, ok bool) {
 		return strings.Trim(OneLine(line), "- "), max(most, 0), true
 	}
 	return "", 0, false
+}
+
+// inTheWay begins what git says of a ref that keeps another one from being made, behind its name.
+const inTheWay = "' exists; cannot create '"
+
+// RefInTheWay is the ref that keeps another one from being made, as a server's text names it;
+// empty: it names none.
+func RefInTheWay(text string) string {
+	before, _, found := strings.Cut(text, inTheWay)
+	if !found {
+		return ""
+	}
+	return before[strings.LastIndexByte(before, '\'')+1:]
 }
 
 // hookErred tells a hook that says no by failing itself: Gitea's does where a job pushes

@@ -266,7 +266,7 @@ func (t *httpTransport) checkStatus(c Call, resp *http.Response, body io.Reader)
 	case code == http.StatusNotFound, code == http.StatusGone:
 		kind = fault.ErrNotFound
 	case code == http.StatusRequestEntityTooLarge:
-		kind, detail = fault.ErrProtected, fmt.Sprintf("the push of %d bytes is too large for the server: %s", len(c.Body), detail)
+		kind, detail = fault.ErrTooLarge, fmt.Sprintf("the push of %d bytes is too large for the server: %s", len(c.Body), detail)
 	case code >= 400:
 		kind = fault.ErrRefused
 	}
