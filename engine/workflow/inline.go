@@ -57,19 +57,6 @@ func (c *compiler) inlineFile(e *strictyaml.Entry, what string) (out *strictyaml
 	return out, !in.broken
 }
 
-// schemasUnder say where a keyword has schemas: below names, in a list, or itself.
-func schemasUnder(keyword string) (named, listed, single bool) {
-	switch keyword {
-	case "properties", "patternProperties":
-		return true, false, false
-	case "anyOf", "oneOf", "allOf":
-		return false, true, false
-	case "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames":
-		return false, false, true
-	}
-	return false, false, false
-}
-
 // isDropped reports a keyword that says nothing about which values fit, and that nodes do not
 // hold.
 func isDropped(e strictyaml.Entry) bool {
@@ -120,17 +107,16 @@ func (in *inliner) inline(n *strictyaml.Node) *strictyaml.Node {
 
 // inlineUnder is what stands under a keyword, with the references in it replaced.
 func (in *inliner) inlineUnder(e strictyaml.Entry) *strictyaml.Node {
-	named, listed, single := schemasUnder(e.Key)
 	out := *e.Val
-	switch {
-	case single:
+	switch e.Key {
+	case "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames":
 		return in.inline(e.Val)
-	case named && out.Kind == strictyaml.Map:
+	case "properties", "patternProperties":
 		out.Entries = slices.Clone(out.Entries)
 		for i := range out.Entries {
 			out.Entries[i].Val = in.inline(out.Entries[i].Val)
 		}
-	case listed && out.Kind == strictyaml.List:
+	case "anyOf", "oneOf", "allOf":
 		out.Items = slices.Clone(out.Items)
 		for i := range out.Items {
 			out.Items[i] = in.inline(out.Items[i])

@@ -30,36 +30,18 @@ type Obstacle struct {
 // them.
 func List() []Obstacle {
 	return []Obstacle{
-		{
-			Name: "branch", kind: wire.ErrInTheWay,
-			What: "A branch stands where uwf's branches go: BRANCH keeps git from making BRANCH/….",
-			mend: "rename the branch BRANCH: git branch -m BRANCH NEW (on the remote: git push REMOTE REMOTE/BRANCH:refs/heads/NEW :BRANCH)",
-		},
-		{
-			Name: "sha256", kind: wire.ErrSHA256,
-			What: "The repository names its objects by SHA-256, which uwf can't read yet.",
-			mend: "use a repository whose objects are named by SHA-1: git init --object-format=sha1, or the forge's setting for a new repository",
-		},
-		{
-			Name: "hidden", kind: wire.ErrHidden, Setting: true,
-			What: "The server hides refs/uwf/**, or takes no pushes but of branches and tags.",
-			mend: "show refs/uwf/** on the server: git config --add transfer.hideRefs '!refs/uwf' (in the repository there), or let its hooks and settings take it",
-		},
-		{
-			Name: "signature", kind: wire.ErrUnsigned, Setting: true,
-			What: "A rule takes signed commits only. uwf's commits have no signature.",
-			mend: "leave STATE and uwf/** out of the rule that requires signed commits, or let uwf bypass it: PLACE",
-		},
-		{
-			Name: "size", kind: wire.ErrTooLarge, Setting: true,
-			What: "A file, or the whole push, is larger than the server takes.",
-			mend: "name the large file in .gitignore, or raise the server's limit (git: receive.maxInputSize; nginx: client_max_body_size)",
-		},
-		{
-			Name: "rule", kind: wire.ErrProtected, Setting: true,
-			What: "A branch rule or a hook of the server refuses the push: the state branch is protected, say.",
-			mend: "let uwf push to STATE, uwf/** and refs/uwf/**: PLACE",
-		},
+		{"branch", "A branch stands where uwf's branches go: BRANCH keeps git from making BRANCH/….", false, wire.ErrInTheWay,
+			"rename the branch BRANCH: git branch -m BRANCH NEW (on the remote: git push REMOTE REMOTE/BRANCH:refs/heads/NEW :BRANCH)"},
+		{"sha256", "The repository names its objects by SHA-256, which uwf can't read yet.", false, wire.ErrSHA256,
+			"use a repository whose objects are named by SHA-1: git init --object-format=sha1, or the forge's setting for a new repository"},
+		{"hidden", "The server hides refs/uwf/**, or takes no pushes but of branches and tags.", true, wire.ErrHidden,
+			"show refs/uwf/** on the server: git config --add transfer.hideRefs '!refs/uwf' (in the repository there), or let its hooks and settings take it"},
+		{"signature", "A rule takes signed commits only. uwf's commits have no signature.", true, wire.ErrUnsigned,
+			"leave STATE and uwf/** out of the rule that requires signed commits, or let uwf bypass it: PLACE"},
+		{"size", "A file, or the whole push, is larger than the server takes.", true, wire.ErrTooLarge,
+			"name the large file in .gitignore, or raise the server's limit (git: receive.maxInputSize; nginx: client_max_body_size)"},
+		{"rule", "A branch rule or a hook of the server refuses the push: the state branch is protected, say.", true, wire.ErrProtected,
+			"let uwf push to STATE, uwf/** and refs/uwf/**: PLACE"},
 	}
 }
 

@@ -85,15 +85,8 @@ func ExitAfter(err error, ok bool, code int) error {
 // knows its own has a method ExitCode.
 func ExitCodeOf(err error) int {
 	var own interface{ ExitCode() int }
-	var invalid *workflow.InvalidError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &own):
+	if errors.As(err, &own) {
 		return own.ExitCode()
-	case errors.As(err, &invalid), errors.Is(err, gitcas.ErrNoStore), errors.Is(err, gitcas.ErrUnknownThread),
-		errors.Is(err, gitcas.ErrInvalid), errors.Is(err, gitcas.ErrLocalDiffers):
-		return CodeUsage
 	}
 	return exitCodes[life.KindOf(err)]
 }
