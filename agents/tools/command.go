@@ -1,9 +1,11 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,12 +21,13 @@ const (
 
 func commandTool() tool {
 	return newTool(commandName, "Run a shell command (sh -c) in the workspace and get its output and exit code. There is no input, and no network to count on. Whatever it starts in the background ends with it. Long output is cut in its middle.",
-		`{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"default 120"}},"required":["command"],"additionalProperties":false}`,
+		`{"type":"object","properties":{"command":{"type":"string"},"cwd":{"type":"string","description":"folder in the workspace; default: its top"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"default 120"}},"required":["command"],"additionalProperties":false}`,
 		(*Set).runCommand)
 }
 
 type commandIn struct {
 	Command string `json:"command"`
+	Cwd     string `json:"cwd"`
 	Timeout int    `json:"timeout_seconds"`
 }
 
@@ -35,13 +38,17 @@ func (s *Set) runCommand(ctx context.Context, in commandIn) (string, error) {
 	if strings.TrimSpace(in.Command) == "" {
 		return "", errors.New("the command is empty")
 	}
+	dir, err := s.resolvePath(cmp.Or(in.Cwd, "."))
+	if err != nil {
+		return "", err
+	}
 	timeout := defaultTimeout
 	if in.Timeout > 0 {
 		timeout = min(time.Duration(in.Timeout)*time.Second, maxTimeout)
 	}
 	out := &headtail.Buffer{Half: (s.o.MaxResult - 300) / 2}
 	res, err := s.runner.Run(ctx, proc.Spec{
-		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: s.dir, Env: s.o.Environ,
+		Argv: []string{"/bin/sh", "-c", in.Command}, Dir: filepath.Join(s.dir, dir), Env: s.o.Environ,
 		Stdout: out, Merge: true, Timeout: timeout,
 	})
 	if err != nil {

@@ -388,6 +388,12 @@ func TestRunCommand(t *testing.T) {
 		}
 	}
 	refused(t, s, "run_command", m{"command": " "}, "empty")
+	call(t, s, "write_file", m{"path": "sub/dir/f.txt", "content": "x"})
+	if got := call(t, s, "run_command", m{"command": "ls", "cwd": "sub/dir"}); got != "f.txt\n[exit code 0]" {
+		t.Errorf("in a folder: %q", got)
+	}
+	refused(t, s, "run_command", m{"command": "ls", "cwd": "../.."}, "outside")
+	refused(t, s, "run_command", m{"command": "ls", "cwd": "none"}, "no such file")
 	s = workspace(t, Options{AllowShell: true, Explain: func(output string) string {
 		if output == "" {
 			return ""
@@ -462,7 +468,7 @@ func TestDefinitions(t *testing.T) {
 		"read_file": {"path": "a", "offset": 1, "limit": 2}, "write_file": {"path": "a", "content": ""},
 		"edit_file": {"path": "a", "old_text": "x", "new_text": "y"}, "list_dir": {"path": "a"},
 		"glob": {"pattern": "*", "path": "a"}, "grep": {"pattern": "x", "path": "a", "glob": "*", "ignore_case": true},
-		"run_command": {"command": "true", "timeout_seconds": 5},
+		"run_command": {"command": "true", "cwd": ".", "timeout_seconds": 5},
 	}
 	for _, d := range s.Definitions() {
 		ex, ok := examples[d.Name]

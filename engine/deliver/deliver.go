@@ -219,7 +219,7 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.Lease.ServerTime().UnixMilli()
-	err := r.Change(push, "archived", func(_ *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
+	err := r.Change(push, "archived", func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
 		was := *entry
 		r.made.AddTo(entry, r.Entry)
 		if entry.Comment == was.Comment && entry.PR == was.PR {
@@ -227,6 +227,7 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 		}
 		r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 		c.Subject, c.Archive = "delivered", []gitcas.Ended{r.line}
+		c.Refs = append(c.Refs, r.DropDeadTries(push, v)...)
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}}
 		if entry.PR != 0 {
 			c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Pull", Value: strings.TrimSpace(fmt.Sprintf("%d %s", entry.PR, text.OneLine(r.made.Link)))})

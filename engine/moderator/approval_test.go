@@ -64,7 +64,7 @@ func TestApproval(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 			d := Decision{From: "planner", Status: "approved", Edge: workflow.Edge{Approval: &workflow.Approval{Not: tt.not}}}
-			if err := Approve(d, a); (err == nil) != (got == "") || err != nil && !strings.Contains(err.Error(), "planner → approved needs a person's approval, and there is none") {
+			if err := Approve(d, a); (err == nil) != (got == "") || err != nil && !strings.Contains(err.Error(), "role planner may decide approved only after a person's approval, and there is none") {
 				t.Errorf("Approve says %v", err)
 			}
 		})

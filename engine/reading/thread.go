@@ -218,6 +218,17 @@ func Locate(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) *Thread {
 	return r
 }
 
+// WorkflowName is the name that a workflow's node gives.
+func WorkflowName(ctx context.Context, v *gitcas.View, h node.Hash) (string, error) {
+	n, err := v.Get(ctx, h)
+	if err != nil {
+		return "", fmt.Errorf("read the workflow: %w", err)
+	}
+	m, _ := n.Payload.(map[string]any)
+	name, _ := m["name"].(string)
+	return name, nil
+}
+
 // FindEnded is the newest history line of a thread that is not alive.
 func FindEnded(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (gitcas.Ended, error) {
 	ended, ok, err := v.FindEnded(ctx, id)

@@ -193,6 +193,7 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 		line := r.EndLine(after)
 		line.Result = text.OneLine(next.result)
 		c.Archive = []gitcas.Ended{line}
+		c.Refs = append(c.Refs, r.DropDeadTries(ctx, v)...)
 	}
 	if !r.e.Store.Atomic(v) {
 		if err := r.holdWork(c, v, own, work); err != nil {
@@ -317,7 +318,8 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *le
 	res := r.describeThread()
 	res.Head, res.HeadDigest, res.Status, res.Result = done.entry.Head, done.digest, string(done.entry.Status), next.result
 	res.Role, res.NextRole, res.Step, res.Usage, res.Done = r.task.Role, next.role, r.task.Step, s.step.Usage, next.end
-	if w := done.entry.Work; w.Commit != "" {
+	// Without edits the thread has no branch of its own.
+	if w := done.entry.Work; w.Commit != "" && (w.Commit != r.Chain.Start.Base || !workbranch.Tip(r.View, w).IsZero()) {
 		res.Work = &record.Work{Branch: w.Branch, Commit: w.Commit}
 	}
 	res.Checks = s.step.Checks

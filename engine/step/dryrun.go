@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/united-workforce/uwf/engine/lease"
@@ -56,15 +57,22 @@ func (r *agentRun) dryRun(ctx context.Context) error {
 	if err != nil || done {
 		return err
 	}
-	if err := r.decideRole(ctx); err != nil {
-		return err
+	lacking := r.decideRole(ctx)
+	if lacking != nil && (r.plan.role == "" || r.plan.agent != "") {
+		return lacking
+	}
+	if lacking != nil {
+		if err := r.countUsed(ctx, nil); err != nil {
+			return err
+		}
 	}
 	held, claimed := r.View.FindClaim(r.ID)
 	if claimed && r.e.Leases().Counts(r.View, held.Claim, r.Entry) {
 		return life.RefuseClaimed(life.Step, r.ID, held.Claim)
 	}
 	r.Lease = r.e.Leases().NewUnclaimedLease(r.View, r.ID, r.Entry)
-	return r.dryRunClaimed(ctx, held, claimed)
+	// The prompt does not depend on the agent's program.
+	return cmp.Or(r.dryRunClaimed(ctx, held, claimed), lacking)
 }
 
 // dryRunClaimed is actOnPlan, as far as it costs nothing.

@@ -519,7 +519,13 @@ func TestBroughtInByOthers(t *testing.T) {
 					if !res.Again || res.Done != c.done || res.Step != c.steps {
 						f.Errorf("%+v", res)
 					}
-					if a := f.attempt("r1", 1); a.Claim == nil && atomic { // else it holds the commit, too
+					_, left := f.mem.Refs()[layout.AttemptRefs(testThread)+"r1.1"]
+					switch {
+					case name == "and ended" && atomic:
+						if left {
+							f.Error("the thread has ended, and the ref of a try whose job died is still there")
+						}
+					case f.attempt("r1", 1).Claim == nil && atomic: // else it holds the commit, too
 						f.Error("it became an attempt beside what it is")
 					}
 				})

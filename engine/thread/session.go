@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -193,6 +196,10 @@ func (s *Session) reportEnd(ctx context.Context) (bool, Result, error) {
 		return false, res, err
 	}
 	res.Head, res.Status, res.Step, res.PR, res.Done = ended.Head, ended.Reason, len(ended.Steps), ended.PR, true
+	res.Workflow = ended.Workflow
+	if res.Name, err = reading.WorkflowName(ctx, s.View, ended.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
+		return false, res, err
+	}
 	s.finishEnd(ctx, ended)
 	isDue := s.Expect.Hash != "" && ended.Head != s.Expect.Hash
 	if s.Deed == life.Deliver {
@@ -315,6 +322,24 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 	s.Engine.Reached("suspend")
 	s.Engine.Emit(Event{Kind: "suspended", Thread: s.ID, Step: step, Role: role, Text: s.Entry.Suspended.Reason})
 	return nil
+}
+
+// DropDeadTries deletes the refs of this thread's tries whose jobs died: nothing but a claim is
+// left of them. What can't be read stays for uwf gc.
+func (s *Session) DropDeadTries(ctx context.Context, v *gitcas.View) []wire.RefUpdate {
+	var out []wire.RefUpdate
+	for _, name := range slices.Sorted(maps.Keys(v.Refs())) {
+		if !strings.HasPrefix(name, layout.AttemptRefs(s.ID)) {
+			continue
+		}
+
+		id, _ := v.Ref(name)
+		c, err := workbranch.Read(ctx, s.Engine.Store.Remote(), id)
+		if err == nil && c.Tree == wire.EmptyTree {
+			out = append(out, wire.RefUpdate{Name: name, Old: id})
+		}
+	}
+	return out
 }
 
 // AskHold asks beside the claim's push what keeps the thread from going on; nil: nobody is

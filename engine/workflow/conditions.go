@@ -76,6 +76,12 @@ func (c checker) checkCondition(at *conditionAt, what string) {
 			c.problems.Add(pos, length, suggestName(n.Role, c.roleNames()), "%s: %q is no role", what, n.Role)
 		}
 	}
+	for _, n := range compiled.Agents {
+		if alias, command := strings.CutPrefix(n.Role, "uwf-"); command {
+			pos, length := v.Within(n.Offset, n.Length)
+			c.warnings.Add(pos, length, fmt.Sprintf("write %q", alias), "%s: a step's agent is its alias, such as %q, unless the settings call one %q", what, alias, n.Role)
+		}
+	}
 }
 
 // readCondition reads what chooses an edge, where that is a condition.

@@ -142,7 +142,7 @@ func isOwnRemote(f *Factory, address string) bool {
 	return false
 }
 
-// DescribePlace says where threads are kept.
+// DescribePlace says where threads are kept: a remote of this checkout by its name.
 func (f *Factory) DescribePlace(ctx context.Context) string {
 	loc, err := f.Locate(ctx)
 	if err != nil {
@@ -152,6 +152,8 @@ func (f *Factory) DescribePlace(ctx context.Context) string {
 	where := "this repository"
 	if dir, personal := loc.personalDir(); personal {
 		where = ShortenPath(f, dir)
+	} else if c, err := f.Config(); err == nil && config.IsRemoteName(c.State.Remote) && c.State.Remote != "" {
+		where = c.State.Remote
 	} else if loc.Kind == RemoteStore {
 		where = remoteAddress(f, loc)
 	}

@@ -32,6 +32,8 @@ type Condition struct {
 	// Roles are the names that the expression asks $first and $last for, or compares
 	// the role of steps with.
 	Roles []Name
+	// Agents are the names that it compares the agent of steps with.
+	Agents []Name
 	// Suspects are the names in the expression that stand for nothing, so that it
 	// can't be what was meant.
 	Suspects []SyntaxError
@@ -82,7 +84,7 @@ func Compile(expression string) (*Condition, error) {
 	if err != nil {
 		return nil, explainError(expression, tokens, err)
 	}
-	return &Condition{compiled: compiled, Roles: roleNames(tokens), Suspects: suspectNames(tokens)}, nil
+	return &Condition{compiled: compiled, Roles: roleNames(tokens, "role"), Agents: roleNames(tokens, "agent"), Suspects: suspectNames(tokens)}, nil
 }
 
 // compileExpression calls the library, which reports some of its own mistakes by panicking.

@@ -10,8 +10,8 @@ import (
 )
 
 // roleNames are the texts that must be names of roles: what $first and $last are called
-// with, and what the role of a step is compared with.
-func roleNames(tokens []token) []Name {
+// with, and what the role of a step is compared with. Likewise of another field of steps.
+func roleNames(tokens []token, field string) []Name {
 	var out []Name
 	add := func(t token) {
 		if t.kind == quoted && t.name != "" {
@@ -20,9 +20,9 @@ func roleNames(tokens []token) []Name {
 	}
 	for i, t := range tokens {
 		switch {
-		case t.kind == variable && (t.name == "first" || t.name == "last") && isToken(tokens, i+1, "(") && isToken(tokens, i+3, ")"):
+		case field == "role" && t.kind == variable && (t.name == "first" || t.name == "last") && isToken(tokens, i+1, "(") && isToken(tokens, i+3, ")"):
 			add(tokens[i+2])
-		case t.text == "role" && (isToken(tokens, i+1, "=") || isToken(tokens, i+1, "!=")) && i+2 < len(tokens) && ofStep(tokens, i):
+		case t.text == field && (isToken(tokens, i+1, "=") || isToken(tokens, i+1, "!=")) && i+2 < len(tokens) && ofStep(tokens, i):
 			add(tokens[i+2])
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -115,7 +116,7 @@ func listWaiting(ctx context.Context, store *gitcas.Store, where string) ([]wait
 		if t.Status != string(gitcas.StatusSuspended) && t.Status != lookup.Failed {
 			continue
 		}
-		if t.Name, err = lookup.WorkflowName(ctx, v, e.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
+		if t.Name, err = reading.WorkflowName(ctx, v, e.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
 			return nil, err
 		}
 		if n := e.Next; n != nil {

@@ -279,17 +279,6 @@ func Find(ctx context.Context, open Open, arg string) (*Thread, error) {
 	return r.FindThread(ctx, store)
 }
 
-// WorkflowName is the name that a workflow's node gives.
-func WorkflowName(ctx context.Context, v *gitcas.View, h node.Hash) (string, error) {
-	n, err := v.Get(ctx, h)
-	if err != nil {
-		return "", fmt.Errorf("read the workflow: %w", err)
-	}
-	m, _ := n.Payload.(map[string]any)
-	name, _ := m["name"].(string)
-	return name, nil
-}
-
 // candidate is a thread that a ref may stand for.
 type candidate struct {
 	id    gitcas.ThreadID

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/life"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/text"
@@ -164,7 +165,7 @@ func listRunning(ctx context.Context, v *gitcas.View) ([]job, error) {
 			j.Role = e.Next.Role
 		}
 		var err error
-		if j.Name, err = lookup.WorkflowName(ctx, v, e.Workflow); err != nil {
+		if j.Name, err = reading.WorkflowName(ctx, v, e.Workflow); err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, j)

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -165,7 +166,7 @@ func readAll(ctx context.Context, t *lookup.Thread) (listing, []shown, error) {
 		Thread: t.ID, Workflow: start.Workflow,
 		Steps: []entry{{Hash: chain.StartHash, Timestamp: chain.StartedAt, beginning: &start}},
 	}
-	if out.Name, err = lookup.WorkflowName(ctx, t.View, start.Workflow); err != nil {
+	if out.Name, err = reading.WorkflowName(ctx, t.View, start.Workflow); err != nil {
 		return listing{}, nil, err
 	}
 	results, err := t.Results(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -83,7 +84,7 @@ func readRun(ctx context.Context, o *ReadOptions) error {
 		return err
 	}
 	s := story{Thread: t.ID, Workflow: chain.Start.Workflow, Status: t.Status(), Prompt: chain.Start.Prompt, Title: chain.Start.Title, By: chain.Start.By}
-	if s.Name, err = lookup.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
+	if s.Name, err = reading.WorkflowName(ctx, t.View, chain.Start.Workflow); err != nil {
 		return err
 	}
 	if err := s.readSteps(ctx, t, chain.Steps[:end], o.Quota); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
+	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -158,7 +159,7 @@ func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 // may be gone from cas/.
 func (l *lister) addThread(ctx context.Context, t listed) error {
 	var err error
-	if t.Name, err = lookup.WorkflowName(ctx, l.view, t.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
+	if t.Name, err = reading.WorkflowName(ctx, l.view, t.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
 		return err
 	}
 	switch {

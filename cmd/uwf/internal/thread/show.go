@@ -152,7 +152,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 		StartedAt: t.ID.Time(), Base: sum.Start.Base, Trigger: sum.Start.Trigger, Prompt: sum.Start.Prompt, Title: cmp.Or(e.Title, sum.Start.Title),
 		By: cmp.Or(e.By, sum.Start.By), waysOn: life.WaysOn(t.ID, e), failures: life.CountAttempts(e, t.ID, nil),
 	}
-	if s.Name, err = lookup.WorkflowName(ctx, t.View, s.Workflow); err != nil {
+	if s.Name, err = reading.WorkflowName(ctx, t.View, s.Workflow); err != nil {
 		return s, err
 	}
 	if n := e.Next; n != nil {
