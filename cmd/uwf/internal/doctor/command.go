@@ -156,7 +156,8 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.Agents = findAgents(f, c)
 	}
 	if !o.InJob { // a job reads the default branch's files
-		o.Commits, o.Branches = ReadCommits(ctx, f, o.RemoteName), ReadBranches(ctx, f, o.RemoteName)
+		o.Commits = ReadCommits(ctx, f, o.RemoteName)
+		o.Branches, o.Unreadable = ReadBranches(ctx, f, o.RemoteName)
 	}
 	if address, err := f.RemoteURL(ctx, o.RemoteName); err == nil {
 		if at, err := hosted.Of(address); err == nil {

@@ -82,8 +82,11 @@ func ReadCommits(ctx context.Context, f *app.Factory, remote string) []Commit {
 }
 
 // ReadBranches reads the names of the branches of the repository here, and of the remote as it was
-// fetched last.
-func ReadBranches(ctx context.Context, f *app.Factory, remote string) map[string]wire.ID {
+// fetched last. Of a repository that names its objects by SHA-256 it says so.
+func ReadBranches(ctx context.Context, f *app.Factory, remote string) (map[string]wire.ID, error) {
+	if format, err := app.GitHere(ctx, f, "rev-parse", "--show-object-format"); err == nil && format == "sha256" {
+		return nil, wire.ErrSHA256
+	}
 	fetched := "refs/remotes/" + remote + "/"
 	text, _ := app.GitHere(ctx, f, "for-each-ref", "--format=%(objectname) %(refname)", layout.Heads, fetched) // without git there are none
 	out := map[string]wire.ID{}
@@ -94,7 +97,7 @@ func ReadBranches(ctx context.Context, f *app.Factory, remote string) map[string
 		}
 		out[name] = plumbing.NewHash(id)
 	}
-	return out
+	return out, nil
 }
 
 // readCommit reads names and hashes alone: no filter or hook of the repository runs.

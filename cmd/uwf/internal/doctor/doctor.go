@@ -63,6 +63,8 @@ type Options struct {
 	// Branches are those of this checkout, and of its remote as it was fetched last, by their
 	// full names there.
 	Branches map[string]wire.ID
+	// Unreadable says why uwf can't work with this repository at all; nil: it can.
+	Unreadable error
 	// StateRemote: state.remote is set, so threads are kept on the remote.
 	StateRemote bool
 	// Warnings are those of all settings together, free of secrets.

@@ -44,6 +44,9 @@ func (e *examination) findObstacle(err error) Finding {
 
 // checkNames looks for a branch that is in the way of uwf's, here or on the remote.
 func (e *examination) checkNames() Finding {
+	if e.o.Unreadable != nil {
+		return e.findObstacle(e.o.Unreadable)
+	}
 	for _, refs := range []map[string]wire.ID{e.o.Branches, e.listed} {
 		if err := obstacle.FindInTheWay(refs, e.o.RemoteName, e.o.Branch, triedBranch); err != nil {
 			return e.findObstacle(err)

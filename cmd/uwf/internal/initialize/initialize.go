@@ -225,9 +225,9 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		}
 	}
 	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Agent: o.Agent, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
-	out.Findings = doctor.Check(ctx, doctor.Options{
-		Files: root.FS(), StateRemote: true, Offline: true, Other: where.other, Branches: doctor.ReadBranches(ctx, f, where.remote),
-	})
+	examine := doctor.Options{Files: root.FS(), StateRemote: true, Offline: true, Other: where.other}
+	examine.Branches, examine.Unreadable = doctor.ReadBranches(ctx, f, where.remote)
+	out.Findings = doctor.Check(ctx, examine)
 	out.Next = where.nextSteps(o, answers, where.lookDone(ctx, o, root, files), root)
 	where.printWarnings(ctx, o, files)
 	return o.Factory.Printer().Print(out, out.writeText)

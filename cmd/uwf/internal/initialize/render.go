@@ -36,7 +36,7 @@ const (
 )
 
 // hostLine is the action's variant that runs on the runner itself.
-const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner, with its toolchains"
+const hostLine = "- uses: united-workforce/uwf/.github/actions/host@v1 # on the runner; what is prepared lasts if UWF_HOME in env is a folder that does"
 
 // setupNode is the action that brings the Node.js which all of the agents' packages run on: an
 // older one makes npm install an older version of some, without a word.
