@@ -42,12 +42,12 @@ func Arrow(result string) string {
 
 // maxDecided is how many results of a thread are found by evaluating conditions again: each
 // of them looks at the whole thread before it, and every step's commit shows all results.
-const maxDecided = 40
+const maxDecided = 100
 
 // Results are what the steps of a thread decided, as [Decision.Result] says it. Nothing
-// records which edge was taken: the outputs, and the role that worked next, tell it. If
-// several edges lead there, the newest maxDecided are evaluated, and an older step has where
-// it led. Empty: the workflow has no way on from the step, which was made by another version.
+// records which edge was taken: the conditions of the newest maxDecided steps are evaluated
+// again, and an older step has where it led. Empty: the workflow has no way on from the
+// step, which was made by another version.
 func Results(d *workflow.Definition, t Thread) []string {
 	out, left := make([]string, len(t.Steps)), maxDecided
 	next := ""
@@ -79,9 +79,6 @@ func resultBefore(d *workflow.Definition, t Thread, next string, left *int) stri
 func edgeBefore(d *workflow.Definition, t Thread, next string, left *int) *workflow.Edge {
 	from := t.Steps[len(t.Steps)-1].Role
 	if d.Lists[from] {
-		if only := onlyEdge(d, from, next); only != nil {
-			return only
-		}
 		if *left--; *left < 0 {
 			return nil
 		}
@@ -91,22 +88,6 @@ func edgeBefore(d *workflow.Definition, t Thread, next string, left *int) *workf
 		return nil
 	}
 	return edge
-}
-
-// onlyEdge is the one edge of a list after which a role can have been next; nil: there are
-// several, or none, or nobody was next.
-func onlyEdge(d *workflow.Definition, from, next string) *workflow.Edge {
-	var found *workflow.Edge
-	for i, e := range d.Graph[from] {
-		switch {
-		case next == "" || !explains(d, e, from, next):
-		case found != nil:
-			return nil
-		default:
-			found = &d.Graph[from][i]
-		}
-	}
-	return found
 }
 
 // explains reports whether a role can be next after an edge: the edge leads to it, or to a

@@ -138,17 +138,27 @@ func MapStrings(v any, of func(string) string) any {
 	case string:
 		return of(x)
 	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = MapStrings(e, of)
-		}
-		return out
+		return MapList[[]any](x, func(e any) any { return MapStrings(e, of) })
 	case map[string]any:
-		out := make(map[string]any, len(x))
-		for _, k := range slices.Sorted(maps.Keys(x)) {
-			out[k] = MapStrings(x[k], of)
-		}
-		return out
+		return MapObject[map[string]any](x, func(e any) any { return MapStrings(e, of) })
 	}
 	return v
+}
+
+// MapList is a list of what of gives for each value of another one.
+func MapList[Out, In ~[]any](list In, of func(any) any) Out {
+	out := make(Out, len(list))
+	for i, e := range list {
+		out[i] = of(e)
+	}
+	return out
+}
+
+// MapObject is an object of what of gives for each value of another one, in the order of names.
+func MapObject[Out, In ~map[string]any](object In, of func(any) any) Out {
+	out := make(Out, len(object))
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		out[name] = of(object[name])
+	}
+	return out
 }

@@ -155,17 +155,9 @@ func translateSchema(v any) any {
 func translateAll(v any) any {
 	switch x := v.(type) {
 	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = translateSchema(e)
-		}
-		return out
+		return MapList[[]any](x, translateSchema)
 	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = translateSchema(e)
-		}
-		return out
+		return MapObject[map[string]any](x, translateSchema)
 	}
 	return v
 }
@@ -180,17 +172,9 @@ func libraryForm(v any) any {
 	case float64:
 		return json.Number(strconv.FormatFloat(x, 'g', -1, 64))
 	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = libraryForm(e)
-		}
-		return out
+		return MapList[[]any](x, libraryForm)
 	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, e := range x {
-			out[k] = libraryForm(e)
-		}
-		return out
+		return MapObject[map[string]any](x, libraryForm)
 	}
 	return v
 }

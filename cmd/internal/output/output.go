@@ -7,7 +7,6 @@ package output
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -114,14 +113,8 @@ func (p Printer) Text() *Writer {
 // encodeJSON writes indented JSON. HTML's characters stay readable; characters
 // that a terminal acts on are written as escapes, which mean the same in JSON.
 func encodeJSON(v any) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return []byte(escapeUnsafe(b.String())), nil
+	b, err := text.IndentJSON(v)
+	return []byte(escapeUnsafe(string(b)) + "\n"), err
 }
 
 // leftByJSON reports whether a character is unsafe and written by JSON as it is, which

@@ -1,6 +1,10 @@
 package liquid
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/gitcas/node"
+)
 
 // object is a map as the library gets it: it finds keys in it, and writes it as
 // JSON where a whole map is written.
@@ -21,17 +25,9 @@ func liquidForm(v any) any {
 	case int64:
 		return int(v)
 	case map[string]any:
-		out := make(object, len(v))
-		for k, e := range v {
-			out[k] = liquidForm(e)
-		}
-		return out
+		return node.MapObject[object](v, liquidForm)
 	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = liquidForm(e)
-		}
-		return out
+		return node.MapList[[]any](v, liquidForm)
 	}
 	return v
 }

@@ -53,17 +53,9 @@ func mustacheForm(v any) any {
 		writeJSON(&text, v)
 		return number(text.String())
 	case map[string]any:
-		out := make(object, len(v))
-		for k, e := range v {
-			out[k] = mustacheForm(e)
-		}
-		return out
+		return node.MapObject[object](v, mustacheForm)
 	case []any:
-		out := make(list, len(v))
-		for i, e := range v {
-			out[i] = mustacheForm(e)
-		}
-		return out
+		return node.MapList[list](v, mustacheForm)
 	}
 	return v
 }
@@ -76,17 +68,9 @@ func plainForm(v any) any {
 	case number:
 		return json.Number(v)
 	case object:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = plainForm(e)
-		}
-		return out
+		return node.MapObject[map[string]any](v, plainForm)
 	case list:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plainForm(e)
-		}
-		return out
+		return node.MapList[[]any](v, plainForm)
 	}
 	return v
 }

@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,10 +55,9 @@ thread's first step, and so on. An entry of another role fails the step.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if schema {
-				e := json.NewEncoder(o.Stdout)
-				e.SetIndent("", "  ")
-				e.SetEscapeHTML(false)
-				return e.Encode(mock.Schema())
+				b, err := indentedJSON(mock.Schema())
+				_, werr := o.Stdout.Write(b)
+				return errors.Join(err, werr)
 			}
 			if inOrder != "" {
 				args = append([]string{inOrder}, args...)
