@@ -23,7 +23,7 @@ const MaxCorrections = 2
 // Adapter is an agent in Go: it turns a task into an answer. It stages its turns
 // as they come, so that they are kept when it is killed.
 type Adapter interface {
-	// Run does the task.
+	// Run does the task. An error that is an *AnswerError is corrected, as an answer is.
 	Run(ctx context.Context, s *Session) (Answer, error)
 	// Continue goes on with the same conversation after an answer that could not be
 	// taken. The complaint says why, in words for a model.
@@ -154,15 +154,18 @@ func (s *Session) Getenv(name string) string { return sandbox.Getenv(s.Environ, 
 func (s *Session) runAdapter(ctx context.Context, a Adapter) (record.Step, error) {
 	answer, err := a.Run(ctx, s)
 	for corrections := 0; ; corrections++ {
-		if err != nil {
-			return record.Step{}, err
+		failed := err // of the run itself
+		var step record.Step
+		if err == nil {
+			step, err = s.takeWhole(ctx, answer)
 		}
-		step, err2 := s.takeWhole(ctx, answer)
 		var bad *AnswerError
-		if !errors.As(err2, &bad) {
-			return step, err2
-		}
-		if corrections == MaxCorrections {
+		switch {
+		case !errors.As(err, &bad):
+			return step, err
+		case failed != nil && (corrections == MaxCorrections || ctx.Err() != nil):
+			return record.Step{}, err
+		case corrections == MaxCorrections:
 			return s.extractOrFail(ctx, a, answer, bad)
 		}
 		_, _ = fmt.Fprintf(s.Stderr, "%v; asking again (%d of %d)\n", bad, corrections+1, MaxCorrections)

@@ -301,6 +301,13 @@ func TestCutAnswer(t *testing.T) {
 	if _, _, err = runScript(t, script(t, result(good), result(good)), cut, cut, cut); err == nil || !strings.Contains(err.Error(), "cut off at the output limit of 8192 tokens: raise maxOutput") {
 		t.Errorf("three cut answers: %v", err)
 	}
+	failing := `echo '{"type":"result","is_error":true,"session_id":"s-1","result":"cut"}'; exit 1`
+	if _, _, err := runScript(t, script(t, failing, result(good)), cut); err != nil {
+		t.Errorf("after a cut that the program calls a failure: %v", err)
+	}
+	if _, _, err = runScript(t, script(t, failing, failing), cut, cut, cut); err == nil || !strings.Contains(err.Error(), "claude failed: cut") {
+		t.Errorf("three such failures: %v", err)
+	}
 	filtered := gateway.Ending{Finish: "filter"}
 	if _, _, err = runScript(t, script(t, result(good), result(good)), filtered, filtered, filtered); err == nil || !strings.Contains(err.Error(), "filter") {
 		t.Errorf("three filtered answers: %v", err)

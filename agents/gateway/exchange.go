@@ -47,6 +47,7 @@ type exchange struct {
 
 	spent    dialect.Usage // by all tries, with what is known of its cost
 	unpriced bool          // it cost more
+	atMost   int64         // see Call.AtMost
 }
 
 // try is one request to the provider.
@@ -494,6 +495,9 @@ func (x *exchange) settleTry() {
 	x.g.ledger.settleSpent(x.reserved, spending{tokens: tokens, cost: cost}, unknown)
 	x.spent.In, x.spent.Out, x.spent.CostUSD = x.spent.In+u.In, x.spent.Out+u.Out, x.spent.CostUSD+cost
 	x.unpriced = x.unpriced || !priced
+	if !x.try.ended {
+		x.atMost += u.Out
+	}
 	if tokens > 0 {
 		x.g.meterUsage(u.In, u.Out, cost, priced)
 	}
@@ -522,6 +526,6 @@ func (x *exchange) reportCall(client context.Context) {
 	x.g.o.OnCall(Call{
 		Path: x.path, Model: x.request.Model, Status: x.status, Tries: x.tries, Stream: x.request.Stream,
 		In: x.spent.In, Out: x.spent.Out, CostUSD: x.spent.CostUSD, Duration: x.g.o.Now().Sub(x.started), Err: x.err,
-		Answer: x.try.answer, Unpriced: x.unpriced, HungUp: client.Err() != nil, Dropped: x.g.noteNewNames(x.request.Dropped),
+		Answer: x.try.answer, Unpriced: x.unpriced, AtMost: x.atMost, HungUp: client.Err() != nil, Dropped: x.g.noteNewNames(x.request.Dropped),
 	})
 }

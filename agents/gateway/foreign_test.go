@@ -126,7 +126,8 @@ func TestCutStreamsOfForeigners(t *testing.T) {
 	} {
 		for _, f := range foreigners() {
 			u, m := newUpstream(t, handler), &meter{}
-			g := start(t, Options{Models: []Model{chatOnly(u)}, Meter: m})
+			var call Call
+			g := start(t, Options{Models: []Model{chatOnly(u)}, Meter: m, OnCall: func(c Call) { call = c }})
 			r := post(t, g, f.streams, f.stream)
 			c := dialect.NewCollector(f.d)
 			for events := dialect.NewEventReader(strings.NewReader(r.body), 1<<20); ; {
@@ -141,6 +142,12 @@ func TestCutStreamsOfForeigners(t *testing.T) {
 			}
 			if m.calls != 1 || m.out == 0 {
 				t.Errorf("%s, %s: %d calls, %d out are counted", name, f.d.Name(), m.calls, m.out)
+			}
+			if err := g.Close(); err != nil { // OnCall was called then
+				t.Fatal(err)
+			}
+			if broke := name == "cut" || name == "ends early"; broke != (call.AtMost == 100) {
+				t.Errorf("%s, %s: %d of %d tokens out are called the most", name, f.d.Name(), call.AtMost, call.Out)
 			}
 		}
 	}

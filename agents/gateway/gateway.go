@@ -101,6 +101,9 @@ type Call struct {
 	In, Out  int64
 	CostUSD  float64
 	Unpriced bool // nobody knows what some of it cost
+	// AtMost are those of Out that were counted for answers that did not come to their end, for
+	// which nobody says how many there were.
+	AtMost   int64
 	Duration time.Duration
 	Answer   dialect.Answer // what the model said, as far as it came
 	Side     string         // what was asked for besides a model, in a few words; Model is empty then

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/agents/acp"
@@ -44,6 +45,21 @@ func TestOthers(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestSmallWindow: a model whose window a program fills at once is refused by name, before there is
+// a thread.
+func TestSmallWindow(t *testing.T) {
+	t.Parallel()
+	claude, _ := cli.Find("claude-code")
+	h := newHouse(t, claude, nil)
+	h.write("uwf-home/config.yaml", strings.Replace(h.config("", ""), "window: 200000", "window: 16000", 1))
+	h.start("thread", "start", "flow", "-p", "Do it.", "--agent", "claude-code").ends(2).says("agent claude-code", "16000 tokens", "needs 32000")
+	h.start("run", "flow", "-p", "Do it.").ends(2).says("needs 32000")
+	h.start("doctor", "--offline").ends(0, 1).says("needs 32000")
+	if refs := h.git("for-each-ref", "refs/uwf"); refs != "" || len(h.asked()) != 0 {
+		t.Errorf("there is %q, and %d requests", refs, len(h.asked()))
 	}
 }
 

@@ -166,6 +166,20 @@ const (
 	openAI    = models + "defaultModel: o\n"
 )
 
+// TestCheckBuiltinWire: what is said of uwf's own agent is the wire by which it really asks.
+func TestCheckBuiltinWire(t *testing.T) {
+	for wires, want := range map[string]string{
+		"messages": "ok: o: provider openai speaks messages, and the agent messages", "responses": "ok: o: provider openai speaks responses, and the agent responses",
+		"chat, responses": "ok: o: provider openai speaks chat, responses, and the agent chat", "gemini": "missing: o: provider openai speaks gemini, and the agent chat",
+	} {
+		m := newMachine(t, "sandbox: off\n"+strings.Replace(openAI, "OPENAI_API_KEY", "OPENAI_API_KEY, wires: ["+wires+"]", 1))
+		m.run("check", "builtin")
+		if got := m.finding("builtin", "wire"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", wires, got, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	const off = "sandbox: off\n"
 	install := "npm install -g @anthropic-ai/claude-code@"
@@ -186,6 +200,8 @@ func TestCheck(t *testing.T) {
 		{"translated", off + openAI, "2.1.330", "works", 0, map[string]string{"wire": "ok: o: provider openai speaks chat, responses, and the agent messages, which the gateway translates; lost or refused: what the model thought before, "}},
 		{"wrong wire", off + strings.Replace(openAI, "OPENAI_API_KEY", "OPENAI_API_KEY, wires: [responses]", 1), "2.1.330", "works", 1, map[string]string{"wire": "missing: o: provider openai speaks responses, and the agent messages; the gateway"}},
 		{"wire of one role", off + anthropic + "agentOverrides: {solve: {dev: claude-code}}\nmodelOverrides: {solve: {dev: o}}\n", "2.1.330", "works", 0, map[string]string{"wire": "ok: o: provider openai"}},
+		{"small window", off + strings.Replace(anthropic, "name: a}, o", "name: a, window: 16000}, o", 1), "2.1.330", "works", 1, map[string]string{"wire": "missing: claude fills a window of 16000 tokens before it has done any work: it needs 32000; set models.m.window"}},
+		{"least window", off + strings.Replace(anthropic, "name: a}, o", "name: a, window: 32000}, o", 1), "2.1.330", "works", 0, map[string]string{"wire": "ok: m"}},
 		{"probe fails", off + anthropic, "2.1.330", "fails", 1, map[string]string{"probe": "API Error: 400 the model is"}},
 		{"model is not asked", off + anthropic, "2.1.330", "silent", 1, map[string]string{"probe": "missing: it gave a step and never asked the model"}},
 		{"own login", off + "agents: {claude-code: {login: own}}\n", "2.1.330", "works", 0, map[string]string{"login": "unknown: login: own: uwf counts", "wire": "", "probe": "ok: gave a step"}},

@@ -268,6 +268,10 @@ func (w *Worker) openGateway(ctx context.Context, t task.Task, m *task.Meter) ([
 	var turns atomic.Int64
 	o := gateway.Options{Meter: m, MaxRequest: w.config.Gateway.MaxBody, Now: w.f.Now, Proxy: http.ProxyFromEnvironment, OnCall: func(c gateway.Call) {
 		w.logCall(t, c)
+		if c.AtMost > 0 {
+			w.logEvent(thread.Event{Kind: "notice", Thread: t.Thread, Step: t.Step, Role: t.Role,
+				Text: fmt.Sprintf("an answer of model %s broke off, so that nobody knows what it cost: %d output tokens are counted for it, which is the most that it may have", c.Model, c.AtMost)})
+		}
 		if c.Err == nil && c.Answer.Text+c.Answer.Finish != "" { // else it was no question to a model
 			tellTurn(w, t, int(turns.Add(1)), c)
 		}
