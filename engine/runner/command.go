@@ -146,7 +146,7 @@ func (j *commands) resumeThread(ctx context.Context, c *event.Command, f *found,
 		}
 	}
 	text := strings.TrimSpace(strings.Join(c.Words(), " ") + "\n\n" + c.Text)
-	err := j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written})
+	err := j.Engine.Resume(ctx, thread.ResumeRequest{Thread: f.id, Text: strings.TrimSpace(sanitize.Incoming(text)), Limits: limits, Written: j.gate.Written, TakeBranch: c.Has("take-branch")})
 	return j.continueUnlessRefused(ctx, f, verbResume, err)
 }
 

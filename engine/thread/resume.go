@@ -32,6 +32,8 @@ type ResumeRequest struct {
 	Written time.Time
 	// Limits are limits of the thread's own to raise.
 	Limits map[string]float64
+	// TakeBranch has it go on from its work branch as it is now, whatever became of its commits.
+	TakeBranch bool
 }
 
 // Resume lets a suspended thread go on: the role that waits is told the text. A
@@ -147,6 +149,9 @@ func (r *resumption) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.C
 	if err != nil {
 		return nil, err
 	}
+	if state := s.FindState(); r.req.TakeBranch && state != life.Suspended && state != life.Undelivered {
+		return nil, r.refuseResume("its work branch is only taken as it is while it waits for a person")
+	}
 	how := map[life.State]func(context.Context, *gitcas.View, gitcas.Entry) (*gitcas.Change, error){
 		life.Ended: r.reopenEnded, life.ToDeliver: r.reopenUndelivered, life.Undelivered: r.deliverAgain,
 		life.Pausing: r.withdrawPause, life.Suspended: r.continueThread,
@@ -186,7 +191,10 @@ func (r *resumption) continueThread(ctx context.Context, v *gitcas.View, entry g
 		return nil, err
 	}
 	life.LetGoOn(&entry, life.WaitingRole(entry), r.since, r.by.OnRecord())
-	c := r.buildCommit("resumed: "+text.OneLine(entry.Next.Role), entry)
+	c, err := r.takeBranch(v, entry, "resumed: "+text.OneLine(entry.Next.Role))
+	if err != nil {
+		return nil, err
+	}
 	return c, r.addAnswer(c, v, entry.Next, question, words)
 }
 
@@ -245,7 +253,25 @@ func (r *resumption) deliverAgain(_ context.Context, v *gitcas.View, entry gitca
 	r.before = entry
 	life.DeliverAgain(v, &entry)
 	r.since = entry.Since
-	return r.buildCommit("resumed: delivery", entry), nil
+	return r.takeBranch(v, entry, "resumed: delivery")
+}
+
+// takeBranch is buildCommit. If the person says so, the tip of the work branch is the thread's
+// commit from then on, and the message has the commit that it replaces.
+func (r *resumption) takeBranch(v *gitcas.View, entry gitcas.Entry, subject string) (*gitcas.Change, error) {
+	if !r.req.TakeBranch {
+		return r.buildCommit(subject, entry), nil
+	}
+	before := entry.Work.Commit
+	entry.Work = workbranch.Of(r.req.Thread, entry)
+	tip := workbranch.Tip(v, entry.Work)
+	if tip.IsZero() {
+		return nil, r.refuseResume(fmt.Sprintf("its work branch %s is not there; without --take-branch it is made again", entry.Work.Branch))
+	}
+	entry.Work.Commit = tip.String()
+	c := r.buildCommit(subject, entry)
+	c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Took-Branch", Value: fmt.Sprintf("%s at %s instead of %s", entry.Work.Branch, tip, cmp.Or(before, "none"))})
+	return c, nil
 }
 
 // reopenUndelivered lets an ended thread go on by its workflow's `resume` edge instead of being

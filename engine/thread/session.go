@@ -92,9 +92,14 @@ func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
 	return v, nil
 }
 
-// FindBase finds the commit to work from.
+// FindBase finds the commit to work from. On a branch that has no commit of the thread's, people
+// may do what they like, such as rebase it: its tip is the thread's.
 func (s *Session) FindBase(ctx context.Context) (wire.ID, error) {
-	return s.Engine.Branches().FindBase(ctx, s.View, s.ID, workbranch.Of(s.ID, s.Entry), s.Reload)
+	w := workbranch.Of(s.ID, s.Entry)
+	if tip := workbranch.Tip(s.View, w); w.Commit == s.Chain.Start.Base && !tip.IsZero() {
+		return tip, nil
+	}
+	return s.Engine.Branches().FindBase(ctx, s.View, s.ID, w, s.Reload)
 }
 
 // CheckHead makes sure that the head is the one that the caller was told, and not another

@@ -36,7 +36,7 @@ func (e *DivergedError) Error() string {
 		return fmt.Sprintf("branch %s was changed by people in files that the agent changed too (%s); merge them on the branch, then resume the thread",
 			e.Branch, strings.Join(e.Overlap, ", "))
 	}
-	return fmt.Sprintf("branch %s is at %s, which does not contain %s, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread",
+	return fmt.Sprintf("branch %s is at %s, which does not contain %s, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread; or resume it with --take-branch, to go on from the branch as it is",
 		e.Branch, e.Tip, e.Recorded)
 }
 

@@ -41,12 +41,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"thread T can't go on: x\ncorrect the definition, store it, start another thread, and cancel this one: uwf thread cancel T":                  life.NewStuckError("T", 0, errors.New("x")),
 		"thread T can't go on: x\nhave its last step done again: uwf thread poke T -p \"…\"\nor begin another thread before it: uwf thread fork T:1": life.NewStuckError("T", 2, errors.New("x")),
 		"agent m: it died: y\nlast words": &task.AgentError{Agent: "m", Reason: "it died", Detail: "last words", Err: errors.New("y")},
-		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":                                   life.NewUndeliveredError("T", true, errors.New("x")),
-		"x\nif whoever it is is dead: uwf thread retry --take T":                                                                                                 life.Advise(errors.New("x"), life.Verb{For: "if whoever it is is dead", Do: life.Take, Thread: "T"}),
-		"x\nsee what was changed: uwf fsck --history":                                                                                                            fmt.Errorf("%w", life.Advise(errors.New("x"), life.Verb{For: "see what was changed", Do: life.Check})),
-		"x\nbegin another: uwf thread fork T":                                                                                                                    life.Advise(errors.New("x"), life.Verb{For: "begin another", Do: life.Fork, Thread: "T", Steps: -1}),
-		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread":                            &workbranch.DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
-		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread": &workbranch.DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
+		"thread T has ended, but could not be delivered: x\nnobody tries again by itself\nlet it be tried: uwf thread retry T":        life.NewUndeliveredError("T", true, errors.New("x")),
+		"x\nif whoever it is is dead: uwf thread retry --take T":                                                                      life.Advise(errors.New("x"), life.Verb{For: "if whoever it is is dead", Do: life.Take, Thread: "T"}),
+		"x\nsee what was changed: uwf fsck --history":                                                                                 fmt.Errorf("%w", life.Advise(errors.New("x"), life.Verb{For: "see what was changed", Do: life.Check})),
+		"x\nbegin another: uwf thread fork T":                                                                                         life.Advise(errors.New("x"), life.Verb{For: "begin another", Do: life.Fork, Thread: "T", Steps: -1}),
+		"branch b was changed by people in files that the agent changed too (f, g); merge them on the branch, then resume the thread": &workbranch.DivergedError{Branch: "b", Overlap: []string{"f", "g"}},
+		"branch b is at 2, which does not contain 1, the thread's last recorded commit; merge or reset the branch to a descendant of it, then resume the thread; or resume it with --take-branch, to go on from the branch as it is": &workbranch.DivergedError{Branch: "b", Recorded: "1", Tip: "2"},
 		"step of thread T was stopped (role a): interrupted: a person stopped it\nthe thread has not moved; what there is was kept: git show R\nit counts as no failed attempt; go on: uwf thread step T": failed(func(e *life.FailedError) {
 			e.Phase, e.Err = life.PhaseStopped, fmt.Errorf("interrupted: %w", deadline.ErrStopped)
 		}),

@@ -24,7 +24,7 @@ type verb struct {
 
 var verbs = []verb{
 	{"start", true, "", "`/uwf start [WORKFLOW]`: start a thread here; what stands below the line is added to the task"},
-	{"resume", false, "", "`/uwf resume ANSWER`: answer the question and go on; the answer may also stand below the line"},
+	{"resume", false, "take-branch", "`/uwf resume ANSWER`: answer the question and go on; the answer may also stand below the line; `--take-branch` goes on from the work branch as it is, also where the thread's commits are gone from it"},
 	{"status", false, "", "`/uwf status`: say how the thread stands"},
 	{"retry", false, "take", "`/uwf retry [--take]`: try the failed step again; with `--take` also where a job holds the thread, which is stopped if it is not dead"},
 	{"cancel", false, "", "`/uwf cancel [REASON]`: stop the thread for good"},

@@ -18,6 +18,7 @@ type ResumeOptions struct {
 	Thread  string
 	Answer  string
 	Limits  Limits
+	Take    bool
 }
 
 // NewCmdResume makes `uwf thread resume`. A runF that is not nil replaces the run.
@@ -34,6 +35,9 @@ the flags, those of the configuration there.
 What you say is kept with your name, as git has it, and that counts for no approval. Where
 the workflow wants one, the forge is asked whose token you have here.
 
+After somebody rewrote its work branch (a rebase, a squash), --take-branch has it go on from
+the branch as it is, without the commits that are gone from it.
+
 A thread that has ended goes on too, where its workflow says with whom: by the resume
 edge of $START. Nothing runs yet: step it.`,
 		Example: `  uwf thread resume 01JY0000000000000000000000 -p "Use the second variant"
@@ -41,6 +45,7 @@ edge of $START. Nothing runs yet: step it.`,
 		RunE: app.Run(o, runF, resumeRun, func(args []string) { o.Thread = args[0] }),
 	})
 	cmd.Flags().StringVarP(&o.Answer, "prompt", "p", "", "the answer: a `TEXT`, @FILE, or - for stdin")
+	cmd.Flags().BoolVar(&o.Take, "take-branch", false, "go on from the work branch as it is now")
 	LimitFlags(cmd, &o.Limits)
 	return cmd
 }
@@ -54,6 +59,6 @@ func resumeRun(ctx context.Context, o *ResumeOptions) error {
 		if err != nil {
 			return err
 		}
-		return w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: o.Limits.Entry()})
+		return w.Resume(ctx, thread.ResumeRequest{Thread: id, Text: answer, Limits: o.Limits.Entry(), TakeBranch: o.Take})
 	})
 }
