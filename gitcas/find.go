@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Found is a node and where it was found.
@@ -53,10 +55,7 @@ func Find(ctx context.Context, v *View, h node.Hash) (Found, error) {
 	if e, ok := v.CasDir.Find(layout.FileOf(h)); ok {
 		q.spots = append(q.spots, foundFile{Place{}, v.CasDir.PathOf(e.Name), e.ID})
 	}
-	var threads []ThreadID
-	for _, e := range v.ThreadsDir.Entries() {
-		threads = append(threads, ThreadID(e.Name))
-	}
+	threads := lists.Map(v.ThreadsDir.Entries(), func(e gitobj.Entry) ThreadID { return ThreadID(e.Name) })
 	f, err := q.searchThreads(threads)
 	if !errors.Is(err, node.ErrNotFound) {
 		return f, err
@@ -122,10 +121,7 @@ func (q *search) searchThreads(threads []ThreadID) (Found, error) {
 
 // listFolders lists folders, which are not kept, and returns those in them.
 func (q *search) listFolders(folders []searchFolder) ([]searchFolder, error) {
-	wants := make([]wire.ID, len(folders))
-	for i, f := range folders {
-		wants[i] = f.id
-	}
+	wants := lists.Map(folders, func(f searchFolder) wire.ID { return f.id })
 	objs, err := q.v.Source.Remote.Fetch(q.ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: tree.OnlyWanted})
 	if err != nil {
 		return nil, fmt.Errorf("read the folders of threads: %w", err)
@@ -153,10 +149,7 @@ func (q *search) listFolders(folders []searchFolder) ([]searchFolder, error) {
 
 // readSpots reads what the files hold: all must be the same node.
 func (q *search) readSpots() (Found, error) {
-	var ids []wire.ID
-	for _, s := range q.spots {
-		ids = append(ids, s.id)
-	}
+	ids := lists.Map(q.spots, func(s foundFile) wire.ID { return s.id })
 	if err := q.v.Reader.Fetch(q.ctx, ids...); err != nil {
 		return Found{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Push tries a change once, on top of v, and returns the store as it is after it.
@@ -224,10 +225,7 @@ func newPending(objs []wire.PackObject) *pending {
 // takeReached returns the unsent objects that updates reach.
 func (p *pending) takeReached(updates []wire.RefUpdate) []wire.PackObject {
 	var picked []int
-	var todo []wire.ID
-	for _, u := range updates {
-		todo = append(todo, u.New)
-	}
+	todo := lists.Map(updates, func(u wire.RefUpdate) wire.ID { return u.New })
 	for len(todo) > 0 {
 		id := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -240,11 +238,7 @@ func (p *pending) takeReached(updates []wire.RefUpdate) []wire.PackObject {
 		todo = append(todo, objectRefs(p.order[i].Object)...)
 	}
 	slices.Sort(picked)
-	out := make([]wire.PackObject, len(picked))
-	for n, i := range picked {
-		out[n] = p.order[i]
-	}
-	return out
+	return lists.Map(picked, func(i int) wire.PackObject { return p.order[i] })
 }
 
 // objectRefs are the objects that one refers to. Objects come from this program: one

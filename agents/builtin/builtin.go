@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/agents/tools"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Name is the agent's name.
@@ -305,15 +306,11 @@ func clipText(text string) string {
 
 // stageDetail stages the node that lists the turns so far.
 func (a *Agent) stageDetail(s *agents.Session) (node.Hash, error) {
-	refs := make([]any, len(a.turns))
-	for i, h := range a.turns {
-		refs[i] = string(h)
-	}
 	return s.Stage.Put(record.BuiltinDetailSchema, map[string]any{
 		"sessionId": fmt.Sprintf("%s-%d", s.Task.Thread, s.Task.Step),
 		"model":     a.chat.model.Name,
 		"duration":  max(s.Now().Sub(a.began).Milliseconds(), 0),
 		"turnCount": len(a.turns),
-		"turns":     refs,
+		"turns":     lists.Map(a.turns, func(h node.Hash) any { return string(h) }),
 	})
 }

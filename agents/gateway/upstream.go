@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/agents/gateway/translate"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -109,11 +110,7 @@ func (p Provider) speaksDialect(d dialect.Dialect) bool { return slices.Contains
 
 // paths names the paths by which a provider is reached, for messages.
 func (p Provider) paths() string {
-	var out []string
-	for _, d := range p.wires() {
-		out = append(out, d.Path())
-	}
-	return strings.Join(out, " or ")
+	return strings.Join(lists.Map(p.wires(), dialect.Dialect.Path), " or ")
 }
 
 // endpointURL is the provider's URL of a path like "/v1/messages".

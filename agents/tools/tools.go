@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/internal/proc"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options configure a Set.
@@ -108,11 +109,7 @@ func (s *Set) Close() error { return s.root.Close() }
 
 // Definitions lists the tools in a fixed order.
 func (s *Set) Definitions() []Definition {
-	out := make([]Definition, len(s.tools))
-	for i, t := range s.tools {
-		out[i] = t.Definition
-	}
-	return out
+	return lists.Map(s.tools, func(t tool) Definition { return t.Definition })
 }
 
 // Call does one call. Args is the JSON object that the model wrote. A mistake of
@@ -142,11 +139,7 @@ func (s *Set) Call(ctx context.Context, name, args string) (string, error) {
 
 // Names lists the tools' names in the same order.
 func (s *Set) Names() []string {
-	var out []string
-	for _, t := range s.tools {
-		out = append(out, t.Name)
-	}
-	return out
+	return lists.Map(s.tools, func(t tool) string { return t.Name })
 }
 
 // describeError names the tool in an error, and turns what the file system says into

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Preset is a provider that uwf knows without being told, for people to choose.
@@ -73,11 +75,7 @@ func IsLocal(baseURL string) bool {
 
 // PresetNames are their names.
 func PresetNames() []string {
-	var out []string
-	for _, v := range knownVendors() {
-		out = append(out, v.Name)
-	}
-	return out
+	return lists.Map(knownVendors(), func(v Preset) string { return v.Name })
 }
 
 // findVendor is the first vendor that is meant.

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -37,10 +38,7 @@ func (d Demand) Line() string {
 // Digest is the SHA-256 of what demands say, in hexadecimal digits. Their order is of no
 // account, nor is what they are explained to mean.
 func Digest(demands []Demand) string {
-	said := make([][2]string, len(demands))
-	for i, d := range demands {
-		said[i] = [2]string{d.Path, d.Says}
-	}
+	said := lists.Map(demands, func(d Demand) [2]string { return [2]string{d.Path, d.Says} })
 	slices.SortFunc(said, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	b, err := json.Marshal(said)
 	if err != nil { // texts can always be written

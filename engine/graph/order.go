@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // orderRoles lists the roles so that work flows down: each as it is first met on a walk that
@@ -75,11 +76,7 @@ func siftRoles(list []string, arcs []arc) []string {
 			}
 		}
 	}
-	out := make([]string, len(list))
-	for i, o := range order {
-		out[i] = list[o]
-	}
-	return out
+	return lists.Map(order, func(o int) string { return list[o] })
 }
 
 // effortOf is how hard an order is to follow: an edge to the next role is easy, one

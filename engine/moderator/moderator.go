@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/condition"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // ErrUnknownRole is wrapped where a chain holds a role that the workflow doesn't
@@ -250,11 +251,9 @@ func evalCondition(expression string, thread *condition.Thread) (bool, error) {
 }
 
 func threadOf(t Thread) (*condition.Thread, error) {
-	steps := make([]condition.Step, len(t.Steps))
-	for i, s := range t.Steps {
-		steps[i] = condition.Step{Role: s.Role, Output: s.Output, Body: s.Body, Node: s.Node}
-	}
-	return condition.NewThread(t.Start, steps)
+	return condition.NewThread(t.Start, lists.Map(t.Steps, func(s Output) condition.Step {
+		return condition.Step{Role: s.Role, Output: s.Output, Body: s.Body, Node: s.Node}
+	}))
 }
 
 // edgeWhen is a role's edge for a status, or for all else; nil: there is none.

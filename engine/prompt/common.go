@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -71,10 +72,7 @@ func drawMap(files []string, depth int) string {
 		}
 		names[dir] = append(names[dir], text.Line(name))
 	}
-	var dirs []string
-	for dir := range names {
-		dirs = append(dirs, dir)
-	}
+	dirs := slices.Collect(maps.Keys(names))
 	for dir := range below {
 		if names[dir] == nil {
 			dirs = append(dirs, dir)

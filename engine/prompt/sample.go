@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow/shape"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // maxSample is how deep examples and descriptions follow a schema.
@@ -154,11 +155,7 @@ func describeSchema(schema any, depth int) string {
 		return "always `" + writeScalar(c) + "`"
 	}
 	if list, _ := m["enum"].([]any); len(list) > 0 {
-		texts := make([]string, len(list))
-		for i, e := range list {
-			texts[i] = "`" + writeScalar(e) + "`"
-		}
-		return "one of " + strings.Join(texts, ", ")
+		return "one of " + strings.Join(lists.Map(list, func(e any) string { return "`" + writeScalar(e) + "`" }), ", ")
 	}
 	if branches := branchTexts(m, depth); branches != "" {
 		return branches
@@ -196,10 +193,7 @@ func describeBase(m map[string]any, depth int) string {
 		}
 		return "a list of " + describeSchema(m["items"], depth+1)
 	case "object":
-		var names []string
-		for _, f := range shape.FieldsFor(m, "", "") {
-			names = append(names, "`"+f.Name+"`")
-		}
+		names := lists.Map(shape.FieldsFor(m, "", ""), func(f shape.Field) string { return "`" + f.Name + "`" })
 		if len(names) == 0 {
 			return "a map"
 		}

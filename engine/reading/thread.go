@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -343,9 +344,7 @@ func (r *Thread) StepNumber() int { return len(r.Chain.Steps) + 1 }
 
 // PromptSteps are the thread's steps as a prompt tells them.
 func (r *Thread) PromptSteps() []prompt.Step {
-	out := make([]prompt.Step, len(r.Past))
-	for i, p := range r.Past {
-		out[i] = prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.Def, p), Output: p.Output, Body: p.Body}
-	}
-	return out
+	return lists.Map(r.Past, func(p moderator.Output) prompt.Step {
+		return prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.Def, p), Output: p.Output, Body: p.Body}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // tellTrouble says on the issue why the job is red, unless that was said: an issue must
@@ -72,11 +73,7 @@ func (j *sweeper) threadsAtHand(v *gitcas.View) []gitcas.ThreadID {
 		}
 	}
 	slices.SortFunc(all, func(a, b thread.Pending) int { return cmp.Compare(a.Thread, b.Thread) })
-	var out []gitcas.ThreadID
-	for _, p := range pickSome(j.rand, all, sweepMaxSchedule) {
-		out = append(out, p.Thread)
-	}
-	return out
+	return lists.Map(pickSome(j.rand, all, sweepMaxSchedule), func(p thread.Pending) gitcas.ThreadID { return p.Thread })
 }
 
 // tellDamage says in the comments of threads that the store is damaged, and how it is

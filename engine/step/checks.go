@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -96,10 +97,9 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 		}
 		r.tellPutBack(draft.PutBack)
 		r.spent = addUsage(r.spent, draft.Usage)
-		complaints := make([]prompt.Complaint, len(failed))
-		for i, f := range failed {
-			complaints[i] = prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: checks.CutHead(f.Output)}
-		}
+		complaints := lists.Map(failed, func(f CheckResult) prompt.Complaint {
+			return prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: checks.CutHead(f.Output)}
+		})
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
 		r.task.Prompt = prompt.Correct(asked, answer, complaints, n, maxCorrections)
 		r.task.Timeout = r.Lease.AgentTime(left)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -112,10 +113,7 @@ func (c checker) asksPerson(e edgeAt) bool {
 // toPayload is the approval as a workflow node has it.
 func (a *Approval) toPayload() map[string]any {
 	out := map[string]any{}
-	var not []any
-	for _, name := range orderNames(a.Not) {
-		not = append(not, name)
-	}
+	not := lists.Map(orderNames(a.Not), func(name string) any { return name })
 	if len(not) > 0 {
 		out["not"] = not
 	}

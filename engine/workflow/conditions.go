@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow/condition"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -112,10 +113,7 @@ func (c *compiler) readCondition(from string, e *edgeAt, v *strictyaml.Node) boo
 	if at := c.root.Get("conditions"); at != nil && at.Val.Kind != strictyaml.Map && !at.Val.IsNull() {
 		return true // reported: which conditions there are can't be told
 	}
-	names := make([]string, len(c.conditions))
-	for i, n := range c.conditions {
-		names[i] = n.name
-	}
+	names := lists.Map(c.conditions, func(n conditionAt) string { return n.name })
 	fix := suggestName(name, names)
 	meant := Suggest(name, names)
 	switch {

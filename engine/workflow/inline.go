@@ -174,22 +174,11 @@ func isNote(key string) bool {
 // find is the value that a reference names; nil: nothing in the file. local is false for
 // one that leads elsewhere.
 func (in *inliner) find(ref string) (target *strictyaml.Node, local bool) {
-	if ref == "#" {
-		return in.root, true
+	pointer, local := strings.CutPrefix(ref, "#")
+	if !local || pointer != "" && pointer[0] != '/' {
+		return nil, local
 	}
-	pointer, local := strings.CutPrefix(ref, "#/")
-	if !local {
-		return nil, strings.HasPrefix(ref, "#")
-	}
-	at := in.root
-	for part := range strings.SplitSeq(pointer, "/") {
-		e := at.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
-		if e == nil {
-			return nil, true
-		}
-		at = e.Val
-	}
-	return at, true
+	return in.root.Find(pointer), true
 }
 
 // fail reports why the file is no schema that can be used.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow/advice"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -69,19 +70,13 @@ func FindLimit(name string) LimitKind {
 }
 
 // LimitNames are the names of all kinds of limits.
-func LimitNames() (names []string) {
-	for _, k := range LimitKinds() {
-		names = append(names, k.Name)
-	}
-	return names
+func LimitNames() []string {
+	return lists.Map(LimitKinds(), func(k LimitKind) string { return k.Name })
 }
 
 // LimitFlags are how people type all kinds of limits.
-func LimitFlags() (flags []string) {
-	for _, k := range LimitKinds() {
-		flags = append(flags, k.Flag)
-	}
-	return flags
+func LimitFlags() []string {
+	return lists.Map(LimitKinds(), func(k LimitKind) string { return k.Flag })
 }
 
 // readLimits reads how far a thread may go.

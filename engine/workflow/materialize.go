@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/source"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -109,22 +110,14 @@ func rolePayload(r Role, schema node.Hash) map[string]any {
 
 // listPayload is a list of texts as a node has it.
 func listPayload(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, s := range texts {
-		out[i] = s
-	}
-	return out
+	return lists.Map(texts, func(s string) any { return s })
 }
 
 func (d *Definition) graphPayload() map[string]any {
 	out := make(map[string]any, len(d.Graph))
 	for from, edges := range d.Graph {
 		if d.Lists[from] {
-			list := make([]any, len(edges))
-			for i, e := range edges {
-				list[i] = edgePayload(e, true)
-			}
-			out[from] = list
+			out[from] = lists.Map(edges, func(e Edge) any { return edgePayload(e, true) })
 			continue
 		}
 		targets := make(map[string]any, len(edges))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Limits of one schema, besides those of a payload.
@@ -36,11 +38,7 @@ func (e *SchemaError) Error() string {
 }
 
 func joinProblems(ps []Problem) string {
-	texts := make([]string, len(ps))
-	for i, p := range ps {
-		texts[i] = p.String()
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(lists.Map(ps, Problem.String), "; ")
 }
 
 // CheckSchema is the guard walk, which alone decides whether a

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/xeipuuv/gojsonschema"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // maxWork bounds (values of the schema) × (values of the payload), so that no
@@ -76,10 +78,9 @@ func (s *Schema) Validate(payload any) error {
 // problemsOf puts the library's complaints into an order that doesn't depend on
 // that of Go's maps.
 func problemsOf(res *gojsonschema.Result) []Problem {
-	ps := make([]Problem, 0, len(res.Errors()))
-	for _, e := range res.Errors() {
-		ps = append(ps, Problem{Path: jsonPointer(e.Context()), Message: describeError(e)})
-	}
+	ps := lists.Map(res.Errors(), func(e gojsonschema.ResultError) Problem {
+		return Problem{Path: jsonPointer(e.Context()), Message: describeError(e)}
+	})
 	slices.SortFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // File is a YAML file with an entry a key: threads.yaml and registry.yaml. It does not
@@ -128,11 +130,7 @@ func (f *File[K, E]) find(key K) (int, bool) {
 
 // Keys are the keys in order.
 func (f *File[K, E]) Keys() []K {
-	out := make([]K, len(f.lines))
-	for i, l := range f.lines {
-		out[i] = l.key
-	}
-	return out
+	return lists.Map(f.lines, func(l fileLine[K, E]) K { return l.key })
 }
 
 // Get returns an entry. What it points to is the caller's own.

@@ -12,9 +12,11 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // MaxNodeFile is the largest node file that is read or written, in bytes.
@@ -107,6 +109,11 @@ func (r *Reader) Missing(ids []wire.ID) []wire.ID {
 func (r *Reader) Fetch(ctx context.Context, ids ...wire.ID) error {
 	_, err := r.FetchWith(ctx, OnlyWanted, ids)
 	return err
+}
+
+// FetchEntries is Fetch for the objects of entries.
+func (r *Reader) FetchEntries(ctx context.Context, entries []gitobj.Entry) error {
+	return r.Fetch(ctx, lists.Map(entries, func(e gitobj.Entry) wire.ID { return e.ID })...)
 }
 
 // FetchWith is Fetch with a filter. What comes along is returned, and not kept.

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Chain is a thread as it was worked: its StartNode and its steps, oldest first.
@@ -256,10 +257,7 @@ func checkDigest(path string, n node.Node, want node.Digest, what string) error 
 // name: a step that was taken back has some of its own.
 func CheckAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)) error {
 	seen := map[node.Hash]bool{}
-	var todo []record.Step
-	for _, s := range c.Steps {
-		todo = append(todo, s.Step)
-	}
+	todo := lists.Map(c.Steps, func(s ChainStep) record.Step { return s.Step })
 	for len(todo) > 0 {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -293,11 +291,7 @@ func CheckAttempts(c Chain, where string, get func(node.Hash) (node.Node, error)
 
 // StepHashes are the steps' hashes, oldest first.
 func (c Chain) StepHashes() []node.Hash {
-	out := make([]node.Hash, len(c.Steps))
-	for i, s := range c.Steps {
-		out[i] = s.Hash
-	}
-	return out
+	return lists.Map(c.Steps, func(s ChainStep) node.Hash { return s.Hash })
 }
 
 // AddUpUsage adds up what the steps of a chain took. What an agent says of itself is

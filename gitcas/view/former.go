@@ -31,11 +31,7 @@ func FindFormer(ctx context.Context, v *View, h node.Hash) ([]Renamed, error) {
 	}
 	var out []Renamed
 	for chunk := range slices.Chunk(dir.Entries(), daysAtOnce) {
-		ids := make([]wire.ID, len(chunk))
-		for i, e := range chunk {
-			ids[i] = e.ID
-		}
-		if err := v.Reader.Fetch(ctx, ids...); err != nil {
+		if err := v.Reader.FetchEntries(ctx, chunk); err != nil {
 			return nil, err
 		}
 		for _, e := range chunk {

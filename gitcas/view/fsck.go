@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -124,10 +125,7 @@ func (f *fsck) checkFiles(v *View, dirs []folder, visit func(place layout.Place,
 	}
 	r := &FolderReader{ctx: f.ctx, v: v}
 	for chunk := range slices.Chunk(all, filesAtOnce) {
-		ids := make([]wire.ID, len(chunk))
-		for i, x := range chunk {
-			ids[i] = x.id
-		}
+		ids := lists.Map(chunk, func(x file) wire.ID { return x.id })
 		if err := f.NoteError("", v.Reader.Fetch(f.ctx, ids...)); err != nil {
 			return err
 		}
@@ -207,11 +205,7 @@ func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, 
 	if err != nil {
 		return out, err
 	}
-	var ids []wire.ID
-	for _, e := range details.Entries() {
-		ids = append(ids, e.ID)
-	}
-	if err := v.Reader.Fetch(f.ctx, ids...); err != nil {
+	if err := v.Reader.FetchEntries(f.ctx, details.Entries()); err != nil {
 		return out, err
 	}
 	for _, e := range details.Entries() {

@@ -73,11 +73,7 @@ type day struct {
 
 // listDays lists the history files from a time on, newest first.
 func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, error) {
-	var ids []wire.ID
-	for _, e := range v.HistoryDir.Entries() {
-		ids = append(ids, e.ID)
-	}
-	if err := v.Reader.Fetch(ctx, ids...); err != nil {
+	if err := v.Reader.FetchEntries(ctx, v.HistoryDir.Entries()); err != nil {
 		return nil, err
 	}
 	var out []day

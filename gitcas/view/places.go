@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/tree"
-	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
 // In finds the nodes of one place, and beside them only what is built in and, for what
@@ -458,11 +457,7 @@ func (r *FolderReader) readIn(at layout.Place, d *tree.Dir, h node.Hash) (node.N
 	}
 	if at.Detail && !r.v.Reader.Has(e.ID) {
 		// Who reads one turn reads the others too.
-		ids := make([]wire.ID, 0, len(d.Entries()))
-		for _, x := range d.Entries() {
-			ids = append(ids, x.ID)
-		}
-		if err := r.v.Reader.Fetch(r.ctx, ids...); err != nil {
+		if err := r.v.Reader.FetchEntries(r.ctx, d.Entries()); err != nil {
 			return node.Node{}, err
 		}
 	}

@@ -216,11 +216,7 @@ func (v *View) ThreadFolder(ctx context.Context, id layout.ThreadID) (*tree.Dir,
 // from fn ends it early. One that can't be read ends it with an error.
 func (v *View) Shared(ctx context.Context, fn func(node.Hash, node.Node) error) error {
 	for chunk := range slices.Chunk(v.CasDir.Entries(), filesAtOnce) {
-		ids := make([]wire.ID, len(chunk))
-		for i, e := range chunk {
-			ids[i] = e.ID
-		}
-		if err := v.Reader.Fetch(ctx, ids...); err != nil {
+		if err := v.Reader.FetchEntries(ctx, chunk); err != nil {
 			return err
 		}
 		for _, e := range chunk {

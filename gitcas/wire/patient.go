@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -86,10 +87,7 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 
 // CheckPushLanded reports whether refs are where a push was to move them.
 func CheckPushLanded(ctx context.Context, r Remote, updates []RefUpdate) (bool, error) {
-	names := make([]string, len(updates))
-	for i, u := range updates {
-		names[i] = u.Name
-	}
+	names := lists.Map(updates, func(u RefUpdate) string { return u.Name })
 	l, err := r.List(ctx, names...)
 	if err != nil {
 		return false, fmt.Errorf("look whether a push was taken that was not answered: %w", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Kind is what a value is.
@@ -88,11 +89,7 @@ func (n *Node) Plain() any {
 		}
 		return out
 	case List:
-		out := make([]any, len(n.Items))
-		for i, e := range n.Items {
-			out[i] = e.Plain()
-		}
-		return out
+		return lists.Map(n.Items, (*Node).Plain)
 	}
 	return n.Scalar
 }

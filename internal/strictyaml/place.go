@@ -88,13 +88,19 @@ func (n *Node) ValueAt(pointer string) (Pos, int) {
 	return at, length
 }
 
+// Find is the value that a JSON pointer names; nil: there is none.
+func (n *Node) Find(pointer string) *Node {
+	_, _, found := n.followPointer(pointer)
+	return found
+}
+
 // followPointer walks a JSON pointer; last is nil where the pointer names nothing.
 func (n *Node) followPointer(pointer string) (at Pos, length int, last *Node) {
 	at, length, last = n.Pos, n.Length(), n
 	if pointer == "" {
 		return at, length, last
 	}
-	for _, part := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		p, l, next := last.stepInto(part)
 		if next == nil {
 			return at, length, nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Redactor takes secrets out of a text. An error means that the text must not be
@@ -298,9 +299,5 @@ func lastText(messages []dialect.Message) string {
 }
 
 func allText(messages []dialect.Message) string {
-	var parts []string
-	for _, m := range messages {
-		parts = append(parts, m.Text)
-	}
-	return strings.Join(parts, "\n")
+	return strings.Join(lists.Map(messages, func(m dialect.Message) string { return m.Text }), "\n")
 }

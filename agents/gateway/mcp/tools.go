@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -140,9 +141,5 @@ func (p *Proxy) tellOf(tool, what string) {
 }
 
 func namesOf(tools []Tool) string {
-	var names []string
-	for _, t := range tools {
-		names = append(names, text.OneLine(t.Name))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(tools, func(t Tool) string { return text.OneLine(t.Name) }), ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // readMessages reads a request of Anthropic's messages.
@@ -378,11 +379,7 @@ var googleType = lazyregexp.New(`^(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NU
 func lowerTypes(v any) any {
 	switch x := v.(type) {
 	case []any:
-		out := make([]any, len(x))
-		for i, e := range x {
-			out[i] = lowerTypes(e)
-		}
-		return out
+		return lists.Map(x, lowerTypes)
 	case object:
 		out := object{}
 		for name, e := range x {

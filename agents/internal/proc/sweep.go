@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // process is one line of the process table.
@@ -44,11 +46,7 @@ func (g *group) sweepGroup() (int, error) {
 }
 
 func listPIDs(ps []process) []int {
-	out := make([]int, len(ps))
-	for i, p := range ps {
-		out[i] = p.pid
-	}
-	return out
+	return lists.Map(ps, func(p process) int { return p.pid })
 }
 
 // killGroups kills whole groups first: the kernel does that in one go, so that a group

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // WatchName is the command of this binary that watches over a program. It is none that
@@ -44,11 +46,7 @@ type order struct {
 }
 
 func encodeWords(words []string) [][]byte {
-	raw := make([][]byte, len(words))
-	for i, word := range words {
-		raw[i] = []byte(word)
-	}
-	return raw
+	return lists.Map(words, func(word string) []byte { return []byte(word) })
 }
 
 func decodeWords(raw [][]byte) []string {

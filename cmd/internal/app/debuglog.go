@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // LogDir is the folder of the debug log.
@@ -136,10 +137,7 @@ func (r loggedRemote) Push(ctx context.Context, req wire.PushRequest) (time.Time
 	for _, o := range req.Objects {
 		bytes += len(o.Data)
 	}
-	var refs []string
-	for _, u := range req.Updates {
-		refs = append(refs, u.Name+" "+u.Old.String()[:10]+".."+u.New.String()[:10])
-	}
+	refs := lists.Map(req.Updates, func(u wire.RefUpdate) string { return u.Name + " " + u.Old.String()[:10] + ".." + u.New.String()[:10] })
 	r.log.LogOutcome(err, "W1REP5SH", "refs pushed", slog.String("remote", r.URL()), slog.Any("refs", refs), slog.Bool("atomic", req.Atomic),
 		slog.Int("objects", len(req.Objects)), slog.Int("bytes", bytes), debuglog.DurationAttr(r.now().Sub(began)))
 	return at, err

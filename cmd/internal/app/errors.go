@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -102,10 +103,7 @@ func Message(err error) string {
 	case errors.As(err, &invalid):
 		return invalid.Report()
 	case errors.As(err, &unknown):
-		var alive []string
-		for _, id := range unknown.Alive {
-			alive = append(alive, string(id))
-		}
+		alive := lists.Map(unknown.Alive, func(id gitcas.ThreadID) string { return string(id) })
 		id := string(unknown.Thread)
 		return (&UnknownError{What: "thread", ID: id, Near: SuggestNames(id, alive), See: "uwf thread list --all"}).Error()
 	case errors.Is(err, context.Canceled):

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/consent"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -131,11 +132,7 @@ func SettleDemands(f *Factory, demands []consent.Demand) error {
 }
 
 func pathsOf(demands []consent.Demand) string {
-	paths := make([]string, len(demands))
-	for i, d := range demands {
-		paths[i] = d.Path
-	}
-	return strings.Join(paths, ", ")
+	return strings.Join(lists.Map(demands, func(d consent.Demand) string { return d.Path }), ", ")
 }
 
 // describeDemands shows demands, as what changed where others were consented to before.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -67,10 +68,7 @@ func (w *Writer) Table(head []string, rows [][]string) {
 		rows = append([][]string{head}, rows...)
 	}
 	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, c := range row {
-			cells[i] = Line(c, maxCell)
-		}
+		cells := lists.Map(row, func(c string) string { return Line(c, maxCell) })
 		// A strings.Builder doesn't fail.
 		_, _ = fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
@@ -82,11 +80,7 @@ func (w *Writer) Table(head []string, rows [][]string) {
 
 // WriteTable writes a table with a row for each of a list.
 func WriteTable[T any](w *Writer, head []string, list []T, row func(T) []string) {
-	rows := make([][]string, len(list))
-	for i, one := range list {
-		rows[i] = row(one)
-	}
-	w.Table(head, rows)
+	w.Table(head, lists.Map(list, row))
 }
 
 // maxCell is the longest cell of a table, in characters.

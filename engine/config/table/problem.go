@@ -3,6 +3,8 @@ package table
 import (
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Problem is one thing that is wrong, where it stands, and what to do.
@@ -33,9 +35,5 @@ func (p Problem) String() string {
 
 // Lines are problems, each on a line.
 func Lines(problems []Problem) string {
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lists.Map(problems, Problem.String), "\n")
 }

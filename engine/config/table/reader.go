@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -83,10 +84,7 @@ func (s Setting) adviceFor(key string) string {
 	if now, ok := s.Former[key]; ok {
 		return "write " + now
 	}
-	var names []string
-	for _, f := range s.Fields {
-		names = append(names, f.Name)
-	}
+	names := lists.Map(s.Fields, func(f Field) string { return f.Name })
 	slices.Sort(names)
 	return text.DidYouMean(key, names, text.KnownAre(names))
 }

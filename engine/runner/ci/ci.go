@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // What a job can be told to do, by the input `command`.
@@ -95,10 +96,9 @@ func ParseNeeds(s string) ([]Needed, error) {
 	if err := json.Unmarshal([]byte(s), &given); err != nil {
 		return nil, fmt.Errorf("write what toJSON(needs) gives: %w", err)
 	}
-	var out []Needed
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		out = append(out, Needed{Name: name, Result: given[name].Result, Ran: given[name].Outputs.Ran == "true"})
-	}
+	out := lists.Map(slices.Sorted(maps.Keys(given)), func(name string) Needed {
+		return Needed{Name: name, Result: given[name].Result, Ran: given[name].Outputs.Ran == "true"}
+	})
 	return out, nil
 }
 
@@ -209,11 +209,9 @@ func AnnotationsOf(err error, message string) []Annotation {
 	if !errors.As(err, &invalid) {
 		return []Annotation{{Title: "uwf", Message: message}}
 	}
-	var out []Annotation
-	for _, p := range invalid.Problems {
-		out = append(out, Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: strings.TrimSpace(p.Message + "\n" + p.Fix)})
-	}
-	return out
+	return lists.Map(invalid.Problems, func(p workflow.Problem) Annotation {
+		return Annotation{File: p.File, Line: p.Line, Col: p.Col, Title: "uwf workflow", Message: strings.TrimSpace(p.Message + "\n" + p.Fix)}
+	})
 }
 
 // Outcome is what the job did: the action's outputs.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -202,11 +203,7 @@ func parseLine(line, below string) (*Command, error) {
 }
 
 func verbNames() []string {
-	var names []string
-	for _, v := range verbs {
-		names = append(names, v.name)
-	}
-	return names
+	return lists.Map(verbs, func(v verb) string { return v.name })
 }
 
 // suggest asks for what was meant, if that can be guessed.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -89,10 +90,7 @@ var checkMarks = map[string]string{record.CheckPassed: "✓", record.CheckFailed
 func (p page) writeChecks() string {
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		if s := p.Steps[i]; len(s.Checks) > 0 {
-			lines := make([]string, len(s.Checks))
-			for j, c := range s.Checks {
-				lines[j] = "- " + codeSpan(oneLine(c.Describe()))
-			}
+			lines := lists.Map(s.Checks, func(c record.Check) string { return "- " + codeSpan(oneLine(c.Describe())) })
 			return fmt.Sprintf("Checks of step %d:\n\n%s", s.N, strings.Join(lines, "\n"))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Part is where in a file something was found.
@@ -86,10 +88,7 @@ func (e *FoundError) Known() bool {
 
 // Paths are the files in which something was found.
 func (e *FoundError) Paths() []string {
-	var out []string
-	for _, f := range e.Findings {
-		out = append(out, f.Path)
-	}
+	out := lists.Map(e.Findings, func(f Finding) string { return f.Path })
 	slices.Sort(out)
 	return slices.Compact(out)
 }

@@ -1,5 +1,7 @@
 package format
 
+import "github.com/united-workforce/uwf/internal/lists"
+
 // definitionSchema is the top level.
 func definitionSchema() object {
 	return object{
@@ -91,20 +93,10 @@ func oneStyle() []any {
 	return out
 }
 
-func toAny(list []string) []any {
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
-	}
-	return out
-}
+func toAny(list []string) []any { return lists.Map(list, func(s string) any { return s }) }
 
 func oneOfKeys(keys []any) []any {
-	var out []any
-	for _, key := range keys {
-		out = append(out, object{"required": []any{key}})
-	}
-	return out
+	return lists.Map(keys, func(key any) any { return object{"required": []any{key}} })
 }
 
 func outputSchema() object {

@@ -193,10 +193,7 @@ func Variants(schema any, key string) []Variant {
 			if len(out) == maxVariants {
 				break
 			}
-			one := make(map[string]any, len(m))
-			for k, v := range m {
-				one[k] = v
-			}
+			one := maps.Clone(m)
 			one[word] = []any{branches[i]}
 			out = append(out, Variant{Fields: FieldsFor(one, key, "")})
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/regular"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -182,9 +183,5 @@ func listNames(before string, names []string) string {
 	if n := len(names) - maxListed; n > 0 {
 		names, more = names[:maxListed], fmt.Sprintf(" and %d more", n)
 	}
-	short := make([]string, len(names))
-	for i, name := range names {
-		short[i] = text.Cut(name, 100)
-	}
-	return before + strings.Join(short, ", ") + more
+	return before + strings.Join(lists.Map(names, func(name string) string { return text.Cut(name, 100) }), ", ") + more
 }

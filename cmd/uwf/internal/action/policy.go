@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // policyInput is the input policy: the text itself, or where it is kept. The zero value: there
@@ -106,9 +107,6 @@ func (j *job) applyPolicy(c *config.Config) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	lines := make([]string, len(refused))
-	for i, r := range refused {
-		lines[i] = inBranch.Replace(r.String())
-	}
+	lines := lists.Map(refused, func(r config.Problem) string { return inBranch.Replace(r.String()) })
 	return app.Usagef("%s", strings.Join(lines, "\n"))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/acp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -18,11 +19,7 @@ const ACPName = "acp"
 
 // acpNames are the agents that speak the Agent Client Protocol.
 func acpNames() []string {
-	names := []string{ACPName}
-	for _, s := range acp.All() {
-		names = append(names, s.Name)
-	}
-	return names
+	return append([]string{ACPName}, lists.Map(acp.All(), func(s acp.Server) string { return s.Name })...)
 }
 
 // foreignServer says which program such an agent runs, by its name and command line.

@@ -6,6 +6,7 @@ package agentcheck
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/united-workforce/uwf/agents"
@@ -51,11 +52,7 @@ func newSurvey(f *app.Factory) (*survey, error) {
 // names are those of all agents: of this binary, and then of the settings.
 func (s *survey) names() []string {
 	out := slices.DeleteFunc(agent.Names(), func(name string) bool { return name == agent.ACPName }) // without a program it is none
-	var more []string
-	for name := range s.config.Agents {
-		more = append(more, name)
-	}
-	more = append(more, s.config.AgentsInUse()...)
+	more := slices.AppendSeq(s.config.AgentsInUse(), maps.Keys(s.config.Agents))
 	slices.Sort(more)
 	for _, name := range more {
 		if !slices.Contains(out, name) {

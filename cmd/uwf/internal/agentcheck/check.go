@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/task"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -291,10 +292,7 @@ func describeWire(wires []string, m config.ResolvedModel) (state doctor.State, d
 		return doctor.Missing, fmt.Sprintf("%s, and the agent %s; the gateway translates into chat alone", provider, strings.Join(wires, ", ")),
 			"give it a model of another provider (uwf config set modelOverrides.WORKFLOW.ROLE NAME), or the role another agent"
 	}
-	var lost []string
-	for _, l := range translate.Losses(d) {
-		lost = append(lost, l.What)
-	}
+	lost := lists.Map(translate.Losses(d), func(l translate.Loss) string { return l.What })
 	return doctor.OK, fmt.Sprintf("%s, and the agent %s, which the gateway translates; lost or refused: %s (docs/translation.md)", provider, wires[0], strings.Join(lost, ", ")), ""
 }
 

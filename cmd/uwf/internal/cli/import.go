@@ -7,6 +7,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/program"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -38,11 +39,7 @@ TypeScript uwf is written to a file to look at, with --settings FILE.`,
 			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 				return cmd.Help()
 			}
-			words := make([]string, len(args))
-			for i, a := range args {
-				words[i] = text.ShellWord(a)
-			}
-			return app.Usagef("what moves threads over is a program of its own: get it with %s, or from the release beside uwf, and type: uwf-import %s", install, strings.Join(words, " "))
+			return app.Usagef("what moves threads over is a program of its own: get it with %s, or from the release beside uwf, and type: uwf-import %s", install, strings.Join(lists.Map(args, text.ShellWord), " "))
 		},
 	}
 }

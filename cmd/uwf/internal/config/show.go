@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // ShowOptions are what `uwf config show` works with.
@@ -111,11 +112,7 @@ func cleanValue(clean func(string) string, v any) any {
 	case string:
 		return clean(v)
 	case []string:
-		out := make([]string, len(v))
-		for i, s := range v {
-			out[i] = clean(s)
-		}
-		return out
+		return lists.Map(v, clean)
 	}
 	return v
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/obstacle"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // checkPush makes as many refs below refs/uwf as a step updates, in one push as a step does, and
@@ -164,10 +165,7 @@ func (e *examination) probeRefs(ctx context.Context) (most int, err error) {
 func (e *examination) removeRefs(ctx context.Context, made []wire.RefUpdate) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUp)
 	defer cancel()
-	drop := make([]wire.RefUpdate, len(made))
-	for i, u := range made {
-		drop[i] = wire.RefUpdate{Name: u.Name, Old: u.New}
-	}
+	drop := lists.Map(made, func(u wire.RefUpdate) wire.RefUpdate { return wire.RefUpdate{Name: u.Name, Old: u.New} })
 	_, err := e.o.Remote.Push(ctx, wire.PushRequest{Updates: drop})
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/debuglog"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // lookAgain is how often a folder is looked at for more records.
@@ -47,11 +48,7 @@ func debugRun(ctx context.Context, o *Options) error {
 	if o.Follow {
 		return o.followLog(ctx, r, list)
 	}
-	out := make([]record, 0, len(list))
-	for _, rec := range list {
-		out = append(out, newRecord(rec))
-	}
-	return o.Factory.Printer().Print(out, func(w *output.Writer) {
+	return o.Factory.Printer().Print(lists.Map(list, newRecord), func(w *output.Writer) {
 		for _, rec := range list {
 			recordText(w, rec)
 		}

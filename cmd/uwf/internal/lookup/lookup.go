@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Latest names the thread that was started last.
@@ -407,10 +408,7 @@ func findLatest(ctx context.Context, v *gitcas.View) (candidate, error) {
 }
 
 func newAmbiguousError(text string, fits []candidate) error {
-	ids := make([]string, len(fits))
-	for i, c := range fits {
-		ids[i] = string(c.id)
-	}
+	ids := lists.Map(fits, func(c candidate) string { return string(c.id) })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	shown := strings.Join(ids[:min(len(ids), maxListed)], ", ")

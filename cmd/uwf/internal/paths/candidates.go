@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 const (
@@ -25,10 +26,7 @@ type candidate struct {
 // candidatesOf are outputs of a role that are tried for its edges: the examples of its schema,
 // then these with another value in one field, then in two. Some do not fit the schema.
 func candidatesOf(d *workflow.Definition, role string) []candidate {
-	var out []candidate
-	for _, v := range shape.Variants(d.Roles[role].Schema, d.StatusKeyOf(role)) {
-		out = append(out, candidate{v, 0})
-	}
+	out := lists.Map(shape.Variants(d.Roles[role].Schema, d.StatusKeyOf(role)), func(v shape.Variant) candidate { return candidate{v, 0} })
 	words, begin := wordsOf(d, role), 0
 	for range maxChanged {
 		end := len(out)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 //go:embed files/*.json
@@ -103,10 +104,7 @@ func findCommand(root *cobra.Command, words []string) (*cobra.Command, error) {
 	}
 	cmd, rest, err := root.Find(words)
 	if err != nil || len(rest) > 0 || cmd == root {
-		var names []string
-		for _, e := range schemaEntries(root) {
-			names = append(names, e.Command)
-		}
+		names := lists.Map(schemaEntries(root), func(e entry) string { return e.Command })
 		name := root.Name() + " " + strings.Join(words, " ")
 		return nil, &app.UnknownError{What: "command", ID: name, Near: app.SuggestNames(name, names), See: "uwf schema"}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -131,11 +132,7 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 
 // tallyChecks is how a step's checks ended, in a few words: "test passed, lint failed".
 func tallyChecks(all []record.Check) string {
-	words := make([]string, len(all))
-	for i, c := range all {
-		words[i] = c.Name + " " + c.Status
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(lists.Map(all, func(c record.Check) string { return c.Name + " " + c.Status }), ", ")
 }
 
 // failedRow is the row of an attempt that led to no step.

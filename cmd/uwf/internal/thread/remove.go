@@ -15,6 +15,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/person"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // RemoveOptions are what `uwf thread rm` works with.
@@ -93,9 +94,6 @@ func askRemove(ids []gitcas.ThreadID) string {
 	if len(ids) == 1 {
 		return fmt.Sprintf("Remove thread %s?", ids[0])
 	}
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = string(id)
-	}
+	names := lists.Map(ids, func(id gitcas.ThreadID) string { return string(id) })
 	return fmt.Sprintf("Remove these %d threads: %s?", len(ids), strings.Join(names, ", "))
 }

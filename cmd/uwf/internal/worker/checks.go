@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -116,10 +117,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 	if len(plan) == 0 {
 		return out, nil
 	}
-	commands := make([]command.Command, len(plan))
-	for i, p := range plan {
-		commands[i] = p.Command
-	}
+	commands := lists.Map(plan, func(p planned) command.Command { return p.Command })
 	results, err := c.runner.RunOnCopy(ctx, func(ctx context.Context, dir string) error {
 		if commit.IsZero() { // an empty folder, in which nothing was made
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/united-workforce/uwf/agents/gateway/mcp"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // sides are what a gateway serves besides models.
@@ -75,10 +76,7 @@ func (s *sides) environ(base string) (env []string) {
 	if len(s.servers) == 0 {
 		return env
 	}
-	var list []mcp.Address
-	for _, name := range s.servers {
-		list = append(list, mcp.Address{Name: name, URL: base + mcp.PathOf(name)})
-	}
+	list := lists.Map(s.servers, func(name string) mcp.Address { return mcp.Address{Name: name, URL: base + mcp.PathOf(name)} })
 	b, err := json.Marshal(list)
 	if err != nil { // names and addresses can be written
 		return env

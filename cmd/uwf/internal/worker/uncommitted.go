@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // maxUncommitted is the largest uncommitted file that is taken along, in bytes.
@@ -54,10 +55,7 @@ func CommitUncommitted(ctx context.Context, w *Worker, id gitcas.ThreadID, base 
 	}
 	var found *screen.FoundError
 	if err := screen.Search(ctx, snap, w.redact, w.ReadBlobs); errors.As(err, &found) {
-		var lines []string
-		for _, f := range found.Findings {
-			lines = append(lines, f.Describe())
-		}
+		lines := lists.Map(found.Findings, screen.Finding.Describe)
 		return fail(app.Usagef("%s\nnothing was started: take it out, or leave --include-uncommitted out; what is no secret can be named in redact.allow of ~/.uwf/config.yaml", strings.Join(lines, "\n")))
 	} else if err != nil {
 		return fail(err)

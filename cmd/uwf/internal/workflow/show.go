@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/definition"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // ShowOptions are what `uwf workflow show` works with.
@@ -191,10 +192,7 @@ func (s shownWorkflow) writeText(w *output.Writer) {
 
 // writeEdges writes who is next: one line for each result.
 func (s shownWorkflow) writeEdges(w *output.Writer, from string) {
-	var rows [][]string
-	for _, e := range s.Graph[from] {
-		rows = append(rows, []string{"", e.describeNeeds(), "→ " + e.To, e.Prompt})
-	}
+	rows := lists.Map(s.Graph[from], func(e shownEdge) []string { return []string{"", e.describeNeeds(), "→ " + e.To, e.Prompt} })
 	if e := s.Resume; e != nil && from == workflow.Start {
 		rows = append(rows, []string{"", e.When, "→ " + e.To, e.Prompt})
 	}
