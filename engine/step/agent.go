@@ -8,8 +8,8 @@ import (
 
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/lease"
+	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/engine/reading"
-	"github.com/united-workforce/uwf/engine/step/patch"
 	"github.com/united-workforce/uwf/engine/step/screen"
 	"github.com/united-workforce/uwf/engine/step/seal"
 	"github.com/united-workforce/uwf/engine/story"

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/wiretest"
@@ -52,7 +54,7 @@ func (r *repo) commit(name string, files string, parents ...string) {
 	}
 	r.AddObjects(tree, o)
 	r.ids[name] = o.ID
-	r.SetRef("refs/heads/"+name, o.ID)
+	r.SetRef("refs/heads/"+strings.NewReplacer(" ", "-", "\n", "-", ":", "-").Replace(name), o.ID)
 }
 
 // history is base → a → b, with x beside a, their merge m, and the foreign z.
@@ -90,6 +92,39 @@ func TestBase(t *testing.T) {
 		got, err := Base(t.Context(), r, r.ids[c[0]], r.ids[c[1]])
 		if err != nil || got != r.ids[c[2]] {
 			t.Errorf("%s and %s part at %s, %v", c[0], c[1], got, err)
+		}
+	}
+}
+
+// TestRebased: a branch on which people rebased a thread's commits has them again; not one on which
+// one of them is missing, changed or squashed.
+func TestRebased(t *testing.T) {
+	const id = gitcas.ThreadID("01JY0000000000000000000000")
+	own := func(name string) string { return name + "\n\nUwf-Thread: " + string(id) }
+	r := history(t)
+	r.commit(own("a"), "f=1 a=1", "base")
+	r.commit("person", "f=1 a=1 p=1", own("a"))
+	r.commit(own("b"), "f=1 a=1 p=1 b=1", "person")
+	r.commit("main", "f=1 x=1", "base")
+	r.commit("a again", "f=1 x=1 a=1", "main")
+	r.commit("person again", "f=1 x=1 a=1 p=2", "a again")
+	r.commit("b again", "f=1 x=1 a=1 p=2 b=1", "person again")
+	r.commit("without a", "f=1 x=1 b=1", "main")
+	r.commit("other a", "f=1 x=1 a=2", "main")
+	r.commit("other a, b", "f=1 x=1 a=2 b=1", "other a")
+	r.commit("squashed", "f=1 x=1 a=1 p=1 b=1", "main")
+	b := &Branches{Store: gitcas.Open(r, gitcas.Options{}), Clock: deadline.SystemClock{}}
+	for _, c := range []struct {
+		recorded, tip string
+		want          bool
+	}{
+		{own("b"), "b again", true}, {own("b"), "a again", false}, {own("b"), "without a", false}, {own("b"), "other a, b", false},
+		{own("b"), "squashed", false}, {own("a"), "squashed", false}, {own("a"), "b again", true}, {"person", "a again", true},
+		{own("b"), "base", false}, {"x", "a", true}, {own("b"), "z", false}, {own("b"), "nowhere", false}, {"nowhere", "a", false},
+	} {
+		r.ids["nowhere"] = plumbing.NewHash(strings.Repeat("1", 40))
+		if got, err := b.isRebased(t.Context(), id, r.ids[c.recorded], r.ids[c.tip]); err != nil || got != c.want {
+			t.Errorf("%q is on %q again: %v, %v", c.recorded, c.tip, got, err)
 		}
 	}
 }

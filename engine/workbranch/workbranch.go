@@ -90,11 +90,14 @@ func (b *Branches) FindBase(ctx context.Context, v *gitcas.View, id gitcas.Threa
 }
 
 // followBranch returns the commit to work from when the branch is not at the recorded
-// commit: its tip, if that contains the commit. On a remote without atomic
+// commit: its tip, if that contains the commit, or was rebased. On a remote without atomic
 // pushes the branch may lag behind what was recorded, and is brought up.
 func (b *Branches) followBranch(ctx context.Context, v *gitcas.View, id gitcas.ThreadID, w gitcas.Work, tip wire.ID) (wire.ID, error) {
 	recorded := plumbing.NewHash(w.Commit)
 	contains, err := Contains(ctx, b.Store.Remote(), tip, recorded)
+	if err == nil && !contains {
+		contains, err = b.isRebased(ctx, id, recorded, tip)
+	}
 	if err != nil {
 		return wire.ZeroID, fmt.Errorf("compare branch %s with the recorded commit: %w", w.Branch, err)
 	}

@@ -1,6 +1,9 @@
 package forge
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -60,37 +63,50 @@ func TestClosedIssue(t *testing.T) {
 	})
 }
 
-// TestRebasedPull: a person rebases their pull request while the thread waits for an answer; and
-// once more, squashed, when the thread has a commit on it.
+// TestRebasedPull: a person rebases their pull request while the thread waits for an answer, and
+// again when the thread has a commit on it, which is found again. Where it was changed besides,
+// the branch is taken by a word that says so.
 func TestRebasedPull(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{script: askingScript})
-	c.git("update-ref", "refs/heads/feature", c.forge.Branch())
-	c.forge.MustCommit(t, "feature", "wip", map[string]string{"notes.md": "wip\n"})
-	p := c.forge.OpenPull("alice", "Mine", "Please finish it", forgetest.Pull{Head: "feature"})
-	rewrite := func(file string) {
+	// rebase puts feature on a newer main; what the last commit holds is changed if there is a text.
+	rebase := func(file, text string) {
 		dir := c.checkout("feature")
 		c.forge.MustCommit(t, c.forge.Branch(), "main moves", map[string]string{file: "x\n"})
 		c.run(dir, "fetch", "-q")
-		c.run(dir, "-c", "user.name=Alice", "-c", "user.email=alice@example.com", "rebase", "-q", "origin/main")
-		c.run(dir, "-c", "user.name=Alice", "-c", "user.email=alice@example.com", "commit", "-q", "--amend", "-m", "reworded")
+		alice := []string{"-c", "user.name=Alice", "-c", "user.email=alice@example.com"}
+		c.run(dir, append(alice, "rebase", "-q", "origin/main")...)
+		if text != "" {
+			if err := os.WriteFile(filepath.Join(dir, "slug", "doc.txt"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.run(dir, "add", "-A")
+		}
+		c.run(dir, append(alice, "commit", "-q", "--amend", "-m", "reworded")...)
 		c.run(dir, "push", "-q", "--force", "origin", "feature")
 	}
-	c.green(c.start(c.forge.PostComment("alice", p, "/uwf start solve-issue")))
-	c.green(c.settle()...)
-	rewrite("other.md")
-	c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume Bytes.")))
-	rewrite("third.md")
-	c.green(c.settle()...)
-	if said := c.sticky(p).Body; !strings.Contains(said, "--take-branch") || strings.Contains(said, "question") {
-		t.Fatalf("the comment says\n%s", said)
-	}
-	c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume --take-branch")))
-	c.green(c.settle()...)
-	if len(c.ended()) != 1 {
-		t.Errorf("the thread goes on for nobody: %v", c.active())
-	}
-	if log := c.git("log", "--format=%B", "uwf-state"); strings.Count(log, "Uwf-Took-Branch: feature at ") != 1 {
-		t.Errorf("who took the branch is not on record:\n%s", log)
+	for n, text := range []string{"", "changed\n"} {
+		c.git("update-ref", "refs/heads/feature", c.forge.Branch())
+		c.forge.MustCommit(t, "feature", "wip", map[string]string{"notes.md": "wip\n"})
+		p := c.forge.OpenPull("alice", "Mine", "Please finish it", forgetest.Pull{Head: "feature"})
+		c.green(c.start(c.forge.PostComment("alice", p, "/uwf start solve-issue")))
+		c.green(c.settle()...)
+		rebase(fmt.Sprintf("first%d.md", n), "")
+		c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume Bytes.")))
+		rebase(fmt.Sprintf("second%d.md", n), text)
+		c.green(c.settle()...)
+		if text != "" {
+			if said := c.sticky(p).Body; !strings.Contains(said, "--take-branch") || strings.Contains(said, "question") {
+				t.Fatalf("the comment says\n%s", said)
+			}
+			c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume --take-branch")))
+			c.green(c.settle()...)
+		}
+		if len(c.ended()) != n+1 {
+			t.Fatalf("the thread of %q goes on for nobody: %v", text, c.active())
+		}
+		if log := c.git("log", "--format=%B", "uwf-state"); strings.Count(log, "Uwf-Took-Branch: feature at ") != n {
+			t.Errorf("who took the branch is not on record:\n%s", log)
+		}
 	}
 }

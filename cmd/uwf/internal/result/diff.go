@@ -14,7 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/engine/step/patch"
+	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"

@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
-	"github.com/united-workforce/uwf/engine/step/patch"
+	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )

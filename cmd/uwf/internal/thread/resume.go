@@ -35,8 +35,8 @@ the flags, those of the configuration there.
 What you say is kept with your name, as git has it, and that counts for no approval. Where
 the workflow wants one, the forge is asked whose token you have here.
 
-After somebody rewrote its work branch (a rebase, a squash), --take-branch has it go on from
-the branch as it is, without the commits that are gone from it.
+After somebody rewrote its work branch (a squash, say; a mere rebase needs no word),
+--take-branch has it go on from the branch as it is, without the commits that are gone from it.
 
 A thread that has ended goes on too, where its workflow says with whom: by the resume
 edge of $START. Nothing runs yet: step it.`,

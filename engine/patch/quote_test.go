@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
-	"github.com/united-workforce/uwf/engine/step/patch"
+	"github.com/united-workforce/uwf/engine/patch"
 )
 
 // TestNamesAreQuoted: git apply takes the diff of files of any name, and a name writes no lines
