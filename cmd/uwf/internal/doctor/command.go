@@ -160,7 +160,7 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.Branches, o.Unreadable = ReadBranches(ctx, f, o.RemoteName)
 	}
 	if address, err := f.RemoteURL(ctx, o.RemoteName); err == nil {
-		if at, err := hosted.Of(address); err == nil {
+		if at, err := hosted.Find(ctx, f, address); err == nil {
 			o.Other = at.Other()
 		}
 	}
@@ -222,7 +222,7 @@ func (o *CommandOptions) findForge(ctx context.Context) (name string) {
 	if o.Remote, err = o.Factory.Dial(address); err != nil {
 		o.NoRemote = err.Error()
 	}
-	at, err := hosted.Of(address)
+	at, err := hosted.Find(ctx, o.Factory, address)
 	if err != nil {
 		o.NoForge = err.Error()
 		return o.Factory.RepoRoot()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -60,6 +61,25 @@ func Of(remote string) (Place, error) {
 		server.Scheme, server.Host = "https", u.Hostname()
 	}
 	return Place{Server: server, Repository: strings.Join(parts[n:], "/"), Remote: given}, nil
+}
+
+// Find is [Of] with the host's real name where the person's ssh settings give it another one,
+// as people's do who have two accounts. The program ssh says it, and asks nobody.
+func Find(ctx context.Context, f *app.Factory, remote string) (Place, error) {
+	p, err := Of(remote)
+	if err != nil || p.IsGitHub() || strings.HasPrefix(remote, "http") {
+		return p, err
+	}
+	for line := range strings.Lines(askProgram(ctx, f, "ssh", "-G", "--", p.Server.Host)) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "hostname ")
+		if name == "ssh.github.com" { // by which github.com is reached on port 443
+			name = "github.com"
+		}
+		if ok && net.ParseIP(name) == nil {
+			p.Server.Host = name
+		}
+	}
+	return p, nil
 }
 
 // Other is the forge at a place whose API uwf does not speak, as far as its host's name says it;
@@ -179,7 +199,9 @@ type Client struct {
 func NewClient(f *app.Factory) Client {
 	return Client{
 		Factory: f, HTTP: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}},
-		GHToken: func(ctx context.Context, host string) string { return ghToken(ctx, f, host) },
+		GHToken: func(ctx context.Context, host string) string {
+			return strings.TrimSpace(askProgram(ctx, f, "gh", "auth", "token", "--hostname", host))
+		},
 	}
 }
 
@@ -234,19 +256,19 @@ func (c Client) findToken(ctx context.Context, p Place) (string, error) {
 	return token, nil
 }
 
-// ghToken asks GitHub's own program, where there is one.
-func ghToken(ctx context.Context, f *app.Factory, host string) string {
-	program, environ, err := f.Program("gh")
+// askProgram is what a program prints; nothing where it isn't here, or fails.
+func askProgram(ctx context.Context, f *app.Factory, name string, args ...string) string {
+	program, environ, err := f.Program(name)
 	if err != nil {
 		return "" // it is not installed
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", host)
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = os.TempDir(), environ, time.Second // of no repository
 	out, err := cmd.Output()
 	if err != nil {
-		return "" // it is not logged in there
+		return ""
 	}
-	return strings.TrimSpace(string(out))
+	return string(out)
 }

@@ -5,9 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/forge"
 )
 
@@ -38,6 +42,52 @@ func TestOf(t *testing.T) {
 		if p.URL() != want {
 			t.Errorf("%s: %s, want %s", remote, p.URL(), want)
 		}
+	}
+}
+
+// TestFind asks the real ssh program, with settings as people have them who have two accounts.
+func TestFind(t *testing.T) {
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Skip("there is no ssh here")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"config": `Host github.com-work
+	HostName github.com
+Host work
+	HostName ssh.github.com
+	Port 443
+Host gitea
+	HostName git.example.com
+Host git.example.org
+	HostName 10.0.0.5
+`,
+		"ssh": "#!/bin/sh\nexec " + ssh + " -F " + filepath.Join(dir, "config") + ` "$@"` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &app.Factory{Environ: []string{"PATH=" + dir + string(filepath.ListSeparator) + os.Getenv("PATH")}, Dir: t.TempDir()}
+	for remote, want := range map[string]string{
+		"git@github.com-work:acme/app.git":     "https://github.com/acme/app",
+		"ssh://git@github.com-work/acme/app":   "https://github.com/acme/app",
+		"work:acme/app":                        "https://github.com/acme/app",
+		"git@gitea:acme/app.git":               "https://git.example.com/acme/app",
+		"git@git.example.org:acme/app.git":     "https://git.example.org/acme/app",
+		"git@unknown.example.com:acme/app.git": "https://unknown.example.com/acme/app",
+		"https://gitea/acme/app":               "https://gitea/acme/app",
+		"-oProxyCommand=x:acme/app":            "https://-oProxyCommand=x/acme/app",
+	} {
+		p, err := Find(t.Context(), f, remote)
+		if err != nil || p.URL() != want {
+			t.Errorf("%s: %s, %v; want %s", remote, p.URL(), err, want)
+		}
+	}
+	f.Environ = []string{"PATH=" + t.TempDir()}
+	if p, err := Find(t.Context(), f, "gitea:acme/app"); err != nil || p.URL() != "https://gitea/acme/app" {
+		t.Errorf("without ssh: %s, %v", p.URL(), err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options are what `uwf init` works with.
@@ -127,12 +128,7 @@ checkout, and a token that is here, tell it.`,
 }
 
 // agentNames are the agents that run a program which a job has to install.
-func agentNames() (names []string) {
-	for _, c := range cli.All() {
-		names = append(names, c.Name)
-	}
-	return names
-}
+func agentNames() []string { return lists.Map(cli.All(), func(c cli.CLI) string { return c.Name }) }
 
 // nativeProvider is the provider whose API is the agent's own; empty: any will do.
 func nativeProvider(agent string) string {
@@ -277,7 +273,7 @@ func surveyPlace(ctx context.Context, o *Options) (*place, error) {
 		return nil, context.Cause(ctx)
 	}
 	var err error
-	p.forge, err = hosted.Of(p.address)
+	p.forge, err = hosted.Find(ctx, f, p.address)
 	p.known = err == nil
 	// Gitea reads a folder of its own if it is there, and then not the other one.
 	own, err := os.Stat(filepath.Join(p.root, ".gitea", "workflows"))

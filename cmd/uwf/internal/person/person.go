@@ -66,7 +66,7 @@ func IdentifyByToken(ctx context.Context, f *app.Factory) (*story.Person, error)
 	if err != nil {
 		return nil, err
 	}
-	at, err := hosted.Of(loc.URL)
+	at, err := hosted.Find(ctx, f, loc.URL)
 	if err != nil {
 		return nil, errors.New("the store is on no forge that could say who you are")
 	}

@@ -120,7 +120,7 @@ func OnForge(ctx context.Context, f *app.Factory) bool {
 	if loc.Kind == app.RepositoryStore {
 		address, err = f.RemoteURL(ctx, "origin")
 	}
-	p, other := hosted.Of(address)
+	p, other := hosted.Find(ctx, f, address)
 	return err == nil && other == nil && p.Other() == ""
 }
 
@@ -149,7 +149,7 @@ func (o *PullOptions) findPlace(ctx context.Context, w *work) (hosted.Place, err
 		return hosted.Place{}, err
 	}
 	if loc.Kind == app.RemoteStore {
-		p, err := hosted.Of(loc.URL)
+		p, err := hosted.Find(ctx, f, loc.URL)
 		if err != nil {
 			return p, app.Usagef("there can be no pull request: %w; merge it by hand: %s", err, f.ShowRef(ctx, "merge", w.Entry.Work.Branch))
 		}
@@ -160,7 +160,7 @@ func (o *PullOptions) findPlace(ctx context.Context, w *work) (hosted.Place, err
 	if err != nil || loc.Kind != app.RepositoryStore {
 		return hosted.Place{}, app.Usagef("there can be no pull request: this repository has no remote %s; take the changes by uwf thread apply %s", remote, w.ID)
 	}
-	p, err := hosted.Of(address)
+	p, err := hosted.Find(ctx, f, address)
 	if err != nil {
 		return p, app.Usagef("there can be no pull request: %w; take the changes by uwf thread apply %s", err, w.ID)
 	}

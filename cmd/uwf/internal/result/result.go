@@ -13,7 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
-	"github.com/united-workforce/uwf/engine/step/patch"
+	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/engine/workbranch"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
