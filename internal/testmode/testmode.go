@@ -22,6 +22,10 @@ const processes = "processes"
 // that does less of the same without it.
 func HasProcesses() bool { return hasWord(os.Getenv(Variable), processes) }
 
+// HasAll reports whether UWF_TEST asks for all of what is mostly tried in part, too:
+// UWF_TEST=processes,all.
+func HasAll() bool { return hasWord(os.Getenv(Variable), "all") }
+
 // Some are the rows of a table that a run of the tests tries: all where UWF_TEST asks for
 // processes, else every n-th, from the first on.
 func Some[Row any](n int, rows ...Row) []Row {

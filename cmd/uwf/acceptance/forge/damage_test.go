@@ -70,7 +70,7 @@ func (c *ci) toMend(comment string) string {
 // whatever brings it, is red, and the comment says what mends it: typed, that does.
 func TestBranchDamaged(t *testing.T) {
 	t.Parallel()
-	bothForges(t, func(t *testing.T, gitea bool) {
+	eitherForge(t, func(t *testing.T, gitea bool) {
 		for name, damage := range map[string][]string{
 			"deleted":  {"update-ref", "-d", "refs/heads/uwf-state"},
 			"set back": {"update-ref", "refs/heads/uwf-state", "uwf-state^"},

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"fmt"
+	"hash/crc32"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,15 +12,15 @@ import (
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
-// eitherForge runs a test against a fake GitHub, and against a fake Gitea too where
-// everything is to be run.
+// eitherForge runs a test against a fake GitHub; at length against a fake Gitea instead where
+// the test's name says so; against both where everything is to be run.
 func eitherForge(t *testing.T, test func(t *testing.T, gitea bool)) {
 	t.Helper()
-	if testmode.HasProcesses() {
+	if testmode.HasAll() {
 		bothForges(t, test)
 		return
 	}
-	test(t, false)
+	test(t, testmode.HasProcesses() && crc32.ChecksumIEEE([]byte(t.Name()))%2 == 1)
 }
 
 // bothForges runs a test against a fake GitHub and a fake Gitea.
@@ -157,12 +158,16 @@ func (c *ci) readable() {
 	}
 }
 
-// TestCrowd: twenty issues at once, four jobs at a time; by default three.
+// TestCrowd: issues at once, four jobs at a time: three, at length six, twenty where all is asked
+// for.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const steps = 3
 	issues := 3
 	if testmode.HasProcesses() {
+		issues = 6
+	}
+	if testmode.HasAll() {
 		issues = 20
 	}
 	c := newCI(t, ciOptions{})

@@ -3,6 +3,8 @@ package forge
 import (
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestPolicyInCI: a repository that asks for more than the policy of its jobs is told so, and held
@@ -12,6 +14,9 @@ func TestPolicyInCI(t *testing.T) {
 	const policy = "agents: [builtin, mock]\nsandbox: auto\nlimits: {maxSteps: 1, stepTime: 20m}\n"
 	for _, gitea := range []bool{false, true} {
 		for _, kept := range []bool{false, true} {
+			if gitea == kept && !testmode.HasAll() {
+				continue
+			}
 			c := newCI(t, ciOptions{gitea: gitea, config: mockConfig + "limits: {maxSteps: 50}\nsandbox: off\n"})
 			c.with["allow"], c.with["policy"], c.with["sandbox"], c.with["timeout"] = "alice", policy, "off", "2h"
 			called := "the input policy"
