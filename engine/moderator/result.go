@@ -65,7 +65,7 @@ func resultBefore(d *workflow.Definition, t Thread, next string, left *int) stri
 	if status := StatusOf(d, last); status != "" {
 		return status
 	}
-	edge := edgeBefore(d, t, next, left)
+	edge := edgeAfter(d, t, left)
 	switch {
 	case edge != nil && (next == "" || explains(d, *edge, last.Role, next)):
 		return Decision{Edge: *edge}.Result()
@@ -75,8 +75,8 @@ func resultBefore(d *workflow.Definition, t Thread, next string, left *int) stri
 	return ""
 }
 
-// edgeBefore is the edge from a thread's last step to the role next; nil: it can't be told.
-func edgeBefore(d *workflow.Definition, t Thread, next string, left *int) *workflow.Edge {
+// edgeAfter is the edge from a thread's last step; nil: it can't be told.
+func edgeAfter(d *workflow.Definition, t Thread, left *int) *workflow.Edge {
 	from := t.Steps[len(t.Steps)-1].Role
 	if d.Lists[from] {
 		if *left--; *left < 0 {

@@ -54,7 +54,7 @@ func NewError(op, url string, err error) *RemoteError {
 	kind := fault.KindOf(err)
 	detail := fault.OneLine(err.Error())
 	detail = strings.TrimPrefix(strings.TrimPrefix(detail, kind.Error()), ": ")
-	if kind == ErrSHA256 {
+	if errors.Is(kind, ErrSHA256) {
 		detail = "" // it says all
 	}
 	e = &RemoteError{Op: op, URL: url, Kind: kind, Detail: detail}
