@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
@@ -15,9 +17,14 @@ import (
 // ErrNoTool says that a program is not installed.
 var ErrNoTool = errors.New("it is not installed")
 
-// checkTools says of each toolchain that is installed whether agents can use it.
+// checkTools says of each toolchain that is installed whether agents can use it; of one that
+// does not work only if the repository has a file that wants it at its top.
 func (e *examination) checkTools(ctx context.Context) {
-	for _, words := range [][]string{{"node", "--version"}, {"python3", "--version"}, {"go", "version"}, {"cargo", "--version"}} {
+	for _, tool := range [][]string{
+		{"node", "--version", "package.json"}, {"python3", "--version", "pyproject.toml", "requirements.txt", "setup.py"},
+		{"go", "version", "go.mod"}, {"cargo", "--version", "Cargo.toml"},
+	} {
+		words, files := tool[:2], tool[2:]
 		printed, hint, err := e.o.TryTool(ctx, words...)
 		printed = strings.TrimSpace(printed)
 		last := output.Line(printed[strings.LastIndexByte(printed, '\n')+1:], maxToolLine)
@@ -25,7 +32,7 @@ func (e *examination) checkTools(ctx context.Context) {
 		case errors.Is(err, ErrNoTool):
 		case err == nil:
 			e.addFindings(words[0], Finding{State: OK, Detail: "works confined: " + last})
-		default:
+		case e.o.Files == nil || slices.ContainsFunc(files, func(name string) bool { _, err := fs.Stat(e.o.Files, name); return err == nil }):
 			e.addFindings(words[0], findLacking("does not work confined: "+cmp.Or(last, err.Error()),
 				cmp.Or(hint, "name the folders that it needs in confine.read of ~/.uwf/config.yaml, or install it where every user can read it")))
 		}
