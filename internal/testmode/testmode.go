@@ -22,19 +22,24 @@ const processes = "processes"
 // that does less of the same without it.
 func HasProcesses() bool { return hasWord(os.Getenv(Variable), processes) }
 
-// HasAll reports whether UWF_TEST asks for all of what is mostly tried in part, too:
-// UWF_TEST=processes,all.
-func HasAll() bool { return hasWord(os.Getenv(Variable), "all") }
+// TurnVariable says, as 0 or 1, which half of the rows a run tries for which UWF_TEST asks: .ci/run
+// tries the other half at the next commit. Without it all are tried.
+const TurnVariable = "UWF_TEST_TURN"
+
+// HasAll reports whether UWF_TEST asks for processes, and no turn for half of them.
+func HasAll() bool { return HasProcesses() && os.Getenv(TurnVariable) == "" }
+
+// IsTurnOf reports whether a run of processes tries a row, by its number.
+func IsTurnOf(row int) bool { return HasAll() || strconv.Itoa(row%2) == os.Getenv(TurnVariable) }
 
 // Some are the rows of a table that a run of the tests tries: all where UWF_TEST asks for
-// processes, else every n-th, from the first on.
+// processes, or those whose turn it is, else every n-th, from the first on.
 func Some[Row any](n int, rows ...Row) []Row {
-	if HasProcesses() {
-		return rows
-	}
 	var some []Row
-	for i := 0; i < len(rows); i += n {
-		some = append(some, rows[i])
+	for i, row := range rows {
+		if HasProcesses() && IsTurnOf(i) || !HasProcesses() && i%n == 0 {
+			some = append(some, row)
+		}
 	}
 	return some
 }

@@ -20,6 +20,7 @@ func TestProcessesAskedFor(t *testing.T) {
 	} {
 		t.Run(row.words, func(t *testing.T) {
 			t.Setenv(Variable, row.words)
+			t.Setenv(TurnVariable, "")
 			if got := HasProcesses(); got != row.want {
 				t.Errorf("%s=%q: asked for processes is %v, want %v", Variable, row.words, got, row.want)
 			}
@@ -31,6 +32,17 @@ func TestProcessesAskedFor(t *testing.T) {
 				t.Errorf("%s=%q: of 7 rows every third is %v", Variable, row.words, got)
 			}
 		})
+	}
+}
+
+// TestTurns: two turns try each row once.
+func TestTurns(t *testing.T) {
+	t.Setenv(Variable, "processes")
+	for turn, want := range map[string][]int{"": {0, 1, 2, 3, 4}, "0": {0, 2, 4}, "1": {1, 3}} {
+		t.Setenv(TurnVariable, turn)
+		if got := Some(3, 0, 1, 2, 3, 4); !slices.Equal(got, want) || HasAll() != (turn == "") {
+			t.Errorf("turn %q: %v, want %v", turn, got, want)
+		}
 	}
 }
 

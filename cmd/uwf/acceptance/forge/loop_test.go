@@ -12,15 +12,15 @@ import (
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
-// eitherForge runs a test against a fake GitHub; at length against a fake Gitea instead where
-// the test's name says so; against both where everything is to be run.
+// eitherForge runs a test against a fake GitHub, or against a fake Gitea where it is the turn of
+// that; against both where everything is to be run.
 func eitherForge(t *testing.T, test func(t *testing.T, gitea bool)) {
 	t.Helper()
 	if testmode.HasAll() {
 		bothForges(t, test)
 		return
 	}
-	test(t, testmode.HasProcesses() && crc32.ChecksumIEEE([]byte(t.Name()))%2 == 1)
+	test(t, testmode.HasProcesses() && testmode.IsTurnOf(int(crc32.ChecksumIEEE([]byte(t.Name())))))
 }
 
 // bothForges runs a test against a fake GitHub and a fake Gitea.
