@@ -144,7 +144,7 @@ func TestImport(t *testing.T) {
 // TestBrokenOff: an import that stopped anywhere goes on where it stopped, and
 // meanwhile nobody can step the thread.
 func TestBrokenOff(t *testing.T) {
-	for stop := 2; ; stop++ {
+	for stop := 3; ; stop++ { // the first push asks whether the remote takes any, and the second makes the store
 		w := newWorld(t)
 		mem := w.mem
 		pushes := 0
