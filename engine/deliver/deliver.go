@@ -227,7 +227,6 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 		}
 		r.line.PR, r.line.Key, r.line.Work = entry.PR, entry.Key, entry.Work
 		c.Subject, c.Archive = "delivered", []gitcas.Ended{r.line}
-		c.Refs = append(c.Refs, r.DropDeadTries(push, v)...)
 		c.Trailers = []gitcas.Trailer{{Key: "Uwf-Run", Value: fmt.Sprintf("%s attempt %d", r.Engine.Who.Run, r.Engine.Who.Attempt)}}
 		if entry.PR != 0 {
 			c.Trailers = append(c.Trailers, gitcas.Trailer{Key: "Uwf-Pull", Value: strings.TrimSpace(fmt.Sprintf("%d %s", entry.PR, text.OneLine(r.made.Link)))})
@@ -240,6 +239,7 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	case err != nil:
 		return r.Describe(), r.noteFailure(ctx, fmt.Errorf("its end was made known, but the thread could not be archived: %w", err))
 	}
+	r.DropDeadTries(push, r.View)
 	r.Engine.Reached("delivered")
 	res := r.Describe()
 	res.Status, res.Done, res.Deliver, res.PR = string(gitcas.StatusEnded), true, false, r.line.PR

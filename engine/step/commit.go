@@ -53,6 +53,9 @@ func (r *run) commitStep(ctx context.Context, d task.Draft, s *sealed, next plan
 	case err == nil:
 		r.noteCommitted(push, v, done)
 		r.dropFromDisk()
+		if next.end && !r.req.Deliver {
+			r.DropDeadTries(push, v)
+		}
 		return r.describeCommitted(done, s, next, along), nil
 	case errors.As(err, &div):
 		return r.suspendWith(ctx, d, div)
@@ -193,7 +196,6 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 		line := r.EndLine(after)
 		line.Result = text.OneLine(next.result)
 		c.Archive = []gitcas.Ended{line}
-		c.Refs = append(c.Refs, r.DropDeadTries(ctx, v)...)
 	}
 	if !r.e.Store.Atomic(v) {
 		if err := r.holdWork(c, v, own, work); err != nil {

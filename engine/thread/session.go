@@ -330,21 +330,19 @@ func (s *Session) Suspend(ctx context.Context, role, reason string, kept *gitcas
 }
 
 // DropDeadTries deletes the refs of this thread's tries whose jobs died: nothing but a claim is
-// left of them. What can't be read stays for uwf gc.
-func (s *Session) DropDeadTries(ctx context.Context, v *gitcas.View) []wire.RefUpdate {
-	var out []wire.RefUpdate
+// left of them. What can't be read or deleted stays for uwf gc. It is no part of the push that
+// ends the thread, which has no refs to spare where a remote takes few at once.
+func (s *Session) DropDeadTries(ctx context.Context, v *gitcas.View) {
 	for _, name := range slices.Sorted(maps.Keys(v.Refs())) {
 		if !strings.HasPrefix(name, layout.AttemptRefs(s.ID)) {
 			continue
 		}
-
 		id, _ := v.Ref(name)
 		c, err := workbranch.Read(ctx, s.Engine.Store.Remote(), id)
 		if err == nil && c.Tree == wire.EmptyTree {
-			out = append(out, wire.RefUpdate{Name: name, Old: id})
+			_ = s.Engine.Store.PushRef(ctx, wire.RefUpdate{Name: name, Old: id}, nil)
 		}
 	}
-	return out
 }
 
 // AskHold asks beside the claim's push what keeps the thread from going on; nil: nobody is
