@@ -159,23 +159,27 @@ func Write(to io.Writer, files []File, now func() time.Time) ([]record.PatchFile
 	return out, all.encode(to)
 }
 
-// ID is the patch id of files that are sorted by path. Two commits have the same one if they
-// change the same lines in the same surroundings, wherever in the files: as git patch-id
-// --verbatim has it, but as another number. What is no text counts by its content.
+// ID is the patch id of files that are sorted by path, in hexadecimal digits. Two commits have the
+// same one if they change the same lines with the same lines around them, wherever in the files:
+// git patch-id --verbatim tells the same pairs apart, by other numbers. Files that are not text
+// are told apart by their content.
 func ID(files []File, now func() time.Time) (string, error) {
 	var diff strings.Builder
 	stats, err := Write(&diff, files, now)
+
 	sum := sha256.New()
 	for line := range strings.Lines(diff.String()) {
 		if !strings.HasPrefix(line, "@@ ") && !strings.HasPrefix(line, "index ") {
 			_, _ = io.WriteString(sum, line)
 		}
 	}
+
 	for i, f := range stats {
 		if !f.Counted {
 			_, _ = fmt.Fprintln(sum, files[i].Old.ID, files[i].New.ID)
 		}
 	}
+
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // refNode is the part of a schema that says where references are. A part of a
@@ -138,20 +140,11 @@ func MapStrings(v any, of func(string) string) any {
 	case string:
 		return of(x)
 	case []any:
-		return MapList[[]any](x, func(e any) any { return MapStrings(e, of) })
+		return lists.Map(x, func(e any) any { return MapStrings(e, of) })
 	case map[string]any:
 		return MapObject[map[string]any](x, func(e any) any { return MapStrings(e, of) })
 	}
 	return v
-}
-
-// MapList is a list of what of gives for each value of another one.
-func MapList[Out, In ~[]any](list In, of func(any) any) Out {
-	out := make(Out, len(list))
-	for i, e := range list {
-		out[i] = of(e)
-	}
-	return out
 }
 
 // MapObject is an object of what of gives for each value of another one, in the order of names.

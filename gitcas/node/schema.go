@@ -156,7 +156,7 @@ func translateSchema(v any) any {
 func translateAll(v any) any {
 	switch x := v.(type) {
 	case []any:
-		return MapList[[]any](x, translateSchema)
+		return lists.Map(x, translateSchema)
 	case map[string]any:
 		return MapObject[map[string]any](x, translateSchema)
 	}
@@ -173,7 +173,7 @@ func libraryForm(v any) any {
 	case float64:
 		return json.Number(strconv.FormatFloat(x, 'g', -1, 64))
 	case []any:
-		return MapList[[]any](x, libraryForm)
+		return lists.Map(x, libraryForm)
 	case map[string]any:
 		return MapObject[map[string]any](x, libraryForm)
 	}

@@ -1,4 +1,4 @@
-// Package lists makes lists of lists.
+// Package lists makes a list of another one, value by value.
 package lists
 
 // Map is what a function gives for each value of a list, in its order.

@@ -88,7 +88,7 @@ func (n *Node) ValueAt(pointer string) (Pos, int) {
 	return at, length
 }
 
-// Find is the value that a JSON pointer names; nil: there is none.
+// Find finds the value that a JSON pointer names; nil if it names nothing.
 func (n *Node) Find(pointer string) *Node {
 	_, _, found := n.followPointer(pointer)
 	return found

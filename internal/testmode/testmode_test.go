@@ -38,9 +38,9 @@ func TestProcessesAskedFor(t *testing.T) {
 // TestTurns: two turns try each row once.
 func TestTurns(t *testing.T) {
 	t.Setenv(Variable, "processes")
-	for turn, want := range map[string][]int{"": {0, 1, 2, 3, 4}, "0": {0, 2, 4}, "1": {1, 3}} {
+	for turn, want := range map[string][]int{"": {0, 1, 2, 3, 4}, "both": {0, 1, 2, 3, 4}, "0": {0, 2, 4}, "1": {1, 3}} {
 		t.Setenv(TurnVariable, turn)
-		if got := Some(3, 0, 1, 2, 3, 4); !slices.Equal(got, want) || HasAll() != (turn == "") {
+		if got := Some(3, 0, 1, 2, 3, 4); !slices.Equal(got, want) || HasAll() != (len(want) == 5) {
 			t.Errorf("turn %q: %v, want %v", turn, got, want)
 		}
 	}

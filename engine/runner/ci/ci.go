@@ -96,10 +96,9 @@ func ParseNeeds(s string) ([]Needed, error) {
 	if err := json.Unmarshal([]byte(s), &given); err != nil {
 		return nil, fmt.Errorf("write what toJSON(needs) gives: %w", err)
 	}
-	out := lists.Map(slices.Sorted(maps.Keys(given)), func(name string) Needed {
+	return lists.Map(slices.Sorted(maps.Keys(given)), func(name string) Needed {
 		return Needed{Name: name, Result: given[name].Result, Ran: given[name].Outputs.Ran == "true"}
-	})
-	return out, nil
+	}), nil
 }
 
 // Wanted is the value of the inputs `comment` and `pull-request`: whether there is to

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // object is a map as the library gets it: it finds keys in it, and writes it as
@@ -27,7 +28,7 @@ func liquidForm(v any) any {
 	case map[string]any:
 		return node.MapObject[object](v, liquidForm)
 	case []any:
-		return node.MapList[[]any](v, liquidForm)
+		return lists.Map(v, liquidForm)
 	}
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -55,7 +56,7 @@ func mustacheForm(v any) any {
 	case map[string]any:
 		return node.MapObject[object](v, mustacheForm)
 	case []any:
-		return node.MapList[list](v, mustacheForm)
+		return list(lists.Map(v, mustacheForm))
 	}
 	return v
 }
@@ -70,7 +71,7 @@ func plainForm(v any) any {
 	case object:
 		return node.MapObject[map[string]any](v, plainForm)
 	case list:
-		return node.MapList[[]any](v, plainForm)
+		return lists.Map(v, plainForm)
 	}
 	return v
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,8 +55,11 @@ thread's first step, and so on. An entry of another role fails the step.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if schema {
 				b, err := indentedJSON(mock.Schema())
-				_, werr := o.Stdout.Write(b)
-				return errors.Join(err, werr)
+				if err != nil {
+					return err
+				}
+				_, err = o.Stdout.Write(b)
+				return err
 			}
 			if inOrder != "" {
 				args = append([]string{inOrder}, args...)
