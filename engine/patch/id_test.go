@@ -38,6 +38,7 @@ func TestIDs(t *testing.T) {
 		"another new file":   {"", "newer\n"},
 		"a file less":        {"new\n", ""},
 	}
+
 	ids, gits := map[string]string{}, map[string]string{}
 	dir := t.TempDir()
 	for name, c := range changes {
@@ -62,10 +63,12 @@ func TestIDs(t *testing.T) {
 				file.New = s
 			}
 		}
+
 		id, err := patch.ID([]patch.File{file}, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "git diff --no-index --no-prefix a b | sed 's# a/# #; s# b/# #' | git patch-id --verbatim")
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
@@ -75,6 +78,7 @@ func TestIDs(t *testing.T) {
 		}
 		ids[name], gits[name] = id, theirs
 	}
+
 	for a := range changes {
 		for b := range changes {
 			if (ids[a] == ids[b]) != (gits[a] == gits[b]) {
@@ -85,6 +89,7 @@ func TestIDs(t *testing.T) {
 	if ids["a line"] != ids["the same, lower"] {
 		t.Error("a change has another id where it stands lower")
 	}
+
 	binary := func(text string) string {
 		id, err := patch.ID([]patch.File{{Path: "f", New: patch.Side{ID: plumbing.ComputeHash(plumbing.BlobObject, []byte(text)), Mode: filemode.Regular, Data: []byte(text)}}}, time.Now)
 		if err != nil {

@@ -93,7 +93,8 @@ func (s *Session) Reload(ctx context.Context) (*gitcas.View, error) {
 }
 
 // FindBase finds the commit to work from. On a branch that has no commit of the thread's, people
-// may do what they like, such as rebase it: its tip is the thread's.
+// may do what they like, such as rebase it: its tip is the thread's, also when the commit that the
+// thread began from is gone from the remote by then.
 func (s *Session) FindBase(ctx context.Context) (wire.ID, error) {
 	w := workbranch.Of(s.ID, s.Entry)
 	if tip := workbranch.Tip(s.View, w); w.Commit == s.Chain.Start.Base && !tip.IsZero() {

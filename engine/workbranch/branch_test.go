@@ -96,8 +96,8 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestRebased: a branch on which people rebased a thread's commits has them again; not one on which
-// one of them is missing, changed or squashed.
+// TestRebased: a branch onto which people rebased a thread's commits has them again. It has not if
+// one of them is missing, was changed, or was squashed with others.
 func TestRebased(t *testing.T) {
 	const id = gitcas.ThreadID("01JY0000000000000000000000")
 	own := func(name string) string { return name + "\n\nUwf-Thread: " + string(id) }
@@ -105,6 +105,7 @@ func TestRebased(t *testing.T) {
 	r.commit(own("a"), "f=1 a=1", "base")
 	r.commit("person", "f=1 a=1 p=1", own("a"))
 	r.commit(own("b"), "f=1 a=1 p=1 b=1", "person")
+
 	r.commit("main", "f=1 x=1", "base")
 	r.commit("a again", "f=1 x=1 a=1", "main")
 	r.commit("person again", "f=1 x=1 a=1 p=2", "a again")
@@ -113,6 +114,8 @@ func TestRebased(t *testing.T) {
 	r.commit("other a", "f=1 x=1 a=2", "main")
 	r.commit("other a, b", "f=1 x=1 a=2 b=1", "other a")
 	r.commit("squashed", "f=1 x=1 a=1 p=1 b=1", "main")
+	r.ids["nowhere"] = plumbing.NewHash(strings.Repeat("1", 40))
+
 	b := &Branches{Store: gitcas.Open(r, gitcas.Options{}), Clock: deadline.SystemClock{}}
 	for _, c := range []struct {
 		recorded, tip string
@@ -122,7 +125,6 @@ func TestRebased(t *testing.T) {
 		{own("b"), "squashed", false}, {own("a"), "squashed", false}, {own("a"), "b again", true}, {"person", "a again", true},
 		{own("b"), "base", false}, {"x", "a", true}, {own("b"), "z", false}, {own("b"), "nowhere", false}, {"nowhere", "a", false},
 	} {
-		r.ids["nowhere"] = plumbing.NewHash(strings.Repeat("1", 40))
 		if got, err := b.isRebased(t.Context(), id, r.ids[c.recorded], r.ids[c.tip]); err != nil || got != c.want {
 			t.Errorf("%q is on %q again: %v, %v", c.recorded, c.tip, got, err)
 		}

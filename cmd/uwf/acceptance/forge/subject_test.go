@@ -63,17 +63,19 @@ func TestClosedIssue(t *testing.T) {
 	})
 }
 
-// TestRebasedPull: a person rebases their pull request while the thread waits for an answer, and
-// again when the thread has a commit on it, which is found again. Where it was changed besides,
-// the branch is taken by a word that says so.
+// TestRebasedPull: a person rebases their pull request while a thread waits for an answer, and once
+// more after the thread's first commit. The thread goes on by itself if the rebase left that commit
+// as it was; if the person changed it, the thread waits for /uwf resume --take-branch.
 func TestRebasedPull(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{script: askingScript})
-	// rebase puts feature on a newer main; what the last commit holds is changed if there is a text.
+
+	// rebase puts the branch feature on a newer main, and adds a text, if any, to its last commit.
 	rebase := func(file, text string) {
 		dir := c.checkout("feature")
 		c.forge.MustCommit(t, c.forge.Branch(), "main moves", map[string]string{file: "x\n"})
 		c.run(dir, "fetch", "-q")
+
 		alice := []string{"-c", "user.name=Alice", "-c", "user.email=alice@example.com"}
 		c.run(dir, append(alice, "rebase", "-q", "origin/main")...)
 		if text != "" {
@@ -82,15 +84,18 @@ func TestRebasedPull(t *testing.T) {
 			}
 			c.run(dir, "add", "-A")
 		}
+
 		c.run(dir, append(alice, "commit", "-q", "--amend", "-m", "reworded")...)
 		c.run(dir, "push", "-q", "--force", "origin", "feature")
 	}
+
 	for n, text := range []string{"", "changed\n"} {
 		c.git("update-ref", "refs/heads/feature", c.forge.Branch())
 		c.forge.MustCommit(t, "feature", "wip", map[string]string{"notes.md": "wip\n"})
 		p := c.forge.OpenPull("alice", "Mine", "Please finish it", forgetest.Pull{Head: "feature"})
 		c.green(c.start(c.forge.PostComment("alice", p, "/uwf start solve-issue")))
 		c.green(c.settle()...)
+
 		rebase(fmt.Sprintf("first%d.md", n), "")
 		c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume Bytes.")))
 		rebase(fmt.Sprintf("second%d.md", n), text)
@@ -102,6 +107,7 @@ func TestRebasedPull(t *testing.T) {
 			c.green(c.start(c.forge.PostComment("alice", p, "/uwf resume --take-branch")))
 			c.green(c.settle()...)
 		}
+
 		if len(c.ended()) != n+1 {
 			t.Fatalf("the thread of %q goes on for nobody: %v", text, c.active())
 		}

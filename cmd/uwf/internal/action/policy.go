@@ -94,6 +94,7 @@ func (j *job) applyPolicy(c *config.Config) error {
 	if !ci.RunsAgents(j.in.Command) {
 		return nil
 	}
+
 	if j.in.Agent != "" {
 		a, err := c.ParseAgent(j.in.Agent)
 		if err == nil {
@@ -103,6 +104,7 @@ func (j *job) applyPolicy(c *config.Config) error {
 			return app.Usagef("the input agent: %w", err)
 		}
 	}
+
 	refused := c.Policies.Refusals()
 	if len(refused) == 0 {
 		return nil

@@ -166,7 +166,7 @@ const (
 	openAI    = models + "defaultModel: o\n"
 )
 
-// TestCheckBuiltinWire: what is said of uwf's own agent is the wire by which it really asks.
+// TestCheckBuiltinWire: the check names the wire by which uwf's own agent asks its model.
 func TestCheckBuiltinWire(t *testing.T) {
 	for wires, want := range map[string]string{
 		"messages": "ok: o: provider openai speaks messages, and the agent messages", "responses": "ok: o: provider openai speaks responses, and the agent responses",

@@ -108,6 +108,7 @@ func TestTools(t *testing.T) {
 		}
 		return "", "", ErrNoTool
 	}
+
 	files := fstest.MapFS{"setup.py": {}, "sub/Cargo.toml": {}}
 	for _, f := range Check(t.Context(), Options{Offline: true, TryTool: try, Files: files}) {
 		if f.Check == "cargo" {
@@ -115,6 +116,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	wants(t, Check(t.Context(), Options{Offline: true, TryTool: try, Files: files}), "python3", Missing, "does not work confined:")
+
 	list := Check(t.Context(), Options{Offline: true, TryTool: try})
 	wants(t, list, "node", OK, "works confined: v20.1.0")
 	wants(t, list, "python3", Missing, "does not work confined:")

@@ -32,11 +32,16 @@ func (e *examination) checkTools(ctx context.Context) {
 		case errors.Is(err, ErrNoTool):
 		case err == nil:
 			e.addFindings(words[0], Finding{State: OK, Detail: "works confined: " + last})
-		case e.o.Files == nil || slices.ContainsFunc(files, func(name string) bool { _, err := fs.Stat(e.o.Files, name); return err == nil }):
+		case e.o.Files == nil || slices.ContainsFunc(files, e.hasFile):
 			e.addFindings(words[0], findLacking("does not work confined: "+cmp.Or(last, err.Error()),
 				cmp.Or(hint, "name the folders that it needs in confine.read of ~/.uwf/config.yaml, or install it where every user can read it")))
 		}
 	}
+}
+
+func (e *examination) hasFile(name string) bool {
+	_, err := fs.Stat(e.o.Files, name)
+	return err == nil
 }
 
 // maxToolLine is how much is shown of what a tool says, in characters.

@@ -63,13 +63,14 @@ func Of(remote string) (Place, error) {
 	return Place{Server: server, Repository: strings.Join(parts[n:], "/"), Remote: given}, nil
 }
 
-// Find is [Of] with the host's real name where the person's ssh settings give it another one,
-// as people's do who have two accounts. The program ssh says it, and asks nobody.
+// Find is [Of] with a host's real name, as ssh -G prints it, where the person's ssh settings have
+// an alias for it: people with two accounts do that. An address as the real name leaves the alias.
 func Find(ctx context.Context, f *app.Factory, remote string) (Place, error) {
 	p, err := Of(remote)
-	if err != nil || p.IsGitHub() || strings.HasPrefix(remote, "http") {
+	if err != nil || p.IsGitHub() || p.isByHTTP() {
 		return p, err
 	}
+
 	for line := range strings.Lines(askProgram(ctx, f, "ssh", "-G", "--", p.Server.Host)) {
 		name, ok := strings.CutPrefix(strings.TrimSpace(line), "hostname ")
 		if name == "ssh.github.com" { // by which github.com is reached on port 443
@@ -80,6 +81,11 @@ func Find(ctx context.Context, f *app.Factory, remote string) (Place, error) {
 		}
 	}
 	return p, nil
+}
+
+// isByHTTP reports whether git reaches the place by HTTP.
+func (p Place) isByHTTP() bool {
+	return strings.HasPrefix(p.Remote, "https:") || strings.HasPrefix(p.Remote, "http:")
 }
 
 // Other is the forge at a place whose API uwf does not speak, as far as its host's name says it;
@@ -241,7 +247,7 @@ func (c Client) findToken(ctx context.Context, p Place) (string, error) {
 		return token, nil
 	}
 	at := p.Server.String()
-	if strings.HasPrefix(p.Remote, "https:") || strings.HasPrefix(p.Remote, "http:") {
+	if p.isByHTTP() {
 		at = p.Remote
 	}
 	token, err := c.Factory.Password(ctx, at)

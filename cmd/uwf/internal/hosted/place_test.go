@@ -49,8 +49,9 @@ func TestOf(t *testing.T) {
 func TestFind(t *testing.T) {
 	ssh, err := exec.LookPath("ssh")
 	if err != nil {
-		t.Skip("there is no ssh here")
+		t.Skip("the program that is asked is not here; TestFindWithoutSSH tries that")
 	}
+
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"config": `Host github.com-work
@@ -62,6 +63,8 @@ Host gitea
 	HostName git.example.com
 Host git.example.org
 	HostName 10.0.0.5
+Host httpd
+	HostName www.example.com
 `,
 		"ssh": "#!/bin/sh\nexec " + ssh + " -F " + filepath.Join(dir, "config") + ` "$@"` + "\n",
 	} {
@@ -69,6 +72,7 @@ Host git.example.org
 			t.Fatal(err)
 		}
 	}
+
 	f := &app.Factory{Environ: []string{"PATH=" + dir + string(filepath.ListSeparator) + os.Getenv("PATH")}, Dir: t.TempDir()}
 	for remote, want := range map[string]string{
 		"git@github.com-work:acme/app.git":     "https://github.com/acme/app",
@@ -78,6 +82,7 @@ Host git.example.org
 		"git@git.example.org:acme/app.git":     "https://git.example.org/acme/app",
 		"git@unknown.example.com:acme/app.git": "https://unknown.example.com/acme/app",
 		"https://gitea/acme/app":               "https://gitea/acme/app",
+		"httpd:acme/app":                       "https://www.example.com/acme/app",
 		"-oProxyCommand=x:acme/app":            "https://-oProxyCommand=x/acme/app",
 	} {
 		p, err := Find(t.Context(), f, remote)
@@ -85,9 +90,13 @@ Host git.example.org
 			t.Errorf("%s: %s, %v; want %s", remote, p.URL(), err, want)
 		}
 	}
-	f.Environ = []string{"PATH=" + t.TempDir()}
+}
+
+// TestFindWithoutSSH: where there is no ssh program, a host is called what the remote calls it.
+func TestFindWithoutSSH(t *testing.T) {
+	f := &app.Factory{Environ: []string{"PATH=" + t.TempDir()}, Dir: t.TempDir()}
 	if p, err := Find(t.Context(), f, "gitea:acme/app"); err != nil || p.URL() != "https://gitea/acme/app" {
-		t.Errorf("without ssh: %s, %v", p.URL(), err)
+		t.Errorf("%s, %v", p.URL(), err)
 	}
 }
 
