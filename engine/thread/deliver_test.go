@@ -351,6 +351,25 @@ func TestDeliveriesThatDie(t *testing.T) {
 	})
 }
 
+// TestDeliveredDropsDeadTries: a delivery leaves nothing of one before it whose job died.
+func TestDeliveredDropsDeadTries(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.end()
+		f.killedAt("deliver-claimed", func() { _, _ = f.deliver("d1") })
+		time.Sleep(life.MaxClaim)
+
+		died := false
+		_, err := f.deliverWith("d2", func(context.Context, deliver.Delivery) (life.Effects, error) {
+			_, died = f.mem.Refs()[layout.AttemptRefs(testThread)+"d1.1"]
+			return life.Effects{}, nil
+		})
+		f.ok(err)
+		if _, left := f.mem.Refs()[layout.AttemptRefs(testThread)+"d1.1"]; left || !died {
+			f.Errorf("the ref of the dead try: there before %v, after %v", died, left)
+		}
+	})
+}
+
 // TestDeliverLosesTheThread: who loses it while it delivers archives nothing.
 func TestDeliverLosesTheThread(t *testing.T) {
 	for name, meanwhile := range map[string]func(f *fixture){
