@@ -219,7 +219,7 @@ func (r *delivery) archiveThread(ctx context.Context) (thread.Result, error) {
 	push, cancel := deadline.Outlive(ctx, 0, deadline.CommitGrace)
 	defer cancel()
 	r.line.CompletedAt = r.Lease.ServerTime().UnixMilli()
-	err := r.Change(push, "archived", func(v *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
+	err := r.Change(push, "archived", func(_ *gitcas.View, c *gitcas.Change, entry *gitcas.Entry, _ gitcas.Held) error {
 		was := *entry
 		r.made.AddTo(entry, r.Entry)
 		if entry.Comment == was.Comment && entry.PR == was.PR {
