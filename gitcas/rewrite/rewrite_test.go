@@ -447,7 +447,7 @@ func TestFieldsAreKnown(t *testing.T) {
 		v    any
 		want string
 	}{
-		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Suspended Pause Attempts Limits Title By Used Spent"},
+		{statefile.Entry{}, "Head Status Workflow Key Work Comment PR Next Deliver Since Released Suspended Pause Attempts Limits Title By Used Spent"},
 		{statefile.Next{}, "Role Since Answer Poked Forgiven By"},
 		{statefile.Suspended{}, "Role Reason By"},
 		{statefile.Pause{}, "Reason By"},
