@@ -111,7 +111,7 @@ func (j *sweeper) waitAfterCancel(ctx context.Context, v *gitcas.View, p thread.
 		return false
 	}
 	job := j.Job
-	job.Run, job.RunURL = run, ""
+	job.Run, job.RunPage = run, ""
 	j.View = v
 	done, err := j.dispatcher.suspendCancelled(ctx, p.Thread, p.Head, "cancelled on the Actions page: "+job.ResolveRunURL())
 	if err != nil {

@@ -3,6 +3,7 @@
 package ci
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,8 +154,11 @@ type Job struct {
 	TriggeringActor string
 	// Deadline is when the job's time is over; zero: not known.
 	Deadline time.Time
-	// RunURL is where people see this run; empty: where GitHub shows it.
-	RunURL string
+	// PageURL is where people see the repository, as the event says; empty: below ServerURL,
+	// which a runner may reach by another name than people do.
+	PageURL string
+	// RunPage is the run's name in the address of its page; empty: Run.
+	RunPage string
 	// StateBranch is the state branch's short name: no thread works on it.
 	StateBranch string
 	// WorkflowFiles: the token may push changes below .github/workflows. GitHub lets
@@ -169,18 +173,18 @@ func (j Job) IsOwnRun(name string) bool { return name == j.Run || strings.HasPre
 
 // RepositoryURL is the repository's address; empty where it is not known.
 func (j Job) RepositoryURL() string {
-	if j.ServerURL == "" || j.Repository == "" {
-		return ""
+	if j.PageURL != "" || j.ServerURL == "" || j.Repository == "" {
+		return j.PageURL
 	}
 	return strings.TrimSuffix(j.ServerURL, "/") + "/" + j.Repository
 }
 
 // ResolveRunURL is where people see this run; empty where that is not known.
 func (j Job) ResolveRunURL() string {
-	if j.RunURL != "" || j.RepositoryURL() == "" || j.Run == "" {
-		return j.RunURL
+	if j.RepositoryURL() == "" || j.Run == "" {
+		return ""
 	}
-	return j.RepositoryURL() + "/actions/runs/" + j.Run
+	return j.RepositoryURL() + "/actions/runs/" + cmp.Or(j.RunPage, j.Run)
 }
 
 // Output is where the job tells people and later steps of it. Messages are plain

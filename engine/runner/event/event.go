@@ -52,6 +52,7 @@ type Event struct {
 type Repo struct {
 	FullName      string // owner/name
 	DefaultBranch string
+	PageURL       string // where people see it
 	// Owner is whose it is. Organisation: the payload says that this is no person. Gitea
 	// doesn't say; but there, as anywhere, an organisation never does anything itself.
 	Owner        User

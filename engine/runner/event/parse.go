@@ -44,7 +44,7 @@ func (p parser) parseEvent() error {
 	repo := p.object.readObject("repository")
 	owner := repo.readObject("owner")
 	e.Repo = Repo{
-		FullName: repo.readName("full_name"), DefaultBranch: repo.readName("default_branch"),
+		FullName: repo.readName("full_name"), DefaultBranch: repo.readName("default_branch"), PageURL: repo.readName("html_url"),
 		Owner: parseUser(owner), Organisation: owner.hasField("type") && owner.readName("type") != "User",
 	}
 	switch e.Name {

@@ -47,13 +47,13 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 		e.WorkflowFile, e.WorkflowName = parseWorkflowName(getenv("GITHUB_WORKFLOW"))
 	}
 	if n := getenv("GITHUB_RUN_NUMBER"); n != "" && getenv("FORGEJO_ACTIONS") == "true" {
-		e.RunURL = e.ServerURL + "/" + e.Repository + "/actions/runs/" + url.PathEscape(n) // it counts a repository's runs
+		e.RunPage = url.PathEscape(n) // it counts a repository's runs
 	}
 	e.Run, e.Name, e.Attempt = getenv("GITHUB_RUN_ID"), getenv("GITHUB_JOB"), 1
 	if !repositoryName.MatchString(e.Repository) {
 		return e, app.Usagef("GITHUB_REPOSITORY is %.80q: owner/name is expected; a CI job has it, elsewhere set it (uwf action --help)", e.Repository)
 	}
-	if u, err := url.Parse(e.ServerURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+	if !isPageURL(e.ServerURL) {
 		return e, app.Usagef("GITHUB_SERVER_URL is no address of a forge: write it as https://github.com")
 	}
 	if v := getenv("GITHUB_RUN_ATTEMPT"); v != "" {
@@ -64,6 +64,12 @@ func readEnvironment(getenv func(string) string) (environment, error) {
 		e.Attempt = n
 	}
 	return e, nil
+}
+
+// isPageURL reports an address that a browser opens, without a login in it.
+func isPageURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
 }
 
 var repositoryName = lazyregexp.New(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)

@@ -1,6 +1,8 @@
 package action
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -134,8 +136,8 @@ func TestEnvironment(t *testing.T) {
 	if e, _ := read("GITHUB_SERVER_URL", "https://gitea.example", "GITEA_ACTIONS", "true"); e.APIURL != "https://gitea.example/api/v1" || e.Flavour != "gitea" {
 		t.Errorf("Gitea: %+v", e)
 	}
-	if e, _ := read("GITHUB_SERVER_URL", "https://code.example", "FORGEJO_ACTIONS", "true", "GITHUB_RUN_NUMBER", "12", "GITHUB_RUN_ID", "99"); e.RunURL != "https://code.example/octo/demo/actions/runs/12" {
-		t.Errorf("Forgejo's run is at %s", e.RunURL)
+	if e, _ := read("GITHUB_SERVER_URL", "https://code.example", "FORGEJO_ACTIONS", "true", "GITHUB_RUN_NUMBER", "12", "GITHUB_RUN_ID", "99"); e.ResolveRunURL() != "https://code.example/octo/demo/actions/runs/12" {
+		t.Errorf("Forgejo's run is at %s", e.ResolveRunURL())
 	}
 	for ref, want := range map[string]string{
 		"octo/demo/.github/workflows/uwf.yml@refs/heads/main": "uwf.yml",
@@ -169,6 +171,31 @@ func TestEnvironment(t *testing.T) {
 	}
 	if _, err := read("GITHUB_SERVER_URL", "https://me:hunter2222@github.com"); err == nil || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("a password in the address: %v", err)
+	}
+}
+
+// TestPagesAreWhereTheEventSays: a runner may reach the forge by another name than people do.
+func TestPagesAreWhereTheEventSays(t *testing.T) {
+	for repository, want := range map[string]string{
+		`{"html_url":"https://code.example/octo/demo"}`: "https://code.example/octo/demo/actions/runs/7",
+		`{"html_url":"javascript:alert(1)"}`:            "http://gitea:3000/octo/demo/actions/runs/7",
+		`{"html_url":"https://a:b@code.example/o/d"}`:   "http://gitea:3000/octo/demo/actions/runs/7",
+		`{}`: "http://gitea:3000/octo/demo/actions/runs/7",
+	} {
+		file := filepath.Join(t.TempDir(), "event.json")
+		if err := os.WriteFile(file, []byte(`{"repository":`+repository+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j := &job{ask: given(nil), f: &app.Factory{Environ: []string{
+			"GITHUB_REPOSITORY=octo/demo", "GITHUB_SERVER_URL=http://gitea:3000", "GITHUB_EVENT_NAME=schedule", "GITHUB_EVENT_PATH=" + file,
+			"GITHUB_RUN_ID=7", "GITHUB_TOKEN=t",
+		}}}
+		if err := j.readJob(); err != nil || j.env.ResolveRunURL() != want {
+			t.Errorf("%s: the run is at %s, %v", repository, j.env.ResolveRunURL(), err)
+		}
+		if at := j.env.remoteURL(); at != "http://gitea:3000/octo/demo.git" {
+			t.Errorf("%s: git goes to %s", repository, at)
+		}
 	}
 }
 

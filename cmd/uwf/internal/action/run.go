@@ -181,6 +181,9 @@ func (j *job) readJob() (err error) {
 	if repo := j.ev.Repo.FullName; repo != "" && !strings.EqualFold(repo, j.env.Repository) {
 		return app.Usagef("the event is of %s, and the job of %s (GITHUB_REPOSITORY): it can't be told which is meant", repo, j.env.Repository)
 	}
+	if isPageURL(j.ev.Repo.PageURL) {
+		j.env.PageURL = j.ev.Repo.PageURL
+	}
 	if j.in.Store == "" {
 		j.in.Store = j.ev.Inputs["store"]
 	}
