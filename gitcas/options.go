@@ -20,8 +20,9 @@ import (
 // DefaultBranch is the state branch where the configuration names none.
 const DefaultBranch = "uwf-state"
 
-// DefaultRetryFor bounds how long Update tries when it keeps losing races.
-const DefaultRetryFor = 2 * time.Minute
+// DefaultRetryFor bounds how long Update tries when it keeps losing races: as long as it waits
+// for a remote that is away.
+const DefaultRetryFor = outage.Patience
 
 // Options says which store of a remote is meant. The zero value is the default
 // branch with the machine's clock and randomness.

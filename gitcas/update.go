@@ -15,10 +15,13 @@ import (
 )
 
 // Bounds of the waits between two tries of Update that lost a race: full jitter below a
-// bound that doubles from the one to the other.
+// bound that doubles from the one to the other. It begins at what a try took, and ends at
+// mostTries times that: where many write to a slow server, each try makes all others slower,
+// and they must be few enough at a time for one to come through.
 const (
 	firstWait = 20 * time.Millisecond
 	mostWait  = 5 * time.Second
+	mostTries = 16
 )
 
 // leastTries are made whatever the clock says: one slow answer must not end an
@@ -42,7 +45,7 @@ const lookBack = 1000
 // An outage of the remote is waited for, see Options.Until. ids are the threads that build
 // looks at.
 func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change, error), ids ...ThreadID) (*View, error) {
-	u := &updating{s: s, ids: ids}
+	u := &updating{s: s, ids: ids, tryBegan: s.o.Now()}
 	for {
 		c, err := build(v)
 		if err != nil {
@@ -88,6 +91,7 @@ type updating struct {
 	races     int
 	lostSince time.Time
 	toldAt    time.Time // when somebody was told of them; zero: nobody was
+	tryBegan  time.Time // with the reading of what it is built on
 	// last is why nothing more is pushed, unless what was is found; nil: it may be.
 	last error
 }
@@ -129,18 +133,29 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 		return err
 	}
 	u.outage = nil
+	now := u.s.o.Now()
 	if u.races++; u.races == 1 {
-		u.lostSince = u.s.o.Now()
+		u.lostSince = now
 	}
-	if u.races > leastTries && u.s.o.Now().Sub(u.lostSince) > u.s.o.RetryFor {
-		return fmt.Errorf("update the state branch: others were faster for %s: %w", u.s.o.RetryFor, err)
+	if u.races > leastTries && now.After(u.until()) {
+		return fmt.Errorf("update the state branch: others were faster for %s: %w", now.Sub(u.lostSince).Round(time.Second), err)
 	}
-	wait := u.s.waitAfterRace(u.races - 1)
+	wait := u.s.waitAfterRace(u.races-1, now.Sub(u.tryBegan))
 	u.tellRaces(wait)
 	if werr := u.s.o.Sleep(ctx, wait); werr != nil {
 		return fmt.Errorf("update the state branch: %w: %w", werr, err)
 	}
+	u.tryBegan = u.s.o.Now()
 	return nil
+}
+
+// until is when an Update that keeps losing races gives up.
+func (u *updating) until() time.Time {
+	until := u.lostSince.Add(u.s.o.RetryFor)
+	if end := u.s.o.Until; !end.IsZero() && end.Before(until) {
+		return end
+	}
+	return until
 }
 
 // Bounds of the silence of an Update that keeps losing races.
@@ -157,16 +172,14 @@ func (u *updating) tellRaces(wait time.Duration) {
 	}
 	u.toldAt = u.s.o.Now()
 	err := fmt.Errorf("waiting for the state branch, try %d: %w", u.races, ErrLostRace)
-	u.s.o.Waiting(outage.Wait{Err: err, For: wait, Until: u.lostSince.Add(u.s.o.RetryFor)})
+	u.s.o.Waiting(outage.Wait{Err: err, For: wait, Until: u.until()})
 }
 
 // waitAfterRace is the time before a try: anything from zero to a bound that grows, so
-// that jobs which collided spread out.
-func (s *Store) waitAfterRace(races int) time.Duration {
-	bound := mostWait
-	if races < 8 {
-		bound = min(firstWait<<races, mostWait)
-	}
+// that jobs which collided spread out. took is what the last try took.
+func (s *Store) waitAfterRace(races int, took time.Duration) time.Duration {
+	most := min(max(mostWait, mostTries*took), outage.MostWait)
+	bound := min(max(firstWait, took)<<min(races, 8), most)
 	return time.Duration(s.o.Jitter() * float64(bound))
 }
 

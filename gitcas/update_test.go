@@ -204,11 +204,14 @@ func TestUpdateGivesUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err   error
 		tries int
+		ends  time.Duration // of the job; 0: it has no end
 	}{
-		"silent":    {wire.ErrUnreachable, 14}, // 2, 4 … 60 s between them, for ten minutes
-		"always":    {wire.ErrLostRace, 14},    // a minute later each time, for RetryFor
-		"protected": {wire.ErrProtected, 1},
-		"denied":    {wire.ErrDenied, 1},
+		"silent":           {wire.ErrUnreachable, 14, 0}, // 2, 4 … 60 s between them, for ten minutes
+		"always":           {wire.ErrLostRace, 14, 0},    // a minute later each time, for RetryFor
+		"a job that ends":  {wire.ErrLostRace, 8, 7 * time.Minute},
+		"a job at its end": {wire.ErrLostRace, leastTries + 1, time.Second},
+		"protected":        {wire.ErrProtected, 1, 0},
+		"denied":           {wire.ErrDenied, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
@@ -219,6 +222,9 @@ func TestUpdateGivesUp(t *testing.T) {
 			o.Now, o.Jitter = func() time.Time { return at }, func() float64 { return 0 }
 			o.Sleep = func(_ context.Context, d time.Duration) error { at = at.Add(d); return nil }
 			o.RetryFor = 12 * time.Minute
+			if tc.ends > 0 {
+				o.Until = at.Add(tc.ends)
+			}
 			s := Open(&wrapped{Remote: mem, push: func(wire.PushRequest, func() (time.Time, error)) (time.Time, error) {
 				pushes++
 				if errors.Is(tc.err, ErrLostRace) {
@@ -287,21 +293,32 @@ func TestLostRacesAreTold(t *testing.T) {
 		if err != nil || (len(told) > 0) != (words > 0) || len(told) < words || words > 0 && !strings.Contains(told[0], "waiting for the state branch, try ") {
 			t.Errorf("%d races: %v, told %q", races, err, told)
 		}
+		if words > 0 && !strings.Contains(told[len(told)-1], "trying again in 16s") {
+			t.Errorf("the server takes a second for each try, and is asked again: %q", told)
+		}
 	}
 }
 
-// TestWaits: full jitter between zero and a bound that grows from 20 ms to 5 s.
+// TestWaits: full jitter between zero and a bound that grows from 20 ms to 5 s, and where a try
+// takes long, from that to sixteen times as much, or a minute.
 func TestWaits(t *testing.T) {
 	o := testOptions()
 	o.Jitter = func() float64 { return 1 }
 	s := Open(nil, o)
-	for try, want := range map[int]time.Duration{0: 20 * time.Millisecond, 1: 40 * time.Millisecond, 7: 2560 * time.Millisecond, 8: 5 * time.Second, 1 << 20: 5 * time.Second} {
-		if got := s.waitAfterRace(try); got != want {
-			t.Errorf("before try %d: %s, want %s", try, got, want)
+	for took, waits := range map[time.Duration]map[int]time.Duration{
+		time.Millisecond: {0: 20 * time.Millisecond, 1: 40 * time.Millisecond, 7: 2560 * time.Millisecond, 8: 5 * time.Second, 1 << 20: 5 * time.Second},
+		3 * time.Second:  {0: 3 * time.Second, 1: 6 * time.Second, 4: 48 * time.Second, 5: 48 * time.Second, 1 << 20: 48 * time.Second},
+		20 * time.Second: {0: 20 * time.Second, 2: time.Minute, 1 << 20: time.Minute},
+		time.Hour:        {0: time.Minute},
+	} {
+		for try, want := range waits {
+			if got := s.waitAfterRace(try, took); got != want {
+				t.Errorf("before try %d, of which one takes %s: %s, want %s", try, took, got, want)
+			}
 		}
 	}
 	s.o.Jitter = func() float64 { return 0 }
-	if got := s.waitAfterRace(9); got != 0 {
+	if got := s.waitAfterRace(9, time.Minute); got != 0 {
 		t.Errorf("the least wait is %s", got)
 	}
 }
