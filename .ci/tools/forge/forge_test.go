@@ -34,7 +34,7 @@ const (
 )
 
 // deadline bounds what is waited for. Nothing depends on how long it takes.
-const deadline = 15 * time.Minute
+const deadline = 30 * time.Minute
 
 // site is a running Gitea.
 type site struct {

@@ -21,6 +21,9 @@ func TestGitea(t *testing.T) {
 	t.Run("loop", func(t *testing.T) { s.on(t).loop() })
 	t.Run("init", func(t *testing.T) { s.on(t).init() })
 	t.Run("waiting", func(t *testing.T) { s.on(t).waiting() })
+	t.Run("rescue", func(t *testing.T) { s.on(t).rescue() })
+	t.Run("burst", func(t *testing.T) { s.on(t).burst() })
+	t.Run("outage", func(t *testing.T) { s.on(t).outage() })
 	t.Run("compare", func(t *testing.T) { s.on(t).compare() })
 	t.Run("events", func(t *testing.T) { s.on(t).events() })
 }
@@ -34,6 +37,7 @@ func cleanEnvironment(t *testing.T) {
 	kept := map[string]string{
 		"PATH": filepath.Dir(uwf) + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME": t.TempDir(), "USER": os.Getenv("USER"), "LC_ALL": "C",
 		"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.DevNull, envUwf: uwf, envGitea: setting(t, envGitea), envStatic: setting(t, envStatic),
+		envIssues: os.Getenv(envIssues),
 	}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")

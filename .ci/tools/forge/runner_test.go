@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	runnerv1 "code.gitea.io/actions-proto-go/runner/v1"
 	"code.gitea.io/actions-proto-go/runner/v1/runnerv1connect"
@@ -30,6 +31,8 @@ import (
 type runner struct {
 	*repository
 	client runnerv1connect.RunnerServiceClient
+	forge  string // the forge's address, as jobs see it
+	slots  int    // how many jobs it runs at once
 	dir    string
 	jobs   []*job // that have run
 }
@@ -40,6 +43,7 @@ type job struct {
 	id      string         // in the workflow file
 	context map[string]any // github
 	result  string         // success, failure, skipped
+	outputs map[string]string
 	log     string
 }
 
@@ -55,7 +59,7 @@ func (r *repository) addRunner() *runner {
 		Token string `json:"token"`
 	}
 	r.call(owner, http.MethodPost, r.path("actions/runners/registration-token"), nil, &registration)
-	made := &runner{repository: r, dir: r.TempDir()}
+	made := &runner{repository: r, forge: r.URL, slots: 1, dir: r.TempDir()}
 	headers := map[string]string{}
 	sign := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
@@ -88,11 +92,27 @@ func (r *runner) fetch() *runnerv1.Task {
 func (r *runner) settle() []*job {
 	r.Helper()
 	first := len(r.jobs)
+	running, ended := 0, make(chan *job, r.slots)
 	r.waitUntil("all runs have ended", func() bool {
-		for task := r.fetch(); task != nil; task = r.fetch() {
-			r.jobs = append(r.jobs, r.run(task))
+		for running < r.slots {
+			task := r.fetch()
+			if task == nil {
+				break
+			}
+			running++
+			go func() { ended <- r.try(task) }()
 		}
-		return r.unfinished() == 0
+		if running == 0 {
+			return r.unfinished() == 0
+		}
+		select {
+		case j := <-ended:
+			running--
+			r.finish(j.task, j)
+			r.jobs = append(r.jobs, j)
+		case <-time.After(time.Second): // another job may wait by now
+		}
+		return false
 	})
 	return slices.DeleteFunc(slices.Clone(r.jobs[first:]), func(j *job) bool { return j.id == "rescue" && j.result == "skipped" })
 }
@@ -109,16 +129,45 @@ type run struct {
 func (r *repository) runs() []run {
 	r.Helper()
 	owner, _, _ := strings.Cut(r.name, "/")
-	var list struct {
-		Runs []run `json:"workflow_runs"`
+	var all []run
+	for page := 1; ; page++ {
+		var list struct {
+			Runs []run `json:"workflow_runs"`
+		}
+		r.call(owner, http.MethodGet, r.path(fmt.Sprintf("actions/runs?limit=50&page=%d", page)), nil, &list)
+		if all = append(all, list.Runs...); len(list.Runs) < 50 {
+			return all
+		}
 	}
-	r.call(owner, http.MethodGet, r.path("actions/runs?limit=50"), nil, &list)
-	return list.Runs
 }
 
+// unfinished is how many jobs have not ended. The runs don't tell: one with a job that failed
+// is said to be completed, although its other jobs have yet to begin. Of a run that was
+// cancelled because another one joined its group, those stay so for ever.
 func (r *repository) unfinished() int {
 	r.Helper()
-	return len(slices.DeleteFunc(r.runs(), func(one run) bool { return one.Status == "completed" }))
+	cancelled := map[int64]bool{}
+	for _, one := range r.runs() {
+		cancelled[one.ID] = one.Conclusion == "cancelled"
+	}
+	count := 0
+	for page := 1; ; page++ {
+		var list struct {
+			Jobs []struct {
+				Run    int64  `json:"run_id"`
+				Status string `json:"status"`
+			} `json:"jobs"`
+		}
+		r.call("octo", http.MethodGet, r.path(fmt.Sprintf("actions/jobs?limit=50&page=%d", page)), nil, &list)
+		for _, one := range list.Jobs {
+			if one.Status != "completed" && (one.Status != "waiting" || !cancelled[one.Run]) {
+				count++
+			}
+		}
+		if len(list.Jobs) < 50 {
+			return count
+		}
+	}
 }
 
 // after does something that starts a run, and waits for the run to be there.
@@ -132,6 +181,13 @@ func (r *repository) after(do func()) {
 // run runs a job to its end and tells the forge how it went.
 func (r *runner) run(task *runnerv1.Task) *job {
 	r.Helper()
+	j := r.try(task)
+	r.finish(task, j)
+	return j
+}
+
+// try runs a job to its end. It may be called by several goroutines at once.
+func (r *runner) try(task *runnerv1.Task) *job {
 	j := &job{task: task, context: task.GetContext().AsMap()}
 	log := &jobLog{}
 	err := r.execute(task, j, log)
@@ -142,11 +198,10 @@ func (r *runner) run(task *runnerv1.Task) *job {
 	if j.result == "" {
 		j.result = "failure"
 	}
-	r.finish(task, j)
 	return j
 }
 
-// finish sends a job's log and result.
+// finish sends a job's log, result and outputs.
 func (r *runner) finish(task *runnerv1.Task, j *job) {
 	r.Helper()
 	var rows []*runnerv1.LogRow
@@ -160,14 +215,14 @@ func (r *runner) finish(task *runnerv1.Task, j *job) {
 	}[j.result]
 	now := timestamppb.Now()
 	_, err = r.client.UpdateTask(r.Context(), connect.NewRequest(&runnerv1.UpdateTaskRequest{
-		State: &runnerv1.TaskState{Id: task.GetId(), Result: result, StartedAt: now, StoppedAt: now},
+		State:   &runnerv1.TaskState{Id: task.GetId(), Result: result, StartedAt: now, StoppedAt: now},
+		Outputs: j.outputs,
 	}))
 	mustDo(r, err)
 }
 
 // execute runs the job of a task.
 func (r *runner) execute(task *runnerv1.Task, j *job, log *jobLog) error {
-	r.Helper()
 	workflow, id, err := workflowOf(task)
 	if err != nil {
 		return err
@@ -179,21 +234,27 @@ func (r *runner) execute(task *runnerv1.Task, j *job, log *jobLog) error {
 	}
 	preset := presetOf(task)
 	event, err := json.Marshal(preset.Event)
-	mustDo(r, err)
+	if err != nil {
+		return fmt.Errorf("write the event: %w", err)
+	}
 	dir, err := os.MkdirTemp(r.dir, "job-")
-	mustDo(r, err)
+	if err != nil {
+		return fmt.Errorf("make the job's folder: %w", err)
+	}
 	workspace := filepath.Join(dir, preset.Repository)
-	mustDo(r, os.MkdirAll(workspace, 0o755))
+	if err := os.MkdirAll(workspace, 0o755); err != nil {
+		return fmt.Errorf("make the workspace: %w", err)
+	}
 	level := logrus.DebugLevel
 	runtime := task.GetContext().GetFields()["gitea_runtime_token"].GetStringValue()
 	made, err := actrunner.New(&actrunner.Config{
 		Workdir: workspace, ActionCacheDir: filepath.Join(dir, "actions"), LogOutput: true, AutoRemove: true, NoSkipCheckout: true,
-		Secrets: task.GetSecrets(), Vars: task.GetVars(), GitHubInstance: r.URL, PresetGitHubContext: preset, EventJSON: string(event),
+		Secrets: task.GetSecrets(), Vars: task.GetVars(), GitHubInstance: r.forge, PresetGitHubContext: preset, EventJSON: string(event),
 		DefaultActionInstance: task.GetContext().GetFields()["gitea_default_actions_url"].GetStringValue(),
 		PlatformPicker:        func([]string) string { return "-self-hosted" }, JobLoggerLevel: &level,
 		Env: map[string]string{
-			"GITEA_ACTIONS": "true", "GITEA_ACTIONS_RUNNER_VERSION": "test", "ACTIONS_RUNTIME_URL": r.URL + "/api/actions_pipeline/",
-			"ACTIONS_RESULTS_URL": r.URL, "ACTIONS_RUNTIME_TOKEN": runtime,
+			"GITEA_ACTIONS": "true", "GITEA_ACTIONS_RUNNER_VERSION": "test", "ACTIONS_RUNTIME_URL": r.forge + "/api/actions_pipeline/",
+			"ACTIONS_RESULTS_URL": r.forge, "ACTIONS_RUNTIME_TOKEN": runtime,
 		},
 	})
 	if err != nil {
@@ -201,7 +262,9 @@ func (r *runner) execute(task *runnerv1.Task, j *job, log *jobLog) error {
 	}
 	ctx, cancel := context.WithTimeout(actrunner.WithJobLoggerFactory(r.Context(), log), deadline)
 	defer cancel()
-	return made.NewPlanExecutor(plan)(common.WithLogger(ctx, log.WithJobLogger()))
+	err = made.NewPlanExecutor(plan)(common.WithLogger(ctx, log.WithJobLogger()))
+	j.outputs = workflow.GetJob(id).Outputs
+	return err
 }
 
 // workflowOf is the workflow of a task, which has one job, and the jobs before it,
