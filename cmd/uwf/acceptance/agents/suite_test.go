@@ -138,7 +138,8 @@ var rows = []struct {
 	}},
 	{"filtered answer", nil, false, true, func(h *house) {
 		said := h.step("Do it. [[filter]]").ends(1).String()
-		if !strings.Contains(said, "filter") && !strings.Contains(said, "refused to answer") { // builtin names the refusal
+		names := func(cause string) bool { return strings.Contains(said, cause) }
+		if !slices.ContainsFunc([]string{"filter", "refused to answer", "the model refused"}, names) { // the second is builtin's, the third ACP's
 			h.Errorf("the failure names no filter: %s", said)
 		}
 	}},
