@@ -78,7 +78,7 @@ var rows = []struct {
 	{"timeout", nil, true, false, func(h *house) {
 		word := h.word()
 		// Codex does not wait for a command that takes long: the model is told, and says nothing.
-		h.step("Do it. [[stall]] [[run touch "+h.dir+"/started; sleep "+word+"]]", "--step-time", "25s").ends(1).says("25s")
+		h.step("Do it. [[stall]] [[run touch "+h.dir+"/started; sleep "+word+"]]", "--step-time", "45s").ends(1).says("45s")
 		if _, err := os.Stat(filepath.Join(h.dir, "started")); err != nil {
 			h.Error("the tool did not run")
 		}
