@@ -28,6 +28,10 @@ const (
 // Update that lost a single race.
 const leastTries = 4
 
+// leastRace is how long races are waited for where the job's time is over: a finished step is
+// worth it, and a tenth of that time is left for what comes then.
+const leastRace = 20 * time.Second
+
 // lookBack is how many commits of the state branch are looked through for a push that
 // nobody answered.
 const lookBack = 1000
@@ -91,7 +95,7 @@ type updating struct {
 	races     int
 	lostSince time.Time
 	toldAt    time.Time // when somebody was told of them; zero: nobody was
-	tryBegan  time.Time // with the reading of what it is built on
+	tryBegan  time.Time // when the store was read for the last try
 	// last is why nothing more is pushed, unless what was is found; nil: it may be.
 	last error
 }
@@ -137,7 +141,7 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 	if u.races++; u.races == 1 {
 		u.lostSince = now
 	}
-	if u.races > leastTries && now.After(u.until()) {
+	if u.races > leastTries && now.After(u.raceDeadline()) {
 		return fmt.Errorf("update the state branch: others were faster for %s: %w", now.Sub(u.lostSince).Round(time.Second), err)
 	}
 	wait := u.s.waitAfterRace(u.races-1, now.Sub(u.tryBegan))
@@ -149,13 +153,13 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 	return nil
 }
 
-// until is when an Update that keeps losing races gives up.
-func (u *updating) until() time.Time {
-	until := u.lostSince.Add(u.s.o.RetryFor)
-	if end := u.s.o.Until; !end.IsZero() && end.Before(until) {
-		return end
+// raceDeadline is when an Update that keeps losing races gives up.
+func (u *updating) raceDeadline() time.Time {
+	most := u.s.o.RetryFor
+	if end := u.s.o.Until; !end.IsZero() {
+		most = min(most, max(leastRace, end.Sub(u.lostSince)))
 	}
-	return until
+	return u.lostSince.Add(most)
 }
 
 // Bounds of the silence of an Update that keeps losing races.
@@ -172,7 +176,7 @@ func (u *updating) tellRaces(wait time.Duration) {
 	}
 	u.toldAt = u.s.o.Now()
 	err := fmt.Errorf("waiting for the state branch, try %d: %w", u.races, ErrLostRace)
-	u.s.o.Waiting(outage.Wait{Err: err, For: wait, Until: u.until()})
+	u.s.o.Waiting(outage.Wait{Err: err, For: wait, Until: u.raceDeadline()})
 }
 
 // waitAfterRace is the time before a try: anything from zero to a bound that grows, so

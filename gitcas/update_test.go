@@ -205,13 +205,15 @@ func TestUpdateGivesUp(t *testing.T) {
 		err   error
 		tries int
 		ends  time.Duration // of the job; 0: it has no end
+		takes time.Duration // each push that loses the race
 	}{
-		"silent":           {wire.ErrUnreachable, 14, 0}, // 2, 4 … 60 s between them, for ten minutes
-		"always":           {wire.ErrLostRace, 14, 0},    // a minute later each time, for RetryFor
-		"a job that ends":  {wire.ErrLostRace, 8, 7 * time.Minute},
-		"a job at its end": {wire.ErrLostRace, leastTries + 1, time.Second},
-		"protected":        {wire.ErrProtected, 1, 0},
-		"denied":           {wire.ErrDenied, 1, 0},
+		"silent":             {wire.ErrUnreachable, 14, 0, 0},        // 2, 4 … 60 s between them, for ten minutes
+		"always":             {wire.ErrLostRace, 14, 0, time.Minute}, // a minute later each time, for RetryFor
+		"a job that ends":    {wire.ErrLostRace, 8, 7 * time.Minute, time.Minute},
+		"a job at its end":   {wire.ErrLostRace, leastTries + 1, time.Second, time.Minute},
+		"a job that is over": {wire.ErrLostRace, 22, time.Nanosecond, time.Second},
+		"protected":          {wire.ErrProtected, 1, 0, 0},
+		"denied":             {wire.ErrDenied, 1, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
@@ -227,9 +229,7 @@ func TestUpdateGivesUp(t *testing.T) {
 			}
 			s := Open(&wrapped{Remote: mem, push: func(wire.PushRequest, func() (time.Time, error)) (time.Time, error) {
 				pushes++
-				if errors.Is(tc.err, ErrLostRace) {
-					at = at.Add(time.Minute)
-				}
+				at = at.Add(tc.takes)
 				return time.Time{}, &wire.RemoteError{Op: "push", Kind: tc.err}
 			}}, o)
 			v := mustLoad(t, s, threadID(1))
