@@ -23,7 +23,7 @@ const maxRebased = 100
 // with the same patch id.
 func (b *Branches) isRebased(ctx context.Context, id gitcas.ThreadID, recorded, tip wire.ID) (bool, error) {
 	lost, err := b.commitsBeside(ctx, recorded, tip)
-	if err != nil || len(lost) == 0 { // what the thread has made can't be read any more
+	if err != nil || len(lost) == 0 { // none: the remote no longer has the recorded commit
 		return false, err
 	}
 	there, err := b.commitsBeside(ctx, tip, recorded)

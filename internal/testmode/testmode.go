@@ -28,13 +28,13 @@ func HasProcesses() bool { return hasWord(os.Getenv(Variable), processes) }
 const TurnVariable = "UWF_TEST_TURN"
 
 // HasAll reports whether UWF_TEST asks for processes, and no turn for half of them.
-func HasAll() bool { return HasProcesses() && turn() < 0 }
+func HasAll() bool { return HasProcesses() && askedHalf() < 0 }
 
 // IsTurnOf reports whether a run of processes tries a row, by its number.
-func IsTurnOf(row int) bool { return turn() < 0 || row%2 == turn() }
+func IsTurnOf(row int) bool { return askedHalf() < 0 || row%2 == askedHalf() }
 
-// turn is the half that is asked for; -1 for all, and for what names no half.
-func turn() int { return slices.Index([]string{"0", "1"}, os.Getenv(TurnVariable)) }
+// askedHalf is the half that is asked for; -1 for all, and for what names no half.
+func askedHalf() int { return slices.Index([]string{"0", "1"}, os.Getenv(TurnVariable)) }
 
 // Some are the rows of a table that a run of the tests tries: all where UWF_TEST asks for
 // processes, or those whose turn it is, else every n-th, from the first on.
