@@ -36,9 +36,9 @@ checks: {test: test -s slug/slug.go}
 // fixed is the file that the developer writes.
 const fixed = "package slug\n\n// Make is right now.\nfunc Make(title string) string { return title }\n"
 
-// played are the files of a repository in which the mock agent plays the three roles of
+// playedFiles are the files of a repository in which the mock agent plays the three roles of
 // solve-issue. The developer asks so many questions before he works.
-func played(questions int) map[string]string {
+func playedFiles(questions int) map[string]string {
 	var b strings.Builder
 	b.WriteString("steps:\n")
 	say := func(role string, visit int, write, output string) {
@@ -214,7 +214,7 @@ func (r *repository) pulls() []pullRequest {
 // loop: a label on an issue becomes a pull request, one job a step, with a question in
 // the middle that a comment answers.
 func (s *site) loop() {
-	r := s.addDemo("demo", []string{"--allow", "alice"}, played(1))
+	r := s.addDemo("demo", []string{"--allow", "alice"}, playedFiles(1))
 	defer r.tellOnFailure()
 	n := r.openIssue("alice")
 
@@ -253,7 +253,7 @@ func (s *site) loop() {
 			r.Errorf("the last job's outputs lack %s: %s", want, last)
 		}
 	}
-	r.solved(4, n)
+	r.checkSolved(4, n)
 	r.readable()
 
 	r.dies()
@@ -329,7 +329,7 @@ func (s *site) init() {
 	r.call("octo", http.MethodDelete, r.path(fmt.Sprintf("issues/%d/labels", n)), nil, nil)
 	r.after(func() { r.putLabel("octo", n, "uwf") })
 	r.expect("success", r.settle(), 3)
-	r.solved(3, n)
+	r.checkSolved(3, n)
 	r.sound()
 	r.keptSecrets()
 	s.nobodyMayStart()
@@ -339,7 +339,7 @@ func (s *site) init() {
 // from that job, and an account of uwf's starts a thread as the second assignee, too.
 func (s *site) waiting() {
 	s.Helper()
-	r := s.addDemo("waiting", []string{"--allow", "alice"}, played(1))
+	r := s.addDemo("waiting", []string{"--allow", "alice"}, playedFiles(1))
 	defer r.tellOnFailure()
 	s.addUser("uwf-bot")
 	r.allow("uwf-bot", "write")
@@ -481,14 +481,15 @@ func (r *runner) keptSecrets() {
 	}
 }
 
-// solved checks threads that went all the way, one from each of these issues and no other
+// checkSolved checks threads that went all the way, one from each of these issues and no other
 // one, in so many steps each.
-func (r *repository) solved(steps int, issues ...int) {
+func (r *repository) checkSolved(steps int, issues ...int) {
 	r.Helper()
 	all, taken, ended := r.pulls(), r.sound(), r.ended()
 	if len(all) != len(issues) || len(ended) != len(issues) {
 		r.Errorf("%d issues have %d pull requests: %+v\nended threads: %v", len(issues), len(all), all, ended)
 	}
+
 	for _, n := range issues {
 		fixes := regexp.MustCompile(fmt.Sprintf(`(?m)^Fixes #%d\b`, n))
 		found := slices.DeleteFunc(slices.Clone(all), func(p pullRequest) bool { return !fixes.MatchString(p.Body) })
@@ -496,8 +497,9 @@ func (r *repository) solved(steps int, issues ...int) {
 			r.Errorf("#%d has these pull requests: %+v", n, found)
 			continue
 		}
+
 		p := found[0]
-		r.delivered(n, p)
+		r.checkDelivered(n, p)
 		id := strings.TrimPrefix(p.Head.Ref, "uwf/")
 		if taken[id] != steps {
 			r.Errorf("thread %s has %d steps, want %d", id, taken[id], steps)
@@ -510,8 +512,8 @@ func (r *repository) solved(steps int, issues ...int) {
 	}
 }
 
-// delivered checks a pull request for an issue, and what people read under the issue.
-func (r *repository) delivered(issue int, p pullRequest) {
+// checkDelivered checks a pull request for an issue, and what people read under the issue.
+func (r *repository) checkDelivered(issue int, p pullRequest) {
 	r.Helper()
 	if p.State != "open" || p.Base.Ref != "main" || !strings.HasPrefix(p.Head.Ref, "uwf/") || p.User.Login != "gitea-actions" ||
 		p.Title != "Slugs have single dashes" {

@@ -21,7 +21,7 @@ const envIssues = "UWF_GITEA_ISSUES"
 // that ends no better, the issue says what to do.
 func (s *site) rescue() {
 	s.Helper()
-	r := s.addDemo("rescue", []string{"--allow", "alice"}, played(0))
+	r := s.addDemo("rescue", []string{"--allow", "alice"}, playedFiles(0))
 	defer r.tellOnFailure()
 	written := r.git("show", "main:"+workflowFile) + "\n"
 	first := func(command string) string {
@@ -33,11 +33,12 @@ func (s *site) rescue() {
 	once := r.openIssue("alice")
 	r.after(func() { r.putLabel("alice", once, "uwf") })
 	r.expectEach(r.settle(), "step failure", "rescue success", "step success", "step success", "step success")
-	r.solved(3, once)
+	r.checkSolved(3, once)
 
 	r.commit("octo", "main", "Fail each time", map[string]string{workflowFile: first("exit 1")})
 	always := r.openIssue("alice")
 	r.after(func() { r.putLabel("alice", always, "uwf") })
+
 	r.expectEach(r.settle(), "step failure", "rescue success", "step failure", "rescue success", "step failure", "rescue success")
 	said := r.sticky(always)
 	if !strings.Contains(said, "3 jobs in a row died") || !strings.Contains(said, "/uwf retry") || !slices.Contains(r.labels(always), "uwf-failed") {
@@ -47,7 +48,7 @@ func (s *site) rescue() {
 	r.commit("octo", "main", "Do not fail", map[string]string{workflowFile: written})
 	r.after(func() { r.comment("alice", always, "/uwf retry") })
 	r.settle()
-	r.solved(3, once, always)
+	r.checkSolved(3, once, always)
 }
 
 // burst: many issues get their label at once, and a runner takes as many jobs as come. No
@@ -60,13 +61,15 @@ func (s *site) burst() {
 		count, err = strconv.Atoi(text)
 		mustDo(s, err)
 	}
-	r := s.addDemo("burst", []string{"--allow", "alice"}, played(0))
+	r := s.addDemo("burst", []string{"--allow", "alice"}, playedFiles(0))
 	defer r.tellOnFailure()
 	r.slots = 28
+
 	var issues []int
 	for range count {
 		issues = append(issues, r.openIssue("alice"))
 	}
+
 	began := time.Now()
 	for _, n := range issues {
 		r.putLabel("alice", n, "uwf")
@@ -77,7 +80,7 @@ func (s *site) burst() {
 
 	failed := len(slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.result != "failure" }))
 	r.Logf("%d issues, labelled within %s: %d jobs, of which %d failed, in %s", count, labelled, len(jobs), failed, time.Since(began))
-	r.solved(3, issues...)
+	r.checkSolved(3, issues...)
 	for _, n := range issues {
 		if got := r.comments(n); len(got) != 1 {
 			r.Errorf("#%d has %d comments, want one: %q", n, len(got), got)
@@ -90,20 +93,22 @@ func (s *site) burst() {
 // makes one.
 func (s *site) outage() {
 	s.Helper()
-	r := s.addDemo("outage", []string{"--allow", "alice"}, played(0))
+	r := s.addDemo("outage", []string{"--allow", "alice"}, playedFiles(0))
 	defer r.tellOnFailure()
 	var issues []int
 	for _, made := range []bool{false, true} {
 		down := &outage{path: r.name, lasts: 20 * time.Second, made: made}
-		r.forge = down.serve(s)
+		r.forge = down.serveThrough(s)
+
 		issues = append(issues, r.openIssue("alice"))
 		r.after(func() { r.putLabel("alice", issues[len(issues)-1], "uwf") })
 		r.expectEach(r.settle(), "step success", "step success", "step success")
+
 		if down.met < 2 {
 			r.Errorf("%d requests met the outage", down.met)
 		}
 		r.Logf("%d requests met the outage; the pull request was made before: %v", down.met, made)
-		r.solved(3, issues...)
+		r.checkSolved(3, issues...)
 	}
 }
 
@@ -131,14 +136,14 @@ type outage struct {
 	met int // requests
 }
 
-// serve serves the site through the outage, and returns the address.
-func (o *outage) serve(s *site) string {
+// serveThrough serves the site through the outage, and returns the address.
+func (o *outage) serveThrough(s *site) string {
 	s.Helper()
 	target, err := url.Parse(s.URL)
 	mustDo(s, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(q *httputil.ProxyRequest) { q.SetURL(target) }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		down, carriedOut := o.meets(q)
+		down, carriedOut := o.takesRequest(q)
 		if carriedOut {
 			proxy.ServeHTTP(httptest.NewRecorder(), q)
 		}
@@ -152,9 +157,9 @@ func (o *outage) serve(s *site) string {
 	return server.URL
 }
 
-// meets reports whether a request gets no answer, and whether the forge carries it out all
+// takesRequest reports whether a request gets no answer, and whether the forge carries it out all
 // the same.
-func (o *outage) meets(q *http.Request) (down, carriedOut bool) {
+func (o *outage) takesRequest(q *http.Request) (down, carriedOut bool) {
 	if !strings.Contains(q.URL.Path, "/"+o.path) {
 		return false, false
 	}

@@ -92,6 +92,7 @@ func (r *runner) fetch() *runnerv1.Task {
 func (r *runner) settle() []*job {
 	r.Helper()
 	first := len(r.jobs)
+
 	running, ended := 0, make(chan *job, r.slots)
 	r.waitUntil("all runs have ended", func() bool {
 		for running < r.slots {
@@ -100,7 +101,7 @@ func (r *runner) settle() []*job {
 				break
 			}
 			running++
-			go func() { ended <- r.try(task) }()
+			go func() { ended <- r.runToEnd(task) }()
 		}
 		if running == 0 {
 			return r.unfinished() == 0
@@ -150,6 +151,7 @@ func (r *repository) unfinished() int {
 	for _, one := range r.runs() {
 		cancelled[one.ID] = one.Conclusion == "cancelled"
 	}
+
 	count := 0
 	for page := 1; ; page++ {
 		var list struct {
@@ -181,13 +183,13 @@ func (r *repository) after(do func()) {
 // run runs a job to its end and tells the forge how it went.
 func (r *runner) run(task *runnerv1.Task) *job {
 	r.Helper()
-	j := r.try(task)
+	j := r.runToEnd(task)
 	r.finish(task, j)
 	return j
 }
 
-// try runs a job to its end. It may be called by several goroutines at once.
-func (r *runner) try(task *runnerv1.Task) *job {
+// runToEnd runs a job to its end. It may be called by several goroutines at once.
+func (r *runner) runToEnd(task *runnerv1.Task) *job {
 	j := &job{task: task, context: task.GetContext().AsMap()}
 	log := &jobLog{}
 	err := r.execute(task, j, log)

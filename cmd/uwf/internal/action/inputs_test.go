@@ -186,10 +186,12 @@ func TestPagesAreWhereTheEventSays(t *testing.T) {
 		if err := os.WriteFile(file, []byte(`{"repository":`+repository+`}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
+
 		j := &job{ask: given(nil), f: &app.Factory{Environ: []string{
 			"GITHUB_REPOSITORY=octo/demo", "GITHUB_SERVER_URL=http://gitea:3000", "GITHUB_EVENT_NAME=schedule", "GITHUB_EVENT_PATH=" + file,
 			"GITHUB_RUN_ID=7", "GITHUB_TOKEN=t",
 		}}}
+
 		if err := j.readJob(); err != nil || j.env.ResolveRunURL() != want {
 			t.Errorf("%s: the run is at %s, %v", repository, j.env.ResolveRunURL(), err)
 		}
