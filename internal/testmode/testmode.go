@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,33 @@ func StartBenchmarks(t *testing.T, pattern string) {
 	}
 	if !bytes.Contains(out, []byte("\nBenchmark")) {
 		t.Fatalf("no benchmark matches %s:\n%s", pattern, out)
+	}
+}
+
+// GitVariable lists git programs, separated as in PATH, that a run tries the tests of EachGit with.
+const GitVariable = "UWF_TEST_GIT"
+
+// EachGit runs a test as a subtest for each git that UWF_TEST_GIT lists, otherwise once with that
+// of PATH. It gets the folder of the program git: the first one of a PATH that means this git.
+// Without any git the test is skipped.
+func EachGit(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	listed := filepath.SplitList(os.Getenv(GitVariable))
+	if len(listed) == 0 {
+		program, err := exec.LookPath("git")
+		if err != nil {
+			t.Skip("git is not installed")
+		}
+		test(t, filepath.Dir(program))
+		return
+	}
+	for _, program := range listed {
+		version, err := exec.CommandContext(t.Context(), program, "version").Output()
+		if err != nil || !filepath.IsAbs(program) || filepath.Base(program) != "git" {
+			t.Fatalf("%s names %s, which is no absolute path of a program git: %v", GitVariable, program, err)
+		}
+		name := strings.ReplaceAll(strings.TrimSpace(string(version)), " ", "-")
+		t.Run(name, func(t *testing.T) { test(t, filepath.Dir(program)) })
 	}
 }
 

@@ -2,6 +2,8 @@ package testmode
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -32,6 +34,29 @@ func TestProcessesAskedFor(t *testing.T) {
 				t.Errorf("%s=%q: of 7 rows every third is %v", Variable, row.words, got)
 			}
 		})
+	}
+}
+
+// TestEachGit: a test runs with each git that is listed, or with that of PATH.
+func TestEachGit(t *testing.T) {
+	var dirs []string
+	for _, version := range []string{"2.31.0", "9.9.9"} {
+		dir := t.TempDir()
+		dirs = append(dirs, dir)
+		script := "#!/bin/sh\necho git version " + version + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	listed := filepath.Join(dirs[0], "git") + string(filepath.ListSeparator) + filepath.Join(dirs[1], "git")
+	for list, want := range map[string][]string{"": dirs[1:], listed: dirs} {
+		t.Setenv("PATH", dirs[1])
+		t.Setenv(GitVariable, list)
+		var got []string
+		EachGit(t, func(_ *testing.T, dir string) { got = append(got, dir) })
+		if !slices.Equal(got, want) {
+			t.Errorf("%s=%q: ran with %q, want %q", GitVariable, list, got, want)
+		}
 	}
 }
 
