@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -145,10 +146,22 @@ func (s *Set) writeFile(_ context.Context, in writeIn) (string, error) {
 	default:
 		mode, verb = info.Mode().Perm(), "replaced"
 	}
-	if err := s.replaceFile(real, []byte(*in.Content), mode); err != nil {
+	content := *in.Content
+	if s.hasOnlyCRLF(real) && !strings.Contains(content, "\r") {
+		content = strings.ReplaceAll(content, "\n", "\r\n")
+		verb = "replaced, with CRLF as before,"
+	}
+	if err := s.replaceFile(real, []byte(content), mode); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s %s (%d bytes)", verb, real, len(*in.Content)), nil
+	return fmt.Sprintf("%s %s (%d bytes)", verb, real, len(content)), nil
+}
+
+// hasOnlyCRLF reports whether real is a text whose lines all end with CRLF.
+func (s *Set) hasOnlyCRLF(real string) bool {
+	b, err := s.readRegular(real, maxWrite)
+	crlf := bytes.Count(b, []byte("\r\n"))
+	return err == nil && crlf > 0 && crlf == bytes.Count(b, []byte("\n")) && !isBinary(b)
 }
 
 // replaceFile replaces a file by a new one, so that another name of the old one (a hard
@@ -200,27 +213,50 @@ func (s *Set) editFile(_ context.Context, in editIn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	old, repl := in.Old, *in.New
-	if !strings.Contains(text, old) && strings.Contains(text, "\r\n") && !strings.Contains(old, "\r") {
-		// Models write \n whatever the file has.
-		old, repl = strings.ReplaceAll(old, "\n", "\r\n"), strings.ReplaceAll(repl, "\n", "\r\n")
-	}
-	switch n := strings.Count(text, old); {
+	found := findPassage(text, in.Old)
+	switch n := len(found); {
 	case n == 0:
 		return "", notFound(in.Path, text, in.Old)
 	case n > 1:
 		return "", fmt.Errorf("old_text is %d times in %s (lines %s); take in more lines around it to make it unique",
-			n, in.Path, lineList(text, old))
+			n, in.Path, lineList(text, found))
 	}
-	at := strings.Index(text, old)
+
+	before := text[:found[0][0]]
+	after := text[found[0][1]:]
+	repl := *in.New
+	if !strings.Contains(in.Old+repl, "\r") && endsInCRLF(before, text[len(before):]) {
+		repl = strings.ReplaceAll(repl, "\n", "\r\n")
+	}
+
 	info, err := s.root.Lstat(real)
 	if err != nil {
 		return "", err
 	}
-	if err := s.replaceFile(real, []byte(text[:at]+repl+text[at+len(old):]), info.Mode().Perm()); err != nil {
+	if err := s.replaceFile(real, []byte(before+repl+after), info.Mode().Perm()); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("edited %s at line %d", real, 1+strings.Count(text[:at], "\n")), nil
+	return fmt.Sprintf("edited %s at line %d", real, 1+strings.Count(before, "\n")), nil
+}
+
+// findPassage returns the places of old in text, each as its begin and its end. A line of old
+// that ends with LF also matches one that ends with CRLF: models write LF, whatever the file has.
+func findPassage(text, old string) [][]int {
+	pattern := regexp.QuoteMeta(old)
+	if !strings.Contains(old, "\r") {
+		pattern = strings.ReplaceAll(pattern, "\n", `\r?\n`)
+	}
+	return regexp.MustCompile(pattern).FindAllStringIndex(text, -1)
+}
+
+// endsInCRLF reports whether the line between before and rest ends with CRLF. The last line
+// of a file has no end, so the line above it counts.
+func endsInCRLF(before, rest string) bool {
+	if end := strings.IndexByte(rest, '\n'); end >= 0 {
+		return strings.HasSuffix(before+rest[:end], "\r")
+	}
+	last := strings.LastIndexByte(before, '\n')
+	return last > 0 && before[last-1] == '\r'
 }
 
 // notFound says where the text would be if blanks did not count: the usual reason.
@@ -293,23 +329,16 @@ func trimBlank(text string) string {
 	return strings.Join(strings.Fields(text), "")
 }
 
-// lineList names the lines where old begins, the first ten.
-func lineList(text, old string) string {
+// lineList names the lines of the first ten places.
+func lineList(text string, found [][]int) string {
 	var out []string
-	line, rest := 1, text
-	for {
-		at := strings.Index(rest, old)
-		if at < 0 {
-			return strings.Join(out, ", ")
-		}
+	for _, place := range found {
 		if len(out) == 10 {
 			return strings.Join(out, ", ") + ", …"
 		}
-		line += strings.Count(rest[:at], "\n")
-		out = append(out, fmt.Sprint(line))
-		line += strings.Count(old, "\n")
-		rest = rest[at+len(old):]
+		out = append(out, fmt.Sprint(1+strings.Count(text[:place[0]], "\n")))
 	}
+	return strings.Join(out, ", ")
 }
 
 type listIn struct {

@@ -235,6 +235,13 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("content %q", got)
 	}
 	call(t, s, "write_file", m{"path": "run.sh", "content": "#!/bin/sh\nexit 1\n"})
+	for _, tt := range [][2]string{{"a\r\nb\r\n", "A\r\nB\r\n"}, {"a\r\nb\n", "A\nB\n"}} {
+		call(t, s, "write_file", m{"path": "deep/er/new.txt", "content": tt[0]})
+		call(t, s, "write_file", m{"path": "deep/er/new.txt", "content": "A\nB\n"})
+		if got := content(t, s, "deep/er/new.txt"); got != tt[1] {
+			t.Errorf("%q became %q, want %q", tt[0], got, tt[1])
+		}
+	}
 	info, err := os.Stat(filepath.Join(s.dir, "run.sh"))
 	if err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the mode was not kept: %v, %v", info.Mode(), err)
@@ -255,6 +262,12 @@ func TestEditFile(t *testing.T) {
 		{"delete", "a\nb\nc\n", "b\n", "", "a\nc\n", ""},
 		{"dollar is no reference", "x = 1", "1", "$1", "x = $1", ""},
 		{"crlf", "a\r\nb\r\nc\r\n", "a\nb\n", "A\nB\nx\n", "A\r\nB\r\nx\r\nc\r\n", ""},
+		{"crlf for a new line", "a\r\nb\r\nc\r\n", "b", "B\nx", "a\r\nB\r\nx\r\nc\r\n", ""},
+		{"crlf at the end", "a\r\nb", "b", "B\nx", "a\r\nB\r\nx", ""},
+		{"mixed, in an LF line", "a\nb\nc\r\n", "b", "B\nx", "a\nB\nx\nc\r\n", ""},
+		{"mixed, in a CRLF line", "a\nb\r\nc\n", "b", "B\nx", "a\nB\r\nx\r\nc\n", ""},
+		{"mixed, over both", "a\nb\r\nc\nd\n", "a\nb\nc\n", "A\n", "A\nd\n", ""},
+		{"the line end alone", "a\r\nb\r\n", "\r\nb", "\nb", "a\nb\r\n", ""},
 		{"none", "a\nb\n", "q", "r", "", "not in f; read the file again"},
 		{"a line that is like it", "one\n\treturn total + 1\nthree\n", "return totals + 1", "r", "", "the nearest lines there are\n2: \treturn total + 1\ncopy the passage"},
 		{"a passage that is like it", "a\nfunc f() {\n\treturn 1\n}\nfunc g() {\n\treturn 2\n}\n", "func g() {\n\treturn 3\n}", "r", "", "5: func g() {\n6: \treturn 2\n7: }\n"},
