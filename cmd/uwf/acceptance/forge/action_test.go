@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/internal/forgetest"
@@ -159,43 +160,44 @@ func TestActionWorkspace(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		prepare func(c *ci, dir string)
-		note    string // why it is not used; empty: it is
+		note    string                  // why it is not used; empty: it is
+		steps   func(c *ci, dir string) // the job's steps before
 	}{
 		"empty":            {prepare: func(*ci, string) {}},
 		"a clean checkout": {prepare: checkout},
-		"no checkout":      {func(c *ci, dir string) { c.put(filepath.Join(dir, "mine.txt"), "kept") }, "no git checkout"},
+		"no checkout":      {func(c *ci, dir string) { c.put(filepath.Join(dir, "mine.txt"), "kept") }, "no git checkout", nil},
 		"changes": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.put(filepath.Join(dir, "mine.txt"), "kept")
-		}, "in no commit"},
+		}, "in no commit", nil},
 		"a credential": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.run(dir, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
-		}, "persist-credentials: false"},
+		}, "persist-credentials: false", nil},
 		"a program of git's": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
 			c.run(dir, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
 			c.run(dir, "config", "core.fsmonitor", "touch "+filepath.Join(c.dir, "ran"))
-		}, "core.fsmonitor"},
+		}, "core.fsmonitor", nil},
 		"another program": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
 			c.run(dir, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
 			c.put(filepath.Join(dir, "README.md"), "touched")
-		}, "filter.evil.clean"},
+		}, "filter.evil.clean", nil},
 		"a program of the working tree's settings": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
 			c.run(dir, "config", "extensions.worktreeConfig", "true")
 			c.run(dir, "config", "--worktree", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
 			c.put(filepath.Join(dir, "README.md"), "touched")
-		}, "filter.evil.clean"},
+		}, "filter.evil.clean", nil},
 		"a credential in the working tree's settings": {func(c *ci, dir string) {
 			checkout(c, dir)
 			c.run(dir, "config", "extensions.worktreeConfig", "true")
 			c.run(dir, "config", "--worktree", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
-		}, "persist-credentials: false"},
+		}, "persist-credentials: false", nil},
 		"a submodule's program": {func(c *ci, dir string) {
 			checkout(c, dir)
 			sub := filepath.Join(dir, "sub")
@@ -204,17 +206,30 @@ func TestActionWorkspace(t *testing.T) {
 			c.put(filepath.Join(sub, ".git", "info", "attributes"), "* filter=evil\n")
 			c.run(sub, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
 			c.put(filepath.Join(sub, "README.md"), "touched")
-		}, "in no commit"},
+		}, "in no commit", nil},
+		"an ignored file of another job": {func(c *ci, dir string) {
+			checkout(c, dir)
+			c.put(filepath.Join(dir, ".env"), "DEPLOY=of-another-workflow")
+			c.check(os.Chtimes(filepath.Join(dir, ".env"), time.Time{}, time.Now().Add(time.Hour)))
+		}, `".env", which is in no commit and was there before this job began`, nil},
+		"an ignored file of an earlier step": {checkout, "", func(c *ci, dir string) {
+			c.tick(dir)
+			c.put(filepath.Join(dir, ".env"), "NODE_ENV=test")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCI(t, ciOptions{})
+			c := newCI(t, ciOptions{files: map[string]string{".gitignore": ".env\n"}})
 			dir := filepath.Join(c.dir, "workspace")
 			c.check(os.MkdirAll(dir, 0o755)) //nolint:gosec // as a runner's
 			tt.prepare(c, dir)
 			before := c.listing(dir)
-			j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
-			c.green(j)
+			e := c.forge.PutLabel("alice", c.issue(), "uwf")
+			j := &ciJob{c: c, event: e, name: "step", run: c.runOf(e), attempt: 1}
+			if tt.steps != nil {
+				j.steps = func() { tt.steps(c, dir) }
+			}
+			c.green(c.exec(j, "GITHUB_WORKSPACE="+dir))
 			if tt.note == "" {
 				if strings.Contains(j.log, apart) {
 					t.Errorf("%s", j)
@@ -234,6 +249,39 @@ func TestActionWorkspace(t *testing.T) {
 				t.Error("a program of the checkout's settings was run")
 			}
 		})
+	}
+}
+
+// TestActionWorkspaceOfAnyJob: if nothing says when the job began, what no commit has may be
+// another job's.
+func TestActionWorkspaceOfAnyJob(t *testing.T) {
+	t.Parallel()
+	c := newCI(t, ciOptions{files: map[string]string{".gitignore": ".env\n"}})
+	dir := c.checkout(c.forge.Branch())
+	c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
+	e := c.forge.PutLabel("alice", c.issue(), "uwf")
+	put := func() {
+		c.tick(dir)
+		c.put(filepath.Join(dir, ".env"), "NODE_ENV=test")
+	}
+	j := c.exec(&ciJob{c: c, event: e, name: "step", run: c.runOf(e), attempt: 1, steps: put}, "GITHUB_WORKSPACE="+dir, "GITHUB_OUTPUT="+filepath.Join(c.dir, "gone", "output"))
+	if !strings.Contains(j.log, `".env", which is in no commit; another job may have left it, since uwf can't find out when this job began`) {
+		t.Errorf("%s", j)
+	}
+}
+
+// tick waits until the clock of a folder's file system has moved.
+func (c *ci) tick(dir string) {
+	c.Helper()
+	path := filepath.Join(dir, ".git", "tick")
+	var first time.Time
+	for now := first; now.Equal(first); {
+		c.put(path, "")
+		info, err := os.Stat(path)
+		c.check(err)
+		if now = info.ModTime(); first.IsZero() {
+			first = now
+		}
 	}
 }
 

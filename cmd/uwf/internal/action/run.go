@@ -325,11 +325,24 @@ func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 		// In the two-job set-up the workspace holds the artifact.
 		return w, err
 	}
-	why, err := w.TryWorkspace(ctx, j.env.Workspace)
+	why, err := w.TryWorkspace(ctx, j.env.Workspace, jobBegan(j.f.Getenv))
 	if err == nil && why != "" {
 		j.log.writeLine("agents work in a folder of uwf's own, not in the workspace: %s", why)
 	}
 	return w, err
+}
+
+// jobBegan returns when the job began, zero if that can't be found out. No variable says it,
+// but runners empty their temporary folder first, and make the event's file and the folder of
+// the command files in it before the first step. GitHub's rewrites the file, in place, before
+// each other step, so its birth counts. Of the two the later one, as a runner goes on if
+// something can't be removed.
+func jobBegan(getenv func(string) string) time.Time {
+	event, commands := birthOf(getenv("GITHUB_EVENT_PATH")), birthOf(filepath.Dir(getenv("GITHUB_OUTPUT")))
+	if event.IsZero() || commands.IsZero() {
+		return time.Time{}
+	}
+	return slices.MaxFunc([]time.Time{event, commands}, time.Time.Compare)
 }
 
 // logEvent tells in the log what goes on.

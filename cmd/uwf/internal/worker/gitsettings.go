@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"golang.org/x/sys/unix"
 )
 
 // redactorFor is the redactor of a worker. Where agents work in the very checkout that the
@@ -92,15 +94,17 @@ func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]setting, e
 }
 
 // TryWorkspace lets agents work in a folder that nobody chose by name, a CI job's
-// workspace, if it is fit for it: empty, or a clean checkout without credentials. It
+// workspace, if it is fit for it: empty, or a clean checkout without credentials and
+// without files that earlier jobs left; began is when this job did, zero if not known. It
 // is chosen before Use. Otherwise why says what is against it, and agents work in a
 // folder of uwf's own.
-func (w *Worker) TryWorkspace(ctx context.Context, dir string) (why string, err error) {
+func (w *Worker) TryWorkspace(ctx context.Context, dir string, began time.Time) (why string, err error) {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return "it is no folder", nil //nolint:nilerr // that is the answer
 	}
-	for _, refuse := range []func(context.Context, string) error{w.refuseCredentials, w.refuseStrangeSettings, w.refuseChanges} {
+	refuseLeftOvers := func(ctx context.Context, dir string) error { return w.refuseLeftOvers(ctx, dir, began) }
+	for _, refuse := range []func(context.Context, string) error{w.refuseCredentials, w.refuseStrangeSettings, w.refuseChanges, refuseLeftOvers} {
 		err := refuse(ctx, dir)
 		if errors.As(err, new(*app.UsageError)) {
 			return err.Error(), nil
@@ -111,6 +115,56 @@ func (w *Worker) TryWorkspace(ctx context.Context, dir string) (why string, err 
 	}
 	w.o.Workspace, w.looked = dir, w.f.Path(dir)
 	return "", nil
+}
+
+// refuseLeftOvers refuses a checkout with a file that git does not track, and that did not
+// change since the job began: another job left it. What this job's earlier steps made for
+// uwf, such as node_modules, may stay. It judges by ctime, which no program can set. It
+// stays out of submodules' settings, so their files count as untracked.
+func (w *Worker) refuseLeftOvers(ctx context.Context, dir string, began time.Time) error {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
+		return nil // it is empty
+	}
+	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "ls-files", "-z")
+	if err != nil {
+		return app.Usagef("--workspace %s: %w", dir, err)
+	}
+
+	tracked := make(map[string]bool)
+	for name := range strings.SplitSeq(string(out), "\x00") {
+		tracked[filepath.FromSlash(name)] = true
+	}
+	leftOver := errors.New("a file of another job")
+	var name string
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		name = strings.TrimPrefix(path, dir+string(filepath.Separator))
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name == ".git":
+			return fs.SkipDir
+		case d.IsDir() || tracked[name]:
+			return ctx.Err()
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		if began.IsZero() || !time.Unix(st.Ctim.Unix()).After(began) {
+			return leftOver
+		}
+		return nil
+	})
+
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ctx.Err()
+	case !errors.Is(err, leftOver):
+		return app.Usagef("--workspace %s: %w", dir, err)
+	case began.IsZero():
+		return app.Usagef("--workspace %s holds %.80q, which is in no commit; another job may have left it, since uwf can't find out when this job began", dir, name)
+	}
+	return app.Usagef("--workspace %s holds %.80q, which is in no commit and was there before this job began: clean the checkout first (clean: true of actions/checkout)", dir, name)
 }
 
 // plainSetting is what git and actions/checkout write into a fresh checkout's
