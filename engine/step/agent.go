@@ -194,6 +194,9 @@ func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed
 	if n := snap.MoreSkipped; n > 0 {
 		r.emitNotice(fmt.Sprintf("%d more are not kept", n))
 	}
+	for _, k := range snap.Raw {
+		r.emitNotice(fmt.Sprintf("%s is committed as it is: %s", k.Path, k.Why))
+	}
 	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
 		return nil, err
 	}

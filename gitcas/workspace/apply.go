@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -8,10 +9,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/removal"
 )
-
-// batch is how many blobs are asked for at once: as many as fit a request that
-// every server takes, as few as memory should hold.
-const batch = 4000
 
 // applyChanges changes the folder as was noted.
 func (r *restorer) applyChanges() error {
@@ -81,33 +78,39 @@ func (r *restorer) applyRemoval(cur *cursor, m doomed) error {
 
 // applyWrites fetches and writes, one batch after the other.
 func (r *restorer) applyWrites(cur *cursor) error {
-	size := batch
-	for todo := r.writes; len(todo) > 0; {
-		now := todo[:min(size, len(todo))]
-		ids := make(map[wire.ID]bool, len(now))
-		for _, x := range now {
-			ids[x.e.id] = true
-		}
-		blobs, err := r.load.fetchBlobs(r.rd.ctx, r.rd.op, r.commit, ids)
-		if errors.Is(err, wire.ErrUnreadable) && len(now) > 1 {
-			// They may be too large together.
-			size = len(now) / 2
-			continue
-		}
-		if err != nil {
+	return inBatches(len(r.writes), func(from, to int) error {
+		return cur.putBlobs(r.rd.ctx, r.load, r.commit, r.forms, r.writes[from:to], r.w.step)
+	})
+}
+
+// putBlobs fetches blobs of a commit and writes them in the form that they have in a folder.
+func (c *cursor) putBlobs(ctx context.Context, load *loader, commit wire.ID, f *forms, writes []write, step func(op, path string) error) error {
+	ids := make(map[wire.ID]bool, len(writes))
+	for _, x := range writes {
+		ids[x.e.id] = true
+	}
+	blobs, err := load.fetchBlobs(ctx, c.op, commit, ids)
+	if err != nil {
+		return err
+	}
+	for _, x := range writes {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		todo = todo[len(now):]
-		for _, x := range now {
-			if err := r.rd.ctx.Err(); err != nil {
-				return err
-			}
-			if x.e.stamp, err = cur.putFile(x.path, x.e.mode, blobs[x.e.id].Data, r.w.step); err != nil {
-				return err
-			}
+		if x.e.stamp, err = c.putBlob(x, blobs[x.e.id].Data, f, step); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// putBlob writes a blob in the form that it has in a folder.
+func (c *cursor) putBlob(x write, blob []byte, f *forms, step func(op, path string) error) (stamp, error) {
+	file, err := f.toFolder(x.path, x.e.mode, blob)
+	if err != nil {
+		return stamp{}, err
+	}
+	return c.putFile(x.path, x.e.mode, file, step)
 }
 
 func (r *restorer) applyChmods(cur *cursor) error {

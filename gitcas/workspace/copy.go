@@ -13,10 +13,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// CopyTo puts the files of a commit into another folder, which is empty: what is in the
-// workspace as the commit has it is taken from there, and the rest from the remote. Ignored
-// files are none of the commit, and are not copied; a submodule is an empty folder. The
-// workspace stays as it is.
+// CopyTo puts the files of a commit into another folder, which is empty, with the line ends and
+// encodings that Restore gives them: what is in the workspace as the commit has it is taken from
+// there, and the rest from the remote. Ignored files are none of the commit, and are not copied;
+// a submodule is an empty folder. The workspace stays as it is.
 func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,14 +36,15 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 	defer func() { err = errors.Join(err, root.Close()) }()
 	c := copier{
 		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
-		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, missing: map[wire.ID]bool{},
+		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, load: w.openLoader(),
 	}
 	err = c.copyTree(commit, tree)
 	return errors.Join(err, c.from.closeAll(), c.to.closeAll())
 }
 
-// ReadFile reads a file of a commit, of at most limit bytes: from the workspace, where it is as
-// the commit has it, else from the remote. Nil: the commit has no such file, or it is larger.
+// ReadFile reads a file of a commit, of at most limit bytes, as git stores it: from the workspace,
+// where it is as the commit has it, else from the remote. Nil: the commit has no such file, or it
+// is larger.
 func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,15 +53,16 @@ func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, l
 		return nil, fmt.Errorf("read %s of %s: %w", path, commit, err)
 	}
 	folder, name := splitPath(path)
+	in := tree
 	for _, part := range strings.FieldsFunc(folder, func(r rune) bool { return r == '/' }) {
-		tree = tree.findFolder(part)
+		in = in.findFolder(part)
 	}
-	e := tree.findEntry(name).asFile()
+	e := in.findEntry(name).asFile()
 	if e == nil || !isFile(e.mode) {
 		return nil, nil
 	}
 	if w.path != "" {
-		if data, here, err := w.readHere(ctx, path, e.id, limit); here || err != nil {
+		if data, here, err := w.readHere(ctx, commit, tree, path, e.id, limit); here || err != nil {
 			return data, err
 		}
 	}
@@ -71,9 +73,9 @@ func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, l
 	return append([]byte{}, blobs[e.id].Data...), nil
 }
 
-// readHere reads a file of the folder, if its content is the one of that id. Nil: it is larger
+// readHere reads a file of the folder, if it is the one of that id in a commit. Nil: it is larger
 // than limit.
-func (w *Workspace) readHere(ctx context.Context, path string, id wire.ID, limit int64) (data []byte, here bool, err error) {
+func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, path string, id wire.ID, limit int64) (data []byte, here bool, err error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", path, err)
@@ -82,46 +84,59 @@ func (w *Workspace) readHere(ctx context.Context, path string, id wire.ID, limit
 	at := cursor{root: root, op: "read"}
 	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
 	found, ferr := at.readPath(&rd, path, limit)
+	data = append([]byte{}, found.data...)
 	if err := at.closeAll(); err != nil {
 		return nil, false, err
 	}
+
 	switch {
-	case ferr != nil || found.id != id:
+	case ferr != nil || found.id != id && (found.size > limit || !isFile(found.mode)):
 		return nil, false, nil
+	case found.id != id:
+		return w.convertHere(&at, &rd, commit, tree, path, data, id)
 	case found.size > limit:
 		return nil, true, nil
 	}
-	return append([]byte{}, found.data...), true, nil
+	return data, true, nil
+}
+
+// convertHere returns the blob of that id, if a file of the folder becomes it by the attributes
+// of a commit.
+func (w *Workspace) convertHere(at *cursor, rd *reader, commit wire.ID, tree *dir, path string, file []byte, id wire.ID) (data []byte, here bool, err error) {
+	above := func(at string, e *entry) bool {
+		folder, _ := splitPath(at)
+		return isAttributes(e) && (folder == "" || strings.HasPrefix(path, folder+"/"))
+	}
+	f, err := readForms(at, rd, w.most, w.openLoader(), commit, tree, above)
+	if err != nil {
+		return nil, false, err
+	}
+	return f.isStored(path, file, id)
 }
 
 // copier copies a tree from one folder to another, and notes what is not there as it is to be.
 type copier struct {
 	w        *Workspace
 	rd       reader
+	load     *loader
+	forms    *forms
 	from, to cursor
-	missing  map[wire.ID]bool
 	later    []write
 }
 
-func (c *copier) copyTree(commit wire.ID, tree *dir) error {
+func (c *copier) copyTree(commit wire.ID, tree *dir) (err error) {
+	wanted := func(_ string, e *entry) bool { return isAttributes(e) }
+	if c.forms, err = readForms(&c.from, &c.rd, c.w.most, c.load, commit, tree, wanted); err != nil {
+		return err
+	}
 	for path, e := range tree.allFiles() {
 		if err := c.copyFile(path, e); err != nil {
 			return err
 		}
 	}
-	if len(c.missing) == 0 {
-		return nil
-	}
-	blobs, err := c.w.openLoader().fetchBlobs(c.rd.ctx, "copy", commit, c.missing)
-	if err != nil {
-		return err
-	}
-	for _, x := range c.later {
-		if _, err := c.to.putFile(x.path, x.e.mode, blobs[x.e.id].Data, c.w.step); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inBatches(len(c.later), func(from, to int) error {
+		return c.to.putBlobs(c.rd.ctx, c.load, commit, c.forms, c.later[from:to], c.w.step)
+	})
 }
 
 func (c *copier) copyFile(path string, e *entry) error {
@@ -129,18 +144,34 @@ func (c *copier) copyFile(path string, e *entry) error {
 		_, err := c.to.openDir(path, true)
 		return err
 	}
-	// Whatever is wrong with the file here, the remote has it.
-	found, err := c.from.readPath(&c.rd, path, c.w.most.file)
-	if err != nil || found.id != e.id || found.size > c.w.most.file {
-		if c.rd.ctx.Err() != nil {
-			return c.rd.ctx.Err()
-		}
-		c.missing[e.id] = true
-		c.later = append(c.later, write{path: path, e: e})
+	blob, here, err := c.readHere(path, e)
+	if err != nil {
+		return err
+	}
+	x := write{path, e}
+	if !here {
+		c.later = append(c.later, x)
 		return nil
 	}
-	_, err = c.to.putFile(path, e.mode, found.data, c.w.step)
+	_, err = c.to.putBlob(x, blob, c.forms, c.w.step)
 	return err
+}
+
+// readHere reads a blob from the workspace. Whatever is wrong with the file there, the remote
+// has it.
+func (c *copier) readHere(path string, e *entry) (blob []byte, here bool, err error) {
+	found, err := c.from.readPath(&c.rd, path, c.w.most.file)
+	switch {
+	case c.rd.ctx.Err() != nil:
+		return nil, false, c.rd.ctx.Err()
+	case err != nil || found.size > c.w.most.file:
+		return nil, false, nil
+	case found.id == e.id:
+		return found.data, true, nil
+	case isFile(found.mode) && isFile(e.mode):
+		return c.forms.isStored(path, found.data, e.id)
+	}
+	return nil, false, nil
 }
 
 // ExtraPaths are what is in the folder besides a commit's files: the topmost ones, by their

@@ -41,6 +41,8 @@ type place struct {
 	tree  *dir // in the commit; nil: it has no such folder
 	seen  *dir // as it was when it was last looked at
 	rules *ignore.Rules
+	// attributes are nil if there are none, and in a restore, which has the commit's.
+	attributes *ignore.Attributes
 	// ignored: what the tree doesn't have doesn't count.
 	ignored bool
 	stays   *bool // set when something is left that the commit doesn't have
@@ -62,7 +64,10 @@ func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(
 	if err != nil {
 		return err
 	}
-	err = do(place{r: sub, path: path, depth: p.depth + 1, tree: tree, seen: p.seen.findFolder(x.name), rules: p.rules, ignored: ignored, stays: new(bool)})
+	err = do(place{
+		r: sub, path: path, depth: p.depth + 1, tree: tree, seen: p.seen.findFolder(x.name),
+		rules: p.rules, attributes: p.attributes, ignored: ignored, stays: new(bool),
+	})
 	return errors.Join(err, sub.Close())
 }
 
@@ -249,32 +254,59 @@ func sameMode(a, b filemode.FileMode) bool {
 	return a == b || isFile(a) && isFile(b) && a != filemode.Executable && b != filemode.Executable
 }
 
-// readRules reads the rules of a folder's .gitignore, if it is a regular file: git
-// follows no link there either. Else the rules are those above it.
-func (rd *reader) readRules(p place, found []onDisk) (*ignore.Rules, error) {
-	i, there := slices.BinarySearchFunc(found, gitignore, func(d onDisk, name string) int { return strings.Compare(d.name, name) })
-	if !there || !found[i].info.Mode().IsRegular() {
-		return p.rules, nil
+// readIgnore returns the rules of a folder's .gitignore, or else those above it.
+func (rd *reader) readIgnore(p place, found []onDisk) (*ignore.Rules, error) {
+	data, there, err := rd.readRules(p, found, gitignore)
+	if err != nil || !there {
+		return p.rules, err
 	}
-	path := joinPath(p.path, gitignore)
-	c, err := rd.readFile(p.r, path, gitignore, found[i].info, ignore.MaxFile)
-	if err != nil {
-		return nil, err
-	}
-	if c.size > ignore.MaxFile {
-		return nil, newError(ErrLimit, rd.op, path, "more than %d bytes: take out what isn't needed", ignore.MaxFile)
-	}
-	rules, err := p.rules.Folder(p.path, c.data)
-	return rules, rd.rulesError(err)
+	rules, err := p.rules.Folder(p.path, data)
+	return rules, rd.rulesError(gitignore, err)
 }
 
-// rulesError says of which .gitignore the patterns are that take too long.
-func (rd *reader) rulesError(err error) error {
+// readAttributes returns the attributes of a folder's .gitattributes, or else those above it.
+func (rd *reader) readAttributes(p place, found []onDisk, most limits) (*ignore.Attributes, error) {
+	data, there, err := rd.readRules(p, found, gitattributes)
+	if err != nil || !there {
+		return p.attributes, err
+	}
+	above := p.attributes
+	if above == nil {
+		above = newAttributes(most)
+	}
+	own, err := above.Folder(p.path, data)
+	return own, rd.rulesError(gitattributes, err)
+}
+
+// readRules reads a folder's file of that name, if it is a regular file: git follows no link
+// there either. It refuses a file that is too large (ErrLimit) before it reads it.
+func (rd *reader) readRules(p place, found []onDisk, file string) (data []byte, there bool, err error) {
+	i, there := slices.BinarySearchFunc(found, file, func(d onDisk, name string) int { return strings.Compare(d.name, name) })
+	if !there || !found[i].info.Mode().IsRegular() {
+		return nil, false, nil
+	}
+	path := joinPath(p.path, file)
+	if found[i].info.Size() > ignore.MaxFile {
+		return nil, false, largeRules(rd.op, path)
+	}
+	c, err := rd.readFile(p.r, path, file, found[i].info, ignore.MaxFile)
+	if err == nil && c.size > ignore.MaxFile { // it grew
+		err = largeRules(rd.op, path)
+	}
+	return c.data, err == nil, err
+}
+
+func largeRules(op, path string) error {
+	return newError(ErrLimit, op, path, "more than %d bytes: take out what isn't needed", ignore.MaxFile)
+}
+
+// rulesError names the file of rules that takes too long.
+func (rd *reader) rulesError(file string, err error) error {
 	var cost *ignore.CostError
 	if !errors.As(err, &cost) {
 		return err
 	}
-	return newError(ErrLimit, rd.op, joinPath(cost.Folder, gitignore), "%w", err)
+	return newError(ErrLimit, rd.op, joinPath(cost.Folder, file), "%w", err)
 }
 
 // isIgnored says whether a thing in a folder is ignored, by itself or with the folder.
@@ -283,7 +315,7 @@ func (rd *reader) isIgnored(p place, path string, isDir bool) (bool, error) {
 		return true, nil
 	}
 	ignored, err := p.rules.Ignored(path, isDir)
-	return ignored, rd.rulesError(err)
+	return ignored, rd.rulesError(gitignore, err)
 }
 
 // pair is a name that is in a folder, in a tree or in both.

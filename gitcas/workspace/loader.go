@@ -93,6 +93,29 @@ func (l *loader) fetchBlobs(ctx context.Context, op string, commit wire.ID, ids 
 	return out, nil
 }
 
+// batch is how many blobs are asked for at once: as many as fit a request that
+// every server takes, as few as memory should hold.
+const batch = 4000
+
+// inBatches has n things fetched part by part, and by smaller parts if an answer would be too
+// large.
+func inBatches(n int, fetch func(from, to int) error) error {
+	size := batch
+	for from := 0; from < n; {
+		to := min(from+size, n)
+		err := fetch(from, to)
+		switch {
+		case errors.Is(err, wire.ErrUnreadable) && to-from > 1:
+			size = (to - from) / 2
+		case err != nil:
+			return err
+		default:
+			from = to
+		}
+	}
+	return nil
+}
+
 // readCommit reads the tree of a commit at hand.
 func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*dir, error) {
 	o := l.objects[commit]

@@ -10,12 +10,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
 
 // Restore makes the folder equal to a commit: afterwards every file that the
 // commit's .gitignore files don't ignore is as in the commit, and there is no
-// other. It overwrites and deletes what differs, edits that were never committed
+// other. Line ends and encodings are those that the commit's .gitattributes files ask for. It overwrites and deletes what differs, edits that were never committed
 // too. It leaves alone: .git, at every depth; what is ignored, but for files that
 // the last commit restored or snapshotted by this Workspace tracked; folders that ignore
 // themselves (a .gitignore of their own, not in the commit, that matches itself);
@@ -39,7 +40,7 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	r := &restorer{
-		w: w, root: root, commit: commit, load: w.openLoader(), texts: make(map[wire.ID]string),
+		w: w, root: root, commit: commit, load: w.openLoader(),
 		rd: reader{ctx: ctx, op: "restore", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
 	}
 	return r.restoreCommit()
@@ -54,8 +55,9 @@ type restorer struct {
 	commit wire.ID
 	clock  int64 // the file system's clock before anything was looked at
 
-	// texts are the contents of the commit's .gitignore files and symlinks.
+	// texts are the contents of the commit's .gitignore and .gitattributes files and symlinks.
 	texts map[wire.ID]string
+	forms *forms
 
 	removals []doomed
 	writes   []write
@@ -95,6 +97,9 @@ func (r *restorer) restoreCommit() error {
 	if err := checkTreeTexts(r.rd.op, target, r.texts); err != nil {
 		return err
 	}
+	if r.forms, err = newForms(&r.rd, r.w.most, target, r.texts); err != nil {
+		return err
+	}
 	done, err := r.compareFolder(place{r: r.root, tree: target, seen: r.w.seen, rules: ignore.New(r.w.most.ignoreSteps), stays: new(bool)})
 	if err != nil {
 		return err
@@ -126,50 +131,21 @@ func (r *restorer) readTarget() (*dir, error) {
 	return r.w.fetchTree(r.rd.ctx, r.load, r.commit, blobNone)
 }
 
-// readTexts gets the commit's .gitignore files and symlinks: from what was
-// fetched, from the folder, and the others from the remote in one request.
-func (r *restorer) readTexts(target *dir) error {
-	missing := make(map[wire.ID]bool)
+// readTexts gets the commit's .gitignore and .gitattributes files and its symlinks.
+func (r *restorer) readTexts(target *dir) (err error) {
+	from := textReader{rd: &r.rd, load: r.load, commit: r.commit, texts: make(map[wire.ID]string)}
 	cur := cursor{root: r.root, op: r.rd.op}
-	for path, e := range target.allFiles() {
-		if isText(e) && !r.textAtHand(&cur, path, e) {
-			missing[e.id] = true
-		}
-	}
-	if err := cur.closeAll(); err != nil {
-		return err
-	}
-	blobs, err := r.load.fetchBlobs(r.rd.ctx, r.rd.op, r.commit, missing)
-	for id, o := range blobs {
-		r.texts[id] = string(o.Data)
-	}
+	r.texts, err = from.readTexts(r.rd.ctx, &cur, target, func(_ string, e *entry) bool { return isText(e) })
 	return err
 }
 
 // isText says whether a file or link is read before anything is compared.
 func isText(e *entry) bool {
-	return e.mode == filemode.Symlink || e.name == gitignore && isFile(e.mode)
+	return e.mode == filemode.Symlink || e.name == gitignore && isFile(e.mode) || isAttributes(e)
 }
 
-// textAtHand looks for a text without asking the remote. Whatever is wrong with the folder
-// shows when it is compared.
-func (r *restorer) textAtHand(cur *cursor, path string, e *entry) bool {
-	if _, ok := r.texts[e.id]; ok {
-		return true
-	}
-	if _, ok := r.load.objects[e.id]; ok {
-		return false // fetchBlobs finds it there
-	}
-	c, err := cur.readPath(&r.rd, path, ignore.MaxFile)
-	if err != nil || c.id != e.id || c.size > ignore.MaxFile {
-		return false
-	}
-	r.texts[e.id] = string(c.data)
-	return true
-}
-
-// checkTreeTexts refuses a tree with a .gitignore file or a link that is too large, or with a
-// link that leads out, be it through another one.
+// checkTreeTexts refuses a tree with a text that is too large, or with a link that leads out, be
+// it through another one.
 func checkTreeTexts(op string, top *dir, texts map[wire.ID]string) error {
 	for path, e := range top.allFiles() {
 		if !isText(e) {
@@ -177,7 +153,7 @@ func checkTreeTexts(op string, top *dir, texts map[wire.ID]string) error {
 		}
 		text, link := texts[e.id], e.mode == filemode.Symlink
 		if link && len(text) > maxTarget || len(text) > ignore.MaxFile {
-			return newError(ErrLimit, op, path, "%d bytes are too many for a symlink or a .gitignore", len(text))
+			return newError(ErrLimit, op, path, "%d bytes are too many for a symlink, a .gitignore or a .gitattributes", len(text))
 		}
 		if link && !linkInside(top, path, text, texts) {
 			return newError(ErrLink, op, path, "it points to %q: take it out of the branch", clipText(text))
@@ -223,12 +199,12 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 			return p.rules, nil
 		}
 		rules, err := p.rules.Folder(p.path, []byte(r.texts[e.id]))
-		return rules, r.rd.rulesError(err)
+		return rules, r.rd.rulesError(gitignore, err)
 	}
 	if p.seen.findEntry(gitignore) != nil {
 		return p.rules, nil
 	}
-	own, err := r.rd.readRules(p, found)
+	own, err := r.rd.readIgnore(p, found)
 	if errors.Is(err, ErrLimit) {
 		return p.rules, nil // no tool makes one that large
 	}
@@ -239,7 +215,7 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 	if itself {
 		return own, nil
 	}
-	return p.rules, r.rd.rulesError(err)
+	return p.rules, r.rd.rulesError(gitignore, err)
 }
 
 func (r *restorer) comparePair(p place, x pair) error {
@@ -344,12 +320,24 @@ func (r *restorer) sameContent(p place, x pair, path string, st stat) (bool, err
 		x.tree.stamp = seen.stamp
 		return seen.id == x.tree.id, nil
 	}
-	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, 0)
+	form, err := r.forms.formOf(path)
+	if err != nil {
+		return false, err
+	}
+	limit := int64(0)
+	if form != (convert.Form{}) {
+		limit = r.w.most.file
+	}
+	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, limit)
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}
 	x.tree.stamp = c.stamp.ifSettled(r.clock)
-	return c.id == x.tree.id, err
+	if err != nil || c.id == x.tree.id || !isFile(c.mode) || c.size > limit {
+		return c.id == x.tree.id, err
+	}
+	_, same, err := r.forms.isStored(path, c.data, x.tree.id)
+	return same, err
 }
 
 // checkNoRepo refuses to remove a folder that holds a .git.

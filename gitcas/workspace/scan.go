@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -26,6 +29,11 @@ type scanner struct {
 	// fetch gets blobs of the first parent.
 	fetch func(ids map[wire.ID]bool) (wire.Objects, error)
 
+	// crlf says of blobs of the first parent whether they have CRLF; unread are those of which it
+	// is not known yet.
+	crlf   map[wire.ID]bool
+	unread map[wire.ID]bool
+
 	clock int64  // the file system's clock before anything was looked at
 	owner uint32 // of the workspace's folder
 
@@ -33,6 +41,7 @@ type scanner struct {
 	old     map[wire.ID]bool // contents of base; made when first asked
 	total   int64            // bytes of new content
 	skipped []Skipped
+	raw     []Skipped
 	more    int                // skipped, and not listed
 	targets map[wire.ID]string // of links, by blob
 }
@@ -64,9 +73,12 @@ func (s *scanner) scanFolder(p place) (*dir, error) {
 		return nil, err
 	}
 	if !p.ignored {
-		if p.rules, err = s.rd.readRules(p, found); err != nil {
+		if p.rules, err = s.rd.readIgnore(p, found); err != nil {
 			return nil, err
 		}
+	}
+	if p.attributes, err = s.rd.readAttributes(p, found, s.most); err != nil {
+		return nil, err
 	}
 	out := &dir{entries: make([]entry, 0, len(p.tree.allEntries()))}
 	for _, x := range pairUp(found, p.tree.allEntries()) {
@@ -167,17 +179,76 @@ func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, e
 		return nil, err
 	}
 	e.mode, e.id, e.size, e.stamp = c.mode, c.id, c.size, c.stamp.ifSettled(s.clock)
-	if s.baseHas(base, c.id) || s.made.had[c.id] {
+	if base != nil && base.id == c.id { // whatever the attributes say
 		return sameForm(e, base), nil
 	}
 	if c.size > s.most.file {
+		if s.baseHas(base, c.id) {
+			return sameForm(e, base), nil
+		}
 		return nil, s.tooLarge(path, c.size)
+	}
+	if err := s.convertFile(p, e, base, path, &c); err != nil {
+		return nil, err
+	}
+	if s.baseHas(base, c.id) || s.made.had[c.id] {
+		return sameForm(e, base), nil
 	}
 	if s.total += c.size; s.total > s.most.total {
 		return nil, newError(ErrLimit, s.rd.op, path, "with this file there are more than %d bytes of new content: remove what is not needed, or add it to .gitignore", s.most.total)
 	}
 	s.made.addObject(wire.Object{ID: c.id, Type: plumbing.BlobObject, Data: bytes.Clone(c.data)}, nil)
 	return e, nil
+}
+
+// convertFile gives a changed file the form that git stores. What can't be converted stays as
+// it is, and is listed.
+func (s *scanner) convertFile(p place, e, base *entry, path string, c *content) error {
+	form, err := s.rd.formOf(p.attributes, path)
+	if err != nil || form == (convert.Form{}) {
+		return err
+	}
+	hadCRLF := false
+	data, err := form.ToGit(c.data, func() bool { hadCRLF = true; return false })
+	if hadCRLF && blobID(data) != base.idOf() && s.baseHasCRLF(e, base) {
+		data, err = form.ToGit(c.data, func() bool { return true })
+	}
+	if err != nil && len(s.raw) < maxSkipped {
+		s.raw = append(s.raw, Skipped{Path: path, Why: err.Error()})
+	}
+	c.id, c.data, c.size = blobID(data), data, int64(len(data))
+	e.id, e.size = c.id, c.size
+	return nil
+}
+
+// baseHasCRLF reports whether the base's file has CRLF. If that is not known yet, it has the
+// blob fetched for the next scan.
+func (s *scanner) baseHasCRLF(e, base *entry) bool {
+	if base == nil || !isFile(base.mode) {
+		return false
+	}
+	has, known := s.crlf[base.id]
+	if !known {
+		s.unread[base.id] = true
+		e.stamp = stamp{} // its id is not the last word
+	}
+	return has
+}
+
+// readUnread fetches the blobs that a scan wanted to know more of.
+func (s *scanner) readUnread() error {
+	ids := slices.Collect(maps.Keys(s.unread))
+	return inBatches(len(ids), func(from, to int) error {
+		wanted := make(map[wire.ID]bool)
+		for _, id := range ids[from:to] {
+			wanted[id] = true
+		}
+		blobs, err := s.fetch(wanted)
+		for id, o := range blobs {
+			s.crlf[id] = convert.HasCRLF(o.Data)
+		}
+		return err
+	})
 }
 
 // sameForm keeps the mode of an unchanged file that an old program wrote as

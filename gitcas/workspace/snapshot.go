@@ -73,7 +73,8 @@ func newChange(path string, was, is *entry) (c Change, ok bool) {
 	return c, was != nil || is != nil
 }
 
-// Skipped is something in the folder that was left out though nothing ignores it.
+// Skipped is something in the folder with which a snapshot did not do what was to be expected:
+// it was left out though nothing ignores it, or not converted.
 type Skipped struct {
 	Path string
 	Why  string
@@ -92,6 +93,9 @@ type Snapshot struct {
 	Skipped []Skipped
 	// MoreSkipped is how many more were left out.
 	MoreSkipped int
+	// Raw are changed files that could not be converted as their attributes ask: they are in the
+	// commit as they lie in the folder. A hundred at most are listed.
+	Raw []Skipped
 	// Unchanged: the folder equals its parent (or is empty and has none) and
 	// no commit was made.
 	Unchanged bool
@@ -104,7 +108,9 @@ func (s *Snapshot) sortChanges() {
 
 // TakeSnapshot makes a commit of what is in the folder: regular files with their
 // executable bit and symlinks that stay inside, but for what .gitignore files
-// ignore. Folders named .git are never looked into; files of a repository inside
+// ignore. Line ends and encodings become those that git stores, as the folder's .gitattributes
+// files say, with two exceptions: a file whose bytes are the first parent's is unchanged, and
+// CRLF stays where the first parent's file has it. Folders named .git are never looked into; files of a repository inside
 // the workspace are taken like others. Special files, links that lead out, names
 // that git refuses and names with control characters are left out and listed in
 // Skipped.
@@ -126,7 +132,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	if err != nil {
 		return Snapshot{}, err
 	}
-	out := Snapshot{Tree: tree.id, Objects: s.made.list, Skipped: s.skipped, MoreSkipped: s.more}
+	out := Snapshot{Tree: tree.id, Objects: s.made.list, Skipped: s.skipped, MoreSkipped: s.more, Raw: s.raw}
 	err = compareTrees("", base, tree, func(path string, was, is *entry) error {
 		if c, ok := newChange(path, was, is); ok {
 			out.Changes = append(out.Changes, c)
@@ -172,8 +178,24 @@ func (w *Workspace) scanAgainst(ctx context.Context, base *dir, req SnapshotRequ
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
 	}
+	s, tree, err := w.scanOnce(ctx, root, base, req, make(map[wire.ID]bool))
+	for err == nil && len(s.unread) > 0 {
+		if err = s.readUnread(); err == nil {
+			s, tree, err = w.scanOnce(ctx, root, base, req, s.crlf)
+		}
+	}
+	if err = errors.Join(err, root.Close()); err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(s.skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
+	return s, tree, nil
+}
+
+// scanOnce scans the folder, given what is known of the base's blobs.
+func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *dir, req SnapshotRequest, crlf map[wire.ID]bool) (*scanner, *dir, error) {
 	s := &scanner{
 		most: w.most, base: base, without: make(map[string]bool, len(req.Without)),
+		crlf: crlf, unread: make(map[wire.ID]bool),
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: maxDepth},
 		made: newObjects{had: make(map[wire.ID]bool)}, targets: make(map[wire.ID]string),
 	}
@@ -184,9 +206,5 @@ func (w *Workspace) scanAgainst(ctx context.Context, base *dir, req SnapshotRequ
 		s.without[path] = true
 	}
 	tree, err := s.scanTop(root, w.seen)
-	if err = errors.Join(err, root.Close()); err != nil {
-		return nil, nil, err
-	}
-	slices.SortFunc(s.skipped, func(a, b Skipped) int { return strings.Compare(a.Path, b.Path) })
-	return s, tree, nil
+	return s, tree, err
 }

@@ -43,6 +43,14 @@ func (e *entry) asFile() *entry {
 	return e
 }
 
+// idOf is the id of an entry; zero: there is none.
+func (e *entry) idOf() wire.ID {
+	if e == nil {
+		return wire.ZeroID
+	}
+	return e.id
+}
+
 func sameEntry(a, b *entry) bool {
 	if a == nil || b == nil {
 		return a == b

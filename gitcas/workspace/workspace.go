@@ -2,9 +2,12 @@
 // remote: Restore makes the folder equal to a commit, Snapshot makes a commit of
 // the folder, Merge joins two lines of edits where no file overlaps. All of it is
 // plumbing over a [wire.Remote]: the package never runs git, never opens .git,
-// and never runs or reads the hooks, filters, attributes or config of the
-// workspace. So line endings, LFS and other filters are not applied: files are
-// stored byte for byte.
+// and never runs or reads the hooks, filters or config of the workspace.
+//
+// Of .gitattributes files it obeys what runs no program: text, eol, crlf and
+// working-tree-encoding, by git's rules for core.autocrlf=false (package convert).
+// LFS and other filters, ident and export-subst are not applied. A file whose bytes
+// are those of the commit is never a change, and CRLF stays where the commit has it.
 //
 // The folder is treated as hostile: every access goes through an os.Root of the
 // folder that the file lies in, links are never followed, special files are

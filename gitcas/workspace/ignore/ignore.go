@@ -1,5 +1,6 @@
-// Package ignore decides which files .gitignore files leave out, with the rules
-// of git's dir.c. It works on text and paths alone and never reads a file.
+// Package ignore decides which files .gitignore files leave out, and which attributes
+// .gitattributes files give them, with the rules of git's dir.c and attr.c. It works on
+// text and paths alone and never reads a file.
 //
 // The patterns may be an agent's, so what they cost is counted: plain names and paths are
 // looked up, however many there are; the others are compared one by one, each in time that
@@ -13,8 +14,8 @@ import (
 )
 
 const (
-	// MaxFile is the size of the largest .gitignore that a caller should read, in
-	// bytes.
+	// MaxFile is the size of the largest .gitignore or .gitattributes that a caller should
+	// read, in bytes.
 	MaxFile = 1 << 20
 	// DefaultSteps is what one walk over a folder may cost: some seconds. Two
 	// hundred thousand files against fifty patterns with several wildcards take a
@@ -25,11 +26,8 @@ const (
 // Rules are the patterns that hold for one folder: those of its own .gitignore
 // and those of the folders above it.
 type Rules struct {
-	above  *Rules
-	work   *work
-	prefix string // the folder's path with a slash behind it, empty at the top
-	count  int    // patterns
-	spent  int64  // steps
+	source
+	above *Rules
 
 	// plain are the patterns without wildcards: a name at any depth, or a path with a slash
 	// before it; with a slash behind it where it is for folders only.
@@ -37,15 +35,31 @@ type Rules struct {
 	wild  []pattern // all others, in their order
 }
 
-// work is what all rules of one walk share.
+// source is one file of patterns, and what comparing them has cost.
+type source struct {
+	work   *work
+	prefix string // the folder's path with a slash behind it, empty at the top
+	count  int    // patterns
+	spent  int64  // steps
+}
+
+// work is what all sources of one walk share.
 type work struct {
 	left  int64
-	worst *Rules // the ones that took the most steps
+	worst *source // the one that took the most steps
+}
+
+// newSource returns the source for the folder at path (slashes, empty for the top).
+func newSource(w *work, path string) source {
+	if path != "" {
+		path += "/"
+	}
+	return source{work: w, prefix: path}
 }
 
 // CostError: comparing the patterns takes too long.
 type CostError struct {
-	Folder   string // of the .gitignore that takes the most, empty for the top
+	Folder   string // of the file that takes the most, empty for the top
 	Patterns int    // that it has
 }
 
@@ -68,16 +82,13 @@ type pattern struct {
 
 // New returns rules that ignore nothing. All that are made of them with Folder may
 // take so many steps together: comparing or reading a byte, roughly.
-func New(steps int64) *Rules { return &Rules{work: &work{left: steps}} }
+func New(steps int64) *Rules { return &Rules{source: newSource(&work{left: steps}, "")} }
 
 // Folder returns the rules for the folder at path (slashes, empty for the top),
 // given the content of its .gitignore and the rules above it. An error is a
 // *CostError.
 func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
-	sub := &Rules{above: r, work: r.work, plain: map[string]rank{}}
-	if path != "" {
-		sub.prefix = path + "/"
-	}
+	sub := &Rules{source: newSource(r.work, path), above: r, plain: map[string]rank{}}
 	if err := sub.countSteps(int64(len(content))); err != nil {
 		return nil, err
 	}
@@ -97,16 +108,16 @@ func (r *Rules) Folder(path string, content []byte) (*Rules, error) {
 }
 
 // countSteps counts steps.
-func (r *Rules) countSteps(steps int64) error {
-	r.spent += steps
-	r.work.left -= steps
-	if r.work.worst == nil || r.spent > r.work.worst.spent {
-		r.work.worst = r
+func (s *source) countSteps(steps int64) error {
+	s.spent += steps
+	s.work.left -= steps
+	if s.work.worst == nil || s.spent > s.work.worst.spent {
+		s.work.worst = s
 	}
-	if r.work.left >= 0 {
+	if s.work.left >= 0 {
 		return nil
 	}
-	worst := r.work.worst
+	worst := s.work.worst
 	return &CostError{Folder: strings.TrimSuffix(worst.prefix, "/"), Patterns: worst.count}
 }
 

@@ -1,0 +1,136 @@
+// Package convert changes files between the form that they have in a working folder and the
+// form that git stores: line ends and encodings, by the rules of git's convert.c with
+// core.autocrlf=false on Linux. It works on bytes alone and never runs a filter.
+package convert
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+)
+
+// Attributes are the names that [FormOf] asks for.
+var Attributes = []string{"text", "eol", "crlf", "working-tree-encoding"}
+
+// Form is how a file lies in a working folder. The zero Form is the one that git stores.
+type Form struct {
+	text     bool // it is text
+	auto     bool // it is text unless it looks binary
+	crlf     bool // its lines end in CRLF
+	encoding string
+}
+
+// FormOf reads what the attributes say of a file.
+func FormOf(attributes map[string]string) Form {
+	f := Form{encoding: encodingOf(attributes["working-tree-encoding"])}
+	text := attributes["text"]
+	if text == "" {
+		text = attributes["crlf"] // the old name
+	}
+	eol := attributes["eol"]
+
+	switch {
+	case text == ignore.Unset:
+		return f
+	case text == "auto":
+		f.auto = true
+	case text == ignore.Set, text == "input", eol == "lf", eol == "crlf":
+		f.text = true
+	default:
+		return f
+	}
+	f.crlf = eol == "crlf"
+	return f
+}
+
+// ToGit returns what git stores of a file. It leaves CRLF where the stored content has it
+// already, which stored reports: git does so for text=auto, and for plain text it would
+// rewrite the whole file. If the file can't be converted, ToGit returns it as it is, and an
+// *EncodingError.
+func (f Form) ToGit(file []byte, stored func() (hasCRLF bool)) ([]byte, error) {
+	data, err := f.decode(file)
+	if err != nil {
+		return file, err
+	}
+	if !f.text && !f.auto {
+		return data, nil
+	}
+	n := countBytes(data)
+	if n.crlf == 0 || f.auto && n.isBinary() || stored() {
+		return data, nil
+	}
+	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), nil
+}
+
+// ToFolder returns what git writes into a working folder. If the stored content can't be
+// converted, ToFolder returns it as it is, and an *EncodingError.
+func (f Form) ToFolder(stored []byte) ([]byte, error) {
+	file, err := f.encode(f.addCRLF(stored))
+	if err != nil {
+		return stored, err
+	}
+	return file, nil
+}
+
+// addCRLF makes the lines end in CRLF. It leaves data that has CRLF already, also where git would
+// make all lines alike: they would come back as changes that nobody made.
+func (f Form) addCRLF(data []byte) []byte {
+	if !f.crlf {
+		return data
+	}
+	n := countBytes(data)
+	if n.loneLF == 0 || n.crlf > 0 || f.auto && (n.loneCR > 0 || n.isBinary()) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+n.loneLF)
+	for i, c := range data {
+		if c == '\n' && (i == 0 || data[i-1] != '\r') {
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// HasCRLF reports whether stored content is text with CRLF in it.
+func HasCRLF(stored []byte) bool {
+	if !slices.Contains(stored, '\r') {
+		return false
+	}
+	n := countBytes(stored)
+	return n.crlf > 0 && !n.isBinary()
+}
+
+// byteCounts are git's text_stat.
+type byteCounts struct{ loneCR, loneLF, crlf, printable, unprintable, nul int }
+
+func countBytes(data []byte) (n byteCounts) {
+	for i, c := range data {
+		switch {
+		case c == '\r' && i+1 < len(data) && data[i+1] == '\n':
+			n.crlf++
+		case c == '\r':
+			n.loneCR++
+		case c == '\n' && (i == 0 || data[i-1] != '\r'):
+			n.loneLF++
+		case c == '\n':
+		case c == 0:
+			n.nul++
+			n.unprintable++
+		case c == 0x7f, c < ' ' && c != '\b' && c != '\t' && c != '\033' && c != '\f':
+			n.unprintable++
+		default:
+			n.printable++
+		}
+	}
+	if bytes.HasSuffix(data, []byte{0x1a}) { // DOS ends files so
+		n.unprintable--
+	}
+	return n
+}
+
+// isBinary is git's guess.
+func (n byteCounts) isBinary() bool {
+	return n.loneCR > 0 || n.nul > 0 || n.printable>>7 < n.unprintable
+}

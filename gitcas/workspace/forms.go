@@ -1,0 +1,176 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/convert"
+	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+)
+
+const gitattributes = ".gitattributes"
+
+// forms says in which form the files of a commit lie in a folder: as the commit's own
+// .gitattributes files say.
+type forms struct {
+	rd   *reader
+	most limits
+	in   map[string]*ignore.Attributes // by the path of a folder that has a .gitattributes
+}
+
+// isAttributes reports whether an entry is a .gitattributes that git reads.
+func isAttributes(e *entry) bool { return e.name == gitattributes && isFile(e.mode) }
+
+// newForms reads the .gitattributes files of a tree from its texts. It refuses those that are
+// too large (ErrLimit).
+func newForms(rd *reader, most limits, tree *dir, texts map[wire.ID]string) (*forms, error) {
+	f := &forms{rd: rd, most: most, in: make(map[string]*ignore.Attributes)}
+	for path, e := range tree.allFiles() {
+		if _, read := texts[e.id]; !read || !isAttributes(e) {
+			continue
+		}
+		folder, _ := splitPath(path)
+		if err := f.addFolder(folder, path, texts[e.id]); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// newAttributes are those above the top folder.
+func newAttributes(most limits) *ignore.Attributes {
+	return ignore.NewAttributes(most.ignoreSteps, convert.Attributes...)
+}
+
+// addFolder adds a .gitattributes; those above it were added before.
+func (f *forms) addFolder(folder, path, text string) error {
+	if len(text) > ignore.MaxFile {
+		return largeRules(f.rd.op, path)
+	}
+	above := f.above(folder)
+	if above == nil {
+		above = newAttributes(f.most)
+	}
+	own, err := above.Folder(folder, []byte(text))
+	f.in[folder] = own
+	return f.rd.rulesError(gitattributes, err)
+}
+
+// above returns the attributes that hold in a folder, nil if there are none.
+func (f *forms) above(folder string) *ignore.Attributes {
+	for len(f.in) > 0 {
+		if a := f.in[folder]; a != nil || folder == "" {
+			return a
+		}
+		folder, _ = splitPath(folder)
+	}
+	return nil
+}
+
+// formOf returns the form of a file.
+func (f *forms) formOf(path string) (convert.Form, error) {
+	folder, _ := splitPath(path)
+	return f.rd.formOf(f.above(folder), path)
+}
+
+// formOf returns the form of a file, by the attributes of its folder.
+func (rd *reader) formOf(attributes *ignore.Attributes, path string) (convert.Form, error) {
+	if attributes == nil {
+		return convert.Form{}, nil
+	}
+	found, err := attributes.Lookup(path)
+	return convert.FormOf(found), rd.rulesError(gitattributes, err)
+}
+
+// toFolder returns what a blob of the commit is in a folder. A blob that can't be converted is
+// the same there; so is one that would be over the limit of a snapshot.
+func (f *forms) toFolder(path string, mode filemode.FileMode, blob []byte) ([]byte, error) {
+	if !isFile(mode) || int64(len(blob)) > f.most.file {
+		return blob, nil
+	}
+	form, err := f.formOf(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := form.ToFolder(blob)
+	if err != nil || int64(len(file)) > f.most.file {
+		return blob, nil
+	}
+	return file, nil
+}
+
+// isStored reports whether a file of a folder that has that content, which differs from
+// the blob, becomes the blob in a commit. It returns the blob then.
+func (f *forms) isStored(path string, file []byte, blob wire.ID) (data []byte, same bool, err error) {
+	form, err := f.formOf(path)
+	if err != nil || form == (convert.Form{}) {
+		return nil, false, err
+	}
+	data, err = form.ToGit(file, func() bool { return false })
+	return data, err == nil && blobID(data) == blob, nil
+}
+
+// readForms reads those .gitattributes files of a commit that are wanted, from the folder at the
+// cursor if they are there.
+func readForms(
+	cur *cursor, rd *reader, most limits, load *loader, commit wire.ID, tree *dir, wanted func(path string, e *entry) bool,
+) (*forms, error) {
+	from := textReader{rd: rd, load: load, commit: commit, texts: make(map[wire.ID]string)}
+	texts, err := from.readTexts(rd.ctx, cur, tree, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return newForms(rd, most, tree, texts)
+}
+
+// textReader gets small files and links of a commit: from what was fetched, from the folder
+// at the cursor, and the others from the remote in one request.
+type textReader struct {
+	rd     *reader
+	load   *loader
+	commit wire.ID
+	texts  map[wire.ID]string
+}
+
+// readTexts returns the contents of the wanted files and links by their ids.
+func (r *textReader) readTexts(ctx context.Context, cur *cursor, tree *dir, wanted func(path string, e *entry) bool) (map[wire.ID]string, error) {
+	missing := make(map[wire.ID]bool)
+	for path, e := range tree.allFiles() {
+		if wanted(path, e) && !r.textAtHand(cur, path, e) {
+			missing[e.id] = true
+		}
+	}
+	blobs, err := r.load.fetchBlobs(ctx, r.rd.op, r.commit, missing)
+	for id, o := range blobs {
+		r.texts[id] = string(o.Data)
+	}
+	return r.texts, errors.Join(err, cur.closeAll())
+}
+
+// textAtHand looks for a text without asking the remote. Whatever is wrong with the folder
+// shows when it is compared.
+func (r *textReader) textAtHand(cur *cursor, path string, e *entry) bool {
+	if _, ok := r.texts[e.id]; ok {
+		return true
+	}
+	if _, ok := r.load.objects[e.id]; ok {
+		return false // fetchBlobs finds it there
+	}
+	c, err := cur.readPath(r.rd, path, ignore.MaxFile)
+	if err != nil || c.size > ignore.MaxFile {
+		return false
+	}
+	data := c.data
+	if c.id != e.id { // it may have attributes itself
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+		if blobID(data) != e.id {
+			return false
+		}
+	}
+	r.texts[e.id] = string(data)
+	return true
+}
