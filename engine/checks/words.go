@@ -8,20 +8,23 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// maxOutput bounds what an error and a correction repeat of an output, in bytes.
-const maxOutput = 4 << 10
+// MaxOutput bounds what is kept of a check's output, and what an error and a correction repeat
+// of one, in bytes.
+const MaxOutput = 4 << 10
 
-// CutHead leaves the end of an output, from the beginning of a line where it has several.
-func CutHead(s string) string {
+// CutHead leaves the end of an output, at most so many bytes, from the beginning of a line where
+// it has several.
+func CutHead(s string, most int) string {
 	s = strings.TrimRight(s, "\n")
-	if len(s) <= maxOutput {
+	if len(s) <= most {
 		return s
 	}
-	end := s[len(s)-maxOutput:]
+	const mark = "…\n"
+	end := s[min(len(s)-most+len(mark), len(s)):]
 	if _, rest, ok := strings.Cut(end, "\n"); ok {
 		end = rest
 	}
-	return "…\n" + strings.ToValidUTF8(end, "")
+	return mark + strings.ToValidUTF8(end, "")
 }
 
 // maxNamed is how many files a note names.

@@ -18,7 +18,7 @@ import (
 func AssembleCommonFirst(in Input) (prompt string, common int) {
 	first := joinParts(writeTask(in), writeConventions(in), writeMap(in))
 	deliverable := writeDeliverable(in)
-	rest := joinParts(deliverable, writeRole(in), writeHistory(in), writeProgress(in), writeNow(in), "# Once more: your deliverable\n\n"+strings.TrimPrefix(deliverable, deliverableTitle+"\n\n"))
+	rest := joinParts(deliverable, writeRole(in), writeHistory(in), writeChecks(in), writeProgress(in), writeNow(in), "# Once more: your deliverable\n\n"+strings.TrimPrefix(deliverable, deliverableTitle+"\n\n"))
 	if first == "" {
 		return rest, 0
 	}

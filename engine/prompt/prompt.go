@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -48,12 +49,13 @@ type Step struct {
 	Status string         // empty: none
 	Output map[string]any // the frontmatter
 	Body   string         // the markdown under it
+	Checks []record.Check // what the role's checks said of its work
 }
 
 // Assemble writes the whole prompt, in the order: deliverable, role, task,
-// conventions, history, progress, what to do now.
+// conventions, history, checks, progress, what to do now.
 func Assemble(in Input) string {
-	return joinParts(writeDeliverable(in), writeRole(in), writeTask(in), writeConventions(in), writeHistory(in), writeProgress(in), writeNow(in))
+	return joinParts(writeDeliverable(in), writeRole(in), writeTask(in), writeConventions(in), writeHistory(in), writeChecks(in), writeProgress(in), writeNow(in))
 }
 
 // joinParts puts an empty line between parts, and leaves out those that are empty.

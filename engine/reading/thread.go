@@ -344,7 +344,11 @@ func (r *Thread) StepNumber() int { return len(r.Chain.Steps) + 1 }
 
 // PromptSteps are the thread's steps as a prompt tells them.
 func (r *Thread) PromptSteps() []prompt.Step {
-	return lists.Map(r.Past, func(p moderator.Output) prompt.Step {
+	out := lists.Map(r.Past, func(p moderator.Output) prompt.Step {
 		return prompt.Step{Role: p.Role, Status: moderator.StatusOf(r.Def, p), Output: p.Output, Body: p.Body}
 	})
+	for i := range out {
+		out[i].Checks = r.Chain.Steps[i].Checks
+	}
+	return out
 }

@@ -49,7 +49,6 @@ type CheckResult struct {
 	record.Check
 	// Enforced: where it failed, the answer is not taken.
 	Enforced bool
-	Output   string // what it printed, redacted
 }
 
 // CheckError says that an agent's work does not pass its role's checks, after all its tries.
@@ -61,7 +60,7 @@ func (e *CheckError) Error() string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, f.DescribeEnd(), checks.CutHead(f.Output))
+		fmt.Fprintf(&b, "the check %s fails on the agent's work: %s\n%s", f.Name, f.DescribeEnd(), f.Output)
 	}
 	return b.String()
 }
@@ -98,7 +97,7 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 		r.tellPutBack(draft.PutBack)
 		r.spent = addUsage(r.spent, draft.Usage)
 		complaints := lists.Map(failed, func(f CheckResult) prompt.Complaint {
-			return prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: checks.CutHead(f.Output)}
+			return prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: f.Output}
 		})
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
 		r.task.Prompt = prompt.Correct(asked, answer, complaints, n, maxCorrections)
@@ -136,7 +135,7 @@ func (r *agentRun) checkWork(ctx context.Context, d task.Draft) (failed []CheckR
 		if res.Status != record.CheckSkipped {
 			res.Note = checks.JoinNotes(res.Note, flags)
 		}
-		res.Note = r.cleanLine(res.Note)
+		res.Note, res.Output = r.cleanLine(res.Note), r.cleanOutput(res.Output)
 		r.checks = append(r.checks, res.Check)
 		r.e.Emit(thread.Event{Kind: "check", Thread: r.ID, Step: r.StepNumber(), Role: r.task.Role, Status: res.Status, Text: res.Describe()})
 		if res.Enforced && res.Status == record.CheckFailed {
@@ -207,10 +206,20 @@ func (r *agentRun) reportedChecks(said []record.Check, who string) []record.Chec
 			continue
 		}
 		c := said[i]
-		c.Note = r.cleanLine(checks.JoinNotes("reported by "+who, c.Note))
+		c.Note, c.Output = r.cleanLine(checks.JoinNotes("reported by "+who, c.Note)), r.cleanOutput(c.Output)
 		out = append(out, c)
 	}
 	return out
+}
+
+// cleanOutput makes the end of an output fit to be shown and kept. Secrets are taken out before
+// the cut, so that it leaves no part of one.
+func (r *agentRun) cleanOutput(s string) string {
+	clean, err := thread.CleanText(r.e.Redact, "output", s)
+	if err != nil {
+		return "" // what can't be checked for secrets is not kept
+	}
+	return checks.CutHead(text.Lines(clean), checks.MaxOutput)
 }
 
 // checkUnchanged makes sure that what is committed is what was checked.

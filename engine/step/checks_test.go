@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/deadline"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/redact"
@@ -57,7 +58,7 @@ func passedCheck(name string) step.CheckResult {
 }
 
 func failedCheck(name, output string) step.CheckResult {
-	return step.CheckResult{Check: record.Check{Name: name, Status: record.CheckFailed, ExitCode: 1}, Enforced: true, Output: output}
+	return step.CheckResult{Check: record.Check{Name: name, Status: record.CheckFailed, ExitCode: 1, Output: output}, Enforced: true}
 }
 
 // worker is an agent that does one thing after the other, and the last one from then on. It
@@ -181,6 +182,32 @@ func TestChecksPass(t *testing.T) {
 	must(t, err)
 	if s := f.steps(); len(s) != 2 || s[1].Checks != nil || len(c.asked) != 1 {
 		t.Errorf("%+v", s)
+	}
+	if got := agent.tasks[1].Prompt; !strings.Contains(got, "\n- test passed, 1.2s (on the work of step 1, ") || !strings.Contains(got, "\n- lint skipped: no command (") {
+		t.Errorf("the next role is told\n%s", got)
+	}
+}
+
+// TestOutputIsKept: the end of what a check printed stands in the record, without secrets, and the
+// next role reads it.
+func TestOutputIsKept(t *testing.T) {
+	const secret = "not-a-real-secret-4711"
+	f := newForge(t, someFiles)
+	failed := failedCheck("test", strings.Repeat("line\n", 5_000)+"the key "+secret+"\r\x00\nthe end\n")
+	failed.Enforced = false
+	agent := writes(t, nil)
+	j, _ := f.checkedJob(agent, &checker{results: [][]step.CheckResult{results(failed)}}, redact.Secret{Name: "KEY", Value: secret})
+	f.start("test")
+	_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
+	must(t, err)
+	_, err = j.Step(f.ctx(), step.Request{Thread: testThread, Deliver: true})
+	must(t, err)
+	got := f.steps()[0].Checks[0].Output
+	if !strings.HasPrefix(got, "…\nline\n") || !strings.HasSuffix(got, "line\nthe key [redacted:KEY]\n\ufffd\nthe end") || len(got) > checks.MaxOutput {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	if told := agent.tasks[1].Prompt; !strings.Contains(told, "[redacted:KEY]") || strings.Contains(told, secret) {
+		t.Errorf("the next role is told\n%s", told)
 	}
 }
 
@@ -579,7 +606,7 @@ func TestCheckedByTheAgentsJob(t *testing.T) {
 		}
 		s.Checks = []record.Check{
 			{Name: "forged", Status: record.CheckPassed},
-			{Name: "test", Status: record.CheckPassed, DurationMs: 1200, Note: "ok\n# not-a-real-secret-4711 " + strings.Repeat("x", 5_000)},
+			{Name: "test", Status: record.CheckPassed, DurationMs: 1200, Note: "ok\n# not-a-real-secret-4711 " + strings.Repeat("x", 5_000), Output: strings.Repeat("x\n", 5_000) + "not-a-real-secret-4711"},
 			{Name: "test", Status: record.CheckFailed},
 		}
 	})
@@ -592,6 +619,9 @@ func TestCheckedByTheAgentsJob(t *testing.T) {
 	got := steps[0].Checks
 	if got[0].Status != record.CheckPassed || got[0].DurationMs != 1200 || !strings.HasPrefix(got[0].Note, "reported by the agents' job; ok # [redacted:KEY] xxx") || len(got[0].Note) > 1_000 {
 		t.Errorf("%+v", got[0])
+	}
+	if out := got[0].Output; !strings.HasSuffix(out, "x\n[redacted:KEY]") || len(out) > checks.MaxOutput {
+		t.Errorf("%q", out)
 	}
 	if got[1] != (record.Check{Name: "lint", Status: record.CheckSkipped, Note: "the agents' job says nothing of it"}) {
 		t.Errorf("%+v", got[1])

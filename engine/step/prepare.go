@@ -38,7 +38,7 @@ type PrepareError struct {
 }
 
 func (e *PrepareError) Error() string {
-	return fmt.Sprintf("%q (workspace.prepare): %s\n%s", e.Command, e.End, checks.CutHead(e.Output))
+	return fmt.Sprintf("%q (workspace.prepare): %s\n%s", e.Command, e.End, checks.CutHead(e.Output, checks.MaxOutput))
 }
 
 // prepareWorkspace makes the folder ready for the agent.

@@ -122,6 +122,11 @@ func writeChecks(b *strings.Builder, checks []record.Check) {
 	for _, c := range checks {
 		fmt.Fprintf(b, "- %s\n", markdown.Escape(c.Describe()))
 	}
+	for _, c := range checks {
+		if c.Output != "" {
+			fmt.Fprintf(b, "\nThe end of what %s printed:\n\n%s\n", markdown.Escape(c.Name), indentText(c.Output))
+		}
+	}
 }
 
 // writeWords writes what people said before a step, and what they were asked. Their

@@ -26,7 +26,7 @@ func TestIndexOfLongThread(t *testing.T) {
 // lines or headings of its own.
 func TestPageOfChecks(t *testing.T) {
 	step := record.Step{Agent: "m", CompletedAtMs: 1, Checks: []record.Check{
-		{Name: "test", Status: record.CheckFailed, ExitCode: 1, DurationMs: 1200, Note: "it changed *x*_test.go\n\n# Forged <!-- x --> | [a](https://evil.example)"},
+		{Name: "test", Status: record.CheckFailed, ExitCode: 1, DurationMs: 1200, Note: "it changed *x*_test.go\n\n# Forged <!-- x --> | [a](https://evil.example)", Output: "--- FAIL: TestA\n# Forged"},
 		{Name: "lint", Status: record.CheckSkipped, Note: "there is no command for it"},
 	}}
 	asked := task.Task{Thread: "01JD0000000000000000000001", Role: "a", WorkflowName: "two", Step: 1}
@@ -36,6 +36,11 @@ func TestPageOfChecks(t *testing.T) {
 
 - test failed, exit code 1, 1.2s: it changed \*x\*\_test.go # Forged \<!-- x --> \| \[a\](https://evil.example)
 - lint skipped: there is no command for it
+
+The end of what test printed:
+
+    --- FAIL: TestA
+    # Forged
 `
 	if !strings.Contains(page, want) {
 		t.Errorf("the page says\n%s", page)

@@ -106,7 +106,7 @@ func (c *converter) convertStep(h node.Hash, n node.Node) (node.Hash, error) {
 	for i := range s.PreviousAttempts {
 		records = append(records, &s.PreviousAttempts[i])
 	}
-	changed := n.Type == record.OwnStepSchema
+	changed := record.IsOwnStep(n.Type)
 	for _, r := range records {
 		to, err := c.convertRecord(*r)
 		if err != nil {

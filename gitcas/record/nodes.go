@@ -87,7 +87,7 @@ func ParseStep(n node.Node) (s Step, err error) {
 			return s, err
 		}
 	}
-	err = readRecord("StepNode", n, IsStep(n.Type), n.Type == OwnStepSchema, &s)
+	err = readRecord("StepNode", n, IsStep(n.Type), IsOwnStep(n.Type), &s)
 	if err == nil && s.Digests != nil {
 		err = s.checkDigests()
 	}

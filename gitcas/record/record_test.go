@@ -67,13 +67,13 @@ func TestSchemasHaveTheirNames(t *testing.T) {
 		}
 	}
 	for h, base := range map[node.Hash]string{OwnStartSchema: "StartNode", OwnStepSchema: "StepNode", OwnWorkflowSchema: "Workflow",
-		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow", UsageStepSchema: "StepNode", AttemptsStepSchema: "StepNode"} {
+		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow", UsageStepSchema: "StepNode", AttemptsStepSchema: "StepNode", FormerStepSchema: "StepNode"} {
 		m, _ := all[h].Payload.(map[string]any)
 		if m["title"] != base {
 			t.Errorf("our %s is not there", base)
 		}
 	}
-	if len(all) != 26 {
+	if len(all) != 27 {
 		t.Errorf("%d schemas", len(all))
 	}
 	for h, n := range all {
@@ -191,7 +191,7 @@ func TestStep(t *testing.T) {
 		{"patch", with(func(s *Step) { s.Patch = &two }), OwnStepSchema},
 		{"prepare", with(func(s *Step) { s.Prepare = &two }), OwnStepSchema},
 		{"checks", with(func(s *Step) {
-			s.Checks = []Check{{"test", "passed", 0, 12, ""}, {"lint", "failed", 1, 3, "fails on the base, too"}}
+			s.Checks = []Check{{"test", "passed", 0, 12, "", ""}, {"lint", "failed", 1, 3, "fails on the base, too", "a.go:1: no\n"}}
 		}), OwnStepSchema},
 		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
 		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},

@@ -52,7 +52,11 @@ const (
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
 	// answer, patch, prepare, checks and digests, all optional.
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "2NEPY88RQBTC4"
+	OwnStepSchema  node.Hash = "7X2YEBYCY02BK"
+
+	// FormerStepSchema is OwnStepSchema before checks kept their output. It is read, and not
+	// written any more.
+	FormerStepSchema node.Hash = "2NEPY88RQBTC4"
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"
@@ -101,7 +105,10 @@ func IsWorkflow(typ node.Hash) bool {
 func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartSchema }
 
 // IsStep reports whether a node of this type is a StepNode.
-func IsStep(typ node.Hash) bool { return typ == StepSchema || typ == OwnStepSchema || isLaterStep(typ) }
+func IsStep(typ node.Hash) bool { return typ == StepSchema || IsOwnStep(typ) || isLaterStep(typ) }
+
+// IsOwnStep reports whether it is that of a StepNode with fields of our own.
+func IsOwnStep(typ node.Hash) bool { return typ == OwnStepSchema || typ == FormerStepSchema }
 
 // isLaterStep reports whether it is that of a StepNode of the peers' later generations.
 func isLaterStep(typ node.Hash) bool { return typ == UsageStepSchema || typ == AttemptsStepSchema }

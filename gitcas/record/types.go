@@ -64,6 +64,9 @@ type Check struct {
 	ExitCode   int    `payload:"exitCode,lenient" json:"exitCode"`
 	DurationMs int64  `payload:"durationMs,lenient" json:"durationMs"`
 	Note       string `payload:"note,optional" json:"note,omitempty"` // what a reader of the result has to know; may be empty
+	// Output is the end of what it printed, redacted; empty if it printed nothing, did not run, or
+	// is of a step that was written before outputs were kept.
+	Output string `payload:"output,optional" json:"output,omitempty"`
 }
 
 // Step is one moderator → agent → extract cycle. Prev is nil for the first step.

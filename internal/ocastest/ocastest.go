@@ -47,7 +47,7 @@ func New() (*Store, error) {
 		s.Nodes[h] = n
 	}
 	for h, n := range record.Schemas() {
-		if h != record.OwnStartSchema && h != record.OwnStepSchema {
+		if h != record.OwnStartSchema && !record.IsOwnStep(h) {
 			s.Nodes[h] = n
 		}
 	}

@@ -194,7 +194,7 @@ func threads(t testing.TB) map[string]report.Thread {
 			th.Steps[0].Checks = []record.Check{{Name: "test", Status: record.CheckPassed}}
 			th.Steps[1].Checks = []record.Check{
 				{Name: "test", Status: record.CheckPassed, DurationMs: 61_300, Note: "it changed slug/slug_test.go; 1 test fewer than before"},
-				{Name: "lint", Status: record.CheckFailed, ExitCode: 2, DurationMs: 900, Note: "it fails on the commit that the thread began from, too, and so is not enforced"},
+				{Name: "lint", Status: record.CheckFailed, ExitCode: 2, DurationMs: 900, Note: "it fails on the commit that the thread began from, too, and so is not enforced", Output: "slug.go:21:6: `loop` is unused\n<!-- -->\n1 issue\n"},
 				{Name: "e2e", Status: record.CheckSkipped, Note: "there is no command for it: set checks.e2e in .uwf/config.yaml"},
 			}
 		}),
@@ -231,6 +231,10 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	done := threads(t)["delivered"]
+	checked := report.PullBody(threads(t)["checked"])
+	if warns := "⚠️ Step 2: `lint failed, exit code 2, 900ms: it fails on the commit that the thread began from, too, and so is not enforced`\n\n```text\nslug.go:21:6"; !strings.Contains(checked, warns) {
+		t.Errorf("the pull request says\n%s", checked)
+	}
 	golden(t, "pull.md", "# "+report.PullTitle(done, "Slugs with punctuation look broken")+"\n\n"+report.PullBody(done))
 	golden(t, "summary.md", report.Summary(done))
 }

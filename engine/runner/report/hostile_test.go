@@ -75,7 +75,7 @@ func anyThread(r *rand.Rand, d *workflow.Definition, steps int) report.Thread {
 		fields := map[string]any{"$status": h(), h(): h(), "summary": h(), "list": []any{h(), h()}, h(): map[string]any{h(): h()}, "n": r.NormFloat64()}
 		add(&th, i+1, worked{role, h(), fields, hostile(r, 30), time.Duration(r.Int64()), r.Int64(), h(), r.IntN(3)})
 		for range r.IntN(3) {
-			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: h(), Status: h(), ExitCode: r.Int(), DurationMs: r.Int64(), Note: h()})
+			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: h(), Status: h(), ExitCode: r.Int(), DurationMs: r.Int64(), Note: h(), Output: h()})
 		}
 	}
 	return th
@@ -239,7 +239,7 @@ func TestLong(t *testing.T) {
 		}
 		add(&th, i+1, w)
 		for j := range 16 {
-			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: fmt.Sprint(strings.Repeat("l", 30), j), Status: record.CheckFailed, Note: strings.Repeat("x", 1_000)})
+			th.Steps[i].Checks = append(th.Steps[i].Checks, record.Check{Name: fmt.Sprint(strings.Repeat("l", 30), j), Status: record.CheckFailed, Note: strings.Repeat("x", 1_000), Output: strings.Repeat("`x\n", 1_300)})
 		}
 	}
 	for _, state := range []report.State{report.Failed, report.Waiting, report.NoChanges} {

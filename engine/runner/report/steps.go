@@ -2,11 +2,12 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
-	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -86,15 +87,34 @@ func (p page) writeRow(s Step) string {
 
 var checkMarks = map[string]string{record.CheckPassed: "✓", record.CheckFailed: "✗", record.CheckSkipped: "–"}
 
-// writeChecks says how the checks of the latest step ended that has any.
+// latestChecks are the last results of the thread's checks.
+func (p page) latestChecks() []checks.Result {
+	return checks.Latest(p.Steps, func(s Step) (string, []record.Check) { return s.Role, s.Checks })
+}
+
+// writeChecks says how the checks ended.
 func (p page) writeChecks() string {
-	for i := len(p.Steps) - 1; i >= 0; i-- {
-		if s := p.Steps[i]; len(s.Checks) > 0 {
-			lines := lists.Map(s.Checks, func(c record.Check) string { return "- " + codeSpan(oneLine(c.Describe())) })
-			return fmt.Sprintf("Checks of step %d:\n\n%s", s.N, strings.Join(lines, "\n"))
+	var b strings.Builder
+	step := 0
+	for _, r := range p.latestChecks() {
+		if r.Step != step {
+			fmt.Fprintf(&b, "\nChecks of step %d:\n\n", r.Step)
+			step = r.Step
 		}
+		b.WriteString("- " + codeSpan(oneLine(r.Describe())) + "\n")
 	}
-	return ""
+	return b.String()
+}
+
+// writeUnproven warns of the checks that did not pass, with the end of what they printed: a thread
+// can end well all the same.
+func (p page) writeUnproven(limit int) string {
+	unproven := checks.Unproven(p.latestChecks())
+	var blocks []string
+	for _, r := range unproven {
+		blocks = append(blocks, "⚠️ Step "+strconv.Itoa(r.Step)+": "+codeSpan(oneLine(r.Describe())), p.embedPrinted(r.Output, limit/len(unproven)))
+	}
+	return joinBlocks(blocks...)
 }
 
 func (p page) linkCommit(sha string) string {

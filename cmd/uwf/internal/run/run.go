@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/thread"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
@@ -25,6 +26,7 @@ import (
 	engine "github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -255,12 +257,19 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 		used.Add(s.Role, s.Usage)
 	}
 	p.Println()
-	if out.Done {
-		p.Good("The thread has ended")
-	} else {
+	switch {
+	case !out.Done:
 		p.Warn("The thread stands still")
+	case len(now.Unproven) > 0:
+		p.Warn("The thread has ended")
+	default:
+		p.Good("The thread has ended")
 	}
 	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(out.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
+	for _, r := range now.Unproven {
+		p.Warn("  check: ")
+		thread.WriteUnproven(p, r)
+	}
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }
 	line("the thread:", "uwf thread read "+string(id))
 	if out.Done {
@@ -294,7 +303,8 @@ func (o *Options) readOutlook(ctx context.Context, id gitcas.ThreadID, out outco
 	defer cancel()
 	now, err := thread.Look(ctx, o.Factory, id)
 	if err != nil {
-		return thread.Outlook{Status: out.Status}
+		seen := checks.Latest(out.Steps, func(s thread.Stepped) (string, []record.Check) { return s.Role, s.Checks })
+		return thread.Outlook{Status: out.Status, Unproven: checks.Unproven(seen)}
 	}
 	return now
 }

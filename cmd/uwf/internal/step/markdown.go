@@ -72,6 +72,14 @@ func (s shown) writeMarkdown(w *output.Writer) {
 		said.writeMarkdown(w)
 	}
 	s.writeHead(w)
+	for _, c := range s.Checks {
+		if c.Output != "" && c.Status != record.CheckPassed {
+			w.Println()
+			writeHeading(w, 3, "The end of what %s printed", c.Name)
+			w.Println()
+			writeQuote(w, "", c.Output)
+		}
+	}
 	s.writeFields(w)
 	if body := strings.TrimSpace(s.Body); body != "" {
 		w.Println()
@@ -84,6 +92,9 @@ func (s shown) writeHead(w *output.Writer) {
 	writeHeading(w, 2, "Step %d: %s `%s`", s.Step, s.Role, s.Hash)
 	writeFacts(w, [2]string{"Agent", s.Agent}, [2]string{"Time", text.TimeIn(s.CompletedAt, w.Zone)},
 		[2]string{"Duration", (time.Duration(s.DurationMs) * time.Millisecond).String()}, [2]string{"Result", s.Result})
+	for _, c := range s.Checks {
+		writeFacts(w, [2]string{"Check", c.Describe()})
+	}
 }
 
 // writeFields writes the fields of an output, without the one that says what came of the step.

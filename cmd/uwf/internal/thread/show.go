@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/result"
 	"github.com/united-workforce/uwf/engine/attempt"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/reading"
@@ -65,6 +66,7 @@ type shown struct {
 	Allowed   *extent            `json:"allowed,omitempty"`
 	Attempts  []string           `json:"attempts,omitempty"`
 	Failed    []attempt.Summary  `json:"failed,omitempty"`
+	Checks    []checks.Result    `json:"checks,omitempty"` // what each said last
 	cost                         // with what led to no step
 	NoStep    *cost              `json:"noStep,omitempty"`
 	StartedAt time.Time          `json:"startedAt"`
@@ -114,6 +116,8 @@ type Outlook struct {
 	SeeWork string
 	// Take are the commands that show and take what the thread changed, each with what it is for.
 	Take [][2]string
+	// Unproven are the last results of the checks that did not pass.
+	Unproven []checks.Result
 }
 
 // Look reads how a thread stands.
@@ -123,7 +127,7 @@ func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, err
 		return Outlook{}, err
 	}
 	s, err := readShown(ctx, f, t)
-	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork, Take: s.takeCommands(ctx, f)}, err
+	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork, Take: s.takeCommands(ctx, f), Unproven: checks.Unproven(s.Checks)}, err
 }
 
 // takeCommands show and take what a thread changed, where it has a branch.
@@ -166,6 +170,11 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 		job := lookup.JobOf(c)
 		s.Running = &job
 	}
+	chain, err := t.View.ReadChain(ctx, t.ID)
+	if err != nil {
+		return s, err
+	}
+	s.Checks = checks.Latest(chain.Steps, func(c gitcas.ChainStep) (string, []record.Check) { return c.Role, c.Checks })
 	there, err := t.HasWork(ctx)
 	if err != nil {
 		return s, err
@@ -255,6 +264,14 @@ func (s shown) writeText(w *output.Writer) {
 		}
 		p.writeLine(label, "%s", formatTried(a, p.Zone))
 	}
+	for _, r := range s.Checks {
+		if r.Status == record.CheckPassed {
+			p.writeLine("check", "%s (step %d)", r.Describe(), r.Step)
+		} else {
+			p.Faint("check     ")
+			WriteUnproven(p.Writer, r)
+		}
+	}
 	if s.Work.Branch != "" {
 		p.writeLine("work", "%s at %s", s.Work.Branch, orDash(s.Work.Commit))
 	}
@@ -271,6 +288,22 @@ func (s shown) writeText(w *output.Writer) {
 		p.Printf("%-29s", todo[0])
 		p.Bold(todo[1])
 		p.Println()
+	}
+}
+
+// shownOutput is how much of a check's output a terminal shows, in bytes.
+const shownOutput = 800
+
+// WriteUnproven writes the result of a check that did not pass, with the last lines that it
+// printed.
+func WriteUnproven(w *output.Writer, r checks.Result) {
+	w.Warn(fmt.Sprintf("%s (step %d)", r.Describe(), r.Step))
+	w.Println()
+	if r.Output == "" {
+		return
+	}
+	for line := range strings.Lines(checks.CutHead(r.Output, shownOutput)) {
+		w.FaintLine("  | " + strings.TrimRight(line, "\n"))
 	}
 }
 

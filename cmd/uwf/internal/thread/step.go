@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/lease"
 	"github.com/united-workforce/uwf/engine/life"
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -273,6 +275,11 @@ func printResult(w *output.Writer, r thread.Result) {
 		w.FaintLine(next + "  " + command)
 	}
 	for _, c := range r.Checks {
+		if c.Status != record.CheckPassed {
+			w.Warn("check: ")
+			WriteUnproven(w, checks.Result{Step: r.Step, Role: r.Role, Check: c})
+			continue
+		}
 		w.FaintLine("check: " + c.Describe())
 	}
 	if u := r.Usage; u != nil {

@@ -136,7 +136,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 
 // resultOf is how a check ended by how its command did.
 func resultOf(name string, res command.Result) step.CheckResult {
-	out := step.CheckResult{Check: record.Check{Name: name, Status: record.CheckPassed, DurationMs: res.Duration.Milliseconds()}, Output: res.Output}
+	out := step.CheckResult{Check: record.Check{Name: name, Status: record.CheckPassed, DurationMs: res.Duration.Milliseconds(), Output: res.Output}}
 	switch {
 	case res.Stopped != nil:
 		out.Note = res.Stopped.Error()
