@@ -180,6 +180,9 @@ func (r *Runner) runCommand(ctx context.Context, c Command) (res Result, err err
 	run.confine = cell.Confined
 	res, err = r.runProgram(ctx, run)
 	res.Gaps = cell.Gaps
+	if hint := cell.ExplainDenial(res.Output); hint != "" && res.Code != 0 {
+		res.Output = strings.TrimRight(res.Output, "\n") + "\n" + hint + "\n"
+	}
 	return res, err
 }
 

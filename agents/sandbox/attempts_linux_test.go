@@ -48,7 +48,11 @@ func attempts() map[string]func(args []string) error {
 		"signal":       func(a []string) error { return syscall.Kill(process(a[0]), 0) },
 		"follow":       func([]string) error { return bindToParent(os.Getppid() + 1) },
 		"dial":         func(a []string) error { return dial(a[0], a[1]) },
-		"udp":          func(a []string) error { return dial("udp", a[0]) },
+		"udp":          func(a []string) error { return askByUDP(a[0]) },
+		"rebind":       func(a []string) error { return rebind(a[0]) },
+		"reconnect":    func(a []string) error { return reconnect(a[0]) },
+		"loopback":     func([]string) error { return useLoopback() },
+		"serve":        func(a []string) error { return serveOnce(a[0]) },
 		"mptcp":        func(a []string) error { return multipath(a[0]) },
 		"listen":       func([]string) error { return listenUnbound() },
 		"fast open":    func(a []string) error { return fastOpen(a[0]) },
@@ -73,6 +77,7 @@ func attempts() map[string]func(args []string) error {
 		"calls":        makeCalls,
 		"foreign":      func(a []string) error { return runForeign(a[0]) },
 		"own child":    reachOwnChild,
+		"contained":    becomeContained,
 	}
 }
 
@@ -203,12 +208,9 @@ func readMemory(pid int, address string) error {
 }
 
 func dial(network, address string) error {
-	c, err := net.DialTimeout(network, address, time.Minute)
+	c, err := net.DialTimeout(network, address, patience)
 	if err != nil {
 		return err
-	}
-	if network == "udp" {
-		_, err = c.Write([]byte("x"))
 	}
 	return errors.Join(err, c.Close())
 }

@@ -15,8 +15,8 @@ import (
 const EnvClosedHome = "UWF_CLOSED_HOME"
 
 // ExplainOwnDenial says which setting would open what an output, in the environment of a
-// confined agent (NAME=value), says is denied below the user's home: one sentence in
-// brackets. Empty: nothing is, or it is better left closed. Outputs are anybody's words.
+// confined agent (NAME=value), says is denied below the user's home, in /tmp or in /dev/shm: one
+// sentence in brackets. Empty: nothing is, or it is better left closed. Outputs are anybody's words.
 func ExplainOwnDenial(environ []string, output string) string {
 	places := filepath.SplitList(Getenv(environ, EnvClosedHome))
 	if len(places) == 0 {
@@ -28,10 +28,28 @@ func ExplainOwnDenial(environ []string, output string) string {
 // ExplainDenial is ExplainOwnDenial for what the agent of this run printed. A home that is
 // closed to the agents' own user stays so, whatever the settings say.
 func (c *Cell) ExplainDenial(output string) string {
+	if c.policy.Gateway && usesNetwork.MatchString(output) {
+		return "[confine.network: gateway closes this part of the network]"
+	}
 	if !c.canReach(Getenv(c.o.Environ, "HOME")) {
-		return ""
+		return explainShared(c.home, output)
 	}
 	return explainDenial(c.o, output)
+}
+
+// explainShared is explainDenial for places that the whole machine shares, unless home, an
+// absolute path, lies in one.
+func explainShared(home, output string) string {
+	if usesShm.MatchString(output) && denied.MatchString(output) {
+		return "[the sandbox closes /dev/shm: confine.write: [/dev/shm] in ~/.uwf/config.yaml opens it]"
+	}
+	for line := range strings.Lines(output) {
+		own := strings.Contains(line, "/tmp/uwf-") || len(home) > 1 && strings.Contains(line, home)
+		if !own && inTemp.MatchString(line) && denied.MatchString(line) {
+			return "[the sandbox closes /tmp: use the folder that TMPDIR names]"
+		}
+	}
+	return ""
 }
 
 // listClosedHome is the value of EnvClosedHome; empty where there is no home.
@@ -53,7 +71,11 @@ func (o Options) listClosedHome() string {
 
 var (
 	// denied is how programs say it; macOS has another word.
-	denied = lazyregexp.New(`(?i)permission denied|\bEACCES\b|operation not permitted`)
+	denied = lazyregexp.New(`(?i)permission ?denied|access ?denied|\bEACCES\b|operation not permitted`)
+	// usesShm is how programs say that they need shared memory. The path is seldom among it.
+	usesShm     = lazyregexp.New(`SemLock|_posixshmem|sem_open|shm_open|/dev/shm`)
+	usesNetwork = lazyregexp.New(`(?i)\b(listen|bind|socket|connect)\b.*\b(permission denied|EACCES)\b|\bEACCES\b.*\b(listen|bind|socket|connect)\b`)
+	inTemp      = lazyregexp.New(`(^|[^\w.-])(/var)?/tmp/`)
 	// plainPath needs no quotes in YAML, and no second look.
 	plainPath = lazyregexp.New(`^/[\w./@+-]+$`)
 )
@@ -61,7 +83,7 @@ var (
 func explainDenial(o Options, output string) string {
 	home := Getenv(o.Environ, "HOME")
 	if !filepath.IsAbs(home) || resolvePath(home) == "/" {
-		return ""
+		return explainShared(home, output)
 	}
 	for line := range strings.Lines(output) {
 		if !strings.Contains(line, home+"/") || !denied.MatchString(line) {
@@ -76,7 +98,7 @@ func explainDenial(o Options, output string) string {
 			}
 		}
 	}
-	return ""
+	return explainShared(home, output)
 }
 
 // findOpenable is the place below the home that a path leads to, if a person may well open

@@ -77,6 +77,24 @@ func TestExplainDenial(t *testing.T) {
 			t.Errorf("%s, inside: %q, want %q", tt.name, got, want)
 		}
 	}
+	for output, want := range map[string]string{
+		"  sl = self._semlock = _multiprocessing.SemLock(\nPermissionError: [Errno 13] Permission denied\n": "confine.write: [/dev/shm]",
+		"java.nio.file.AccessDeniedException: /tmp/x123\n":                                                  "use the folder that TMPDIR names",
+		"mkdir: cannot create directory '/var/tmp/x': Permission denied":                                    "use the folder that TMPDIR names",
+		"cat: /tmp/uwf-agent-1/home/x: Permission denied":                                                   "",
+		"cat: /srv/tmp/x: Permission denied":                                                                "",
+		"import SemLock\nok":                                                                                "",
+	} {
+		if got := c.ExplainDenial(output); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", output, got, want)
+		}
+	}
+	closed := &Cell{policy: policy{UID: keep, Gateway: true}}
+	for _, output := range []string{"dial udp 127.0.0.1:53: socket: permission denied", "Error: listen EACCES: permission denied 127.0.0.1"} {
+		if got := closed.ExplainDenial(output); got != "[confine.network: gateway closes this part of the network]" {
+			t.Errorf("%s: %q", output, got)
+		}
+	}
 	const output = "cat: /etc/passwd: Permission denied"
 	for _, home := range []string{"", "/", "relative"} {
 		o := Options{Environ: []string{"HOME=" + home}}

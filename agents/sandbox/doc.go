@@ -50,7 +50,8 @@
 // What an open network can leak is what the agent can read: the workspace. It
 // holds no token and no key. With [GatewayOnly] an agent reaches the TCP port of
 // the model gateway, on whatever host, and nothing else: no DNS, no UDP, no tests
-// with servers of their own.
+// with servers of their own. A run without Ports has loopback for itself instead: in a
+// network namespace, or by TCP sockets that the helper makes for it.
 //
 // # What it does not do
 //

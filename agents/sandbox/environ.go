@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,15 +11,16 @@ import (
 // private are variables that point to places which an agent can't write, or which
 // are not its own. Without them the tools choose places below HOME.
 var private = [...]string{
-	"HOME", "TMPDIR", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+	"HOME", "TMPDIR", "USER", "LOGNAME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
 	"GOPATH", "GOBIN", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "GRADLE_USER_HOME", "DENO_DIR",
 }
 
 // Environ turns an environment (NAME=value) for agents into that of this run, and leaves the
-// one it is given as it is: HOME, TMPDIR, USER and LOGNAME are the run's own, the variables
-// of private are taken out, so that caches lie below HOME, GOFLAGS and GOPROXY are added to,
-// and variables such as RUSTUP_HOME are set where there are none, EnvClosedHome in any case. Go modules that this machine has already are
-// taken from its cache, which can only be read.
+// one it is given as it is: HOME, TMPDIR, XDG_RUNTIME_DIR, USER and LOGNAME are the run's own, the
+// variables of private are taken out, so that caches lie below HOME, GOFLAGS, GOPROXY and
+// JAVA_TOOL_OPTIONS are added to, and variables such as RUSTUP_HOME are set where there are none,
+// EnvClosedHome in any case. Go modules that this machine has already are taken from its cache,
+// which can only be read.
 func (c *Cell) Environ(env []string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -28,7 +30,10 @@ func (c *Cell) Environ(env []string) []string {
 	if c.policy.UID == keep {
 		name = Getenv(env, "USER")
 	}
-	out = append(out, "HOME="+c.home, "TMPDIR="+c.temp, "USER="+name, "LOGNAME="+name)
+	out = append(out, "HOME="+c.home, "TMPDIR="+c.temp, "XDG_RUNTIME_DIR="+c.temp, "USER="+name, "LOGNAME="+name)
+	// The JVM asks neither TMPDIR nor HOME.
+	java := fmt.Sprintf("%s -Djava.io.tmpdir='%s' -Duser.home='%s' -Duser.name='%s'", Getenv(out, "JAVA_TOOL_OPTIONS"), c.temp, c.home, name)
+	out = setVariable(out, "JAVA_TOOL_OPTIONS", strings.TrimSpace(java))
 	// Go's module cache takes its own right to write away otherwise, and could then
 	// not be removed by everybody.
 	out = setVariable(out, "GOFLAGS", strings.TrimSpace(Getenv(out, "GOFLAGS")+" -modcacherw"))

@@ -60,7 +60,7 @@ func escapes() []escape {
 		{name: "moving a file out of the workspace", args: words("rename", "{ws}/moved.txt", "{out}/moved.txt")},
 		{name: "moving a file over one outside", args: words("rename", "{ws}/moved-2.txt", "{out}/replaced")},
 		{name: "a file in /tmp", args: func(p *place) []string { return []string{"create", p.dir + "-tmp"} }},
-		{name: "a file in /dev/shm", args: func(p *place) []string { return []string{"create", "/dev/shm/" + filepath.Base(p.dir)} }},
+		{name: "somebody's shared memory", args: openShm},
 		{name: "a FIFO outside", args: fifo},
 		{name: "a device outside", args: deviceOutside, lone: true},
 		{name: "making a device", args: words("device", "{ws}/device"), lone: true},
@@ -109,14 +109,35 @@ func networkEscapes() []escape {
 		}},
 		{name: "multipath TCP", args: anotherPort("mptcp"), fickle: true},
 		{name: "connecting by sending", args: anotherPort("fast open"), fickle: true},
-		{name: "listening on a port that the kernel chooses", args: words("listen")},
-		{name: "UDP", args: words("udp", "127.0.0.1:53")},
+		{name: "another port by one's own address", args: ownAddress, fickle: true},
+		{name: "another port by IPv6 alone", args: func(p *place) []string {
+			l, err := net.Listen("tcp6", "[::1]:0")
+			if err != nil {
+				return []string{"dial", "tcp", "[::1]:9"}
+			}
+			p.Cleanup(func() { _ = l.Close() })
+			return []string{"dial", "tcp", l.Addr().String()}
+		}, fickle: true},
+		{name: "another port by a socket without bounds", args: anotherPort("rebind")},
+		{name: "another port by a socket of another connection", args: anotherPort("reconnect")},
+		{name: "UDP", args: func(p *place) []string { return []string{"udp", answerUDP(p)} }},
 		{name: "a unix socket that everybody may use", args: func(p *place) []string {
 			l := p.listen("unix", p.path("outside/open.sock"))
 			p.must(os.Chmod(l.Addr().String(), 0o666))
 			return []string{"dial", "unix", l.Addr().String()}
 		}},
 	}
+}
+
+// ownAddress is a port of this machine at an address that is not loopback's.
+func ownAddress(p *place) []string {
+	addresses, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			return []string{"dial", "tcp", p.listen("tcp4", net.JoinHostPort(n.IP.String(), "0")).Addr().String()}
+		}
+	}
+	return []string{"dial", "tcp", "192.0.2.1:9"}
 }
 
 func anotherPort(w ...string) func(*place) []string {
@@ -131,6 +152,15 @@ func fifo(p *place) []string {
 	p.must(err)
 	p.Cleanup(func() { _ = r.Close() })
 	return []string{"open write", path}
+}
+
+// openShm is a file in /dev/shm that everybody may use.
+func openShm(p *place) []string {
+	path := filepath.Join(shmFolder, filepath.Base(p.dir))
+	p.must(os.WriteFile(path, []byte(secret), 0o600))
+	p.must(os.Chmod(path, 0o666))
+	p.Cleanup(func() { _ = os.Remove(path) })
+	return []string{"read", path}
 }
 
 func deviceOutside(p *place) []string {
@@ -300,7 +330,7 @@ func TestNetworkEscapes(t *testing.T) {
 	p.options.Network = GatewayOnly
 	l := p.listen("tcp4", "127.0.0.1:0")
 	p.ports = []uint16{portOf(l)}
-	tryAll(p, networkEscapes())
+	tryAll(p, append(networkEscapes(), escape{name: "listening on a port that the kernel chooses", args: words("listen")}))
 	if got := p.confined("dial", "tcp", l.Addr().String()); got.code != 0 {
 		t.Errorf("the gateway can't be reached: %s", got.text)
 	}
@@ -331,7 +361,7 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 	binary := p.path("tests")
 	p.must(copyProgram(p.self, binary))
 	const nobody = 65534
-	cmd := exec.Command(binary, "-test.run", "^(TestEscapes|TestNetworkEscapes|TestEscapesOfCommands|TestNetworkEscapesOfCommands|TestAgentsWork|TestLimits|TestFilterRefusesCalls)$", "-test.v")
+	cmd := exec.Command(binary, "-test.run", "^(TestEscapes|TestNetworkEscapes|TestEscapesOfCommands|TestNetworkEscapesOfCommands|TestLoopback|TestServersAreReachedByNobody|TestAgentsWork|TestLimits|TestFilterRefusesCalls)$", "-test.v")
 	cmd.Dir, cmd.Env = p.dir, []string{"PATH=/usr/bin:/bin", "HOME=" + p.outside, "TMPDIR=" + p.dir, quickExit}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()

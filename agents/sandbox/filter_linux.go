@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -37,6 +38,9 @@ func (f *filter) addInstruction(code uint16, k uint32, jt, jf uint8) {
 func (f *filter) loadWord(at uint32)    { f.addInstruction(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, at, 0, 0) }
 func (f *filter) loadArgument(n uint32) { f.loadWord(atArgs + 8*n) }
 func (f *filter) addAllow()             { f.addInstruction(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ALLOW, 0, 0) }
+func (f *filter) addQuestion() {
+	f.addInstruction(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_USER_NOTIF, 0, 0)
+}
 func (f *filter) addRefusal(errno unix.Errno) {
 	f.addInstruction(unix.BPF_RET|unix.BPF_K, unix.SECCOMP_RET_ERRNO|uint32(errno), 0, 0)
 }
@@ -90,10 +94,12 @@ func (p policy) buildFilter() filter {
 			f.addAllow()
 		})
 	}
-	if p.Gateway {
+	if p.Gateway && !p.Asks {
 		// Landlock refuses to bind; listening without it binds to a port of the
 		// kernel's choice, and whoever finds that one could fetch what the agent has.
 		f.addWhen(unix.SYS_LISTEN, func() { f.addRefusal(unix.EACCES) })
+	}
+	if p.Gateway {
 		for nr, flags := range map[uint32]uint32{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
 			f.addWhen(nr, func() {
 				f.loadArgument(flags)
@@ -101,6 +107,15 @@ func (p policy) buildFilter() filter {
 				f.addAllow()
 			})
 		}
+	}
+	if p.Asks {
+		f.addWhen(unix.SYS_SETSOCKOPT, func() {
+			f.loadArgument(1)
+			for level, option := range map[uint32]uint32{unix.IPPROTO_IP: unix.IP_MINTTL, unix.IPPROTO_IPV6: unix.IPV6_MINHOPCOUNT} {
+				f.addWhen(level, func() { f.loadArgument(2); f.addWhen(option, func() { f.addRefusal(unix.EPERM) }); f.addAllow() })
+			}
+			f.addAllow()
+		})
 	}
 	f.addAllow()
 	return f
@@ -129,8 +144,12 @@ func (p policy) filterSockets(f *filter) {
 				f.addInstruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, unix.SOCK_STREAM, 1, 0)
 				f.addRefusal(unix.EACCES)
 				f.loadArgument(2)
-				f.addWhen(0, f.addAllow)
-				f.addWhen(unix.IPPROTO_TCP, f.addAllow)
+				allow := f.addAllow
+				if p.Asks {
+					allow = f.addQuestion
+				}
+				f.addWhen(0, allow)
+				f.addWhen(unix.IPPROTO_TCP, allow)
 				f.addRefusal(unix.EPROTONOSUPPORT)
 				return
 			}
@@ -140,13 +159,35 @@ func (p policy) filterSockets(f *filter) {
 	f.addRefusal(unix.EAFNOSUPPORT)
 }
 
-// installFilter puts a filter on the calling thread. no_new_privs must be set.
-func (f filter) installFilter() error {
+// installFilter puts a filter on the calling thread. no_new_privs must be set. With asks it
+// returns the file by which the questions of addQuestion come.
+func (f filter) installFilter(asks bool) (questions int, err error) {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	flags := uintptr(0)
+	if asks {
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(f)
 	if errno != 0 {
-		return errno
+		return -1, errno
 	}
-	return nil
+	return int(fd), nil
+}
+
+// filterCalls filters this thread's system calls, and hands over its questions. If an enclosing
+// sandbox answers such already, nobody can, and p.Asks is taken back.
+func (p *policy) filterCalls() error {
+	if !p.Filter {
+		return nil
+	}
+	questions, err := p.buildFilter().installFilter(p.Asks)
+	switch {
+	case p.Asks && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL)):
+		p.Asks = false
+		return p.filterCalls()
+	case p.Asks && err == nil:
+		return handOver(questions)
+	}
+	return err
 }

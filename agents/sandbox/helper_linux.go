@@ -22,17 +22,29 @@ func Helper(args, environ []string) (code int, ours bool) {
 	}
 	// What is taken away is taken from one thread; it is the one that execs.
 	runtime.LockOSThread()
-	err := confineAndExec(args[2:], environ)
+	err := confineAndExec(args, environ)
 	fmt.Fprintf(os.Stderr, "uwf: confine the agent: %v; with sandbox: off it runs unconfined\n", err)
 	return exitRefused, true
 }
 
-// confineAndExec confines this process and executes a program.
-func confineAndExec(argv, environ []string) error {
+// confineAndExec confines this process and executes the program in the helper's command line.
+func confineAndExec(args, environ []string) error {
 	p, env, err := takePolicy(environ)
 	if err != nil {
 		return err
 	}
+	if p.Gateway && len(p.Ports) == 0 && !p.Asks {
+		separate, err := separateNetwork()
+		switch {
+		case err != nil:
+			return fmt.Errorf("separate its network: %w", err)
+		case separate:
+			p.Gateway = false // there is nothing else to reach
+		case p.Filter:
+			return p.runAnswered(args, env)
+		}
+	}
+	argv := args[2:]
 	parent := os.Getppid() // which lives, or we would have been killed with it
 	for _, step := range []struct {
 		what string
@@ -41,20 +53,16 @@ func confineAndExec(argv, environ []string) error {
 		{"close files", closeFiles},
 		{"leave the keyring", leaveKeyring},
 		{"limit processes", p.setLimits},
+		{"separate its mounts", p.separateMounts},
 		{"change the user", p.changeUser},
 		{"end with uwf", func() error { return bindToParent(parent) }},
 		{"give up new privileges", func() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
+		{"filter system calls", p.filterCalls},
 		{"limit files", func() error {
 			if p.ABI == 0 {
 				return nil
 			}
 			return p.restrictThread()
-		}},
-		{"filter system calls", func() error {
-			if !p.Filter {
-				return nil
-			}
-			return p.buildFilter().installFilter()
 		}},
 	} {
 		if err := step.do(); err != nil {

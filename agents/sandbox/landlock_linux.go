@@ -38,7 +38,7 @@ func (p policy) handledRights() unix.LandlockRulesetAttr {
 	if p.ABI >= 3 {
 		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
-	if p.ABI >= 4 && p.Gateway {
+	if p.ABI >= 4 && p.Gateway && !p.Asks {
 		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if p.ABI >= 5 {
@@ -70,6 +70,7 @@ func (p policy) restrictThread() (err error) {
 		{true, p.Read, readRights},
 		{true, p.Write, readRights | writeRights},
 		{true, devices[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+		{p.Shm, []string{shmFolder}, readRights | writeRights},
 		{p.Terminals, terminals[:], unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 	} {
 		for _, place := range rule.places {

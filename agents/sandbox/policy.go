@@ -39,9 +39,12 @@ type policy struct {
 	Read      []string `json:"read"`                // with what is below them; missing ones are left out
 	Write     []string `json:"write"`
 	Terminals bool     `json:"terminals,omitempty"` // pseudo terminals of its own
+	Users     string   `json:"users,omitempty"`     // file to mount over usersFile; empty: none
+	Shm       bool     `json:"-"`                   // shmFolder is open, see separateMounts
 	Gateway   bool     `json:"gateway,omitempty"`   // only Ports can be reached
 	Ports     []uint16 `json:"ports,omitempty"`
-	Filter    bool     `json:"filter"` // system calls are filtered
+	Asks      bool     `json:"asks,omitempty"` // its TCP sockets are made by this process's parent, see runAnswered
+	Filter    bool     `json:"filter"`         // system calls are filtered
 	CloseUnix bool     `json:"closeUnix,omitempty"`
 }
 

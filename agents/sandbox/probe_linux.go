@@ -47,12 +47,17 @@ func agentUser() (uid, gid int, name string) {
 // canChangeUser says whether this process may do what running others as another user
 // takes: become them, give them files, end them, and read what they left.
 func canChangeUser() bool {
+	return hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_KILL, unix.CAP_DAC_OVERRIDE)
+}
+
+// hasCapabilities says whether this process has all of these.
+func hasCapabilities(wanted ...uint) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return false
 	}
-	for _, c := range []uint{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_KILL, unix.CAP_DAC_OVERRIDE} {
+	for _, c := range wanted {
 		if data[0].Effective&(1<<c) == 0 {
 			return false
 		}

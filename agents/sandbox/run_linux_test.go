@@ -156,7 +156,7 @@ func TestOlderKernels(t *testing.T) {
 		t.Run(fmt.Sprint(tt.abi), func(t *testing.T) {
 			p := rooted(t)
 			p.report.Landlock, p.report.Why = tt.abi, "as on an older kernel"
-			p.options.Network, p.options.Mode = tt.network, Auto
+			p.options.Network, p.options.Mode, p.ports = tt.network, Auto, []uint16{9}
 			// A file that only root may read stays closed by the agents' user.
 			p.must(os.Chmod(p.path("outside/victim.txt"), 0o666))
 			p.must(os.WriteFile(p.path("outside/roots.txt"), []byte(secret), 0o600))

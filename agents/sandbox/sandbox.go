@@ -171,6 +171,7 @@ type Cell struct {
 
 	policy   policy
 	seatbelt bool // it is enforced by macOS
+	named    bool // the system knows the agents' user by name
 	run      Run
 	home     string
 	temp     string
@@ -197,7 +198,7 @@ func (s *Sandbox) Enter(run Run) (*Cell, error) {
 	}
 	r := s.report()
 	c := &Cell{Gaps: r.Gaps(network), run: run, o: s.o, home: HomeOf(run.Base), temp: TempOf(run.Base)}
-	c.seatbelt = r.Seatbelt
+	c.seatbelt, c.named = r.Seatbelt, r.User != ""
 	c.policy = policy{UID: keep, GID: keep, ABI: r.Landlock, Filter: r.Seccomp}
 	if err := s.chooseUser(c, r); err != nil {
 		return nil, err
@@ -253,6 +254,9 @@ func (s *Sandbox) checkPlaces(run Run) error {
 	}
 	return nil
 }
+
+// usersFile lists the system's users.
+const usersFile = "/etc/passwd"
 
 // chooseUser decides who the agent is. An own user must be able to get to its
 // folders; where it can't, auto takes root's capabilities away instead.
@@ -334,6 +338,13 @@ func (c *Cell) makeFolders() (err error) {
 		return nil
 	}
 	uid, gid := c.policy.UID, c.policy.GID
+	if users, err := os.ReadFile(usersFile); err == nil && !c.named {
+		c.policy.Users = filepath.Join(c.run.Base, "passwd")
+		users = fmt.Appendf(users, "%s:x:%d:%d::%s:/bin/sh\n", AgentName, uid, gid, c.home)
+		if err := root.WriteFile("passwd", users, 0o444); err != nil {
+			return err
+		}
+	}
 	own := func(dir string, uid int, mode os.FileMode) error {
 		name, err := filepath.Rel(c.run.Base, dir)
 		if err != nil {
@@ -388,6 +399,9 @@ func (c *Cell) Leave() error {
 		if err := taken[i].giveBack(); err != nil {
 			errs = append(errs, fmt.Errorf("give %s back to its owner: %w; do it with chown -hR", dir, err))
 		}
+	}
+	if c.policy.UID > 0 {
+		errs = append(errs, emptyShm(c.policy.UID))
 	}
 	return errors.Join(errs...)
 }

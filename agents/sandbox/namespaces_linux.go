@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// shmFolder is where the C library puts semaphores and shared memory.
+const shmFolder = "/dev/shm"
+
+// separateMounts gives this process mounts of its own if the machine allows it, which most
+// containers don't: an empty shmFolder, and p.Users as the list of users. It sets p.Shm if
+// shmFolder may be open.
+func (p *policy) separateMounts() error {
+	if !canMount() {
+		_, open := listShm(p.UID)
+		p.Shm = p.UID > 0 && !open
+		return nil
+	}
+	if p.UID == keep || unix.Unshare(unix.CLONE_NEWNS) != nil || unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
+		return nil
+	}
+	if unix.Mount("tmpfs", shmFolder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777") == nil {
+		p.Shm = true
+	}
+	if p.Users != "" {
+		_ = unix.Mount(p.Users, usersFile, "", unix.MS_BIND, "") // without it the user has no name
+	}
+	return nil
+}
+
+// canMount says whether this process may mount, if nothing but capabilities keeps it from that.
+func canMount() bool { return hasCapabilities(unix.CAP_SYS_ADMIN) }
+
+// listShm returns the names in shmFolder that belong to a user, and whether everybody may use
+// one that belongs to somebody else.
+func listShm(uid int) (names []string, open bool) {
+	entries, err := os.ReadDir(shmFolder)
+	open = err != nil
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // removed meanwhile
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case ok && int(st.Uid) == uid:
+			names = append(names, e.Name())
+		case info.Mode().Perm()&0o007 != 0:
+			open = true
+		}
+	}
+	return names, open
+}
+
+// emptyShm removes what a user left in the machine's shmFolder, so that the next run doesn't
+// find it.
+func emptyShm(uid int) error {
+	if canMount() {
+		return nil // runs have one each
+	}
+	names, _ := listShm(uid)
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, os.RemoveAll(filepath.Join(shmFolder, name)))
+	}
+	return errors.Join(errs...)
+}
