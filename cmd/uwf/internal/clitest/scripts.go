@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/testmem"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // Main runs the tests of a package whose scripts, agents and jobs run uwf: it puts a
@@ -40,11 +41,24 @@ func RunScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if os.Getenv(testmode.GitVariable) == "" {
+		runScripts(t, dir, names, "")
+		return
+	}
+	testmode.EachGit(t, func(t *testing.T, git string) { runScripts(t, dir, names, git+string(filepath.ListSeparator)) })
+}
+
+// runScripts runs the scripts with what comes first on PATH.
+func runScripts(t *testing.T, dir string, names []string, first string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               func(e *testscript.Env) error { return setUp(e, names) },
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", first+e.Getenv("PATH"))
+			return setUp(e, names)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":    runExpecting,
 			"input":    readInput,
