@@ -59,7 +59,7 @@ func Available(git string) error {
 // findBackend finds the http-backend of a git program.
 func findBackend(git string) (string, error) {
 	cmd := exec.Command(git, "--exec-path")
-	cmd.Env = append(gitenv.Clean(nil), "PATH="+os.Getenv("PATH"))
+	cmd.Env = append(gitenv.Clean(), "PATH="+os.Getenv("PATH"))
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("asking git for its folder of programs: %w", err)
@@ -130,7 +130,7 @@ func serverEnv(o Options) []string {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		settings = append(settings, gitenv.Setting{Key: key, Value: config[key]})
 	}
-	return gitenv.Clean(settings)
+	return append(gitenv.Clean(), gitenv.Variables(settings)...)
 }
 
 // maxBody bounds a request's body.

@@ -16,17 +16,23 @@ type Edit struct {
 	Path string
 	Mode filemode.FileMode // Regular, Executable or Symlink
 	Data []byte            // a symlink's target
+	// Tracked: a commit has a file of that name, which may have control characters.
+	Tracked bool
 }
 
 // CheckPath says why nothing may be written at a path; nil: something may. The
 // rules are those that Snapshot has for new files.
 func CheckPath(path string, mode filemode.FileMode) error {
+	return checkNames(path, mode, refusedName)
+}
+
+func checkNames(path string, mode filemode.FileMode, refused func(name string) string) error {
 	parts := strings.Split(path, "/")
 	if len(path) > maxPath || len(parts) > maxDepth {
 		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), maxPath, maxDepth)
 	}
 	for _, part := range parts {
-		if why := refusedName(part); why != "" {
+		if why := refused(part); why != "" {
 			return fmt.Errorf("path %q: %s", clipText(path), why)
 		}
 	}
@@ -54,7 +60,11 @@ func CheckLink(path, target string) error {
 // makes belongs to the folder's owner.
 func Apply(dir string, edits []Edit) (err error) {
 	for _, e := range edits {
-		err := CheckPath(e.Path, e.Mode)
+		refused := refusedName
+		if e.Tracked {
+			refused = refusedTracked
+		}
+		err := checkNames(e.Path, e.Mode, refused)
 		if err == nil && e.Mode == filemode.Symlink {
 			err = CheckLink(e.Path, string(e.Data))
 		}

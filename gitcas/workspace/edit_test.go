@@ -38,6 +38,11 @@ func TestApplyStaysInside(t *testing.T) {
 			t.Errorf("path %.60q was taken", path)
 		}
 	}
+	tracked := textEdit("x\ny", "x")
+	tracked.Tracked = true
+	if err := Apply(t.TempDir(), []Edit{tracked}); err != nil {
+		t.Errorf("the name of a file that a commit has: %v", err)
+	}
 	link := func(path, target string) Edit {
 		return Edit{Path: path, Mode: filemode.Symlink, Data: []byte(target)}
 	}

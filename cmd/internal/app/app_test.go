@@ -29,7 +29,7 @@ func newFactory(t *testing.T, environ ...string) *Factory {
 		IO:      IO{In: strings.NewReader("input"), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}},
 		Environ: environ, Dir: t.TempDir(), Now: time.Now, Rand: strings.NewReader("12345678"),
 	}
-	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) {
+	f.Git = func(context.Context, GitCall) ([]byte, error) {
 		t.Error("git was called")
 		return nil, errors.New("git was called")
 	}
@@ -133,10 +133,10 @@ func TestBasicAuth(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFactory(t, tt.environ...)
 			var asked string
-			f.Git = func(_ context.Context, _ string, in []byte, args ...string) ([]byte, error) {
-				asked = string(in)
-				if !slices.Equal(args, []string{"credential", "fill"}) {
-					t.Errorf("git %v", args)
+			f.Git = func(_ context.Context, c GitCall) ([]byte, error) {
+				asked = string(c.Stdin)
+				if !slices.Equal(c.Args, []string{"credential", "fill"}) {
+					t.Errorf("git %v", c.Args)
 				}
 				return []byte("protocol=https\nusername=me\npassword=known=to=git\n"), nil
 			}
@@ -156,7 +156,7 @@ func TestBasicAuth(t *testing.T) {
 	if newCredentialSource(f, "ssh://git@example.com/x") != nil || newCredentialSource(f, "file:///x") != nil || newCredentialSource(f, "https://me:pw@example.com/x") != nil {
 		t.Error("credentials where none are needed")
 	}
-	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) { return nil, errors.New("no helper") }
+	f.Git = func(context.Context, GitCall) ([]byte, error) { return nil, errors.New("no helper") }
 	if user, pass, err := newCredentialSource(f, "https://example.com/x")(t.Context()); user != "" || pass != "" || err != nil {
 		t.Errorf("without a helper: %q %q %v", user, pass, err)
 	}
@@ -166,9 +166,9 @@ func TestBasicAuth(t *testing.T) {
 		t.Errorf("interrupted: %v", err)
 	}
 	// A line break in a URL must not become a field of its own.
-	f.Git = func(_ context.Context, _ string, in []byte, _ ...string) ([]byte, error) {
-		if strings.Contains(string(in), "host=good") {
-			t.Errorf("git was asked %q", in)
+	f.Git = func(_ context.Context, c GitCall) ([]byte, error) {
+		if strings.Contains(string(c.Stdin), "host=good") {
+			t.Errorf("git was asked %q", c.Stdin)
 		}
 		return nil, errors.New("x")
 	}
@@ -297,13 +297,13 @@ func TestMakePersonalTwice(t *testing.T) {
 	f := newFactory(t)
 	dir := filepath.Join(f.Dir, "home", "store.git")
 	calls := 0
-	f.Git = func(_ context.Context, tmp string, _ []byte, args ...string) ([]byte, error) {
+	f.Git = func(_ context.Context, c GitCall) ([]byte, error) {
 		calls++
 		// Another process is done while this one runs git init.
 		if err := os.MkdirAll(filepath.Join(dir, "objects"), 0o700); err != nil {
 			return nil, err
 		}
-		return nil, os.WriteFile(filepath.Join(tmp, "HEAD"), nil, 0o600)
+		return nil, os.WriteFile(filepath.Join(c.Dir, "HEAD"), nil, 0o600)
 	}
 	if err := makePersonal(t.Context(), f, dir); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestMakePersonalTwice(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	f.Git = func(context.Context, string, []byte, ...string) ([]byte, error) { return nil, errors.New("no git") }
+	f.Git = func(context.Context, GitCall) ([]byte, error) { return nil, errors.New("no git") }
 	other := filepath.Join(f.Dir, "other", "store.git")
 	if err := makePersonal(t.Context(), f, other); err == nil {
 		t.Error("made without git")
@@ -327,7 +327,7 @@ func TestMakePersonalTwice(t *testing.T) {
 
 func TestGitErrorHidesArguments(t *testing.T) {
 	f := newFactory(t)
-	_, err := f.runGit(t.Context(), f.Dir, nil, "-c", "a=secret", "nonsense-command")
+	_, err := f.runGit(t.Context(), GitCall{Dir: f.Dir, Args: []string{"-c", "a=secret", "nonsense-command"}})
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "git") {
 		t.Errorf("%v", err)
 	}
@@ -364,7 +364,7 @@ func TestProgramsOfAgents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := NewAt(c.dir, []string{"PATH=" + c.first + ":" + usual, "HOME=" + home}, IO{})
 			f.ExcludeProgramsFrom(named)
-			out, err := f.Git(t.Context(), f.RepoRoot(), nil, "version")
+			out, err := f.Git(t.Context(), GitCall{Dir: f.RepoRoot(), Args: []string{"version"}})
 			if err != nil || strings.HasPrefix(string(out), "planted") != c.kept {
 				t.Errorf("git: %s %v", out, err)
 			}
@@ -387,7 +387,7 @@ func TestProgramsOfAgents(t *testing.T) {
 	}
 	// Where there is no other git, the one there is used.
 	f := NewAt(repo, []string{"PATH=" + bin(repo), "HOME=" + home}, IO{})
-	if out, err := f.Git(t.Context(), repo, nil, "version"); err != nil || string(out) != "planted\n" {
+	if out, err := f.Git(t.Context(), GitCall{Dir: repo, Args: []string{"version"}}); err != nil || string(out) != "planted\n" {
 		t.Errorf("%s %v", out, err)
 	}
 }
@@ -425,7 +425,7 @@ func TestGitOfTheWorkspace(t *testing.T) {
 		t.Setenv("PATH", first+":"+usual)
 		f := NewAt(workspace, []string{"PATH=" + first + ":" + usual, "GITHUB_WORKSPACE=" + workspace}, IO{})
 		for _, dir := range []string{workspace, other} {
-			out, err := f.Git(t.Context(), dir, nil, "version")
+			out, err := f.Git(t.Context(), GitCall{Dir: dir, Args: []string{"version"}})
 			if err != nil || !strings.HasPrefix(string(out), "git version") {
 				t.Errorf("%s in %s: %s %v", first, dir, out, err)
 			}
@@ -461,5 +461,29 @@ func TestNewStoreInAgents(t *testing.T) {
 	}
 	if _, err := f.Store(t.Context()); strings.Contains(err.Error(), "cannot") {
 		t.Errorf("a look: %v", err)
+	}
+}
+
+// TestOldGit: a git that is older than uwf needs is refused by name, and counts as none. A script
+// that names no version is the person's.
+func TestOldGit(t *testing.T) {
+	for version, refused := range map[string]bool{"git version 2.30.9": true, "git version 1.99": true, "git version 2.31.0.windows.1": false, "git version 2.39.5 (Apple Git-154)": false, "git version 3.0": false, "own": false} {
+		f := newFactory(t)
+		dir := t.TempDir()
+		script := "#!/bin/sh\necho called >>" + filepath.Join(dir, "log") + "\necho '" + version + "'\n"
+		if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		f.Environ = []string{"PATH=" + dir}
+		var old *OldGitError
+		for range 2 {
+			_, err := f.runGit(t.Context(), GitCall{Dir: f.Dir, Args: []string{"status"}})
+			if errors.As(err, &old) != refused || errors.Is(err, exec.ErrNotFound) != refused {
+				t.Errorf("%s: %v", version, err)
+			}
+		}
+		if log, err := os.ReadFile(filepath.Join(dir, "log")); !refused && (err != nil || strings.Count(string(log), "called") != 3) {
+			t.Errorf("%s: one look at the version and two calls, and it was run %q, %v", version, log, err)
+		}
 	}
 }

@@ -105,7 +105,7 @@ func fillCredential(ctx context.Context, f *Factory, u *url.URL) (user, pass str
 	if c.State.CredentialHelper == config.CredentialsOfRepository {
 		in = f.RepoRoot()
 	}
-	out, err := f.Git(ctx, in, ask.Bytes(), "credential", "fill")
+	out, err := f.Git(ctx, GitCall{Dir: in, Stdin: ask.Bytes(), Args: []string{"credential", "fill"}})
 	if ctx.Err() != nil {
 		return "", "", context.Cause(ctx)
 	}

@@ -64,7 +64,7 @@ type Factory struct {
 	Machine func() (host, boot string, err error)
 	// Git runs git in a folder and returns what it prints. With an empty folder it runs in
 	// no repository: only the user's and the system's settings count.
-	Git func(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error)
+	Git func(ctx context.Context, c GitCall) ([]byte, error)
 
 	// Release is the version that this binary was released as; empty: it was built
 	// otherwise. Commit is the one that it was built from; empty: Go may know.
@@ -126,6 +126,7 @@ type Factory struct {
 	known    sync.Map
 	redactor once[*redact.Redactor]
 	who      once[lease.Identity]
+	gits     sync.Map // programs git that are new enough, by their paths
 	renewals int      // further identities that were given out
 	apart    []string // folders in which agents are to work
 	debug    once[*debuglog.Logger]

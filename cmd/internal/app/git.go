@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/gitenv"
 )
 
 // gitVariables are what git gets of the environment: what it needs to find its
@@ -31,8 +32,8 @@ func gitVariables() []string {
 // a credential helper may have to ask a person.
 const gitWait = 2 * time.Minute
 
-// harmlessGit is what keeps git from running a program that a repository's own files
-// name, and from fetching: uwf only asks it what there is. Agents may have written them.
+// harmlessGit is the environment that keeps git from asking anybody and from fetching: uwf only
+// asks it what there is.
 func harmlessGit() []string {
 	return []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
@@ -41,54 +42,125 @@ func harmlessGit() []string {
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=",
 		"GIT_DEFAULT_HASH=sha1",   // uwf reads no other repositories, whatever the user's git makes
 		"GIT_ALLOW_PROTOCOL=none", // else a look at a missing commit fetches it, by whatever program
-		"GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",
-		"GIT_CONFIG_KEY_1=core.hooksPath", "GIT_CONFIG_VALUE_1=" + os.DevNull,
 	}
 }
 
+// noPrograms are arguments that keep git from running a program that a repository's own files
+// name. Agents may have written them.
+func noPrograms() []string {
+	return gitenv.Args(
+		gitenv.Setting{Key: "core.fsmonitor", Value: "false"},
+		gitenv.Setting{Key: "core.hooksPath", Value: os.DevNull},
+	)
+}
+
+// GitCall is one call of git.
+type GitCall struct {
+	Dir   string   // empty: no repository
+	Env   []string // beside what every call gets
+	Stdin []byte
+	Args  []string
+}
+
 // runGit is the Factory's Git.
-func (f *Factory) runGit(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
-	path := programPath(f, dir)
+	path := programPath(f, c.Dir)
+	environ := f.gitEnviron(path)
 	program, err := programIn(path, "git")
-	if err != nil {
-		return nil, &GitError{Args: args, Err: err}
+	if err == nil {
+		err = f.refuseOldGit(ctx, program, environ)
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
-	cmd.Stdin = bytes.NewReader(stdin)
+	if err != nil {
+		return nil, &GitError{Args: c.Args, Err: err}
+	}
+	cmd := exec.CommandContext(ctx, program, append(noPrograms(), c.Args...)...)
+	cmd.Dir = c.Dir
+	cmd.Stdin = bytes.NewReader(c.Stdin)
 	cmd.WaitDelay = time.Second
-	cmd.Env = harmlessGit()
-	if dir == "" {
+	cmd.Env = append(environ, c.Env...)
+	if c.Dir == "" {
 		// No folder is looked at for a repository, whatever it holds.
 		cmd.Dir, cmd.Env = topFolder(f.Dir), append(cmd.Env, "GIT_DIR="+os.DevNull)
 	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, &GitError{Args: c.Args, Stderr: strings.TrimSpace(stderr.String()), Err: err}
+	}
+	return out, nil
+}
+
+// gitEnviron is what git gets of the environment, with a PATH.
+func (f *Factory) gitEnviron(path string) []string {
+	environ := harmlessGit()
 	for _, name := range gitVariables() {
 		v := f.Getenv(name)
 		if name == "PATH" {
 			v = path
 		}
 		if v != "" {
-			cmd.Env = append(cmd.Env, name+"="+v)
+			environ = append(environ, name+"="+v)
 		}
 	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, &GitError{Args: args, Stderr: strings.TrimSpace(stderr.String()), Err: err}
-	}
-	return out, nil
+	return environ
 }
 
-// GitHere runs git in the repository around the working directory, whoever owns that, and
-// returns what it prints.
+// The oldest git that uwf works with: its first version with what uwf asks for. README.md,
+// docs/machine.md and uwf doctor name it.
+const oldestMajor, oldestMinor = 2, 31
+
+// OldGitError says that this machine's git is older than uwf needs. It counts as no git.
+type OldGitError struct{ Program, Version string }
+
+func (e *OldGitError) Error() string {
+	return fmt.Sprintf("%s is git %s, and uwf needs git %d.%d or newer: install one, and put it first on PATH", e.Program, e.Version, oldestMajor, oldestMinor)
+}
+
+// Is lets an old git count as none.
+func (e *OldGitError) Is(target error) bool { return target == exec.ErrNotFound }
+
+// refuseOldGit asks a git program for its version, once per process. It lets a program pass that
+// names no version: that is a script of the person's.
+func (f *Factory) refuseOldGit(ctx context.Context, program string, environ []string) error {
+	if _, asked := f.gits.Load(program); asked {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, program, "version")
+	cmd.Env = environ
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+
+	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version ")
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	if n == 2 && (major < oldestMajor || major == oldestMajor && minor < oldestMinor) {
+		return &OldGitError{Program: program, Version: version}
+	}
+	f.gits.Store(program, true)
+	return nil
+}
+
+// GitIn runs git in a checkout that somebody named, whoever owns it.
+func GitIn(ctx context.Context, f *Factory, c GitCall) ([]byte, error) {
+	c.Args = append(gitenv.Args(gitenv.Setting{Key: "safe.directory", Value: c.Dir}), c.Args...)
+	return f.Git(ctx, c)
+}
+
+// GitHere is GitIn in the repository around the working directory. It returns what git prints
+// without the space around it.
 func GitHere(ctx context.Context, f *Factory, args ...string) (string, error) {
-	root := f.RepoRoot()
-	out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
+	out, err := GitIn(ctx, f, GitCall{Dir: f.RepoRoot(), Args: args})
 	return strings.TrimSpace(string(out)), err
+}
+
+// SplitNames splits what git prints by -z.
+func SplitNames(out []byte) []string {
+	return slices.DeleteFunc(strings.Split(string(out), "\x00"), func(s string) bool { return s == "" })
 }
 
 // topFolder is the top of the file system that a folder lies in.
@@ -218,7 +290,8 @@ func (e *GitError) Error() string {
 			break
 		}
 	}
-	if errors.Is(e.Err, exec.ErrNotFound) {
+	var missing *exec.Error
+	if errors.As(e.Err, &missing) {
 		return verb + ": git is not installed, or not on PATH"
 	}
 	if e.Stderr != "" {

@@ -216,7 +216,7 @@ func callAll(t *testing.T, f *Factory) {
 		{"config", "--local", "--includes", "--null", "--list"}, {"rev-parse", "--verify", "--quiet", "HEAD^{commit}"},
 		{"status", "--porcelain"}, {"update-ref", "refs/heads/y", "HEAD"},
 	} {
-		_, _ = f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
+		_, _ = GitIn(ctx, f, GitCall{Dir: root, Args: args})
 	}
 }
 

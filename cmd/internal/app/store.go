@@ -253,7 +253,7 @@ func makePersonal(ctx context.Context, f *Factory, dir string) error {
 	if err != nil {
 		return fmt.Errorf("make your own store: %w", err)
 	}
-	if _, err := f.Git(ctx, tmp, nil, "init", "--quiet", "--bare", "--template=", "."); err != nil {
+	if _, err := f.Git(ctx, GitCall{Dir: tmp, Args: []string{"init", "--quiet", "--bare", "--template=", "."}}); err != nil {
 		return errors.Join(fmt.Errorf("make your own store: %w", err), os.RemoveAll(tmp))
 	}
 	if err := os.Rename(tmp, dir); err != nil {

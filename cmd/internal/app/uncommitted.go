@@ -2,8 +2,8 @@ package app
 
 import (
 	"context"
+	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/text"
@@ -13,6 +13,7 @@ import (
 // with slashes from its top.
 type Uncommitted struct {
 	Tracked   []string // changed, added to the index, or gone
+	Unmerged  []string // of Tracked, with a conflict that nobody has resolved
 	Untracked []string // not ignored; a folder that holds nothing else ends in a slash
 }
 
@@ -21,24 +22,46 @@ func FindUncommitted(ctx context.Context, f *Factory) (u Uncommitted, err error)
 	if f.RepoRoot() == "" || f.Job != nil {
 		return u, nil
 	}
-	entries, err := listOfGit(ctx, f, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all")
+	entries, err := GitStatus(ctx, f, f.RepoRoot(), "--ignore-submodules=all")
 	for _, entry := range entries {
+		state, path := entry[:2], entry[3:]
 		switch {
-		case len(entry) < 4:
-		case entry[:2] == "??":
-			u.Untracked = append(u.Untracked, entry[3:])
-		default:
-			u.Tracked = append(u.Tracked, entry[3:])
+		case state == "??":
+			u.Untracked = append(u.Untracked, path)
+			continue
+		case strings.Contains(state, "U") || state == "AA" || state == "DD":
+			u.Unmerged = append(u.Unmerged, path)
 		}
+		u.Tracked = append(u.Tracked, path)
 	}
 	return u, err
 }
 
-// listOfGit is what git lists in the repository around the working directory, by -z.
-func listOfGit(ctx context.Context, f *Factory, args ...string) ([]string, error) {
-	root := f.RepoRoot()
-	out, err := f.Git(ctx, root, nil, append([]string{"-c", "safe.directory=" + root}, args...)...)
-	return slices.DeleteFunc(strings.Split(string(out), "\x00"), func(s string) bool { return s == "" }), err
+// GitStatus is what git status says of a checkout: two letters, a space and a path each.
+func GitStatus(ctx context.Context, f *Factory, dir string, args ...string) ([]string, error) {
+	if err := refuseSpecial(dir); err != nil {
+		return nil, err
+	}
+	args = append([]string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"}, args...)
+	out, err := GitIn(ctx, f, GitCall{Dir: dir, Args: args})
+	return SplitNames(out), err
+}
+
+// refuseSpecial names a special file that git would read as its rules. Git opens a pipe of that
+// name and waits until somebody writes into it.
+func refuseSpecial(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // git says so, if it matters
+		}
+		switch name := d.Name(); {
+		case name == ".git" && d.IsDir():
+			return fs.SkipDir
+		case (name == ".gitignore" || name == ".gitattributes") && d.Type()&^fs.ModeSymlink != 0 && !d.IsDir():
+			return Usagef("%s is a special file, and git would wait for it: remove it", path)
+		}
+		return nil
+	})
 }
 
 // FindUntracked is which untracked files of the checkout some paths name: files or folders,
@@ -50,10 +73,11 @@ func FindUntracked(ctx context.Context, f *Factory, paths []string) ([]string, e
 		if err != nil || !filepath.IsLocal(rel) {
 			return nil, Usagef("%s lies outside of the repository", p)
 		}
-		found, err := listOfGit(ctx, f, "ls-files", "--others", "--exclude-standard", "-z", "--", ":(top,literal)"+filepath.ToSlash(rel))
+		listed, err := GitIn(ctx, f, GitCall{Dir: f.RepoRoot(), Args: []string{"ls-files", "--others", "--exclude-standard", "-z", "--", ":(top,literal)" + filepath.ToSlash(rel)}})
 		if err != nil {
 			return nil, err
 		}
+		found := SplitNames(listed)
 		if len(found) == 0 {
 			return nil, Usagef("%s: there is no untracked file of that name that git doesn't ignore", p)
 		}

@@ -34,7 +34,7 @@ func IdentifyByGit(ctx context.Context, f *app.Factory) (*story.Person, error) {
 	name, email := f.Getenv("GIT_AUTHOR_NAME"), f.Getenv("GIT_AUTHOR_EMAIL")
 	if name == "" || email == "" {
 		// That neither is set is an error to git, and none here.
-		out, _ := f.Git(ctx, f.RepoRoot(), nil, "config", "--get-regexp", `^user\.(name|email)$`)
+		out, _ := f.Git(ctx, app.GitCall{Dir: f.RepoRoot(), Args: []string{"config", "--get-regexp", `^user\.(name|email)$`}})
 		for line := range strings.Lines(string(out)) {
 			switch key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " "); key {
 			case "user.name":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/checkout"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/lookup"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/internal/text"
@@ -24,6 +24,8 @@ type ApplyOptions struct {
 	Thread  string
 	Squash  bool
 	Yes     bool
+	// RunFilters lets git's smudge filters run on what the thread made.
+	RunFilters bool
 }
 
 // NewCmdApply makes `uwf thread apply`. A runF that is not nil replaces the run.
@@ -36,7 +38,11 @@ func NewCmdApply(f *app.Factory, runF func(context.Context, *ApplyOptions) error
 nowhere: the index, the branch and everything else stay as they are, and no hook runs. Lines
 that you changed meanwhile at other places are kept; where the same lines were changed,
 nothing is done, and the files are named. Your own uncommitted changes that the thread began
-with are not applied again.
+with are not applied again. Git itself says what is here and what is to be written, so line ends,
+encodings, file modes and a sparse checkout are as this checkout has them.
+
+A file that is stored through a filter, such as Git LFS, is refused: its filter is a program that
+would run on what agents wrote. --run-filters lets it.
 
 Files that something obeys by itself, such as .envrc or .vscode/tasks.json, are named before
 you are asked. With --squash the changes become one commit of the branch that is checked out.`,
@@ -44,6 +50,7 @@ you are asked. With --squash the changes become one commit of the branch that is
 		RunE:    app.Run(o, runF, applyRun, func(args []string) { o.Thread = args[0] }),
 	})
 	cmd.Flags().BoolVar(&o.Squash, "squash", false, "make one commit of it")
+	cmd.Flags().BoolVar(&o.RunFilters, "run-filters", false, "let git run its smudge filters, such as Git LFS, on the files")
 	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "ask nothing")
 	return cmd
 }
@@ -70,14 +77,14 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 		}
 	}
 	out := applyResult{Thread: w.ID, Folder: dir, Files: len(w.changes)}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("look into this checkout: %w", err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	p, err := planWork(ctx, f, root, w)
+	scratch, err := checkout.Open(ctx, f, dir)
 	if err != nil {
 		return err
+	}
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	p := &planner{f: f, scratch: scratch, top: dir, work: w, runFilters: o.RunFilters}
+	if err := planWork(ctx, p); err != nil {
+		return fmt.Errorf("compare the work of thread %s with %s: %w", w.ID, dir, err)
 	}
 	if len(p.conflicts) > 0 {
 		return o.refuseConflicts(ctx, w, p)
@@ -91,7 +98,7 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 		if err := f.Confirm(fmt.Sprintf("Change %s %s?", text.Plural(n, "file"), where), o.Yes); err != nil {
 			return err
 		}
-		if err := p.carryOut(root); err != nil {
+		if err := p.carryOut(ctx); err != nil {
 			return &app.UsageError{Err: fmt.Errorf("apply the work of thread %s to %s: %w; what was done is kept: run it again when that is mended", w.ID, dir, err)}
 		}
 	}
@@ -104,7 +111,7 @@ func applyRun(ctx context.Context, o *ApplyOptions) (err error) {
 	return f.Printer().Print(out, func(to *output.Writer) { o.writeText(to, out, w, p) })
 }
 
-func (o *ApplyOptions) writeText(to *output.Writer, out applyResult, w *work, p *plan) {
+func (o *ApplyOptions) writeText(to *output.Writer, out applyResult, w *work, p *planner) {
 	switch {
 	case len(w.changes) == 0:
 		to.Println(w.describeEmpty())
@@ -129,7 +136,7 @@ func (o *ApplyOptions) writeText(to *output.Writer, out applyResult, w *work, p 
 const maxShown = 20
 
 // announceChanges says what is about to be changed, and what of it runs by itself.
-func (o *ApplyOptions) announceChanges(w *work, p *plan) {
+func (o *ApplyOptions) announceChanges(w *work, p *planner) {
 	notes := o.Factory.Notes()
 	name := func(paths []string) {
 		for i, path := range paths {
@@ -152,7 +159,7 @@ func (o *ApplyOptions) announceChanges(w *work, p *plan) {
 }
 
 // refuseConflicts says why nothing was done, and what a person can do.
-func (o *ApplyOptions) refuseConflicts(ctx context.Context, w *work, p *plan) error {
+func (o *ApplyOptions) refuseConflicts(ctx context.Context, w *work, p *planner) error {
 	shown := p.conflicts[:min(len(p.conflicts), maxShown)]
 	more := ""
 	if n := len(p.conflicts) - len(shown); n > 0 {
@@ -198,7 +205,7 @@ func (o *ApplyOptions) commitFiles(ctx context.Context, w *work, files []string)
 		paths.WriteString(":(top,literal)" + path + "\x00")
 	}
 	git := func(stdin string, args ...string) error {
-		_, err := f.Git(ctx, root, []byte(stdin), append([]string{"-c", "safe.directory=" + root}, args...)...)
+		_, err := app.GitIn(ctx, f, app.GitCall{Dir: root, Stdin: []byte(stdin), Args: args})
 		return err
 	}
 	err := git(paths.String(), "add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")

@@ -1,200 +1,271 @@
 package result
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/checkout"
 	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
-// maxHere is the largest file of the checkout that is compared, in bytes.
-const maxHere = 64 << 20
+// planner finds out what taking a thread's work into a checkout does there. It changes nothing.
+type planner struct {
+	f          *app.Factory
+	scratch    *checkout.Scratch
+	top        string // of the checkout
+	work       *work
+	contents   map[wire.ID][]byte
+	runFilters bool
+	plan
+}
 
-// plan is what taking a thread's work into a folder does there.
+// plan is what is to be done.
 type plan struct {
-	edits     []workspace.Edit
-	removals  []string
+	todo      map[string]checkout.Entry
+	from, to  wire.ID  // trees: as git stores what is here, and as it is to be
 	merged    []string // files that were changed here too, at other places
 	conflicts []string // with what is wrong with each
 	already   int      // files that are as they should be
 }
 
-// here is a file as it is in the folder.
-type here struct {
-	mode filemode.FileMode // filemode.Empty: it is not there
-	data []byte
-}
-
-// planWork finds out what is to be done, and changes nothing.
-func planWork(ctx context.Context, f *app.Factory, root *os.Root, w *work) (*plan, error) {
-	contents, err := w.fetchContents(ctx)
-	if err != nil {
-		return nil, err
+// planWork plans all changes of the thread. If there are conflicts, the plan is not complete.
+func planWork(ctx context.Context, p *planner) (err error) {
+	p.todo = map[string]checkout.Entry{}
+	for _, path := range p.scratch.Unmerged {
+		p.clash(path, "it has a conflict that is not resolved: resolve it, and git add it")
 	}
-	p := &plan{}
-	for _, c := range w.changes {
-		if err := p.addFile(ctx, f, root, c, contents); err != nil {
-			return nil, err
-		}
+	if len(p.conflicts) > 0 {
+		return nil
 	}
-	return p, nil
+	if p.contents, err = p.work.fetchContents(ctx); err != nil {
+		return err
+	}
+	if err := p.compareFiles(ctx); err != nil || len(p.conflicts) > 0 || len(p.todo) == 0 {
+		return err
+	}
+	if err := p.makeTree(ctx); err != nil || len(p.conflicts) > 0 {
+		return err
+	}
+	var refused *app.GitError
+	if err := p.try(ctx); errors.As(err, &refused) {
+		p.conflicts = append(p.conflicts, strings.Split(refused.Stderr, "\n")...)
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 func isSubmodule(c workspace.Change) bool {
 	return c.Mode == filemode.Submodule || c.OldMode == filemode.Submodule
 }
 
-// addFile plans one file. Where it is not as the thread found it, lines that were changed at
-// other places are merged.
-func (p *plan) addFile(ctx context.Context, f *app.Factory, root *os.Root, c workspace.Change, contents map[wire.ID][]byte) error {
-	clash := func(why string) { p.conflicts = append(p.conflicts, c.Path+": "+why) }
-	if isSubmodule(c) {
-		clash("it is a submodule: update that by hand")
-		return nil
+func (p *planner) clash(path, why string) { p.conflicts = append(p.conflicts, path+": "+why) }
+
+// compareFiles plans each file by how git stores what is here.
+func (p *planner) compareFiles(ctx context.Context) error {
+	var paths []string
+	for _, c := range p.work.changes {
+		if isSubmodule(c) {
+			p.clash(c.Path, "it is a submodule: update that by hand")
+			continue
+		}
+		paths = append(paths, c.Path)
 	}
-	old, want := here{c.OldMode, contents[c.Old]}, here{c.Mode, contents[c.Blob]}
-	if c.Kind == workspace.Deleted {
-		want = here{}
+	staged, refused, err := p.scratch.Stage(ctx, paths, p.replaces)
+	if err != nil {
+		return err
 	}
-	is, err := readHere(root, c.Path)
-	switch {
-	case err != nil:
-		clash(err.Error())
-	case is.isSame(want):
-		p.already++
-	case is.isSame(old):
-		p.setFile(c.Path, want)
-	case is.isText() && old.isText() && want.isText():
-		data, clean, err := mergeLines(ctx, f, is.data, old.data, want.data)
-		if err != nil {
-			return err
+	for _, c := range p.work.changes {
+		switch why := refused[c.Path]; {
+		case isSubmodule(c):
+		case why != "":
+			p.clash(c.Path, why)
+		default:
+			if err := p.addFile(ctx, c, staged[c.Path]); err != nil {
+				return err
+			}
 		}
-		if !clean {
-			clash("the same lines were changed here")
-			return nil
-		}
-		mode := want.mode
-		if want.mode == old.mode {
-			mode = is.mode
-		}
-		if merged := (here{mode, data}); merged.isSame(is) { // it was taken before
-			p.already++
-		} else {
-			p.merged = append(p.merged, c.Path)
-			p.setFile(c.Path, merged)
-		}
-	case is.mode == filemode.Empty:
-		clash("it is not here any more")
-	case old.mode == filemode.Empty:
-		clash("another file of that name is here")
-	default:
-		clash("it was changed here")
 	}
 	return nil
 }
 
-func (p *plan) setFile(path string, to here) {
-	if to.mode == filemode.Empty {
-		p.removals = append(p.removals, path)
-		return
+// replaces says whether what stands at a path is the thread's to replace: a file of its own that
+// has become a folder, or a folder of which it has changed all that lies there.
+func (p *planner) replaces(path string, folder bool) bool {
+	changed := map[string]bool{}
+	below, isFile := false, false
+	for _, c := range p.work.changes {
+		changed[c.Path] = true
+		below = below || strings.HasPrefix(c.Path, path+"/")
+		isFile = isFile || c.Path == path && c.Kind != workspace.Deleted
 	}
-	p.edits = append(p.edits, workspace.Edit{Path: path, Mode: to.mode, Data: to.data})
+	if !folder || !below {
+		return !folder && changed[path]
+	}
+	if !isFile {
+		return true
+	}
+	err := filepath.WalkDir(filepath.Join(p.top, filepath.FromSlash(path)), func(name string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(p.top, name)
+		if err = errors.Join(err, relErr); err == nil && !d.IsDir() && !changed[filepath.ToSlash(rel)] {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	return err == nil
+}
+
+// addFile plans one file. If it is not as the thread found it, lines that were changed at other
+// places are merged.
+func (p *planner) addFile(ctx context.Context, c workspace.Change, is checkout.Entry) error {
+	old, want := newEntry(c.OldMode, c.Old), newEntry(c.Mode, c.Blob)
+	if c.Kind == workspace.Deleted {
+		want = checkout.Entry{}
+	}
+	switch {
+	case is == want:
+		p.already++
+	case is == old:
+		p.todo[c.Path] = want
+	case is.IsPlain() && old.IsPlain() && want.IsPlain():
+		return p.mergeFile(ctx, c.Path, is, old, want)
+	case is == checkout.Entry{}:
+		p.clash(c.Path, "it is not here any more")
+	case old == checkout.Entry{}:
+		p.clash(c.Path, "another file of that name is here")
+	default:
+		p.clash(c.Path, "it was changed here")
+	}
+	return nil
+}
+
+// newEntry takes git's two modes of plain files for one.
+func newEntry(mode filemode.FileMode, id wire.ID) checkout.Entry {
+	if mode == filemode.Deprecated {
+		mode = filemode.Regular
+	}
+	return checkout.Entry{Mode: mode, ID: id}
+}
+
+// mergeFile merges two versions of a text that have one before them, as git does.
+func (p *planner) mergeFile(ctx context.Context, path string, is, old, want checkout.Entry) error {
+	mine, err := p.scratch.ReadBlob(ctx, is.ID)
+	if err != nil {
+		return err
+	}
+	base, theirs := p.contents[old.ID], p.contents[want.ID]
+	if patch.LooksBinary(mine) || patch.LooksBinary(base) || patch.LooksBinary(theirs) {
+		p.clash(path, "it was changed here")
+		return nil
+	}
+	data, clean, err := p.scratch.Merge(ctx, mine, base, theirs)
+	if err != nil {
+		return err
+	}
+	if !clean {
+		p.clash(path, "the same lines were changed here")
+		return nil
+	}
+
+	ids, err := p.scratch.AddBlobs(ctx, data)
+	if err != nil {
+		return err
+	}
+	merged := checkout.Entry{Mode: want.Mode, ID: ids[0]}
+	if want.Mode == old.Mode {
+		merged.Mode = is.Mode
+	}
+	if merged == is { // it was taken before
+		p.already++
+		return nil
+	}
+	p.merged = append(p.merged, path)
+	p.todo[path] = merged
+	return nil
+}
+
+// makeTree has git make the tree that is wanted, and looks for files that go through a filter.
+func (p *planner) makeTree(ctx context.Context) (err error) {
+	var blobs [][]byte
+	for _, e := range p.todo {
+		if data, known := p.contents[e.ID]; known {
+			blobs = append(blobs, data)
+		}
+	}
+	if _, err = p.scratch.AddBlobs(ctx, blobs...); err != nil {
+		return err
+	}
+	if p.from, err = p.scratch.WriteTree(ctx); err != nil {
+		return err
+	}
+	if p.to, err = p.scratch.EditTree(ctx, p.from.String(), p.todo); err != nil || p.runFilters {
+		return err
+	}
+	filters, err := p.scratch.Filters(ctx, p.writtenPaths())
+	for _, path := range p.writtenPaths() {
+		if name := filters[path]; p.scratch.HasDriver(name) {
+			p.clash(path, fmt.Sprintf("it is stored through filter %s: merge the branch %s, or --run-filters", name, p.work.Entry.Work.Branch))
+		}
+	}
+	return err
+}
+
+// try has git look whether it would overwrite anything.
+func (p *planner) try(ctx context.Context) error {
+	return p.scratch.Try(ctx, p.from, p.to, p.changedPaths())
 }
 
 // changedPaths are the files that will be changed, sorted.
-func (p *plan) changedPaths() []string {
-	out := slices.Clone(p.removals)
-	for _, e := range p.edits {
-		out = append(out, e.Path)
-	}
-	slices.Sort(out)
-	return out
+func (p *plan) changedPaths() []string { return p.pathsWith(func(checkout.Entry) bool { return true }) }
+
+// writtenPaths are those of them that are there afterwards.
+func (p *plan) writtenPaths() []string {
+	return p.pathsWith(func(e checkout.Entry) bool { return e != checkout.Entry{} })
 }
 
-// isSame compares two versions; that a file is executable counts, too.
-func (h here) isSame(o here) bool {
-	return plainMode(h.mode) == plainMode(o.mode) && bytes.Equal(h.data, o.data)
-}
-
-// plainMode takes git's two modes of plain files for one.
-func plainMode(m filemode.FileMode) filemode.FileMode {
-	if m == filemode.Deprecated {
-		return filemode.Regular
-	}
-	return m
-}
-
-func (h here) isText() bool {
-	return (plainMode(h.mode) == filemode.Regular || h.mode == filemode.Executable) && !patch.LooksBinary(h.data)
-}
-
-// readHere reads a file of the folder without leaving it. The error says why it is none that
-// could be replaced.
-func readHere(root *os.Root, path string) (here, error) {
-	name := filepath.FromSlash(path)
-	info, err := root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return here{}, nil
-	case err != nil:
-		return here{}, errors.New("it can't be reached here")
-	case info.Mode().Type() == fs.ModeSymlink:
-		target, err := root.Readlink(name)
-		return here{filemode.Symlink, []byte(target)}, err
-	case !info.Mode().IsRegular():
-		return here{}, errors.New("it is no file here")
-	}
-	data, err := app.ReadRegularBy(root.Stat, root.Open, name, maxHere)
-	mode := filemode.Regular
-	if info.Mode()&0o100 != 0 {
-		mode = filemode.Executable
-	}
-	return here{mode, data}, err
-}
-
-// mergeLines merges two versions of a text that have one before them, as git does; clean is
-// false where both changed the same lines.
-func mergeLines(ctx context.Context, f *app.Factory, ours, base, theirs []byte) (merged []byte, clean bool, err error) {
-	dir, err := os.MkdirTemp("", "uwf-merge-*")
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	args := []string{"merge-file", "-p", "-q"}
-	for i, data := range [][]byte{ours, base, theirs} {
-		name := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			return nil, false, err
+func (p *plan) pathsWith(match func(checkout.Entry) bool) (paths []string) {
+	for path, e := range p.todo {
+		if match(e) {
+			paths = append(paths, path)
 		}
-		args = append(args, name)
 	}
-	merged, err = f.Git(ctx, "", nil, args...)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 && exit.ExitCode() < 128 {
-		return nil, false, nil // as many conflicts
-	}
-	return merged, err == nil, err
+	slices.Sort(paths)
+	return paths
 }
 
-// carryOut makes the folder what was planned: each file whole or not at all. Killed in between
-// and started again, it goes on with those that are left.
-func (p *plan) carryOut(root *os.Root) error {
-	if err := workspace.Apply(root.Name(), p.edits); err != nil {
+// carryOut makes the folder what was planned.
+func (p *planner) carryOut(ctx context.Context) error {
+	if err := p.try(ctx); err != nil { // somebody may have worked here since
 		return err
 	}
-	for _, path := range p.removals {
+	edits, err := p.scratch.Render(ctx, p.writtenPaths(), p.runFilters)
+	if err != nil {
+		return err
+	}
+	gone := p.pathsWith(func(e checkout.Entry) bool { return e == checkout.Entry{} })
+	return changeFolder(p.top, gone, edits)
+}
+
+// changeFolder removes files and writes others, each whole or not at all. Killed in between and
+// started again, apply goes on with those that are left.
+func changeFolder(top string, gone []string, edits []workspace.Edit) (err error) {
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, path := range gone {
 		if err := root.Remove(filepath.FromSlash(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -204,5 +275,5 @@ func (p *plan) carryOut(root *os.Root) error {
 			}
 		}
 	}
-	return nil
+	return workspace.Apply(top, edits)
 }

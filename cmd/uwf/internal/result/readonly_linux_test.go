@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // A folder that can't be written: it is said, and what could be done is kept.
@@ -21,21 +23,18 @@ func TestReadOnly(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "locked"), 0o555); err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
+	edits := []workspace.Edit{
+		{Path: "a", Mode: filemode.Regular, Data: []byte("a")},
+		{Path: "locked/b", Mode: filemode.Regular, Data: []byte("b")},
 	}
-	defer func() { _ = root.Close() }()
-	p := &plan{}
-	p.setFile("a", here{filemode.Regular, []byte("a")})
-	p.setFile("locked/b", here{filemode.Regular, []byte("b")})
+	var err error
 	back := func() {}
 	if os.Geteuid() == 0 {
 		back = becomeNobody(t)
 	}
 	_, reached := os.Stat(dir)
 	if reached == nil {
-		err = p.carryOut(root)
+		err = changeFolder(dir, nil, edits)
 	}
 	back()
 	if reached != nil {

@@ -44,6 +44,9 @@ func (o *StartOptions) beginFrom(ctx context.Context, w *worker.Worker, id gitca
 	var files []string
 	if o.IncludeUncommitted {
 		files = changes.Tracked
+		if len(changes.Unmerged) > 0 {
+			return "", nil, app.Usagef("--include-uncommitted: there are conflicts that are not resolved: resolve them, and git add these files: %s", f.CleanMessage(strings.Join(changes.Unmerged, ", ")))
+		}
 	}
 	untracked, err := app.FindUntracked(ctx, f, o.IncludeUntracked)
 	if err != nil {

@@ -79,7 +79,7 @@ func (w *Worker) checkoutSettings(ctx context.Context, dir string) ([]setting, e
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "config", "--includes", "--null", "--show-scope", "--list")
+	out, err := app.GitIn(ctx, w.f, app.GitCall{Dir: dir, Args: []string{"config", "--includes", "--null", "--show-scope", "--list"}})
 	if err != nil {
 		return nil, app.Usagef("--workspace %s: its git configuration can't be read: %w", dir, err)
 	}
@@ -125,13 +125,13 @@ func (w *Worker) refuseLeftOvers(ctx context.Context, dir string, began time.Tim
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); errors.Is(err, fs.ErrNotExist) {
 		return nil // it is empty
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "ls-files", "-z")
+	out, err := app.GitIn(ctx, w.f, app.GitCall{Dir: dir, Args: []string{"ls-files", "-z"}})
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
 
 	tracked := make(map[string]bool)
-	for name := range strings.SplitSeq(string(out), "\x00") {
+	for _, name := range app.SplitNames(out) {
 		tracked[filepath.FromSlash(name)] = true
 	}
 	leftOver := errors.New("a file of another job")

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/checkout"
 	"github.com/united-workforce/uwf/engine/step/screen"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
@@ -21,37 +17,26 @@ import (
 	"github.com/united-workforce/uwf/internal/lists"
 )
 
-// maxUncommitted is the largest uncommitted file that is taken along, in bytes.
-const maxUncommitted = 64 << 20
-
-// CommitUncommitted makes a commit on base of files as they are in the person's checkout, for
-// a thread that is to begin from it. It is not on the remote yet. What a commit of an agent's
-// must not hold, this one must not either: a secret that uwf knows, the shape of a token. The
-// checkout and its index stay as they are, and none of its filters and hooks is run.
+// CommitUncommitted makes a commit on base of files as git add would store them from the person's
+// checkout, for a thread that is to begin from it. It is not on the remote yet. What a commit of an
+// agent's must not hold, this one must not either: a secret that uwf knows, the shape of a token.
+// The checkout and its index stay as they are, and no hook is run.
 func CommitUncommitted(ctx context.Context, w *Worker, id gitcas.ThreadID, base string, files []string) (workspace.Snapshot, error) {
 	fail := func(err error) (workspace.Snapshot, error) {
 		return workspace.Snapshot{}, fmt.Errorf("take uncommitted changes along: %w", err)
 	}
-	if err := w.PrepareFolder(ctx, id); err != nil {
-		return fail(err)
+	request := workspace.SnapshotRequest{
+		Parents: []wire.ID{plumbing.NewHash(base)}, When: w.f.Now(), Message: "What was not committed when the thread began\n\nUwf-Thread: " + string(id) + "\n",
 	}
-	parent := plumbing.NewHash(base)
-	if err := w.folder.ws.Restore(ctx, parent); err != nil {
-		return fail(err)
-	}
-	if err := copyFiles(w.f.RepoRoot(), w.folder.dir, files); err != nil {
-		return fail(err)
-	}
-	snap, err := w.folder.ws.TakeSnapshot(ctx, workspace.SnapshotRequest{
-		Parents: []wire.ID{parent}, When: w.f.Now(), Message: "What was not committed when the thread began\n\nUwf-Thread: " + string(id) + "\n",
-	})
+	snap, err := w.storeFiles(ctx, request.Parents, files)
 	if err != nil {
 		return fail(err)
 	}
-	for _, s := range snap.Skipped {
-		if slices.Contains(files, s.Path) {
-			return fail(app.Usagef("%s: %s", s.Path, s.Why))
-		}
+	if snap.Unchanged = len(snap.Changes) == 0; snap.Unchanged {
+		return snap, nil
+	}
+	if err := snap.AddCommit(request); err != nil {
+		return fail(err)
 	}
 	var found *screen.FoundError
 	if err := screen.Search(ctx, snap, w.redact, w.ReadBlobs); errors.As(err, &found) {
@@ -63,46 +48,43 @@ func CommitUncommitted(ctx context.Context, w *Worker, id gitcas.ThreadID, base 
 	return snap, nil
 }
 
-// copyFiles makes files of one folder what they are in another; those that are not there are
-// removed.
-func copyFiles(from, to string, files []string) (err error) {
-	source, err := os.OpenRoot(from)
+// storeFiles has git make a tree of a commit's and of files of the checkout.
+func (w *Worker) storeFiles(ctx context.Context, base []wire.ID, files []string) (snap workspace.Snapshot, err error) {
+	scratch, err := checkout.Open(ctx, w.f, w.f.RepoRoot())
 	if err != nil {
-		return err
+		return snap, err
 	}
-	target, err := os.OpenRoot(to)
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	staged, refused, err := scratch.Stage(ctx, files, func(string, bool) bool { return true })
 	if err != nil {
-		return errors.Join(err, source.Close())
+		return snap, err
 	}
-	defer func() { err = errors.Join(err, source.Close(), target.Close()) }()
-	var edits []workspace.Edit
-	for _, name := range files {
-		path := filepath.FromSlash(name)
-		e := workspace.Edit{Path: name, Mode: filemode.Regular}
-		info, err := source.Lstat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if err := target.RemoveAll(path); err != nil {
-				return err
-			}
-			continue
-		case err != nil:
-			return err
-		case info.Mode().Type() == fs.ModeSymlink:
-			link, err := source.Readlink(path)
-			if err != nil {
-				return err
-			}
-			e.Mode, e.Data = filemode.Symlink, []byte(link)
-		default:
-			if info.Mode()&0o100 != 0 {
-				e.Mode = filemode.Executable
-			}
-			if e.Data, err = app.ReadRegularBy(source.Stat, source.Open, path, maxUncommitted); err != nil {
-				return &app.UsageError{Err: err}
-			}
+	for _, path := range files {
+		if why := refused[path]; why != "" {
+			return snap, app.Usagef("%s: %s", path, why)
 		}
-		edits = append(edits, e)
 	}
-	return workspace.Apply(to, edits)
+	tree, err := scratch.EditTree(ctx, base[0].String(), staged)
+	if err != nil {
+		return snap, err
+	}
+	filters, err := scratch.Filters(ctx, files)
+	if err != nil {
+		return snap, err
+	}
+	for _, path := range files {
+		if filters[path] == "lfs" && staged[path] != (checkout.Entry{}) {
+			return snap, app.Usagef("%s is stored by Git LFS, and its content would stay in .git/lfs of this checkout: commit and push it, or leave it out", path)
+		}
+	}
+
+	objects, err := scratch.ReadNew(ctx, base[0].String(), tree)
+	if err != nil {
+		return snap, err
+	}
+	snap, err = workspace.RebuildSnapshot(ctx, w.Store.Remote(), base, tree, objects)
+	if err != nil && ctx.Err() == nil {
+		err = &app.UsageError{Err: err}
+	}
+	return snap, err
 }

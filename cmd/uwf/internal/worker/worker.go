@@ -355,13 +355,12 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
 		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
 	}
-	out, err := w.f.Git(ctx, dir, nil, "-c", "safe.directory="+dir, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
+	changed, err := app.GitStatus(ctx, w.f, dir, "--ignore-submodules=dirty")
 	if err != nil {
 		return app.Usagef("--workspace %s: %w", dir, err)
 	}
-	if changed := strings.TrimSpace(string(out)); changed != "" {
-		first, _, _ := strings.Cut(changed, "\n")
-		return app.Usagef("--workspace %s holds changes that are in no commit (%s …); a step would overwrite them: commit or stash them, or %s", dir, strings.TrimSpace(first), how)
+	if len(changed) > 0 {
+		return app.Usagef("--workspace %s holds changes that are in no commit (%s …); a step would overwrite them: commit or stash them, or %s", dir, strings.TrimSpace(changed[0]), how)
 	}
 	return nil
 }

@@ -30,13 +30,13 @@ func (t *fileTransport) URL() string {
 }
 
 func (t *fileTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
-	args := []string{c.Service[len("git-"):], "--stateless-rpc"}
-	if c.Advert {
-		args = append(args, "--advertise-refs")
-	}
 	hooks, err := t.configuredHooks(ctx)
 	if err != nil {
 		return nil, err
+	}
+	args := append(t.gitSettings(), c.Service[len("git-"):], "--stateless-rpc")
+	if c.Advert {
+		args = append(args, "--advertise-refs")
 	}
 	env := t.gitEnv(hooks...)
 	if c.V2 {
@@ -60,7 +60,8 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 	if t.asked {
 		return t.hooks, nil
 	}
-	ch, err := startChild(ctx, t.o, t.gitEnv(), "git", "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+	args := append(t.gitSettings(), "-C", t.path, "config", "--includes", "--null", "--name-only", "--get-regexp", `^hook\.`)
+	ch, err := startChild(ctx, t.o, t.gitEnv(), "git", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +84,20 @@ func (t *fileTransport) configuredHooks(ctx context.Context) ([]string, error) {
 const maxHooks = 64 << 10
 
 // gitEnv is a clean environment for git: nothing of the user's or the system's
-// configuration, no prompts, no hooks, no maintenance. What the repository
-// itself configures about hooks and checked-out branches is overruled.
+// configuration, no prompts, none of these hooks. A git that runs hooks which settings define reads
+// the variables, and their names may have a "=", at which an argument would end.
 func (t *fileTransport) gitEnv(hooks ...string) []string {
+	var off []gitenv.Setting
+	for _, name := range hooks {
+		off = append(off, gitenv.Setting{Key: "hook." + name + ".enabled", Value: "false"})
+	}
+	env := append(gitenv.Clean(), "GIT_NO_LAZY_FETCH=1")
+	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, append(env, gitenv.Variables(off)...)...)
+}
+
+// gitSettings are git's first arguments: no hooks, no maintenance. They overrule what the
+// repository itself configures about hooks and checked-out branches.
+func (t *fileTransport) gitSettings() []string {
 	config := []gitenv.Setting{
 		{Key: "core.hooksPath", Value: os.DevNull},
 		{Key: "core.fsmonitor", Value: "false"},
@@ -100,13 +112,10 @@ func (t *fileTransport) gitEnv(hooks ...string) []string {
 		{Key: "uploadpack.allowFilter", Value: "true"},
 		{Key: "uploadpack.allowAnySHA1InWant", Value: "true"},
 	}
-	for _, name := range hooks {
-		config = append(config, gitenv.Setting{Key: "hook." + name + ".enabled", Value: "false"})
-	}
 	for _, p := range t.ownedNames() {
 		config = append(config, gitenv.Setting{Key: "safe.directory", Value: p})
 	}
-	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, append(gitenv.Clean(config), "GIT_NO_LAZY_FETCH=1")...)
+	return gitenv.Args(config...)
 }
 
 // ownedNames lists the names under which git may look this one repository up when it
