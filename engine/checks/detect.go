@@ -82,9 +82,12 @@ func packageScript(b []byte, name string) string {
 
 // packageManager is the one whose lock file is there.
 func packageManager(read func(file string) ([]byte, bool)) string {
-	for _, m := range [...][2]string{{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"}} {
-		if _, ok := read(m[0]); ok {
-			return m[1]
+	for _, t := range tools {
+		if t.run == "" {
+			continue
+		}
+		if _, ok := read(t.lock); ok {
+			return t.run
 		}
 	}
 	return "npm"

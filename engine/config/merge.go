@@ -41,9 +41,7 @@ func mergeConfigs(repo, home *Config) *Config {
 	c.MCP = overlayMap(home.MCP, repo.MCP)
 	c.Fetch.Hosts = unionOf(repo.Fetch.Hosts, home.Fetch.Hosts)
 	c.Confine = mergeConfine(repo.Confine, home.Confine)
-	if c.Confine.Network == "" && len(c.Workspace.Prepare) > 0 {
-		c.Confine.Network = NetworkGateway // what has to be installed is there already
-	}
+	c.PrepareBy(c.Workspace.Prepare)
 	c.AllowShell = bothAllowShell(repo, home)
 	c.Redact = mergeRedact(repo.Redact, home.Redact)
 	for _, p := range []Path{{"limits", "maxSteps"}, {"limits", "maxStepsPerRole"}, {"limits", "tokens"}, {"limits", "costUsd"},
@@ -51,6 +49,14 @@ func mergeConfigs(repo, home *Config) *Config {
 		noteWinner(c, repo, home, p)
 	}
 	return c
+}
+
+// PrepareBy has commands make workspaces ready.
+func (c *Config) PrepareBy(lines []string) {
+	c.Workspace.Prepare = lines
+	if c.Confine.Network == "" && len(lines) > 0 {
+		c.Confine.Network = NetworkGateway // what has to be installed is there already
+	}
 }
 
 // takePersonal makes what the person's own file chooses theirs, whatever the repository's

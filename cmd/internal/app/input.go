@@ -148,10 +148,10 @@ func (f *Factory) Confirm(question string, yes bool) error {
 	if !f.IO.CanAsk() {
 		return Usagef("nobody is there to ask: %s Say so with --yes", question)
 	}
-	switch answer, err := f.Ask(question + " [y/N] "); {
+	switch answer, err := f.Choose(question+" [y/N]", false); {
 	case err != nil:
 		return err
-	case answer == "y" || answer == "yes":
+	case answer == Yes:
 		return nil
 	}
 	return &UsageError{Err: ErrDeclined}
@@ -159,6 +159,32 @@ func (f *Factory) Confirm(question string, yes bool) error {
 
 // CanAsk says whether a person is there to be asked: on a terminal.
 func (s IO) CanAsk() bool { return s.InTTY && s.ErrTTY }
+
+// The answers of Choose.
+const (
+	No     = "n"
+	Yes    = "y"
+	Always = "a"
+)
+
+// Choose asks the person on the terminal until they answer Yes, No or, if the question offers it,
+// Always. Enter means No. Any other text, such as a command line that was pasted, is no answer.
+func (f *Factory) Choose(question string, always bool) (string, error) {
+	for {
+		answer, err := f.Ask(question + " ")
+		switch {
+		case err != nil:
+			return "", err
+		case answer == "", answer == No, answer == "no":
+			return No, nil
+		case answer == Yes, answer == "yes":
+			return Yes, nil
+		case always && (answer == Always || answer == "always" || answer == "all"):
+			return Always, nil
+		}
+		f.Notes().Println("Please answer with one of the letters, or Enter for no.")
+	}
+}
 
 // Ask asks the person on the terminal, and returns the answer in small letters.
 func (f *Factory) Ask(question string) (string, error) {

@@ -120,11 +120,11 @@ func SettleDemands(f *Factory, demands []consent.Demand) error {
 			describeDemands(f, demands), digest, TrustNone)
 	}
 	f.Notes().Printf("This repository wants of this machine:\n%s\n", describeDemands(f, demands))
-	answer, err := f.Ask("Do you consent? It counts until one of these changes. [y, N: go without] ")
+	answer, err := f.Choose("Do you consent? It counts until one of these changes. [y, N: go without]", false)
 	if err != nil {
 		return err
 	}
-	if answer == "y" || answer == "yes" {
+	if answer == Yes {
 		return KeepConsent(f, demands)
 	}
 	f.Notes().Println("It goes without them.")

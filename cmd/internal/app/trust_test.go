@@ -54,7 +54,8 @@ func TestSettleTrust(t *testing.T) {
 		{"the word", "YES\n", true, ""},
 		{"no", "n\n", false, "It goes without them."},
 		{"nothing", "\n", false, "It goes without them."},
-		{"anything else", "sure, why not\n", false, "It goes without them."},
+		{"anything else, and then no", "sure, why not\nno\n", false, "It goes without them."},
+		{"anything else, and then yes", "sure, why not\nyes\n", true, "Please answer with one of the letters"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, screen := newRepo(t, wants, c.answer)

@@ -53,7 +53,7 @@ func newTerminalRun(t *testing.T) (dir string, run func(p *testpty.Terminal, arg
 		}
 	}
 	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color", "GIT_CONFIG_NOSYSTEM=1", "UWF_LOG=off",
+		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + dir, "TERM=xterm-256color", "GIT_CONFIG_NOSYSTEM=1", "UWF_LOG=off",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
@@ -110,6 +110,84 @@ func TestAnswerInPlace(t *testing.T) {
 	go p.Sees("Your answer", "the first one\n")
 	if code := run(p, "run", "--continue", "--agent", "uwf agent mock ../script.yaml", "--sandbox", "off"); code != 0 {
 		t.Errorf("a thread that waits does not go on: exit code %d\n%s", code, p.Screen())
+	}
+}
+
+// installFlow checks what its role did.
+const installFlow = `name: install
+description: d
+roles:
+  dev:
+    description: d
+    goal: g
+    capabilities: []
+    procedure: p
+    output: o
+    checks: [test]
+    frontmatter: {type: object, properties: {$status: {const: done}}, required: [$status]}
+graph:
+  $START: {_: {role: dev, prompt: begin}}
+  dev: {done: {role: $END, prompt: bye}}
+`
+
+// TestInstallIsOffered: what a lock file names is installed before agents work once a person says
+// so, and they are not asked again. Without it the end says in yellow that the tests can't work,
+// and why.
+func TestInstallIsOffered(t *testing.T) {
+	t.Parallel()
+	const (
+		asks   = "package-lock.json is here: install what it names before agents work?"
+		script = "steps:\n  - {role: dev, write: {a.txt: a}, output: \"---\\n$status: done\\n---\\n\"}\n"
+		npm    = "#!/bin/sh\nmkdir node_modules && echo \"$*\" > node_modules/arguments\n"
+	)
+	start := []string{"run", "../install.yaml", "-p", "Go", "--agent", "uwf agent mock ../install-script.yaml", "--sandbox", "off"}
+	for _, c := range []struct {
+		name, keys string
+		sees       []string
+		again      string
+	}{
+		{"yes", "npm ci\ny\n", []string{"Please answer with one of the letters", "check: test passed", "\x1b[32mThe thread has ended"}, "\x1b[32mThe thread has ended"},
+		{"no", "\n", []string{
+			"\x1b[33mThe thread has ended", "\x1b[33m  check: \x1b[0m\x1b[33mtest failed, exit code 127", "nothing installs what package-lock.json names before agents work",
+			"set workspace.prepare (step 1)", "| sh: jest: not found",
+		}, "\x1b[33mThe thread has ended"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, run := newTerminalRun(t)
+			for name, text := range map[string]string{
+				"repo/package-lock.json": "{}", "repo/.gitignore": "node_modules\n", "install.yaml": installFlow, "install-script.yaml": script, "bin/npm": npm,
+				".uwf/config.yaml": "checks: {test: 'test \"$(cat node_modules/arguments)\" = \"ci --ignore-scripts\" || { echo sh: jest: not found; exit 127; }'}\n",
+			} {
+				name = filepath.Join(dir, filepath.FromSlash(name))
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, args := range [][]string{{"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", "second"}} {
+				if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", filepath.Join(dir, "repo")}, args...)...).CombinedOutput(); err != nil {
+					t.Fatalf("git %q: %v\n%s", args, err, out)
+				}
+			}
+			p := testpty.NewTerminal(t)
+			go p.Sees(asks, c.keys)
+			if code := run(p, start...); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, p.Screen())
+			}
+			p.Sees("uwf thread read", "")
+			for _, want := range c.sees {
+				if !strings.Contains(p.Shown(), want) {
+					t.Errorf("%q was not shown:\n%s", want, p.Screen())
+				}
+			}
+
+			p = testpty.NewTerminal(t)
+			code := run(p, start...)
+			p.Sees("uwf thread read", "")
+			if code != 0 || strings.Contains(p.Shown(), asks) || !strings.Contains(p.Shown(), c.again) {
+				t.Errorf("exit code %d:\n%s", code, p.Screen())
+			}
+		})
 	}
 }
 

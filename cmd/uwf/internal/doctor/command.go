@@ -138,7 +138,7 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	c, err := f.Config()
 	if err == nil {
 		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", slices.Concat(c.Warnings, c.Policies.Held())
-		o.Policies = c.Policies.ListBounds()
+		o.Policies, o.Prepares = c.Policies.ListBounds(), c.Workspace.Prepare != nil
 		for _, p := range c.Policies.Refusals() {
 			o.Refused = append(o.Refused, p.String())
 		}

@@ -67,6 +67,8 @@ type Options struct {
 	Unreadable error
 	// StateRemote: state.remote is set, so threads are kept on the remote.
 	StateRemote bool
+	// Prepares: the settings say how a workspace is prepared.
+	Prepares bool
 	// Warnings are those of all settings together, free of secrets.
 	Warnings []string
 	// Policies are what the organisation allows, a line each; Refused is what settings name and

@@ -223,6 +223,12 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	wants(t, Check(t.Context(), Options{Files: files(t), Offline: true}), "state", Missing, "state.remote origin")
+	locked := files(t)
+	locked["pnpm-lock.yaml"] = &fstest.MapFile{}
+	wants(t, Check(t.Context(), Options{Files: locked, Offline: true}), "prepare", Missing, "nothing installs what pnpm-lock.yaml names before agents work")
+	if list := Check(t.Context(), Options{Files: locked, Offline: true, StateRemote: true, Prepares: true}); len(list) != 5 {
+		t.Errorf("%+v", list)
+	}
 	// Where the settings can't be used, that is what is wrong, and not what they would say.
 	list := Check(t.Context(), Options{Files: files(t), Offline: true, NoSettings: "config.yaml:3:1: x: unknown key"})
 	wants(t, list, "settings", Missing, "unknown key")

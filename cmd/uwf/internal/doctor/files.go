@@ -10,6 +10,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
@@ -45,6 +47,9 @@ func (e *examination) checkFiles() {
 	}
 	if settings[0].State == OK && !e.o.InJob && !e.o.StateRemote {
 		e.addFindings("state", findLacking("state.remote is not set: threads that are started here stay in this repository, and no job sees them", "uwf config set --repo state.remote origin"))
+	}
+	if found, ok := checks.FindInstall(worker.ReadTop(e.o.Files)); ok && !e.o.Prepares {
+		e.addFindings("prepare", findLacking(worker.DescribeInstall(found.Locks), worker.AdviseInstall(found)))
 	}
 	e.addFindings("definitions", e.checkDefinitions())
 	e.addFindings("committed", e.checkCommitted())

@@ -20,6 +20,8 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/doctor"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/hosted"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -221,7 +223,7 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		}
 	}
 	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Agent: o.Agent, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
-	examine := doctor.Options{Files: root.FS(), StateRemote: true, Offline: true, Other: where.other}
+	examine := doctor.Options{Files: root.FS(), StateRemote: true, Prepares: true, Offline: true, Other: where.other}
 	examine.Branches, examine.Unreadable = doctor.ReadBranches(ctx, f, where.remote)
 	out.Findings = doctor.Check(ctx, examine)
 	out.Next = where.nextSteps(o, answers, where.lookDone(ctx, o, root, files), root)
@@ -452,7 +454,12 @@ func planFiles(root *os.Root, o *Options, where *place, a setup.Answers) ([]*fil
 	if err != nil {
 		return nil, err
 	}
-	if files[1].text, err = renderSettings(files[1].old, where.remote, a); err != nil {
+	var prepares []string
+	if found, ok := checks.FindInstall(worker.ReadTop(root.FS())); ok && !o.Container { // which has no such tools
+		prepares = found.Safe
+		files[1].What += "; and how what " + strings.Join(found.Locks, ", ") + " names is installed before agents work (workspace.prepare)"
+	}
+	if files[1].text, err = renderSettings(files[1].old, where.remote, a, prepares); err != nil {
 		return nil, app.Usagef("%s: %w; mend it or move it away, then run uwf init again", files[1].Path, err)
 	}
 	if files[2].text, err = examples.Files.ReadFile(solveIssue); err != nil {

@@ -425,6 +425,26 @@ func TestNothingIsOverwrittenUnasked(t *testing.T) {
 	}
 }
 
+// TestInstallIsWritten: what a lock file names is installed in jobs, and init says so; settings that
+// say how a workspace is prepared stay.
+func TestInstallIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.put("pnpm-lock.yaml", "lockfileVersion: '9.0'\n")
+	w.must("--provider", "openai")
+	if s := w.read(".uwf/config.yaml"); !strings.Contains(s, "\nworkspace:\n  prepare:\n    - pnpm install --frozen-lockfile --ignore-scripts\n") {
+		t.Errorf("the settings are\n%s", s)
+	}
+	if !strings.Contains(w.out.String(), "how what pnpm-lock.yaml names is installed before agents work (workspace.prepare)") {
+		t.Errorf("it says\n%s", &w.out)
+	}
+
+	w.put(".uwf/config.yaml", "workspace: {prepare: [make deps]}\n")
+	w.must("--provider", "openai", "--force")
+	if s := w.read(".uwf/config.yaml"); !strings.Contains(s, "make deps") || strings.Contains(s, "pnpm") {
+		t.Errorf("the settings are\n%s", s)
+	}
+}
+
 func TestSettingsOfOthersStay(t *testing.T) {
 	w := newWorld(t)
 	w.put(".uwf/config.yaml", "# ours\nlimits:\n  steps: 7 # enough\n")

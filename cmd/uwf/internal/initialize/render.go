@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config/edit"
 	"github.com/united-workforce/uwf/examples"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // githubModels is the provider that a job's own token is the key of.
@@ -158,15 +159,19 @@ const configHead = `# Settings of uwf for this repository; jobs read them from t
 # repository fills in jobs.
 `
 
-// renderSettings are the repository's settings with the answers in them. What old says of
-// other things stays as it is.
-func renderSettings(old []byte, remote string, a setup.Answers) ([]byte, error) {
+// renderSettings are the repository's settings with the answers in them, and with the commands that
+// prepare a workspace if there are any. What old says of other things stays as it is.
+func renderSettings(old []byte, remote string, a setup.Answers, prepares []string) ([]byte, error) {
 	if len(old) == 0 {
 		old = []byte(configHead)
 	}
-	text, err := edit.Apply(old, edit.Change{
-		Path: []string{"state", "remote"}, Value: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: remote},
-	})
+	scalar := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+	changes := []edit.Change{{Path: []string{"state", "remote"}, Value: scalar(remote)}}
+	if len(prepares) > 0 {
+		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: lists.Map(prepares, scalar)}
+		changes = append(changes, edit.Change{Path: []string{"workspace", "prepare"}, Value: list, Keep: true})
+	}
+	text, err := edit.Apply(old, changes...)
 	if err != nil {
 		return nil, err
 	}

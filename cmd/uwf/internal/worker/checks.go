@@ -92,10 +92,14 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 		if err != nil {
 			return nil, fmt.Errorf("on the commit that the thread began from: %w", err)
 		}
+		lacks, err := c.findLacking(ctx, req.Base)
+		if err != nil {
+			return nil, err
+		}
 		for name, b := range before {
 			if b.ExitCode > 0 { // one that was stopped there shows nothing
 				r := ran[name]
-				r.Enforced, r.Note = false, checks.JoinNotes(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced")
+				r.Enforced, r.Note = false, checks.JoinNotes(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced", lacks)
 				ran[name] = r
 			}
 		}
@@ -109,6 +113,24 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 		out = append(out, res)
 	}
 	return out, nil
+}
+
+// findLacking says that nothing prepares a commit's tree although it has a lock file; empty: it has
+// none, or something does.
+func (c *checker) findLacking(ctx context.Context, commit wire.ID) (string, error) {
+	if c.w.prepared != nil {
+		return "", nil
+	}
+	var failed error
+	found, ok := checks.FindInstall(func(file string) ([]byte, bool) {
+		b, err := c.w.folder.ws.ReadFile(ctx, commit, file, maxLock)
+		failed = errors.Join(failed, err)
+		return b, b != nil
+	})
+	if !ok || failed != nil {
+		return "", failed
+	}
+	return DescribeInstall(found.Locks) + ": set workspace.prepare", nil
 }
 
 // runOn runs checks on a throw-away copy of a commit.

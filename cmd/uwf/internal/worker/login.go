@@ -88,11 +88,11 @@ func (w *Worker) askForLogin(name string, demand consent.Demand) error {
 		return app.Usagef("agent %s would use its own login (%s): %s; nobody is there to ask, so say --trust %s to agree (kept for this repository), or remove the setting", name, demand.Path, withoutGateway, digest)
 	}
 	w.f.Notes().Printf("The agent %s would use its own login on this machine: %s.\n", name, withoutGateway)
-	answer, err := w.f.Ask("Agree, for this repository? [y/N] ")
+	answer, err := w.f.Choose("Agree, for this repository? [y/N]", false)
 	if err != nil {
 		return err
 	}
-	if answer != "y" && answer != "yes" {
+	if answer != app.Yes {
 		return fmt.Errorf("agent %s: %w", name, app.ErrDeclined)
 	}
 	return app.KeepConsent(w.f, demands)

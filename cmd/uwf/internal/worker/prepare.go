@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/agents/command"
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/jobcache"
+	"github.com/united-workforce/uwf/engine/checks"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
@@ -57,15 +58,6 @@ func newPreparer(w *Worker, runner *command.Runner, root, url string) *preparer 
 // ImageRoot is the folder below the storage root with what was prepared for workspaces.
 func ImageRoot(root string) string { return filepath.Join(root, "images") }
 
-// manifests say what is to be installed, and by which tools.
-var manifests = []string{
-	"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock", "bun.lockb", ".npmrc", ".yarnrc.yml", ".nvmrc", ".node-version",
-	"go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "rust-toolchain", "rust-toolchain.toml",
-	"requirements.txt", "requirements-dev.txt", "constraints.txt", "pyproject.toml", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "setup.py", "setup.cfg", ".python-version",
-	"Gemfile", "Gemfile.lock", ".ruby-version", "composer.json", "composer.lock", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.lockfile",
-	"mix.exs", "mix.lock", "deno.json", "deno.lock", ".tool-versions", "mise.toml", ".sdkmanrc",
-}
-
 // imageParts are the folders in an image.
 const imageHome, imageTree = "home", "tree"
 
@@ -80,6 +72,15 @@ func (p *preparer) Prepare(ctx context.Context, req step.PrepareRequest) (string
 	lines := p.w.config.Workspace.Prepare
 	if p.image, p.base = "", ""; len(lines) == 0 || req.From.IsZero() {
 		return "", nil
+	}
+	there, err := p.w.folder.ws.FilesNamed(ctx, req.From, p.w.locks)
+	if err != nil {
+		return "", err
+	}
+	for _, lock := range p.w.locks {
+		if !slices.ContainsFunc(there, func(s string) bool { return strings.HasPrefix(s, lock+" ") }) {
+			return "", nil // the commit has nothing to install
+		}
 	}
 	now, base, err := p.compareManifests(ctx, req)
 	if err != nil {
@@ -156,7 +157,7 @@ func (p *preparer) threadFolder(id gitcas.ThreadID) string {
 // installed, of the commands and of the tools. base is that of the commit that the thread began
 // from; empty: it began from nothing.
 func (p *preparer) compareManifests(ctx context.Context, req step.PrepareRequest) (now, base string, err error) {
-	names := slices.Clone(manifests)
+	names := checks.Manifests()
 	for _, line := range p.w.config.Workspace.Prepare { // and what the commands name
 		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n'\"=;&|<>()", r) }) {
 			names = append(names, path.Base(path.Clean(word)))

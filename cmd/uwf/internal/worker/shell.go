@@ -40,15 +40,15 @@ func (w *Worker) offerShell(role workflow.Role) error {
 		return nil
 	}
 	w.f.Notes().Printf("The role %s is made for %q,\nand its agent may run no commands here.\n", role.Name, wants)
-	answer, err := w.f.Ask("May agents run commands? [y: in this run, a: always in this repository, N] ")
+	answer, err := w.f.Choose("May agents run commands? [y: in this run, a: always in this repository, N]", true)
 	if err != nil {
 		return err
 	}
 	switch answer {
-	case "a", "always":
+	case app.Always:
 		w.o.AllowShell = true
 		return app.KeepConsent(w.f, []consent.Demand{config.ShellDemand()})
-	case "y", "yes":
+	case app.Yes:
 		w.o.AllowShell = true
 	}
 	return nil

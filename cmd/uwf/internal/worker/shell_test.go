@@ -29,9 +29,11 @@ func TestOfferShell(t *testing.T) {
 		asked    bool
 		told     bool
 		refused  bool // a file says no
+		again    bool // the first answer was none
 	}{
 		{name: "yes", role: tester, answer: "y\n", terminal: true, shell: true, asked: true},
 		{name: "always", role: tester, answer: "a\n", terminal: true, shell: true, always: true, asked: true},
+		{name: "no answer at first", role: tester, answer: "uwf run\nalways\n", terminal: true, shell: true, always: true, asked: true, again: true},
 		{name: "no", role: tester, answer: "\n", terminal: true, asked: true},
 		{name: "a file says no", role: tester, answer: "y\n", terminal: true, refused: true, told: true},
 		{name: "nobody there", role: tester, told: true},
@@ -61,7 +63,7 @@ func TestOfferShell(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if w.allowsShell() != c.shell || strings.Count(screen.String(), "[y: in this run") != map[bool]int{true: 1}[c.asked] {
+			if w.allowsShell() != c.shell || strings.Count(screen.String(), "[y: in this run") != map[bool]int{true: 1}[c.asked]+map[bool]int{true: 1}[c.again] {
 				t.Errorf("shell %t, screen %s", w.allowsShell(), screen)
 			}
 			if (len(told) == 1) != c.told || c.told && !strings.Contains(told[0], "the role tester (running the tests) gets no shell, so its agent can run no commands: --allow-shell lets it") {

@@ -88,6 +88,8 @@ type Worker struct {
 	shellOffered bool
 	// prepared makes workspaces ready; nil: nothing does.
 	prepared *preparer
+	// locks are the lock files at the top whose packages the person has agreed to install.
+	locks []string
 	// checksSettled are the names of checks that the person was asked of, where the repository
 	// has them by itself.
 	checksSettled []string
@@ -158,6 +160,9 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	}
 	self, err := w.f.Self()
 	if err != nil {
+		return nil, err
+	}
+	if err := w.offerInstall(); err != nil { // before the network of agents is settled
 		return nil, err
 	}
 	spawner := w.newSpawner(self)
