@@ -16,7 +16,7 @@ import (
 // CopyTo puts the files of a commit into another folder, which is empty, with the line ends and
 // encodings that Restore gives them: what is in the workspace as the commit has it is taken from
 // there, and the rest from the remote. Ignored files are none of the commit, and are not copied;
-// a submodule is an empty folder. The workspace stays as it is.
+// a submodule is an empty folder, and links that lead out are left out. The workspace stays as it is.
 func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,9 +34,13 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 		return fmt.Errorf("copy: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
+	_, out, err := w.linksOf(ctx, "copy", commit, tree)
+	if err != nil {
+		return err
+	}
 	c := copier{
 		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
-		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, load: w.openLoader(),
+		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, load: w.openLoader(), out: out,
 	}
 	err = c.copyTree(commit, tree)
 	return errors.Join(err, c.from.closeAll(), c.to.closeAll())
@@ -121,6 +125,7 @@ type copier struct {
 	load     *loader
 	forms    *forms
 	from, to cursor
+	out      map[string]string // links that are not made
 	later    []write
 }
 
@@ -143,6 +148,9 @@ func (c *copier) copyFile(path string, e *entry) error {
 	if e.mode == filemode.Submodule {
 		_, err := c.to.openDir(path, true)
 		return err
+	}
+	if _, out := c.out[path]; out {
+		return nil
 	}
 	blob, here, err := c.readHere(path, e)
 	if err != nil {

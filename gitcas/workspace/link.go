@@ -1,6 +1,9 @@
 package workspace
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -61,6 +64,34 @@ func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool 
 		todo = append(next, todo...)
 	}
 	return true
+}
+
+// linksOut returns the paths of a tree's links that lead out, be it through another one, with
+// their targets.
+func linksOut(ctx context.Context, top *dir, targets map[wire.ID]string) (map[string]string, error) {
+	out := map[string]string{}
+	for path, e := range top.allFiles() {
+		if e.mode != filemode.Symlink {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if target := targets[e.id]; !linkInside(top, path, target, targets) {
+			out[path] = target
+		}
+	}
+	return out, nil
+}
+
+// refuseLinks refuses links that lead out, unless they are among old ones.
+func refuseLinks(op, says string, out, old map[string]string) error {
+	for _, path := range slices.Sorted(maps.Keys(out)) {
+		if was, there := old[path]; !there || was != out[path] {
+			return newError(ErrLink, op, path, says, clipText(out[path]))
+		}
+	}
+	return nil
 }
 
 // linkParts splits a target; it refuses those that are no relative paths on

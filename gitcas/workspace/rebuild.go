@@ -62,21 +62,23 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 	}
 	if err = compareTrees("", base, made, b.compareEntries); err == nil && b.texts {
 		l.remote = remote
-		err = b.checkTexts(ctx, l, made)
+		err = b.checkTexts(ctx, l, base, made)
 	}
 	return err
 }
 
 // checkTexts makes sure that a folder can be made equal to the tree: a link of the parent's may
 // lead out by another place, or through a link that is new or gone.
-func (b *rebuilder) checkTexts(ctx context.Context, l *loader, made *dir) error {
+func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) error {
 	var missing []wire.ID
 	texts := map[wire.ID]string{}
-	for _, e := range made.allFiles() {
-		if _, known := texts[e.id]; !known && isText(e) {
-			texts[e.id] = ""
-			if _, there := l.objects[e.id]; !there {
-				missing = append(missing, e.id)
+	for _, tree := range []*dir{base, made} {
+		for _, e := range tree.allFiles() {
+			if _, known := texts[e.id]; !known && isText(e) {
+				texts[e.id] = ""
+				if _, there := l.objects[e.id]; !there {
+					missing = append(missing, e.id)
+				}
 			}
 		}
 	}
@@ -88,7 +90,18 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, made *dir) error 
 	for id := range texts {
 		texts[id] = string(l.objects[id].Data)
 	}
-	return checkTreeTexts("rebuild", made, texts)
+	if err := checkIgnoreFiles("rebuild", made, texts); err != nil {
+		return err
+	}
+	old, err := linksOut(ctx, base, texts)
+	if err != nil {
+		return err
+	}
+	out, err := linksOut(ctx, made, texts)
+	if err != nil {
+		return err
+	}
+	return refuseLinks("rebuild", "it points to %q: take it out of the branch", out, old)
 }
 
 // compareEntries notes how an entry differs, if it may.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
@@ -27,10 +28,10 @@ import (
 // beside its place and renamed, so a killed restore leaves whole files, old or
 // new, and running it again completes it.
 //
-// A commit with a symlink that leads out of the folder or into .git is refused
-// whole (ErrLink, naming it), as is one with names that git would not check out
-// (ErrDamaged). A folder with a repository inside that would have to give way to
-// a file is ErrInTheWay.
+// A symlink that leads out of the folder or into .git is not made, see
+// Workspace.LeftOut. A commit with names that git would not check out is refused
+// whole (ErrDamaged). A folder with a repository inside that would have to give
+// way to a file is ErrInTheWay.
 func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,6 +59,7 @@ type restorer struct {
 	// texts are the contents of the commit's .gitignore and .gitattributes files and symlinks.
 	texts map[wire.ID]string
 	forms *forms
+	out   map[string]string // the commit's links that lead out, as linksOut has them
 
 	removals []doomed
 	writes   []write
@@ -94,7 +96,10 @@ func (r *restorer) restoreCommit() error {
 	if err := r.readTexts(target); err != nil {
 		return err
 	}
-	if err := checkTreeTexts(r.rd.op, target, r.texts); err != nil {
+	if err := checkIgnoreFiles(r.rd.op, target, r.texts); err != nil {
+		return err
+	}
+	if r.out, err = linksOut(r.rd.ctx, target, r.texts); err != nil {
 		return err
 	}
 	if r.forms, err = newForms(&r.rd, r.w.most, target, r.texts); err != nil {
@@ -108,8 +113,8 @@ func (r *restorer) restoreCommit() error {
 		return err
 	}
 	r.w.seen = done
-	r.w.rememberTree(r.commit, done)
-	return nil
+	r.w.rememberTree(knownTree{r.commit, done, r.texts, r.out})
+	return r.noteLeftOut(done)
 }
 
 // readTarget returns the commit's tree. Into an empty folder everything is fetched at
@@ -134,6 +139,9 @@ func (r *restorer) readTarget() (*dir, error) {
 // readTexts gets the commit's .gitignore and .gitattributes files and its symlinks.
 func (r *restorer) readTexts(target *dir) (err error) {
 	from := textReader{rd: &r.rd, load: r.load, commit: r.commit, texts: make(map[wire.ID]string)}
+	for _, k := range r.w.trees {
+		maps.Copy(from.texts, k.targets)
+	}
 	cur := cursor{root: r.root, op: r.rd.op}
 	r.texts, err = from.readTexts(r.rd.ctx, &cur, target, func(_ string, e *entry) bool { return isText(e) })
 	return err
@@ -144,19 +152,11 @@ func isText(e *entry) bool {
 	return e.mode == filemode.Symlink || e.name == gitignore && isFile(e.mode) || isAttributes(e)
 }
 
-// checkTreeTexts refuses a tree with a text that is too large, or with a link that leads out, be
-// it through another one.
-func checkTreeTexts(op string, top *dir, texts map[wire.ID]string) error {
+// checkIgnoreFiles refuses a tree with a .gitignore or .gitattributes file that is too large.
+func checkIgnoreFiles(op string, top *dir, texts map[wire.ID]string) error {
 	for path, e := range top.allFiles() {
-		if !isText(e) {
-			continue
-		}
-		text, link := texts[e.id], e.mode == filemode.Symlink
-		if link && len(text) > maxTarget || len(text) > ignore.MaxFile {
-			return newError(ErrLimit, op, path, "%d bytes are too many for a symlink, a .gitignore or a .gitattributes", len(text))
-		}
-		if link && !linkInside(top, path, text, texts) {
-			return newError(ErrLink, op, path, "it points to %q: take it out of the branch", clipText(text))
+		if n := len(texts[e.id]); isText(e) && e.mode != filemode.Symlink && n > ignore.MaxFile {
+			return newError(ErrLimit, op, path, "%d bytes are too many for a .gitignore or a .gitattributes", n)
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (r *restorer) comparePair(p place, x pair) error {
 		return nil
 	case x.tree == nil:
 		return r.decideExtra(p, x, path)
-	case x.tree.mode == filemode.Submodule:
+	case x.tree.mode == filemode.Submodule && x.disk.info.IsDir():
 		return nil
 	case x.tree.dir != nil && x.disk.info.IsDir():
 		ignored, err := r.rd.isIgnored(p, path, true)
@@ -237,7 +237,7 @@ func (r *restorer) comparePair(p place, x pair) error {
 			x.tree.dir, err = r.compareFolder(in)
 			return err
 		})
-	case x.tree.dir == nil && !x.disk.info.IsDir():
+	case x.tree.dir == nil && !x.disk.info.IsDir() && r.isMade(path, x.tree):
 		return r.compareLeaf(p, x, path)
 	}
 	if x.disk.info.IsDir() {
@@ -250,10 +250,16 @@ func (r *restorer) comparePair(p place, x pair) error {
 	return nil
 }
 
+// isMade reports whether an entry of the commit is made in the folder.
+func (r *restorer) isMade(path string, e *entry) bool {
+	_, out := r.out[path]
+	return !out && e.mode != filemode.Submodule
+}
+
 // noteMissing notes that e, with all below it, is to be written.
 func (r *restorer) noteMissing(path string, e *entry) {
 	switch {
-	case e.mode == filemode.Submodule:
+	case !r.isMade(path, e):
 	case e.dir == nil:
 		r.writes = append(r.writes, write{path, e})
 	default:

@@ -44,6 +44,8 @@ type scanner struct {
 	raw     []Skipped
 	more    int                // skipped, and not listed
 	targets map[wire.ID]string // of links, by blob
+	out     map[string]string  // base's links that lead out
+	stay    map[string]string  // those of them that the new tree has
 }
 
 func (s *scanner) scanTop(root *os.Root, seen *dir) (*dir, error) {
@@ -107,12 +109,12 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 	case s.without[path]:
 		return x.tree, nil
 	case x.disk == nil:
-		return s.keepSubmodules(x.tree)
+		return s.keepAbsent(path, x.tree)
 	case x.name == gitDir:
 		return nil, nil
 	}
 	isDir := x.disk.info.IsDir()
-	if isDir && x.tree != nil && x.tree.mode == filemode.Submodule {
+	if isDir && x.tree.isSubmodule() {
 		return x.tree, nil
 	}
 	ignored, tracked := p.ignored, x.tree != nil && (x.tree.dir != nil) == isDir
@@ -123,7 +125,7 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 		}
 	}
 	if ignored && !tracked {
-		return s.keepSubmodules(x.tree)
+		return s.keepAbsent(path, x.tree)
 	}
 	if x.tree == nil {
 		if why := refusedName(x.name); why != "" {
@@ -135,7 +137,10 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 		}
 	}
 	if !isDir {
-		return s.scanLeaf(p, x, path)
+		if e, err := s.scanLeaf(p, x, path); e != nil || err != nil {
+			return e, err
+		}
+		return s.keepAbsent(path, x.tree)
 	}
 	var d *dir
 	err := s.rd.visitFolder(p, x, x.tree.asFolder(), ignored, func(in place) (err error) {
@@ -148,6 +153,10 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 // scanLeaf reads what is no folder. A nil entry means that it was skipped.
 func (s *scanner) scanLeaf(p place, x pair, path string) (*entry, error) {
 	base := x.tree.asFile()
+	if sub := x.tree.firstSubmodule(path); sub != "" {
+		s.noteSkipped(path, "it stands in the place of the submodule "+sub)
+		return nil, nil
+	}
 	switch t := x.disk.info.Mode().Type(); t {
 	case 0:
 		return s.hashFile(p, x, base, path)
@@ -301,36 +310,14 @@ func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, e
 	return e, nil
 }
 
-// checkLinks refuses links that lead out through other links. Only an agent that tries to
-// get out makes such ones: a commit that has one isn't restored.
+// checkLinks refuses links that lead out through other links, and don't in base. Only an agent
+// that tries to get out makes such ones.
 func (s *scanner) checkLinks(tree *dir) error {
-	unread := make(map[wire.ID]bool) // what stays as base has it
-	for _, e := range tree.allFiles() {
-		if _, read := s.targets[e.id]; !read && e.mode == filemode.Symlink {
-			unread[e.id] = true
-		}
+	var err error
+	if s.stay, err = linksOut(s.rd.ctx, tree, s.targets); err != nil {
+		return err
 	}
-	if len(unread) > 0 {
-		blobs, err := s.fetch(unread)
-		if err != nil {
-			return err
-		}
-		for id, o := range blobs {
-			s.targets[id] = string(o.Data)
-		}
-	}
-	for path, e := range tree.allFiles() {
-		if e.mode != filemode.Symlink {
-			continue
-		}
-		if err := s.rd.ctx.Err(); err != nil {
-			return err
-		}
-		if target := s.targets[e.id]; !linkInside(tree, path, target, s.targets) {
-			return newError(ErrLink, s.rd.op, path, "its target %q leads out through another link: remove one of them", clipText(target))
-		}
-	}
-	return nil
+	return refuseLinks(s.rd.op, "its target %q leads out through another link: remove one of them", s.stay, s.out)
 }
 
 // clipText shortens text for a message.
@@ -355,18 +342,22 @@ func refusedTracked(name string) string {
 	return ""
 }
 
-// keepSubmodules is what stays of something that base has and the folder hasn't: a restore
-// makes no folder for submodules, so their absence says nothing.
-func (s *scanner) keepSubmodules(e *entry) (*entry, error) {
+// keepAbsent is what stays of something that base has and the folder hasn't: a restore makes no
+// submodules, and no links that lead out, so their absence says nothing.
+func (s *scanner) keepAbsent(path string, e *entry) (*entry, error) {
 	switch {
-	case e == nil || e.mode == filemode.Submodule:
+	case e == nil || e.isSubmodule():
 		return e, nil
 	case e.dir == nil:
+		if _, out := s.out[path]; out {
+			return e, nil
+		}
 		return nil, nil
 	}
 	left := &dir{}
 	for i := range e.dir.entries {
-		kept, err := s.keepSubmodules(&e.dir.entries[i])
+		c := &e.dir.entries[i]
+		kept, err := s.keepAbsent(joinPath(path, c.name), c)
 		if err != nil {
 			return nil, err
 		}

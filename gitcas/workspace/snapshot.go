@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -155,7 +156,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	}
 	w.seen = tree
 	if tree.id == out.Tree && !out.Commit.IsZero() { // a parent with empty folders, which no folder shows, keeps its own
-		w.rememberTree(out.Commit, tree)
+		w.rememberTree(knownTree{out.Commit, tree, s.targets, s.stay})
 	}
 	return out, nil
 }
@@ -197,7 +198,7 @@ func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *dir, req 
 		most: w.most, base: base, without: make(map[string]bool, len(req.Without)),
 		crlf: crlf, unread: make(map[wire.ID]bool),
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: maxDepth},
-		made: newObjects{had: make(map[wire.ID]bool)}, targets: make(map[wire.ID]string),
+		made: newObjects{had: make(map[wire.ID]bool)},
 	}
 	s.fetch = func(ids map[wire.ID]bool) (wire.Objects, error) {
 		return w.openLoader().fetchBlobs(ctx, s.rd.op, req.Parents[0], ids)
@@ -205,6 +206,14 @@ func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *dir, req 
 	for _, path := range req.Without {
 		s.without[path] = true
 	}
+	targets, out, err := w.linksOf(ctx, s.rd.op, append(req.Parents, wire.ZeroID)[0], base)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.targets, s.out = maps.Clone(targets), out
 	tree, err := s.scanTop(root, w.seen)
+	if err == nil {
+		err = s.noteInside(root, w.inside)
+	}
 	return s, tree, err
 }

@@ -51,6 +51,24 @@ func (e *entry) idOf() wire.ID {
 	return e.id
 }
 
+func (e *entry) isSubmodule() bool { return e != nil && e.mode == filemode.Submodule }
+
+// firstSubmodule is the path of the first submodule at or below an entry, which is at path;
+// empty: there is none.
+func (e *entry) firstSubmodule(path string) string {
+	if e.isSubmodule() {
+		return path
+	}
+	if d := e.asFolder(); d != nil {
+		for below, sub := range d.allFiles() {
+			if sub.isSubmodule() {
+				return joinPath(path, below)
+			}
+		}
+	}
+	return ""
+}
+
 func sameEntry(a, b *entry) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -136,17 +136,17 @@ func TestHostileTrees(t *testing.T) {
 		"bomb":            {bomb, ErrLimit},
 		"empty bomb":      {hollow, ErrLimit},
 		"long path":       {long, ErrLimit},
-		"absolute link":   {rawTree(m, raw("a", link("/etc/passwd"))), ErrLink},
-		"link up":         {rawTree(m, raw("d", rawTree(m, raw("a", link("../../x"))))), ErrLink},
+		"absolute link":   {rawTree(m, raw("a", link("/etc/passwd"))), nil},
+		"link up":         {rawTree(m, raw("d", rawTree(m, raw("a", link("../../x"))))), nil},
 		"link to itself":  {rawTree(m, raw("a", link("a"))), nil},
-		"link to .git":    {rawTree(m, raw("a", link(".git/hooks"))), ErrLink},
-		"link to x/.Git":  {rawTree(m, raw("a", link("x/.Git"))), ErrLink},
-		"empty link":      {rawTree(m, raw("a", link(""))), ErrLink},
-		"NUL link":        {rawTree(m, raw("a", link("x\x00y"))), ErrLink},
-		"long link":       {rawTree(m, raw("a", link(strings.Repeat("x/", maxTarget)))), ErrLimit},
+		"link to .git":    {rawTree(m, raw("a", link(".git/hooks"))), nil},
+		"link to x/.Git":  {rawTree(m, raw("a", link("x/.Git"))), nil},
+		"empty link":      {rawTree(m, raw("a", link(""))), nil},
+		"NUL link":        {rawTree(m, raw("a", link("x\x00y"))), nil},
+		"long link":       {rawTree(m, raw("a", link(strings.Repeat("x/", maxTarget)))), nil},
 		"over a link": {rawTree(m,
 			raw("d", rawTree(m, raw("e", rawTree(m, raw("s", link("../..")))))),
-			raw("l", link("d/e/s/../x"))), ErrLink},
+			raw("l", link("d/e/s/../x"))), nil},
 		"modules link": {rawTree(m, raw(".gitmodules", link("x"))), gitobj.ErrBadName},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,6 +157,7 @@ func TestHostileTrees(t *testing.T) {
 				err := open(t, dir, m).Restore(ctx, commit)
 				if c.want == nil {
 					must(t, err)
+					noLinkOut(t, dir)
 					continue
 				}
 				if !errors.Is(err, c.want) {

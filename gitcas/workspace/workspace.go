@@ -21,6 +21,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
@@ -69,6 +71,9 @@ type Workspace struct {
 	seen *dir
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
+	// leftOut is what the last Restore left out, and inside what it found in submodules' folders.
+	leftOut []LeftOut
+	inside  map[string]map[string]stamp
 	// expected comes along with the next commit that is fetched; zero: nothing does.
 	expected wire.ID
 
@@ -80,6 +85,9 @@ type Workspace struct {
 type knownTree struct {
 	commit wire.ID
 	tree   *dir
+	// targets and out are as linksOf returns them; nil: not known.
+	targets map[wire.ID]string
+	out     map[string]string
 }
 
 // maxKnownTrees is how many trees a workspace remembers: a parent, the new
@@ -109,9 +117,9 @@ func OpenRemote(remote wire.Remote) *Workspace {
 }
 
 // rememberTree keeps the tree of a commit.
-func (w *Workspace) rememberTree(commit wire.ID, tree *dir) {
-	others := slices.DeleteFunc(w.trees, func(k knownTree) bool { return k.commit == commit })
-	w.trees = slices.Insert(others, 0, knownTree{commit, tree})
+func (w *Workspace) rememberTree(known knownTree) {
+	others := slices.DeleteFunc(w.trees, func(k knownTree) bool { return k.commit == known.commit })
+	w.trees = slices.Insert(others, 0, known)
 	w.trees = w.trees[:min(len(w.trees), maxKnownTrees)]
 }
 
@@ -131,7 +139,7 @@ func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, fi
 	also := w.expected
 	if w.expected = wire.ZeroID; !also.IsZero() && also != commit && l.fetchObjects(ctx, 1, filter, commit, also) == nil {
 		if tree, err := l.readCommit(ctx, also); err == nil {
-			w.rememberTree(also, tree)
+			w.rememberTree(knownTree{commit: also, tree: tree})
 		}
 		if tree, err := l.readCommit(ctx, commit); err == nil {
 			return tree, nil
@@ -152,6 +160,32 @@ func (w *Workspace) findKnownTree(commit wire.ID) *dir {
 
 func (w *Workspace) openLoader() *loader { return newLoader(w.remote, wire.Objects{}, w.most.files) }
 
+// linksOf returns the targets of a commit's links, by blob, and those that lead out, as linksOut
+// has them: from memory, or from the remote.
+func (w *Workspace) linksOf(ctx context.Context, op string, commit wire.ID, tree *dir) (targets map[wire.ID]string, out map[string]string, err error) {
+	for _, k := range w.trees {
+		if k.tree == tree && k.targets != nil {
+			return k.targets, k.out, nil
+		}
+	}
+	ids := map[wire.ID]bool{}
+	for _, e := range tree.allFiles() {
+		if e.mode == filemode.Symlink {
+			ids[e.id] = true
+		}
+	}
+	blobs, err := w.openLoader().fetchBlobs(ctx, op, commit, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	targets = map[wire.ID]string{}
+	for id, o := range blobs {
+		targets[id] = string(o.Data)
+	}
+	out, err = linksOut(ctx, tree, targets)
+	return targets, out, err
+}
+
 // treeOf returns the tree of a commit, from memory or from the remote.
 func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
 	if t := w.findKnownTree(commit); t != nil {
@@ -159,7 +193,7 @@ func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
 	}
 	t, err := w.openLoader().fetchTree(ctx, commit, blobNone)
 	if err == nil {
-		w.rememberTree(commit, t)
+		w.rememberTree(knownTree{commit: commit, tree: t})
 	}
 	return t, err
 }

@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/internal/lists"
+	"github.com/united-workforce/uwf/internal/text"
+)
+
+// LeftOut is something of a commit that is not in the folder as other files are, and that every
+// snapshot keeps as the commit has it.
+type LeftOut struct {
+	Path string      `json:"path"`
+	Kind LeftOutKind `json:"kind"`
+}
+
+// LeftOutKind says what is left out.
+type LeftOutKind string
+
+// What is left out.
+const (
+	LeftSubmodule LeftOutKind = "submodule" // its files are not there
+	LeftLink      LeftOutKind = "link"      // it leads out of the folder or into .git, and is not there
+)
+
+// LeftOut is what the last Restore left out, in the order of kinds and paths.
+func (w *Workspace) LeftOut() []LeftOut {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.leftOut
+}
+
+// maxNamed is how many paths of a kind DescribeLeftOut names.
+const maxNamed = 3
+
+// DescribeLeftOut says on one line what is left out; empty: nothing is.
+func DescribeLeftOut(all []LeftOut) string {
+	var parts []string
+	for _, k := range []struct {
+		kind       LeftOutKind
+		noun, rest string
+	}{{LeftSubmodule, "submodule", ""}, {LeftLink, "link", " out of the repository"}} {
+		of := slices.DeleteFunc(slices.Clone(all), func(l LeftOut) bool { return l.Kind != k.kind })
+		named := lists.Map(of[:min(len(of), maxNamed)], func(l LeftOut) string { return text.OneLine(l.Path) })
+		if len(of) > maxNamed {
+			named = append(named, "…")
+		}
+		if len(of) > 0 {
+			parts = append(parts, fmt.Sprintf("%s%s (%s)", text.Plural(len(of), k.noun), k.rest, strings.Join(named, ", ")))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "not in the agents' folder: " + strings.Join(parts, "; ")
+}
+
+// noteLeftOut notes what the folder doesn't have of a commit, and what is in its submodules' folders.
+func (r *restorer) noteLeftOut(tree *dir) (err error) {
+	r.w.leftOut = nil
+	for path, e := range tree.allFiles() {
+		if e.isSubmodule() {
+			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftSubmodule})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(r.out)) {
+		r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftLink})
+	}
+	r.w.inside, err = r.rd.filesInside(r.root, tree, r.w.most)
+	return err
+}
+
+// filesInside lists what is in the folders of a tree's submodules, but for what their .gitignore
+// files ignore, as a map of paths for each.
+func (rd *reader) filesInside(root *os.Root, tree *dir, most limits) (map[string]map[string]stamp, error) {
+	all := map[string]map[string]stamp{}
+	cur := cursor{root: root, op: rd.op}
+	for path, e := range tree.allFiles() {
+		if !e.isSubmodule() {
+			continue
+		}
+		found := map[string]stamp{}
+		all[path] = found
+		in, err := cur.openDir(path, false)
+		if err != nil { // it isn't there, or is no folder
+			continue
+		}
+		if err := rd.listInside(place{r: in, path: path, rules: ignore.New(most.ignoreSteps)}, found); err != nil {
+			return nil, errors.Join(err, cur.closeAll())
+		}
+	}
+	return all, cur.closeAll()
+}
+
+func (rd *reader) listInside(p place, into map[string]stamp) error {
+	found, err := rd.listFolder(p.r, p.path)
+	if err == nil {
+		p.rules, err = rd.readIgnore(p, found)
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		path := joinPath(p.path, d.name)
+		ignored, err := rd.isIgnored(p, path, d.info.IsDir())
+		switch {
+		case err != nil:
+			return err
+		case ignored || d.name == gitDir:
+		case d.info.IsDir():
+			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, nil, false, func(in place) error { return rd.listInside(in, into) })
+		default:
+			into[path] = statOf(d.info).stamp
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteInside notes what was changed in the folders of base's submodules since a restore found
+// these files there.
+func (s *scanner) noteInside(root *os.Root, before map[string]map[string]stamp) error {
+	if len(before) == 0 {
+		return nil
+	}
+	now, err := s.rd.filesInside(root, s.base, s.most)
+	if err != nil {
+		return err
+	}
+	for sub, was := range before {
+		is, there := now[sub]
+		changed := slices.Concat(slices.Collect(maps.Keys(is)), slices.Collect(maps.Keys(was)))
+		changed = slices.DeleteFunc(changed, func(path string) bool { return is[path] == was[path] })
+		slices.Sort(changed)
+		switch changed = slices.Compact(changed); {
+		case !there || len(changed) == 0:
+		case len(changed) == 1:
+			s.noteSkipped(changed[0], "it lies in the submodule "+sub)
+		default:
+			s.noteSkipped(changed[0], fmt.Sprintf("it lies in the submodule %s, like %s", sub, text.Plural(len(changed)-1, "more change")))
+		}
+	}
+	return nil
+}
