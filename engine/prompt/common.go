@@ -16,7 +16,7 @@ import (
 // progress and what to do now; and the deliverable once more, since it is far away by then. The
 // prompt's first common bytes are the part for all roles.
 func AssembleCommonFirst(in Input) (prompt string, common int) {
-	first := joinParts(writeTask(in), writeConventions(in), writeMap(in))
+	first := joinParts(writeTask(in), writeConventions(in), writeLeftOut(in), writeMap(in))
 	deliverable := writeDeliverable(in)
 	rest := joinParts(deliverable, writeRole(in), writeHistory(in), writeChecks(in), writeProgress(in), writeNow(in), "# Once more: your deliverable\n\n"+strings.TrimPrefix(deliverable, deliverableTitle+"\n\n"))
 	if first == "" {

@@ -490,6 +490,8 @@ type memFolder struct {
 func (m *memFolder) Dir() string                         { return m.dir }
 func (m *memFolder) Sub(location string) (string, error) { return filepath.Join(m.dir, location), nil }
 
+func (m *memFolder) ListLeftOut() []workspace.LeftOut { return nil }
+
 func (m *memFolder) Restore(_ context.Context, commit wire.ID) error {
 	files, err := m.read(commit)
 	m.files = files

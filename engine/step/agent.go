@@ -104,6 +104,8 @@ func (r *agentRun) restoreFolder(ctx context.Context) (err error) {
 		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
 			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
 		}
+		r.leftOut = r.e.Folder.ListLeftOut()
+		r.task.LeftOut = r.leftOut[:min(len(r.leftOut), maxLeftOut)]
 	}
 	r.restored = true
 	if r.task.Location != "" {
@@ -188,15 +190,11 @@ func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range snap.Skipped {
-		r.emitNotice(fmt.Sprintf("%s is not kept: %s", k.Path, k.Why))
+	said := r.describeSnapshot(&snap)
+	for _, line := range said {
+		r.emitNotice(line)
 	}
-	if n := snap.MoreSkipped; n > 0 {
-		r.emitNotice(fmt.Sprintf("%d more are not kept", n))
-	}
-	for _, k := range snap.Raw {
-		r.emitNotice(fmt.Sprintf("%s is committed as it is: %s", k.Path, k.Why))
-	}
+	r.notes = r.noteFolder(said)
 	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
 		return nil, err
 	}

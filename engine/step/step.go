@@ -67,6 +67,9 @@ type agentRun struct {
 	spent   record.Usage
 	// prepared is what was printed when the folder was made ready.
 	prepared string
+	// notes are the step's; leftOut is not in the folder.
+	notes   []string
+	leftOut []workspace.LeftOut
 }
 
 // keeper keeps what came of it, on this machine until it is pushed, and as an attempt where
@@ -203,6 +206,7 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 	if r.snap, err = r.takeSnapshot(ctx, next.result, step); err == nil {
 		err = checkUnchanged(&r.agentRun, r.snap)
 	}
+	step.step.Notes = r.notes
 	if err != nil {
 		return r.describeThread(), r.failStep(ctx, "workspace", draft, err)
 	}
@@ -236,6 +240,8 @@ type Folder interface {
 	Restore(ctx context.Context, commit wire.ID) error
 	// TakeSnapshot makes a commit of the folder; nothing is pushed.
 	TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
+	// ListLeftOut is what Restore left out of the folder.
+	ListLeftOut() []workspace.LeftOut
 	// Dir is where agents are started.
 	Dir() string
 	// Sub is a folder inside of it. One that leads outside, by whatever way, or

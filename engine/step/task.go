@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // prepareTask works out what the agent is asked to do.
@@ -73,7 +74,7 @@ func (r *agentRun) assemblePrompt(ctx context.Context) error {
 	in := prompt.Input{
 		Definition: r.Def, Role: r.plan.role, Task: r.Chain.Start.Prompt, Outside: r.Chain.Start.Trigger != nil,
 		Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
-		Closed: r.approval.closed,
+		Closed: r.approval.closed, LeftOut: workspace.DescribeLeftOut(r.leftOut),
 	}
 	if m := r.task.Model; m != nil {
 		in.Window = m.Window

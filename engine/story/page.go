@@ -73,6 +73,7 @@ func WriteStep(t task.Task, s record.Step, told *Told, next Outcome) []byte {
 	}
 	writeWords(&b, told.Words)
 	writeChecks(&b, s.Checks)
+	writeNotes(&b, s.Notes)
 	writePatch(&b, told.Patch)
 	b.WriteString("\n## Output\n\n")
 	writeFields(&b, "    ", told.Output)
@@ -126,6 +127,17 @@ func writeChecks(b *strings.Builder, checks []record.Check) {
 		if c.Output != "" {
 			fmt.Fprintf(b, "\nThe end of what %s printed:\n\n%s\n", markdown.Escape(c.Name), indentText(c.Output))
 		}
+	}
+}
+
+// writeNotes writes what the step's folder did not have, and what was not kept of it.
+func writeNotes(b *strings.Builder, notes []string) {
+	if len(notes) == 0 {
+		return
+	}
+	b.WriteString("\n## Notes\n\n")
+	for _, note := range notes {
+		fmt.Fprintf(b, "- %s\n", markdown.Escape(text.OneLine(note)))
 	}
 }
 

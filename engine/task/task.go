@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/workspace"
 )
 
 // Task is what one agent is asked to do: the content of context.json, and what
@@ -43,6 +44,8 @@ type Task struct {
 	Model            *Model          `json:"model,omitempty"`
 	Extract          *Model          `json:"extract,omitempty"` // reads what the agent could not put into form; nil: off
 	Run              record.Run      `json:"run"`
+	// LeftOut is what of the repository is not in the folder.
+	LeftOut []workspace.LeftOut `json:"leftOut,omitempty"`
 
 	// Nodes are the nodes that the agent may read: the thread's chain, its
 	// outputs and bodies, the workflow and all schemas of these.

@@ -470,6 +470,8 @@ func (t *testFolder) read(commit wire.ID) (map[string]string, error) {
 	return files, err
 }
 
+func (t *testFolder) ListLeftOut() []workspace.LeftOut { return nil }
+
 func (t *testFolder) Restore(_ context.Context, commit wire.ID) error {
 	files, err := t.read(commit)
 	t.f.files = files

@@ -194,6 +194,7 @@ func TestStep(t *testing.T) {
 			s.Checks = []Check{{"test", "passed", 0, 12, "", ""}, {"lint", "failed", 1, 3, "fails on the base, too", "a.go:1: no\n"}}
 		}), OwnStepSchema},
 		{"attempts", with(func(s *Step) { s.PreviousAttempts = []node.Hash{h1, h2} }), OwnStepSchema},
+		{"notes", with(func(s *Step) { s.Notes = []string{"a is not kept", "b"} }), OwnStepSchema},
 		{"digests of a first step", with(func(s *Step) { s.Digests = &StepDigests{Start: d1, Output: d1, Detail: d1} }), OwnStepSchema},
 		{"digests of all", with(func(s *Step) {
 			s.Prev, s.AssembledPrompt, s.Body, s.PreviousAttempts = &one, &two, &two, []node.Hash{h1, h2}
@@ -296,6 +297,8 @@ func TestParseRefuses(t *testing.T) {
 		{"prepare null", OwnStepSchema, step(), "prepare", nil, "prepare of a StepNode must be a node's hash"},
 		{"prepare a text", OwnStepSchema, step(), "prepare", "added 3 packages", "prepare of a StepNode must be a node's hash"},
 		{"prepare under the peers' schema", StepSchema, step(), "prepare", string(h1), "unknown fields"},
+		{"notes no list", OwnStepSchema, step(), "notes", "n", "notes of a StepNode must be a list"},
+		{"a note that is no text", OwnStepSchema, step(), "notes", []any{int64(1)}, "notes of a StepNode must be a string"},
 		{"checks no list", OwnStepSchema, step(), "checks", map[string]any{}, "checks of a StepNode must be a list"},
 		{"check without a name", OwnStepSchema, step(), "checks", []any{map[string]any{"status": "passed"}}, "name of a check of a StepNode must be a string"},
 		{"check of another status", OwnStepSchema, step(), "checks", []any{map[string]any{"name": "test", "status": "fine"}}, "status of a check of a StepNode must be passed, failed or skipped"},

@@ -50,11 +50,11 @@ const (
 
 	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
-	// answer, patch, prepare, checks and digests, all optional.
+	// answer, patch, prepare, checks, notes and digests, all optional.
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "7X2YEBYCY02BK"
+	OwnStepSchema  node.Hash = "0MCP85914EWV0"
 
-	// FormerStepSchema is OwnStepSchema before checks kept their output. It is read, and not
+	// FormerStepSchema is OwnStepSchema before notes, and before checks kept their output. It is read, and not
 	// written any more.
 	FormerStepSchema node.Hash = "2NEPY88RQBTC4"
 

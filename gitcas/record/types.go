@@ -97,5 +97,6 @@ type Step struct {
 	// was prepared.
 	Prepare *node.Hash   `payload:"prepare,own"`
 	Checks  []Check      `payload:"checks,own"`
+	Notes   []string     `payload:"notes,own"`   // what its agent's folder did not have, and what was not kept of it
 	Digests *StepDigests `payload:"digests,own"` // nil: a node of the peers, which has none
 }

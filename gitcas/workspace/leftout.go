@@ -29,8 +29,8 @@ const (
 	LeftLink      LeftOutKind = "link"      // it leads out of the folder or into .git, and is not there
 )
 
-// LeftOut is what the last Restore left out, in the order of kinds and paths.
-func (w *Workspace) LeftOut() []LeftOut {
+// ListLeftOut returns what the last Restore left out, in the order of kinds and paths.
+func (w *Workspace) ListLeftOut() []LeftOut {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.leftOut

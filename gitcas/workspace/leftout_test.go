@@ -111,7 +111,7 @@ func TestLeftOut(t *testing.T) {
 	} {
 		w := open(t, t.TempDir(), m)
 		restore(t, w, rawCommit(t, m, tree.id))
-		if got := DescribeLeftOut(w.LeftOut()); got != want {
+		if got := DescribeLeftOut(w.ListLeftOut()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

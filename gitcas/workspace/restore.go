@@ -29,7 +29,7 @@ import (
 // new, and running it again completes it.
 //
 // A symlink that leads out of the folder or into .git is not made, see
-// Workspace.LeftOut. A commit with names that git would not check out is refused
+// Workspace.ListLeftOut. A commit with names that git would not check out is refused
 // whole (ErrDamaged). A folder with a repository inside that would have to give
 // way to a file is ErrInTheWay.
 func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {

@@ -191,7 +191,9 @@ func threads(t testing.TB) map[string]report.Thread {
 			Failure: &report.Failure{Message: "VERSION: unknown format of the state branch: format 9", Mend: "use a newer uwf"},
 		},
 		"checked": with(sample(t, report.Running, 3), func(th *report.Thread) {
-			th.Steps[0].Checks = []record.Check{{Name: "test", Status: record.CheckPassed}}
+			lacks := "not in the agents' folder: 1 submodule (vendor/lib); 1 link out of the repository (tz)"
+			th.Steps[0].Checks, th.Steps[0].Notes = []record.Check{{Name: "test", Status: record.CheckPassed}}, []string{lacks}
+			th.Steps[1].Notes = []string{lacks, "the step changes no file: all that its agent wrote is skipped", "vendor/lib/`a`.c is not kept: it lies in the submodule vendor/lib"}
 			th.Steps[1].Checks = []record.Check{
 				{Name: "test", Status: record.CheckPassed, DurationMs: 61_300, Note: "it changed slug/slug_test.go; 1 test fewer than before"},
 				{Name: "lint", Status: record.CheckFailed, ExitCode: 2, DurationMs: 900, Note: "it fails on the commit that the thread began from, too, and so is not enforced", Output: "slug.go:21:6: `loop` is unused\n<!-- -->\n1 issue\n"},

@@ -107,6 +107,7 @@ type Step struct {
 	// Unmetered: a job died in one of them, and nobody knows what it used.
 	Unmetered bool
 	Checks    []record.Check
+	Notes     []string // what its folder did not have, and what was not kept
 }
 
 // LostJob is a job that is not there any more, or never was.

@@ -117,6 +117,27 @@ func (p page) writeUnproven(limit int) string {
 	return joinBlocks(blocks...)
 }
 
+// maxNotes is how many notes of steps are shown, the newest.
+const maxNotes = 10
+
+// writeNotes shows the notes of steps, each where it was first said.
+func (p page) writeNotes() string {
+	var lines []string
+	said := map[string]bool{}
+	for _, s := range p.Steps {
+		for _, note := range s.Notes {
+			if !said[note] {
+				lines = append(lines, fmt.Sprintf("- Step %d: %s", s.N, codeSpan(oneLine(note))))
+			}
+			said[note] = true
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "Notes:\n\n" + strings.Join(lines[max(len(lines)-maxNotes, 0):], "\n")
+}
+
 func (p page) linkCommit(sha string) string {
 	if !commitID.MatchString(sha) {
 		return ""

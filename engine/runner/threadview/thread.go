@@ -156,7 +156,7 @@ func (p *Thread) Steps() []report.Step {
 	for i, s := range p.Chain.Steps {
 		row := report.Step{
 			N: i + 1, Role: s.Role, Agent: s.Agent, Result: results[i],
-			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Unmetered: p.unmetered[i], Checks: s.Checks,
+			Took: time.Duration(max(s.CompletedAtMs-s.StartedAtMs, 0)) * time.Millisecond, Attempts: len(s.PreviousAttempts), Unmetered: p.unmetered[i], Checks: s.Checks, Notes: s.Notes,
 		}
 		if u := s.Usage; u != nil {
 			row.Tokens, row.CostUSD, row.Unpriced = u.InputTokens+u.OutputTokens, u.CostUSD, u.Unpriced

@@ -95,6 +95,9 @@ func (s shown) writeHead(w *output.Writer) {
 	for _, c := range s.Checks {
 		writeFacts(w, [2]string{"Check", c.Describe()})
 	}
+	for _, note := range s.Notes {
+		writeFacts(w, [2]string{"Note", note})
+	}
 }
 
 // writeFields writes the fields of an output, without the one that says what came of the step.

@@ -57,6 +57,7 @@ type shown struct {
 	Work        *record.Work      `json:"work,omitempty"`
 	Run         *record.Run       `json:"run,omitempty"`
 	Checks      []record.Check    `json:"checks,omitempty"`
+	Notes       []string          `json:"notes,omitempty"`
 	Failed      []attempt.Summary `json:"previousAttempts,omitempty"`
 	// By is who let the step happen; Said is what people said before it.
 	By   *record.By `json:"by,omitempty"`
@@ -91,7 +92,7 @@ func readStep(ctx context.Context, t *lookup.Thread, n int, s gitcas.ChainStep, 
 	out := shown{
 		Step: n, Hash: s.Hash, Role: s.Role, Result: result, Detail: s.Detail, Agent: s.Agent, Timestamp: s.Timestamp, EdgePrompt: s.EdgePrompt,
 		StartedAt: time.UnixMilli(s.StartedAtMs).UTC(), CompletedAt: time.UnixMilli(s.CompletedAtMs).UTC(),
-		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run, Checks: s.Checks, By: s.By,
+		DurationMs: s.CompletedAtMs - s.StartedAtMs, Usage: s.Usage, Work: s.Work, Run: s.Run, Checks: s.Checks, Notes: s.Notes, By: s.By,
 	}
 	own := t.View.In(ctx, gitcas.Place{Thread: t.ID, Of: s.Hash})
 	o, err := own.Get(s.Output)

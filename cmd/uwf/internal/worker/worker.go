@@ -145,7 +145,7 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 			return nil, &app.UsageError{Err: fmt.Errorf("--replay: %w", err)}
 		}
 	}
-	w.folder = &folder{store: store}
+	w.folder = &folder{store: store, notice: w.noticeOnce}
 	w.Stepper = &step.Stepper{
 		Engine: &thread.Engine{
 			Store: store, Redact: red, Settings: settings{w}, Who: who, Clock: clock{f},
@@ -244,6 +244,8 @@ type folder struct {
 	far *workspace.Workspace
 	// thread is whose folder it is.
 	thread gitcas.ThreadID
+	// notice tells a person something, once.
+	notice func(text string)
 	// left is how the last picture of the folder shows it; empty: there is none since
 	// it was made equal to a commit.
 	left leftState
@@ -464,11 +466,18 @@ func (f *folder) commits() *workspace.Workspace {
 	return cmp.Or(f.ws, f.far)
 }
 
-// Restore makes the folder equal to a commit.
+// Restore makes the folder equal to a commit, and tells what it left out.
 func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
 	f.left = nil
-	return f.ws.Restore(ctx, commit)
+	err := f.ws.Restore(ctx, commit)
+	if said := workspace.DescribeLeftOut(f.ws.ListLeftOut()); said != "" && err == nil {
+		f.notice(said)
+	}
+	return err
 }
+
+// ListLeftOut is what it left out.
+func (f *folder) ListLeftOut() []workspace.LeftOut { return f.ws.ListLeftOut() }
 
 // Snapshot makes a commit of the folder.
 func (f *folder) TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error) {
