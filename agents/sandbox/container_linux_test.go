@@ -125,6 +125,21 @@ java T.java 2>/dev/null`,
 	}
 }
 
+// A workspace in /dev/shm, as TMPDIR may say, is not hidden.
+func TestWorkspaceInSharedMemory(t *testing.T) {
+	required(t)
+	p := newPlace(t)
+	dir, err := os.MkdirTemp(shmFolder, "uwf-sandbox-")
+	p.must(err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p.must(os.Chmod(dir, 0o755))
+	p.workspace = filepath.Join(dir, "workspace")
+	p.must(os.Mkdir(p.workspace, 0o755))
+	if got := p.program("/bin/sh", "-c", `echo x > "$0/file" && cat "$0/file"`, p.workspace); got.code != 0 || got.text != "x" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // failedLines are the lines of a test's output around its failures.
 func failedLines(out []byte) string {
 	var failed []string

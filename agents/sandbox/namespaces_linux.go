@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,10 @@ func (p *policy) separateMounts() error {
 	if p.UID == keep || unix.Unshare(unix.CLONE_NEWNS) != nil || unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "") != nil {
 		return nil
 	}
-	if unix.Mount("tmpfs", shmFolder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777") == nil {
+	inShm := func(place string) bool { return isWithin(resolvePath(place), shmFolder) }
+	if slices.ContainsFunc(slices.Concat(p.Read, p.Write), inShm) {
+		p.Shm = false // a mount would hide these places
+	} else if unix.Mount("tmpfs", shmFolder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777") == nil {
 		p.Shm = true
 	}
 	if p.Users != "" {
