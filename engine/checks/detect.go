@@ -56,6 +56,11 @@ var toolchains = [...]struct{ check, file, says, command string }{
 	{testCheck, "gradlew", "", "./gradlew test"},
 	{testCheck, "mix.exs", "", "mix test"},
 	{testCheck, "deno.json", "", "deno test"},
+	{testCheck, "deno.jsonc", "", "deno test"},
+	{testCheck, ".rspec", "", "bundle exec rspec"},
+	{testCheck, "Rakefile", "TestTask", "bundle exec rake test"},
+	{testCheck, "phpunit.xml", "", "vendor/bin/phpunit"},
+	{testCheck, "phpunit.xml.dist", "", "vendor/bin/phpunit"},
 }
 
 // packageScript is what a script of a package.json runs, with what runs before and after it;

@@ -23,15 +23,76 @@ import (
 // among the paths of kept, with all in it. Devices, pipes and sockets are left out. Where the file
 // systems can, files share their blocks.
 func Copy(ctx context.Context, from, to string, kept ...string) error {
-	return copyBetween(ctx, from, to, func(c *copier) error {
-		c.kept = kept
-		return c.copyFolder(".")
-	})
+	return new(Mover).CopyFolder(ctx, from, to, kept...)
 }
 
 // CopyPaths copies single files and folders, by their paths with slashes below both folders.
 func CopyPaths(ctx context.Context, from, to string, paths []string) error {
+	return new(Mover).CopyNamed(ctx, from, to, paths)
+}
+
+// Move is a folder that moves: copies name New if what they are made of names Old.
+type Move struct{ Old, New string }
+
+// Mover copies folders, and changes the paths of Moves in the text files and links of the copies.
+type Mover struct {
+	Moves []Move
+	// Held are the files and links that named an Old, with slashes; Binary counts the files that do
+	// and stay as they are, since they are no text.
+	Held   []string
+	Binary int
+}
+
+// CopyFolder is [Copy] with the Moves.
+func (m *Mover) CopyFolder(ctx context.Context, from, to string, kept ...string) error {
 	return copyBetween(ctx, from, to, func(c *copier) error {
+		c.mover, c.kept = m, kept
+		return c.copyFolder(".")
+	})
+}
+
+// maxMoved is how large a file is, in bytes, that is searched for paths.
+const maxMoved = 16 << 20
+
+// moveFile returns what a copy of an open file holds.
+func (m *Mover) moveFile(path string, in *os.File, size int64) (io.Reader, error) {
+	if same := io.LimitReader(in, size); len(m.Moves) == 0 || size > maxMoved { // it may grow
+		return same, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(in, size))
+	if err != nil {
+		return nil, err
+	}
+	moved := m.moveText(path, string(text))
+	if moved == string(text) { // so that the copy can share its blocks
+		_, err := in.Seek(0, io.SeekStart)
+		return io.LimitReader(in, size), err
+	}
+	return strings.NewReader(moved), nil
+}
+
+func (m *Mover) moveText(path, text string) string {
+	names := func(move Move) bool { return strings.Contains(text, move.Old) }
+	switch {
+	case !slices.ContainsFunc(m.Moves, names):
+		return text
+	case strings.Contains(text, "\x00"):
+		if !strings.HasSuffix(path, ".pyc") { // Python reads the path of a module from elsewhere
+			m.Binary++
+		}
+		return text
+	}
+	m.Held = append(m.Held, filepath.ToSlash(path))
+	for _, move := range m.Moves {
+		text = strings.ReplaceAll(text, move.Old, move.New)
+	}
+	return text
+}
+
+// CopyNamed is [CopyPaths] with the Moves.
+func (m *Mover) CopyNamed(ctx context.Context, from, to string, paths []string) error {
+	return copyBetween(ctx, from, to, func(c *copier) error {
+		c.mover = m
 		for _, p := range paths {
 			p = filepath.FromSlash(p)
 			info, err := c.src.Lstat(p)
@@ -65,6 +126,7 @@ type copier struct {
 	src, dst *os.Root
 	room     int64    // bytes that may still be copied: files can say that they are far larger than what they take
 	kept     []string // folders that stay wholly
+	mover    *Mover
 }
 
 // copyBetween opens both folders for a copy. Nothing outside of them is touched.
@@ -133,7 +195,7 @@ func (c *copier) copyEntry(path string, info fs.FileInfo) error {
 	case fs.ModeSymlink:
 		target, err := c.src.Readlink(path)
 		if err == nil {
-			err = c.dst.Symlink(target, path)
+			err = c.dst.Symlink(c.mover.moveText(path, target), path)
 		}
 		return err
 	case fs.ModeDir:
@@ -166,6 +228,9 @@ func (c *copier) copyFile(path string, info fs.FileInfo) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, info.Size())) // it may grow
+	content, err := c.mover.moveFile(path, in, info.Size())
+	if err == nil {
+		_, err = io.Copy(out, content)
+	}
 	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Close(), c.dst.Chtimes(path, info.ModTime(), info.ModTime()))
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,34 @@ func TestCopy(t *testing.T) {
 	}
 	if info, err := os.Lstat(filepath.Join(to, "ro")); err != nil || !info.IsDir() || info.Mode().Perm()&0o055 != 0o055 {
 		t.Errorf("ro: %v %v", info, err)
+	}
+}
+
+// TestMover: text files and links name the new place, and all else is as it was.
+func TestMover(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"bin/pip": "#!/old/bin/python\n/old", "a.pyc": "\x00/old", "lib.so": "\x00/old", "other": "old"} {
+		write(t, filepath.Join(from, name), text, 0o755)
+	}
+	if err := os.Symlink("/old/bin/pip", filepath.Join(from, "link")); err != nil {
+		t.Fatal(err)
+	}
+	m := Mover{Moves: []Move{{"/old", "/another/place"}}}
+	if err := m.CopyFolder(t.Context(), from, to); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"bin/pip": "#!/another/place/bin/python\n/another/place", "a.pyc": "\x00/old", "lib.so": "\x00/old", "other": "old"} {
+		b, err := os.ReadFile(filepath.Join(to, name))
+		info, serr := os.Stat(filepath.Join(to, name))
+		if err = errors.Join(err, serr); err != nil || string(b) != want || info.Mode().Perm() != 0o755 || !info.ModTime().Equal(old) {
+			t.Errorf("%s: %q %v %v", name, b, info, err)
+		}
+	}
+	if got, err := os.Readlink(filepath.Join(to, "link")); got != "/another/place/bin/pip" {
+		t.Errorf("link: %s %v", got, err)
+	}
+	if slices.Sort(m.Held); strings.Join(m.Held, " ") != "bin/pip link" || m.Binary != 1 {
+		t.Errorf("held %q, %d binary", m.Held, m.Binary)
 	}
 }
 

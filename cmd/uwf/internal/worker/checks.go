@@ -139,8 +139,13 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 	if len(plan) == 0 {
 		return out, nil
 	}
-	commands := lists.Map(plan, func(p planned) command.Command { return p.Command })
+	copied := ""
+	commands := lists.Map(plan, func(p planned) command.Command {
+		p.FillHome = func(ctx context.Context, home string) error { return c.w.fillHome(ctx, home, copied) }
+		return p.Command
+	})
 	results, err := c.runner.RunOnCopy(ctx, func(ctx context.Context, dir string) error {
+		copied = dir
 		if commit.IsZero() { // an empty folder, in which nothing was made
 			return nil
 		}
@@ -180,13 +185,13 @@ func (c *checker) planChecks(ctx context.Context, req step.CheckRequest) (plan [
 		return nil, nil, err
 	}
 	for _, name := range req.Names {
-		p := planned{name: name, Command: command.Command{FillHome: c.w.fillHome, Line: c.w.config.Checks.Commands[name], Timeout: min(allowed, max(req.Time/time.Duration(len(req.Names)), time.Second))}}
+		p := planned{name: name, Command: command.Command{Line: c.w.config.Checks.Commands[name], Timeout: min(allowed, max(req.Time/time.Duration(len(req.Names)), time.Second))}}
 		switch f, ok := found[name]; {
 		case ok && c.w.f.Job == nil && !app.HasConsent(c.w.f, demandOf(name, f)):
 			skipped[name] = fmt.Sprintf("nobody consented to %q, which %s stands for: set checks.%s in .uwf/config.yaml", f.Command, f.File, name)
 			continue
 		case ok:
-			p.Line, p.Place = f.Command, req.Location
+			p.Line, p.Place = c.w.prepared.usePython(f.Command, req.Location), req.Location
 		case p.Line == "":
 			skipped[name] = fmt.Sprintf("there is no command for it: set checks.%s in .uwf/config.yaml", name)
 			continue

@@ -15,10 +15,10 @@ const maxGoCache = 1 << 30
 
 // fillHome fills the HOME of a confined agent: with what was prepared, or, in a folder with a
 // Go module on a person's machine, with a copy of what Go has compiled there, so that the agent
-// does not begin with the standard library. What it adds is thrown away.
-func (w *Worker) fillHome(ctx context.Context, home string) error {
+// does not begin with the standard library. What it adds is thrown away. It works in dir.
+func (w *Worker) fillHome(ctx context.Context, home, dir string) error {
 	if w.prepared != nil {
-		return w.prepared.fillHome(ctx, home)
+		return w.prepared.fillHome(ctx, home, dir)
 	}
 	if _, err := os.Lstat(filepath.Join(w.folder.dir, "go.mod")); err != nil || w.f.Job != nil {
 		return nil //nolint:nilerr // it is no Go module

@@ -45,7 +45,7 @@ func TestFillHomeWithGoCache(t *testing.T) {
 			if c.job {
 				w.f.Job = &app.Job{}
 			}
-			if err := w.fillHome(t.Context(), home); err != nil {
+			if err := w.fillHome(t.Context(), home, ""); err != nil {
 				t.Fatal(err)
 			}
 			copied := filepath.Join(home, ".cache", "go-build", "aa", "x-a")

@@ -48,11 +48,13 @@ type preparer struct {
 	// image is what the present step was given, and base the one of the commit that the thread
 	// began from; empty: there is none.
 	image, base string
+	// held are, by folder, the files that fillTree laid there and that name the image's places.
+	held map[string][]string
 }
 
 // newPreparer makes one for a store at a URL.
 func newPreparer(w *Worker, runner *command.Runner, root, url string) *preparer {
-	return &preparer{w: w, runner: runner, images: ImageRoot(root), store: fmt.Sprintf("%.8x", sha256.Sum256([]byte(url)))}
+	return &preparer{w: w, runner: runner, held: map[string][]string{}, images: ImageRoot(root), store: fmt.Sprintf("%.8x", sha256.Sum256([]byte(url)))}
 }
 
 // ImageRoot is the folder below the storage root with what was prepared for workspaces.
@@ -62,7 +64,10 @@ func ImageRoot(root string) string { return filepath.Join(root, "images") }
 const imageHome, imageTree = "home", "tree"
 
 // imageFormat is part of every key: another one makes all images anew.
-const imageFormat = "uwf image 1"
+const imageFormat = "uwf image 2"
+
+// The places of an image's parts, as its files name them. In a copy they are that copy's.
+const namedHome, namedTree = "/uwf-prepared/home", "/uwf-prepared/tree"
 
 // maxPrepare bounds how long the commands may take together.
 const maxPrepare = 30 * time.Minute
@@ -253,12 +258,15 @@ func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, 
 		if err := p.w.folder.ws.CopyTo(ctx, commit, dir); err != nil {
 			return err
 		}
+		moves := []copytree.Move{{Old: dir, New: namedTree}}
 		for _, line := range lines {
 			res, err := p.runner.Run(ctx, command.Command{
 				Line: line, Dir: dir, Network: network, Timeout: max(end.Sub(p.w.f.Now()), time.Second),
-				FillHome: func(ctx context.Context, to string) error { return copytree.Copy(ctx, home, to) },
+				FillHome: func(ctx context.Context, to string) error { return moverTo(dir, to).CopyFolder(ctx, home, to) },
 				KeepHome: func(ctx context.Context, from string) error {
-					return errors.Join(removeImage(ctx, home), copytree.Copy(ctx, from, home))
+					moves = append(moves, copytree.Move{Old: from, New: namedHome})
+					mover := copytree.Mover{Moves: moves}
+					return errors.Join(removeImage(ctx, home), mover.CopyFolder(ctx, from, home))
 				},
 			})
 			p.w.tellGaps(res.Gaps)
@@ -270,7 +278,12 @@ func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, 
 				return &step.PrepareError{Command: line, End: failed.DescribeEnd(), Output: res.Output}
 			}
 		}
-		return keepIgnored(ctx, p.w, dir, commit, filepath.Join(half, imageTree))
+		mover := copytree.Mover{Moves: moves}
+		err := keepIgnored(ctx, p.w, dir, commit, filepath.Join(half, imageTree), &mover)
+		if mover.Binary > 0 {
+			p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: text.Plural(mover.Binary, "prepared binary file") + " with the path of the folder that it was made in, which is gone"})
+		}
+		return err
 	})
 	if err != nil {
 		return output, err
@@ -344,7 +357,7 @@ func removeImage(ctx context.Context, dir string) error {
 }
 
 // keepIgnored keeps what commands left in ignored files. All else they changed is undone.
-func keepIgnored(ctx context.Context, w *Worker, dir string, commit wire.ID, to string) error {
+func keepIgnored(ctx context.Context, w *Worker, dir string, commit wire.ID, to string, mover *copytree.Mover) error {
 	ws, err := workspace.Open(dir, w.folder.store.Remote())
 	if err != nil {
 		return err
@@ -356,7 +369,7 @@ func keepIgnored(ctx context.Context, w *Worker, dir string, commit wire.ID, to 
 	if err != nil {
 		return err
 	}
-	return copytree.CopyPaths(ctx, dir, to, ignored)
+	return mover.CopyNamed(ctx, dir, to, ignored)
 }
 
 // laySeeds puts what was prepared into the folder: in place of what agents left in ignored
@@ -387,13 +400,47 @@ func (p *preparer) fillTree(ctx context.Context, dir string, kept []string) erro
 	if p == nil || p.image == "" {
 		return nil
 	}
-	return copytree.Copy(ctx, filepath.Join(p.image, imageTree), dir, kept...)
+	mover := moverTo(dir, namedHome) // which is made later
+	err := mover.CopyFolder(ctx, filepath.Join(p.image, imageTree), dir, kept...)
+	p.held[dir] = mover.Held
+	return err
 }
 
-// fillHome puts the HOME of the image into another one.
-func (p *preparer) fillHome(ctx context.Context, home string) error {
-	if p == nil || p.image == "" {
+// moverTo lays parts of an image where its tree is dir and its HOME is home.
+func moverTo(dir, home string) *copytree.Mover {
+	return &copytree.Mover{Moves: []copytree.Move{{Old: namedTree, New: dir}, {Old: namedHome, New: home}}}
+}
+
+// fillHome puts the HOME of the image into another one, and its place into what fillTree laid
+// in dir.
+func (p *preparer) fillHome(ctx context.Context, home, dir string) (err error) {
+	if p.image == "" {
 		return nil
 	}
-	return copytree.Copy(ctx, filepath.Join(p.image, imageHome), home)
+	if err := moverTo(dir, home).CopyFolder(ctx, filepath.Join(p.image, imageHome), home); err != nil || len(p.held[dir]) == 0 {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, name := range p.held[dir] {
+		_ = root.Remove(name) // what is still there stays
+	}
+	return moverTo(dir, home).CopyNamed(ctx, filepath.Join(p.image, imageTree), dir, p.held[dir])
+}
+
+// usePython makes a command that was detected use the prepared Python of its folder, if there is
+// one: the system's has none of the project's packages.
+func (p *preparer) usePython(line, location string) string {
+	const python = ".venv/bin/python"
+	rest, ok := strings.CutPrefix(line, "python3 ")
+	if p == nil || p.image == "" || !ok {
+		return line
+	}
+	if _, err := os.Lstat(filepath.Join(p.image, imageTree, location, python)); err != nil {
+		return line
+	}
+	return python + " " + rest
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,6 +206,61 @@ func TestLay(t *testing.T) {
 				t.Errorf("the folder is not the commit's any more: %+v %v", snap, err)
 			}
 		})
+	}
+}
+
+// TestPreparedPython: a virtual environment with an editable install works in each copy, and what
+// names HOME names that of the run.
+func TestPreparedPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("NOT TESTED: there is no Python here")
+	}
+	r := newCheckedRepo(t)
+	base := r.commit(map[string]string{
+		".gitignore": ".venv/\n*.egg-info/\n", "pytest.ini": "", "mypkg/__init__.py": "x = 1\n",
+		"setup.py": "from setuptools import setup\nsetup(name='mypkg', version='1', packages=['mypkg'])\n",
+	})
+	p := r.preparer("python3 -m venv .venv && .venv/bin/python setup.py -q develop", `echo "$HOME" > .venv/home && ln -s "$HOME/tool" .venv/tool && echo "$PWD" > "$HOME/place"`)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := sandbox.Probe()
+	if !report.Usable() {
+		t.Skip("NOT TESTED: nothing can be confined here, and HOME is the user's")
+	}
+	p.w.sandbox = sandbox.New(sandbox.Options{Mode: sandbox.Auto, Self: []string{self}, Environ: p.w.f.Environ, Report: &report})
+	p.runner = command.NewRunner(command.Options{Self: []string{self}, Environ: p.w.f.Environ, Now: p.w.f.Now, Sandbox: p.w.sandbox})
+	output, err := r.prepare(p, base, base)
+	if err != nil && strings.Contains(output, "ensurepip") {
+		t.Skipf("NOT TESTED: Python makes no virtual environments here: %s", output)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	copied, home := filepath.Join(r.home, "check"), filepath.Join(r.home, "run/home")
+	if err := errors.Join(os.Mkdir(copied, 0o700), r.ws.CopyTo(t.Context(), base, copied), p.fillTree(t.Context(), copied, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{r.dir, copied} {
+		for n := range 2 { // the second time it is another run, with a HOME of its own
+			home := home + strconv.Itoa(n) + filepath.Base(dir)
+			if err := p.fillHome(t.Context(), home, dir); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("/bin/sh", "-ec", `. .venv/bin/activate; command -v pip; cat .venv/home "$0/place"; readlink .venv/tool; pip --version >&2; cd /; python -c "import mypkg; print(mypkg.__file__)"`, home)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if want := dir + "/.venv/bin/pip\n" + home + "\n" + dir + "\n" + home + "/tool\npip "; err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), dir+"/mypkg/__init__.py\n") {
+				t.Errorf("%v: %s\nwant %s", err, out, want)
+			}
+		}
+	}
+	if got := p.usePython("python3 -m pytest", ""); got != ".venv/bin/python -m pytest" {
+		t.Errorf("tests run by %s", got)
+	}
+	if got := p.usePython("python3 -m pytest", "web"); got != "python3 -m pytest" {
+		t.Errorf("tests of another folder run by %s", got)
 	}
 }
 

@@ -192,7 +192,8 @@ func checkWorkspace(f *app.Factory, o Options) error {
 
 func (w *Worker) newSpawner(self []string) *agents.Spawner {
 	o := SpawnerOptions(w.f, w.config, self)
-	o.Gateway, o.FillHome, o.AllowShell = w.openGateway, w.fillHome, w.allowsShell
+	o.Gateway, o.AllowShell = w.openGateway, w.allowsShell
+	o.FillHome = func(ctx context.Context, home string) error { return w.fillHome(ctx, home, w.folder.dir) }
 	if w.o.Stderr != nil {
 		o.Stderr = w.redact.NewWriter(w.o.Stderr)
 	}
