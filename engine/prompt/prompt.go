@@ -115,7 +115,8 @@ func writeLeftOut(in Input) string {
 		return ""
 	}
 	return "# What your folder lacks\n\n" + text.Fence(in.LeftOut) +
-		"\n\nAll of it stays in the repository as it is. What you write in a submodule's folder, or in its place, is not kept."
+		"\n\nAll of it stays in the repository as it is. What you write in a submodule's folder, or in its place, is not kept. " +
+		"An LFS pointer stands for a file whose content is not here: leave it."
 }
 
 // writeProgress is one line: where the thread stands and how far it may go.

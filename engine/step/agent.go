@@ -173,7 +173,7 @@ func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, w
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("what is in %s takes too long to read: remove what isn't needed, or add whole folders of it to .gitignore: %w", r.e.Folder.Dir(), err)
-	case errors.Is(err, workspace.ErrLimit):
+	case errors.Is(err, workspace.ErrLimit), errors.Is(err, workspace.ErrFilter):
 		err = fmt.Errorf("%w; what the agent left is in %s until the next try", err, r.e.Folder.Dir())
 	}
 	return snap, err

@@ -12,6 +12,8 @@ var (
 	ErrLimit = errors.New("over a limit")
 	// ErrLink: a symlink of a commit leads out of the folder or into .git.
 	ErrLink = errors.New("symlink that leaves the folder")
+	// ErrFilter: git puts the file through a filter, which uwf does not run.
+	ErrFilter = errors.New("stored through a filter that uwf does not run")
 	// ErrInTheWay: something that may not be removed stands where a file of
 	// the commit belongs.
 	ErrInTheWay = errors.New("in the way")

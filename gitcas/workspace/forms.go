@@ -114,6 +114,14 @@ func (f *forms) isStored(path string, file []byte, blob wire.ID) (data []byte, s
 	return data, err == nil && blobID(data) == blob, nil
 }
 
+// checkFilter refuses a content that git would put through a filter first.
+func checkFilter(op, path string, form convert.Form, data []byte) error {
+	if form.IsStored(data) {
+		return nil
+	}
+	return newError(ErrFilter, op, path, "its attributes say filter=%s: leave it as it is, or have a person commit it", clipText(form.Filter))
+}
+
 // readForms reads those .gitattributes files of a commit that are wanted, from the folder at the
 // cursor if they are there.
 func readForms(

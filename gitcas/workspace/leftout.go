@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
@@ -26,6 +27,7 @@ type LeftOutKind string
 // What is left out.
 const (
 	LeftSubmodule LeftOutKind = "submodule" // its files are not there
+	LeftPointer   LeftOutKind = "pointer"   // a pointer of Git LFS stands for its content
 	LeftLink      LeftOutKind = "link"      // it leads out of the folder or into .git, and is not there
 )
 
@@ -45,7 +47,7 @@ func DescribeLeftOut(all []LeftOut) string {
 	for _, k := range []struct {
 		kind       LeftOutKind
 		noun, rest string
-	}{{LeftSubmodule, "submodule", ""}, {LeftLink, "link", " out of the repository"}} {
+	}{{LeftSubmodule, "submodule", ""}, {LeftPointer, "LFS file", " as a pointer"}, {LeftLink, "link", " out of the repository"}} {
 		of := slices.DeleteFunc(slices.Clone(all), func(l LeftOut) bool { return l.Kind != k.kind })
 		named := lists.Map(of[:min(len(of), maxNamed)], func(l LeftOut) string { return text.OneLine(l.Path) })
 		if len(of) > maxNamed {
@@ -69,11 +71,51 @@ func (r *restorer) noteLeftOut(tree *dir) (err error) {
 			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftSubmodule})
 		}
 	}
+	if err := r.notePointers(tree); err != nil {
+		return err
+	}
 	for _, path := range slices.Sorted(maps.Keys(r.out)) {
 		r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftLink})
 	}
 	r.w.inside, err = r.rd.filesInside(r.root, tree, r.w.most)
 	return err
+}
+
+// notePointers notes the files of which the folder has pointers of Git LFS.
+func (r *restorer) notePointers(tree *dir) error {
+	filters := false // to ask for the form of each file takes long
+	for _, e := range tree.allFiles() {
+		filters = filters || isAttributes(e) && strings.Contains(r.texts[e.id], "filter")
+	}
+	cur := cursor{root: r.root, op: r.rd.op}
+	for path, e := range tree.allFiles() {
+		if !filters || !isFile(e.mode) {
+			continue
+		}
+		form, err := r.forms.formOf(path)
+		if err != nil {
+			return errors.Join(err, cur.closeAll())
+		}
+		if form.Filter == convert.LFS && r.readsPointer(&cur, path) {
+			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftPointer})
+		}
+	}
+	return cur.closeAll()
+}
+
+// readsPointer reports whether there is a pointer of Git LFS at a path.
+func (r *restorer) readsPointer(cur *cursor, path string) bool {
+	folder, name := splitPath(path)
+	in, err := cur.openDir(folder, false)
+	if err != nil {
+		return false
+	}
+	info, err := in.Lstat(name)
+	if err != nil || info.Size() > convert.MaxPointer {
+		return false
+	}
+	c, err := r.rd.readContent(in, path, name, info, convert.MaxPointer)
+	return err == nil && convert.IsPointer(c.data)
 }
 
 // filesInside lists what is in the folders of a tree's submodules, but for what their .gitignore

@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
 
 // RebuildSnapshot makes a snapshot again of which only the tree and the new objects are
@@ -60,6 +61,9 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 	if !sameDir(base, made) {
 		b.noteNeeded(made.id)
 	}
+	for _, e := range made.allFiles() {
+		b.texts = b.texts || isAttributes(e)
+	}
 	if err = compareTrees("", base, made, b.compareEntries); err == nil && b.texts {
 		l.remote = remote
 		err = b.checkTexts(ctx, l, base, made)
@@ -93,6 +97,9 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) 
 	if err := checkIgnoreFiles("rebuild", made, texts); err != nil {
 		return err
 	}
+	if err := b.checkFilters(ctx, made, texts); err != nil {
+		return err
+	}
 	old, err := linksOut(ctx, base, texts)
 	if err != nil {
 		return err
@@ -102,6 +109,29 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) 
 		return err
 	}
 	return refuseLinks("rebuild", "it points to %q: take it out of the branch", out, old)
+}
+
+// checkFilters refuses new contents that git would put through a filter first.
+func (b *rebuilder) checkFilters(ctx context.Context, made *dir, texts map[wire.ID]string) error {
+	most := limits{file: DefaultMaxFile, ignoreSteps: ignore.DefaultSteps}
+	f, err := newForms(&reader{ctx: ctx, op: "rebuild"}, most, made, texts)
+	if err != nil {
+		return err
+	}
+	for _, c := range b.out.Changes {
+		o, isNew := b.objects[c.Blob]
+		if !isNew || !isFile(c.Mode) {
+			continue
+		}
+		form, err := f.formOf(c.Path)
+		if err == nil {
+			err = checkFilter("rebuild", c.Path, form, o.Data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compareEntries notes how an entry differs, if it may.

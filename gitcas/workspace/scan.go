@@ -217,6 +217,9 @@ func (s *scanner) convertFile(p place, e, base *entry, path string, c *content) 
 	if err != nil || form == (convert.Form{}) {
 		return err
 	}
+	if err := checkFilter(s.rd.op, path, form, c.data); err != nil {
+		return err
+	}
 	hadCRLF := false
 	data, err := form.ToGit(c.data, func() bool { hadCRLF = true; return false })
 	if hadCRLF && blobID(data) != base.idOf() && s.baseHasCRLF(e, base) {

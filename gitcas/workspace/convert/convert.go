@@ -11,10 +11,12 @@ import (
 )
 
 // Attributes are the names that [FormOf] asks for.
-var Attributes = []string{"text", "eol", "crlf", "working-tree-encoding"}
+var Attributes = []string{"text", "eol", "crlf", "working-tree-encoding", "filter"}
 
 // Form is how a file lies in a working folder. The zero Form is the one that git stores.
 type Form struct {
+	// Filter is the program that git would put the file through; empty: none.
+	Filter   string
 	text     bool // it is text
 	auto     bool // it is text unless it looks binary
 	crlf     bool // its lines end in CRLF
@@ -24,6 +26,9 @@ type Form struct {
 // FormOf reads what the attributes say of a file.
 func FormOf(attributes map[string]string) Form {
 	f := Form{encoding: encodingOf(attributes["working-tree-encoding"])}
+	if filter := attributes["filter"]; filter != ignore.Set && filter != ignore.Unset {
+		f.Filter = filter
+	}
 	text := attributes["text"]
 	if text == "" {
 		text = attributes["crlf"] // the old name
