@@ -194,7 +194,7 @@ func (r *agentRun) snapshotChecked(ctx context.Context, result string, s *sealed
 	for _, line := range said {
 		r.emitNotice(line)
 	}
-	r.notes = r.noteFolder(said)
+	r.notes = noteFolder(r, said)
 	if err := screen.Search(ctx, snap, r.e.Redact, r.e.ReadBlobs); err != nil {
 		return nil, err
 	}

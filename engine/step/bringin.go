@@ -389,7 +389,7 @@ func (r *agentRun) baseOfBrought() record.Step {
 	out := record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent, EdgePrompt: r.task.EdgePrompt,
 		StartedAtMs: max(min(s.StartedAtMs, done), 0), CompletedAtMs: done, Cwd: r.task.Cwd, Usage: s.Usage, Run: s.Run,
-		Checks: r.reportedChecks(s.Checks, "the job that ran them"), Notes: r.reportedNotes(s.Notes, "the job that ran it"),
+		Checks: r.reportedChecks(s.Checks, "the job that ran them"), Notes: reportedNotes(r, s.Notes, "the job that ran it"),
 	}
 	if next := r.Entry.Next; next != nil && r.brought.same {
 		out.By = next.By

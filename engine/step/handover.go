@@ -84,7 +84,7 @@ func (r *agentRun) takeOver(ctx context.Context) (task.Draft, error) {
 		return b.readFailure(d, out.Payload)
 	}
 	r.checks = r.reportedChecks(made.Checks, "the agents' job")
-	r.prepared, r.notes = b.readPrepared("the agents' job"), r.reportedNotes(made.Notes, "the agents' job")
+	r.prepared, r.notes = b.readPrepared("the agents' job"), reportedNotes(r, made.Notes, "the agents' job")
 	return d, nil
 }
 

@@ -32,7 +32,7 @@ func (r *agentRun) describeSnapshot(snap *workspace.Snapshot) []string {
 
 // noteFolder makes the step's notes: what its agent's folder did not have, and what is said of
 // the snapshot of it.
-func (r *agentRun) noteFolder(snapshot []string) (notes []string) {
+func noteFolder(r *agentRun, snapshot []string) (notes []string) {
 	if said := workspace.DescribeLeftOut(r.leftOut); said != "" {
 		notes = append(notes, said)
 	}
@@ -44,7 +44,7 @@ func (r *agentRun) noteFolder(snapshot []string) (notes []string) {
 }
 
 // reportedNotes are the notes of another job, marked as its word.
-func (r *agentRun) reportedNotes(said []string, who string) []string {
+func reportedNotes(r *agentRun, said []string, who string) []string {
 	return lists.Map(said[:min(len(said), maxNotes)], func(note string) string {
 		return r.cleanLine("reported by " + who + ": " + note)
 	})
