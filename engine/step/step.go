@@ -184,6 +184,8 @@ func (r *run) workAndCommit(ctx context.Context) (thread.Result, error) {
 		return r.suspendThread(ctx, div.Error())
 	case life.KindOf(err) == life.KindNotYours:
 		return r.describeThread(), err
+	case errors.Is(err, wire.ErrPromised): // no attempt could do better
+		return r.describeThread(), &life.FailedError{Thread: r.ID, Role: r.plan.role, Phase: "workspace", Err: err}
 	case err != nil:
 		return r.describeThread(), r.failStep(ctx, "workspace", task.Draft{}, err)
 	}

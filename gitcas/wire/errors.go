@@ -48,6 +48,9 @@ var (
 	ErrNoProgram = fault.ErrNoProgram
 	// ErrSHA256: the repository names its objects by SHA-256. Every id here is SHA-1.
 	ErrSHA256 = fault.ErrSHA256
+	// ErrPromised: the repository is a partial clone, and an object that was asked for is only
+	// on the remote that it was cloned from.
+	ErrPromised = fault.ErrPromised
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = fault.ErrInvalid

@@ -9,6 +9,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -41,6 +42,17 @@ func (o Objects) Add(objs ...Object) {
 	for _, x := range objs {
 		o[x.ID] = x
 	}
+}
+
+// Pack returns the objects as one git pack.
+func (o Objects) Pack() ([]byte, error) {
+	entries := make([]PackObject, 0, len(o))
+	for _, x := range o {
+		entries = append(entries, PackObject{Object: x})
+	}
+	var out bytes.Buffer
+	err := pack.Append(&out, entries)
+	return out.Bytes(), err
 }
 
 // Listing is what a remote's refs were at one moment.

@@ -142,6 +142,8 @@ func remoteAdvice(err error) string {
 		return inTheWay.Mend("the state branch", "see the rules and hooks of the remote")
 	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
 		return ""
+	case errors.Is(err, wire.ErrPromised):
+		return promisedAdvice(err)
 	case errors.Is(err, wire.ErrNoProgram):
 		return programAdvice(remote)
 	case errors.Is(err, exec.ErrNotFound) && errors.As(err, new(*GitError)):

@@ -285,6 +285,9 @@ func openStore(f *Factory, loc Location) (*gitcas.Store, error) {
 		}
 	}
 	remote = logSessions(f, remote)
+	if loc.Kind == RepositoryStore {
+		remote = &completedRemote{remote, f}
+	}
 	if f.Job != nil && f.Job.Wrap != nil {
 		remote = f.Job.Wrap(remote)
 	}

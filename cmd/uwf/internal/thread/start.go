@@ -175,6 +175,9 @@ func Start(ctx context.Context, o *StartOptions) (s thread.Started, err error) {
 	if err != nil {
 		return s, err
 	}
+	if err := f.CompletePartialClone(ctx, base); err != nil {
+		return s, err
+	}
 	cwd, err := f.WorkFolder(ctx, base, o.Cwd)
 	if err != nil {
 		return s, err

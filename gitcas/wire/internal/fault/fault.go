@@ -49,6 +49,9 @@ var (
 	ErrNoProgram = errors.New("a program is missing")
 	// ErrSHA256: the repository names its objects by SHA-256. Every id here is SHA-1.
 	ErrSHA256 = errors.New("this repository names its objects by SHA-256, which uwf can't read yet")
+	// ErrPromised: the repository is a partial clone, and an object that was asked for is only
+	// on the remote that it was cloned from.
+	ErrPromised = errors.New("the repository is a partial clone and lacks objects")
 	// ErrInvalid: the request itself can't be carried out by any server: a ref
 	// name that git refuses, an object that does not match its id.
 	ErrInvalid = errors.New("invalid request")
@@ -126,7 +129,7 @@ func Reading(err error) error {
 func KindOf(err error) error {
 	for _, k := range []error{
 		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrHidden, ErrUnsigned, ErrTooLarge, ErrProtected, ErrSecretRefused,
-		ErrNotFound, ErrSHA256, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInTheWay, ErrInvalid, ErrReadOnly, ErrNoProgram,
+		ErrNotFound, ErrSHA256, ErrPromised, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInTheWay, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {
 			return k

@@ -24,6 +24,8 @@ func errorRules() []rule {
 	return []rule{
 		// What git's servers say to a client that asks in SHA-1.
 		{ErrSHA256, []string{"mismatched object format: server sha256", "unsupported object format 'sha1'"}},
+		// What git says in a partial clone that it may not complete by itself.
+		{ErrPromised, []string{"from promisor remote", "lazy fetching disabled"}},
 		// Push protection: GitHub (GH013 with a section of its own), GitLab, Bitbucket.
 		{ErrSecretRefused, []string{
 			"push protection…secret", "cannot contain secrets", "push blocked: secret",

@@ -215,6 +215,8 @@ func TestServerTexts(t *testing.T) {
 		"kex_exchange_identification: Connection closed by remote host":                                        ErrUnreachable,
 		"fatal: mismatched object format: server sha256; client sha1":                                          ErrSHA256,
 		"fatal: error: unsupported object format 'sha1'":                                                       ErrSHA256,
+		"fatal: could not fetch d14c06f8ad72a4a4c0d6c1fb0ab4d5a5ae5dbd57 from promisor remote":                 ErrPromised,
+		"warning: lazy fetching disabled; some objects may not be available":                                   ErrPromised,
 		"GitLab: Internal API unreachable":                                                                     ErrUnreachable,
 	} {
 		known, got := Translate(text)

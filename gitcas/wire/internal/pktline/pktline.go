@@ -180,8 +180,9 @@ func (b *Bands) fillBuffer() error {
 	case 2:
 		b.text = AppendTail(b.text, pkt[1:])
 		return nil
-	case 3:
-		return &fault.ServerError{Text: fault.OneLine(string(pkt[1:]))}
+	case 3: // why, git may have said beside the answer
+		end := strings.TrimRight(string(pkt[1:]), "\x00\n")
+		return &fault.ServerError{Text: fault.OneLine(strings.TrimSpace(fault.TellingLine("", b.Text()) + " " + end))}
 	}
 	return fmt.Errorf("%w: unknown band %d", fault.ErrUnreadable, pkt[0])
 }

@@ -61,6 +61,16 @@ func TestBands(t *testing.T) {
 	}
 }
 
+// TestWhyItAborted: git names the reason beside the answer, and then that it aborts.
+func TestWhyItAborted(t *testing.T) {
+	in := Append(Append(nil, "\x02fatal: could not fetch d14c06f8 from promisor remote\n"), "\x03aborting due to possible repository corruption on the remote side.\x00")
+	_, err := io.ReadAll(NewBands(NewReader(bytes.NewReader(in), 1000)))
+	const want = "fatal: could not fetch d14c06f8 from promisor remote aborting due to possible repository corruption on the remote side."
+	if !errors.Is(err, fault.ErrPromised) || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestTail: what is kept of a server's text is its end, and not more.
 func TestTail(t *testing.T) {
 	var b []byte

@@ -91,7 +91,7 @@ func (t *fileTransport) gitEnv(hooks ...string) []string {
 	for _, name := range hooks {
 		off = append(off, gitenv.Setting{Key: "hook." + name + ".enabled", Value: "false"})
 	}
-	env := append(gitenv.Clean(), "GIT_NO_LAZY_FETCH=1")
+	env := append(gitenv.Clean(), "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none")
 	return cleanEnv(t.o.Env, []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT"}, append(env, gitenv.Variables(off)...)...)
 }
 
