@@ -78,8 +78,9 @@ func (a *Agent) Run(ctx context.Context, s *agents.Session) (agents.Answer, erro
 	if err := a.openSession(ctx, s); err != nil {
 		return agents.Answer{}, err
 	}
-	a.appendMessage(openai.ChatMessageRoleSystem, systemPrompt(a.set))
-	a.appendMessage(openai.ChatMessageRoleUser, s.Task.Prompt)
+	if err := a.beginConversation(s); err != nil {
+		return agents.Answer{}, err
+	}
 	return a.runConversation(ctx, s)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
+	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
@@ -76,13 +77,16 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 	}
 	r.task.Timeout = r.Lease.AgentTime(r.task.Timeout) // that took some
 	asked, timeout, began := r.task.Prompt, r.task.Timeout, r.e.Clock.Now()
+	var last task.Draft
 	for n := 1; ; n++ {
-		draft, err := r.e.Agent.Run(ctx, r.task, &r.meter)
+		draft, err := r.e.Agent.Run(ctx, withLeft(r.task, last), &r.meter)
+		last = draft
 		if err != nil || len(r.Def.Roles[r.task.Role].Checks) == 0 || r.e.Checker == nil {
 			return draft, err
 		}
 		failed, answer, err := r.checkWork(ctx, draft)
-		if child, err := r.draftStep(draft); err == nil && len(failed) > 0 {
+		child, childErr := r.draftStep(draft)
+		if childErr == nil && len(failed) > 0 {
 			draft.Usage = reportedUsage(draft.Usage, child.Usage) // its step leads nowhere
 		}
 		left := timeout - r.e.Clock.Now().Sub(began)
@@ -101,8 +105,21 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 		})
 		r.emitNotice(fmt.Sprintf("the agent is asked to mend what its checks complain of (%d of %d)", n, maxCorrections))
 		r.task.Prompt = prompt.Correct(asked, answer, complaints, n, maxCorrections)
+		if childErr == nil {
+			r.task.Corrected = &task.Corrected{Of: draft.Handle, Detail: child.Detail, From: len(strings.TrimRight(asked, "\n"))}
+		}
 		r.task.Timeout = r.Lease.AgentTime(left)
 	}
+}
+
+// withLeft is a task whose agent may read what its last run has left, if it is a correction. The
+// step's own task lacks these nodes, since no step has stored them.
+func withLeft(t task.Task, last task.Draft) task.Task {
+	if t.Corrected != nil {
+		t.Nodes = maps.Clone(t.Nodes)
+		t.Nodes[gitcas.Place{Thread: t.Thread, Of: last.Handle}] = last.Nodes
+	}
+	return t
 }
 
 // checkWork runs the role's checks on the folder as the agent left it. failed are those that

@@ -245,6 +245,14 @@ func TestChecksMended(t *testing.T) {
 	if !strings.HasPrefix(again, strings.TrimRight(asked, "\n")) || strings.Contains(again, "## lint") {
 		t.Errorf("the prompt is\n%s", again)
 	}
+	// What the first run left can be read in the second one.
+	left := agent.tasks[1].Corrected
+	if agent.tasks[0].Corrected != nil || left == nil || again[:left.From] != strings.TrimRight(asked, "\n") {
+		t.Fatalf("%+v", left)
+	}
+	if _, err := agent.tasks[1].Nodes.In(gitcas.Place{Thread: testThread, Of: left.Of}).Get(left.Detail); err != nil {
+		t.Error(err)
+	}
 	_, v, _ := f.view()
 	kept, err := v.In(t.Context(), gitcas.Place{Thread: testThread, Of: f.head(), Detail: true}).Get(*steps[0].AssembledPrompt)
 	if err != nil || kept.Payload != again {

@@ -45,7 +45,8 @@ type Task struct {
 	Extract          *Model          `json:"extract,omitempty"` // reads what the agent could not put into form; nil: off
 	Run              record.Run      `json:"run"`
 	// LeftOut is what of the repository is not in the folder.
-	LeftOut []workspace.LeftOut `json:"leftOut,omitempty"`
+	LeftOut   []workspace.LeftOut `json:"leftOut,omitempty"`
+	Corrected *Corrected          `json:"corrected,omitempty"` // of a correction after checks; nil: it is none
 
 	// Nodes are the nodes that the agent may read: the thread's chain, its
 	// outputs and bodies, the workflow and all schemas of these.
@@ -58,6 +59,14 @@ type Task struct {
 	Timeout    time.Duration        `json:"-"` // 0: none
 	// Budget is what the run may use: what the thread's limits leave.
 	Budget Budget `json:"-"`
+}
+
+// Corrected says where a correction begins, and what the run that it corrects has left among the
+// nodes: an agent that keeps its conversation may go on in it.
+type Corrected struct {
+	Of     node.Hash `json:"of"`     // the StepNode of that run
+	Detail node.Hash `json:"detail"` // what its agent kept
+	From   int       `json:"from"`   // the prompt before this byte is what that run was asked
 }
 
 // Model is what an agent may know of the model it is to use.
