@@ -23,16 +23,12 @@ type Edit struct {
 // CheckPath says why nothing may be written at a path; nil: something may. The
 // rules are those that Snapshot has for new files.
 func CheckPath(path string, mode filemode.FileMode) error {
-	return checkNames(path, mode, refusedName)
-}
-
-func checkNames(path string, mode filemode.FileMode, refused func(name string) string) error {
 	parts := strings.Split(path, "/")
 	if len(path) > maxPath || len(parts) > maxDepth {
 		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), maxPath, maxDepth)
 	}
 	for _, part := range parts {
-		if why := refused(part); why != "" {
+		if why := refusedName(part); why != "" {
 			return fmt.Errorf("path %q: %s", clipText(path), why)
 		}
 	}
@@ -56,15 +52,23 @@ func CheckLink(path, target string) error {
 	return nil
 }
 
+// hideControl replaces a control character that CheckPath would refuse; git refuses a NUL as well.
+func hideControl(r rune) rune {
+	if r != 0 && r < ' ' || r == 0x7f {
+		return '!'
+	}
+	return r
+}
+
 // Apply puts files into a folder, whatever is there. Nothing is written through a link; what it
 // makes belongs to the folder's owner.
 func Apply(dir string, edits []Edit) (err error) {
 	for _, e := range edits {
-		refused := refusedName
+		path := e.Path
 		if e.Tracked {
-			refused = refusedTracked
+			path = strings.Map(hideControl, path)
 		}
-		err := checkNames(e.Path, e.Mode, refused)
+		err := CheckPath(path, e.Mode)
 		if err == nil && e.Mode == filemode.Symlink {
 			err = CheckLink(e.Path, string(e.Data))
 		}

@@ -43,6 +43,11 @@ func TestApplyStaysInside(t *testing.T) {
 	if err := Apply(t.TempDir(), []Edit{tracked}); err != nil {
 		t.Errorf("the name of a file that a commit has: %v", err)
 	}
+	for _, path := range []string{"x\x00y", ".git /x\n", ".git\n/../x", "a/\u200c.git/x\n"} {
+		if err := Apply(t.TempDir(), []Edit{{Path: path, Mode: filemode.Regular, Tracked: true}}); err == nil {
+			t.Errorf("path %q was taken", path)
+		}
+	}
 	link := func(path, target string) Edit {
 		return Edit{Path: path, Mode: filemode.Symlink, Data: []byte(target)}
 	}

@@ -328,19 +328,11 @@ func clipText(s string) string { return text.Cut(s, 200) }
 
 // refusedName says why a new thing of that name is left out; empty if it isn't.
 func refusedName(name string) string {
-	if why := refusedTracked(name); why != "" {
-		return why
+	if err := gitobj.CheckName(name); err != nil {
+		return err.Error()
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return "a name with control characters"
-	}
-	return ""
-}
-
-// refusedTracked is refusedName for a file that a commit has.
-func refusedTracked(name string) string {
-	if err := gitobj.CheckName(name); err != nil {
-		return err.Error()
 	}
 	return ""
 }

@@ -27,16 +27,12 @@ type planner struct {
 	work       *work
 	contents   map[wire.ID][]byte
 	runFilters bool
-	plan
-}
 
-// plan is what is to be done.
-type plan struct {
-	todo      map[string]checkout.Entry
-	from, to  wire.ID  // trees: as git stores what is here, and as it is to be
-	merged    []string // files that were changed here too, at other places
-	conflicts []string // with what is wrong with each
-	already   int      // files that are as they should be
+	todo      map[string]checkout.Entry // what is to be done
+	from, to  wire.ID                   // trees: as git stores what is here, and as it is to be
+	merged    []string                  // files that were changed here too, at other places
+	conflicts []string                  // with what is wrong with each
+	already   int                       // files that are as they should be
 }
 
 // planWork plans all changes of the thread. If there are conflicts, the plan is not complete.
@@ -76,10 +72,6 @@ func (p *planner) clash(path, why string) { p.conflicts = append(p.conflicts, pa
 func (p *planner) compareFiles(ctx context.Context) error {
 	var paths []string
 	for _, c := range p.work.changes {
-		if isSubmodule(c) {
-			p.clash(c.Path, "it is a submodule: update that by hand")
-			continue
-		}
 		paths = append(paths, c.Path)
 	}
 	staged, refused, err := p.scratch.Stage(ctx, paths, p.replaces)
@@ -89,6 +81,7 @@ func (p *planner) compareFiles(ctx context.Context) error {
 	for _, c := range p.work.changes {
 		switch why := refused[c.Path]; {
 		case isSubmodule(c):
+			p.clash(c.Path, "it is a submodule: update that by hand")
 		case why != "":
 			p.clash(c.Path, why)
 		default:
@@ -227,14 +220,16 @@ func (p *planner) try(ctx context.Context) error {
 }
 
 // changedPaths are the files that will be changed, sorted.
-func (p *plan) changedPaths() []string { return p.pathsWith(func(checkout.Entry) bool { return true }) }
+func (p *planner) changedPaths() []string {
+	return p.pathsWith(func(checkout.Entry) bool { return true })
+}
 
 // writtenPaths are those of them that are there afterwards.
-func (p *plan) writtenPaths() []string {
+func (p *planner) writtenPaths() []string {
 	return p.pathsWith(func(e checkout.Entry) bool { return e != checkout.Entry{} })
 }
 
-func (p *plan) pathsWith(match func(checkout.Entry) bool) (paths []string) {
+func (p *planner) pathsWith(match func(checkout.Entry) bool) (paths []string) {
 	for path, e := range p.todo {
 		if match(e) {
 			paths = append(paths, path)
