@@ -67,7 +67,7 @@ func PullBody(t Thread) string {
 	if t.Last != nil {
 		verdict = joinBlocks("### Verdict", p.writeVerdict(*t.Last), p.writeOutput(*t.Last, 10_000, what))
 	}
-	head := joinBlocks(sanitize.Outgoing(what, "", 10_000), fixes, former, verdict, p.writeUnproven(4_000), p.writeReports(8_000))
+	head := joinBlocks(sanitize.Outgoing(what, "", 10_000), fixes, former, verdict, p.writeUnproven(4_000), p.writeNotes(), p.writeReports(8_000))
 	foot := joinBlocks(p.whoDecided(), p.writeReviewHint(), p.writeFooter())
 	steps := foldBlock("How it came about: "+escapeUsed(p.writeUsage()), p.writeSteps(p.all-len(head)-len(foot)-600))
 	return Marker(t.ID) + "\n" + joinBlocks(head, steps, foot) + "\n"

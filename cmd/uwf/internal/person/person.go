@@ -17,8 +17,10 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// NewWorker makes a worker whose deeds are those of the person of this machine.
+// NewWorker makes a worker whose deeds are those of the person of this machine. It runs no agent,
+// and so asks for no consent.
 func NewWorker(ctx context.Context, f *app.Factory, o worker.Options) (*worker.Worker, error) {
+	o.AsksNobody = true
 	w, err := worker.New(ctx, f, o)
 	if err != nil {
 		return nil, err

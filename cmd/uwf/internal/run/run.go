@@ -267,7 +267,7 @@ func (o *Options) printEnding(p *output.Writer, id gitcas.ThreadID, out outcome,
 	}
 	p.Printf(" after %s: %s, %d tokens, %s%s\n", text.Plural(len(out.Steps), "step"), text.Took(used.Wall.Milliseconds()), used.Tokens, text.Dollars(used.CostUSD, used.Unpriced), lost)
 	for _, r := range now.Unproven {
-		p.Warn("  check: ")
+		p.Warn("  check, ")
 		thread.WriteUnproven(p, r)
 	}
 	line := func(what, command string) { p.Printf("  %-15s%s\n", what, command) }

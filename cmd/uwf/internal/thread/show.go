@@ -266,7 +266,7 @@ func (s shown) writeText(w *output.Writer) {
 	}
 	for _, r := range s.Checks {
 		if r.Status == record.CheckPassed {
-			p.writeLine("check", "%s (step %d)", r.Describe(), r.Step)
+			p.writeLine("check", "step %d: %s", r.Step, r.Describe())
 		} else {
 			p.Faint("check     ")
 			WriteUnproven(p.Writer, r)
@@ -297,12 +297,12 @@ const shownOutput = 800
 // WriteUnproven writes the result of a check that did not pass, with the last lines that it
 // printed.
 func WriteUnproven(w *output.Writer, r checks.Result) {
-	w.Warn(fmt.Sprintf("%s (step %d)", r.Describe(), r.Step))
+	w.Warn(fmt.Sprintf("step %d: %s", r.Step, r.Describe()))
 	w.Println()
 	if r.Output == "" {
 		return
 	}
-	for line := range strings.Lines(checks.CutHead(r.Output, shownOutput)) {
+	for line := range strings.Lines(checks.CutHead(strings.TrimLeft(r.Output, "\n"), shownOutput)) {
 		w.FaintLine("  | " + strings.TrimRight(line, "\n"))
 	}
 }

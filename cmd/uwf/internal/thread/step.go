@@ -276,7 +276,7 @@ func printResult(w *output.Writer, r thread.Result) {
 	}
 	for _, c := range r.Checks {
 		if c.Status != record.CheckPassed {
-			w.Warn("check: ")
+			w.Warn("check, ")
 			WriteUnproven(w, checks.Result{Step: r.Step, Role: r.Role, Check: c})
 			continue
 		}

@@ -130,7 +130,7 @@ func (c *checker) findLacking(ctx context.Context, commit wire.ID) (string, erro
 	if !ok || failed != nil {
 		return "", failed
 	}
-	return DescribeInstall(found.Locks) + ": set workspace.prepare", nil
+	return DescribeInstall(found.Locks) + ": set workspace.prepare in .uwf/config.yaml", nil
 }
 
 // runOn runs checks on a throw-away copy of a commit.

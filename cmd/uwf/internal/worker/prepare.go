@@ -252,7 +252,7 @@ func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, 
 	if shared {
 		network = sandbox.Open
 	}
-	p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: "the workspace is prepared, which is kept for later steps: " + text.Cut(strings.Join(lines, "; "), 200)})
+	p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: "preparing the workspace, once for all later steps: " + text.Cut(strings.Join(lines, "; "), 200)})
 	end := p.w.f.Now().Add(allowed)
 	err = p.runner.InFolder(ctx, func(ctx context.Context, dir string) error {
 		if err := p.w.folder.ws.CopyTo(ctx, commit, dir); err != nil {
