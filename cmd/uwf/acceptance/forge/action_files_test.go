@@ -124,7 +124,7 @@ func TestActionFiles(t *testing.T) {
 	}
 }
 
-var updateTable = flag.Bool("update", false, "write the tables of docs/action.md")
+var update = flag.Bool("update", false, "write the tables of docs/action.md and the golden files of testdata/projects")
 
 // TestActionTable keeps the tables of docs/action.md equal to action.yml:
 //
@@ -143,12 +143,12 @@ func TestActionTable(t *testing.T) {
 		if !ok || !closed {
 			t.Fatalf("docs/action.md has no table between %s and %s", strings.TrimSpace(begin), end)
 		}
-		if was != table && !*updateTable {
+		if was != table && !*update {
 			t.Errorf("docs/action.md's table %s is not that of action.yml; write it with: go test ./cmd/uwf/acceptance/forge -run TestActionTable -update\n%s", name, table)
 		}
 		text = before + begin + table + end + after
 	}
-	if *updateTable && text != string(raw) {
+	if *update && text != string(raw) {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil { //nolint:gosec // a file of the repository
 			t.Fatal(err)
 		}
