@@ -119,6 +119,10 @@ func TestTools(t *testing.T) {
 
 	list := Check(t.Context(), Options{Offline: true, TryTool: try})
 	wants(t, list, "node", OK, "works confined: v20.1.0")
+	nameless := func(context.Context, ...string) (string, string, error) {
+		return "A system error occurred: uv_os_get_passwd returned ENOENT\n", "", errors.New("exit status 1")
+	}
+	wants(t, Check(t.Context(), Options{Offline: true, TryTool: nameless}), "node", Missing, "useradd -u 60999 uwf-agent")
 	wants(t, list, "python3", Missing, "does not work confined:")
 	wants(t, list, "python3", Missing, "cat: /h/.p: Permission denied confine.read: [/h/.p]")
 	wants(t, list, "cargo", Missing, "it was killed name the folders")

@@ -17,16 +17,36 @@ import (
 // ErrNoTool says that a program is not installed.
 var ErrNoTool = errors.New("it is not installed")
 
+// What is tried of a toolchain, besides that it starts: the name of the user, pools of processes,
+// and listening on loopback as a check does. Each prints its version.
+const (
+	tryNode = `try { require("os").userInfo() } catch (e) { console.error(e.message); process.exit(1) }
+require("net").createServer().on("error", e => { console.error(e.message); process.exit(1) }).listen(0, "127.0.0.1", function () { this.close(); console.log(process.version) })`
+	tryPython = `import multiprocessing, platform, socket
+multiprocessing.Lock()
+socket.create_server(("127.0.0.1", 0))
+print(platform.python_version())`
+)
+
+// nameUser is the advice for programs that ask for the name of the agents' user.
+const nameUser = "add the agents' user: useradd -u 60999 uwf-agent"
+
 // checkTools says of each toolchain that is installed whether agents can use it; of one that
 // does not work only if the repository has a file that wants it at its top.
 func (e *examination) checkTools(ctx context.Context) {
-	for _, tool := range [][]string{
-		{"node", "--version", "package.json"}, {"python3", "--version", "pyproject.toml", "requirements.txt", "setup.py"},
-		{"go", "version", "go.mod"}, {"cargo", "--version", "Cargo.toml"},
+	for _, tool := range []struct{ words, files []string }{
+		{[]string{"node", "-e", tryNode}, []string{"package.json"}},
+		{[]string{"python3", "-c", tryPython}, []string{"pyproject.toml", "requirements.txt", "setup.py"}},
+		{[]string{"go", "version"}, []string{"go.mod"}},
+		{[]string{"cargo", "--version"}, []string{"Cargo.toml"}},
+		{[]string{"java", "-version"}, []string{"pom.xml", "build.gradle", "build.gradle.kts"}},
 	} {
-		words, files := tool[:2], tool[2:]
+		words, files := tool.words, tool.files
 		printed, hint, err := e.o.TryTool(ctx, words...)
 		printed = strings.TrimSpace(printed)
+		if strings.Contains(printed, "uv_os_get_passwd") {
+			hint = nameUser
+		}
 		last := output.Line(printed[strings.LastIndexByte(printed, '\n')+1:], maxToolLine)
 		switch {
 		case errors.Is(err, ErrNoTool):
