@@ -119,7 +119,7 @@ func (p *person) applyRandom(g chooser, apart bool) string {
 	p.sh(p.dir, "git commit -q --allow-empty -m none")
 	commit := p.commitAs(base)
 	settings := "git config core.autocrlf " + g.pick("false", "true", "input") + "; git config core.fileMode " + g.pick("true", "false") +
-		"; git config merge.renames false; git reset -q --hard " + commit + g.pick("", "", "; git sparse-checkout init --cone; git sparse-checkout set d/e")
+		"; git reset -q --hard " + commit + g.pick("", "", "; git sparse-checkout init --cone; git sparse-checkout set d/e")
 	p.sh(p.dir, settings)
 	sparse := strings.Contains(settings, "sparse")
 	work := g.edit(base, 1+g.IntN(4))
@@ -203,7 +203,7 @@ func (p *person) compareWithMerge(before, after, work map[string]string, tip str
 	if sparse {
 		script += "git sparse-checkout disable; "
 	}
-	script += "git add -A . 2>/dev/null; git commit -qm all --allow-empty 2>/dev/null; git merge -q --no-commit --no-ff " + tip + " >../said 2>&1 || { cat ../said; git status --short; }"
+	script += "git add -A . 2>/dev/null; git commit -qm all --allow-empty 2>/dev/null; git merge -q -s recursive -X no-renames --no-commit --no-ff " + tip + " >../said 2>&1 || { cat ../said; git status --short; }"
 	if said := p.sh(copied, script); said != "" && !strings.Contains(said, "Already up to date") {
 		p.Errorf("applied, and git has conflicts:\n%s", said)
 	}
