@@ -38,7 +38,7 @@ func newPerson(t *testing.T, git string) *person {
 		"HOME=" + p.home, "PATH=" + git + string(filepath.ListSeparator) + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=p", "GIT_AUTHOR_EMAIL=p@example.com", "GIT_COMMITTER_NAME=p", "GIT_COMMITTER_EMAIL=p@example.com",
 	}
-	p.sh(p.home, `git config --global init.defaultBranch main; git config --global advice.detachedHead false; git config --global protocol.file.allow always; git init -q repo`)
+	p.sh(p.home, `git config --global init.defaultBranch main; git config --global advice.detachedHead false; git config --global protocol.file.allow always; git config --global maintenance.auto false; git config --global gc.auto 0; git init -q repo`)
 	return p
 }
 
