@@ -1,22 +1,22 @@
 package workspace
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
 
-	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // applyChanges changes the folder as was noted.
 func (r *restorer) applyChanges() error {
-	to, err := ownerOf(r.root)
+	to, err := rooted.OwnerOf(r.root)
 	if err != nil {
-		return ioError(r.rd.op, ".", err)
+		return rooted.IOError(r.rd.op, ".", err)
 	}
-	cur := &cursor{root: r.root, op: r.rd.op, owner: to}
+	cur := &rooted.Cursor{Root: r.root, Op: r.rd.op, Owner: to}
 	err = r.applyRemovals(cur)
 	if err == nil {
 		err = r.applyWrites(cur)
@@ -24,21 +24,21 @@ func (r *restorer) applyChanges() error {
 	if err == nil {
 		err = r.applyChmods(cur)
 	}
-	if err = errors.Join(err, cur.closeAll()); err != nil || len(r.writes)+len(r.chmods) == 0 {
+	if err = errors.Join(err, cur.CloseAll()); err != nil || len(r.writes)+len(r.chmods) == 0 {
 		return err
 	}
 	// Nothing but the restore works in the folder, so a change can only come after this moment.
-	clock, _, err := fsClock(r.root)
+	clock, _, err := stamps.Clock(r.root, clockFile)
 	if err != nil {
-		return ioError(r.rd.op, ".", err)
+		return rooted.IOError(r.rd.op, ".", err)
 	}
 	for _, x := range slices.Concat(r.writes, r.chmods) {
-		x.e.stamp = x.e.stamp.ifSettled(clock)
+		x.e.stamp = x.e.stamp.IfSettled(clock)
 	}
 	return nil
 }
 
-func (r *restorer) applyRemovals(cur *cursor) error {
+func (r *restorer) applyRemovals(cur *rooted.Cursor) error {
 	for _, m := range r.removals {
 		if err := r.w.step("remove", m.path); err != nil {
 			return err
@@ -53,9 +53,9 @@ func (r *restorer) applyRemovals(cur *cursor) error {
 	return nil
 }
 
-func (r *restorer) applyRemoval(cur *cursor, m doomed) error {
-	parent, name := splitPath(m.path)
-	in, err := cur.openDir(parent, false)
+func (r *restorer) applyRemoval(cur *rooted.Cursor, m doomed) error {
+	parent, name := rooted.SplitPath(m.path)
+	in, err := cur.OpenDir(parent, false)
 	if err != nil {
 		return err
 	}
@@ -71,56 +71,28 @@ func (r *restorer) applyRemoval(cur *cursor, m doomed) error {
 		}
 	}
 	if err != nil {
-		return ioError(r.rd.op, m.path, err)
+		return rooted.IOError(r.rd.op, m.path, err)
 	}
 	return nil
 }
 
 // applyWrites fetches and writes, one batch after the other.
-func (r *restorer) applyWrites(cur *cursor) error {
+func (r *restorer) applyWrites(cur *rooted.Cursor) error {
 	return inBatches(len(r.writes), func(from, to int) error {
-		return cur.putBlobs(r.rd.ctx, r.load, r.commit, r.forms, r.writes[from:to], r.w.step)
+		return r.forms.fetchAndPut(cur, r.load, r.commit, r.writes[from:to], r.w.step)
 	})
 }
 
-// putBlobs fetches blobs of a commit and writes them in the form that they have in a folder.
-func (c *cursor) putBlobs(ctx context.Context, load *loader, commit wire.ID, f *forms, writes []write, step func(op, path string) error) error {
-	ids := make(map[wire.ID]bool, len(writes))
-	for _, x := range writes {
-		ids[x.e.id] = true
-	}
-	blobs, err := load.fetchBlobs(ctx, c.op, commit, ids)
-	if err != nil {
-		return err
-	}
-	for _, x := range writes {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if x.e.stamp, err = c.putBlob(x, blobs[x.e.id].Data, f, step); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// putBlob writes a blob in the form that it has in a folder.
-func (c *cursor) putBlob(x write, blob []byte, f *forms, step func(op, path string) error) (stamp, error) {
-	file, err := f.toFolder(x.path, x.e.mode, blob)
-	if err != nil {
-		return stamp{}, err
-	}
-	return c.putFile(x.path, x.e.mode, file, step)
-}
-
-func (r *restorer) applyChmods(cur *cursor) error {
+func (r *restorer) applyChmods(cur *rooted.Cursor) error {
 	for _, x := range r.chmods {
 		if err := r.w.step("chmod", x.path); err != nil {
 			return err
 		}
-		if err := cur.changeMode(x); err != nil {
+		stamp, err := cur.ChangeMode(x.path, x.e.mode)
+		if err != nil {
 			return err
 		}
+		x.e.stamp = stamp
 	}
 	return nil
 }

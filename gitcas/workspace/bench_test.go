@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/testmode"
+	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
 const benchChanges = 20
@@ -192,4 +194,58 @@ func BenchmarkRestoreUnknown(b *testing.B) {
 		timed(&native, func() { runGit(b, r.clone, "", "checkout", "-q", "-f", to.String()) })
 	}
 	report(b, ours, native)
+}
+
+// BenchmarkSteps tells the processor time of the walks that steps do, in one process and, with
+// kept stamps, in a new one. The store is a memory, so that no server is measured.
+func BenchmarkSteps(b *testing.B) {
+	for name, attributes := range map[string]string{"plain": "", "attributes": "*.go text eol=crlf\n*.png binary\n[attr]gen -text\ngen/** gen\n"} {
+		b.Run(name, func(b *testing.B) {
+			m := wiretest.NewMemory(wiretest.MemoryOptions{})
+			all := files{}
+			for i := range 3 * benchFiles() {
+				all[fmt.Sprintf("p%02d/q%d/f%03d.go", i/100%100, i%10, i/10)] = strings.Repeat(fmt.Sprintf("line %d of a file\n", i), 150)
+			}
+			if attributes != "" {
+				all[".gitattributes"] = attributes
+			}
+			commit := commitOf(b, m, all)
+			file := filepath.Join(b.TempDir(), "stamps")
+			var restored, same, scanned, other time.Duration
+			for b.Loop() {
+				dir := b.TempDir()
+				w := open(b, dir, m)
+				burnt(&restored, func() { must(b, w.Restore(ctx, commit)) })
+				settle(b, dir)
+				snapshot(b, w, commit)
+				burnt(&same, func() { must(b, w.Restore(ctx, commit)) })
+				burnt(&scanned, func() { snapshot(b, w, commit) })
+				must(b, w.KeepStamps(file))
+				burnt(&other, func() {
+					next := open(b, dir, m)
+					must(b, next.RecallStamps(file))
+					snapshot(b, next, commit)
+				})
+			}
+			for unit, sum := range map[string]time.Duration{"restore-ms": restored, "again-ms": same, "snapshot-ms": scanned, "recalled-ms": other} {
+				b.ReportMetric(float64(sum.Microseconds())/1000/float64(b.N), unit)
+			}
+		})
+	}
+}
+
+// burnt adds the processor time of f to sum.
+func burnt(sum *time.Duration, f func()) {
+	before := processorTime()
+	f()
+	*sum += processorTime() - before
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 // CopyTo puts the files of a commit into another folder, which is empty, with the line ends and
@@ -40,10 +41,10 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 	}
 	c := copier{
 		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
-		from: cursor{root: from, op: "copy"}, to: cursor{root: root, op: "copy"}, load: w.openLoader(), out: out,
+		from: rooted.Cursor{Root: from, Op: "copy"}, to: rooted.Cursor{Root: root, Op: "copy"}, load: w.openLoader(), out: out,
 	}
 	err = c.copyTree(commit, tree)
-	return errors.Join(err, c.from.closeAll(), c.to.closeAll())
+	return errors.Join(err, c.from.CloseAll(), c.to.CloseAll())
 }
 
 // ReadFile reads a file of a commit, of at most limit bytes, as git stores it: from the workspace,
@@ -56,7 +57,7 @@ func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, l
 	if err != nil {
 		return nil, fmt.Errorf("read %s of %s: %w", path, commit, err)
 	}
-	folder, name := splitPath(path)
+	folder, name := rooted.SplitPath(path)
 	in := tree
 	for _, part := range strings.FieldsFunc(folder, func(r rune) bool { return r == '/' }) {
 		in = in.findFolder(part)
@@ -85,11 +86,11 @@ func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, pat
 		return nil, false, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	at := cursor{root: root, op: "read"}
+	at := rooted.Cursor{Root: root, Op: "read"}
 	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
-	found, ferr := at.readPath(&rd, path, limit)
+	found, ferr := rd.readPath(&at, path, sizes{hash: w.most.file, keep: limit})
 	data = append([]byte{}, found.data...)
-	if err := at.closeAll(); err != nil {
+	if err := at.CloseAll(); err != nil {
 		return nil, false, err
 	}
 
@@ -106,9 +107,9 @@ func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, pat
 
 // convertHere returns the blob of that id, if a file of the folder becomes it by the attributes
 // of a commit.
-func (w *Workspace) convertHere(at *cursor, rd *reader, commit wire.ID, tree *dir, path string, file []byte, id wire.ID) (data []byte, here bool, err error) {
+func (w *Workspace) convertHere(at *rooted.Cursor, rd *reader, commit wire.ID, tree *dir, path string, file []byte, id wire.ID) (data []byte, here bool, err error) {
 	above := func(at string, e *entry) bool {
-		folder, _ := splitPath(at)
+		folder, _ := rooted.SplitPath(at)
 		return isAttributes(e) && (folder == "" || strings.HasPrefix(path, folder+"/"))
 	}
 	f, err := readForms(at, rd, w.most, w.openLoader(), commit, tree, above)
@@ -124,7 +125,7 @@ type copier struct {
 	rd       reader
 	load     *loader
 	forms    *forms
-	from, to cursor
+	from, to rooted.Cursor
 	out      map[string]string // links that are not made
 	later    []write
 }
@@ -140,13 +141,13 @@ func (c *copier) copyTree(commit wire.ID, tree *dir) (err error) {
 		}
 	}
 	return inBatches(len(c.later), func(from, to int) error {
-		return c.to.putBlobs(c.rd.ctx, c.load, commit, c.forms, c.later[from:to], c.w.step)
+		return c.forms.fetchAndPut(&c.to, c.load, commit, c.later[from:to], c.w.step)
 	})
 }
 
 func (c *copier) copyFile(path string, e *entry) error {
 	if e.mode == filemode.Submodule {
-		_, err := c.to.openDir(path, true)
+		_, err := c.to.OpenDir(path, true)
 		return err
 	}
 	if _, out := c.out[path]; out {
@@ -161,14 +162,13 @@ func (c *copier) copyFile(path string, e *entry) error {
 		c.later = append(c.later, x)
 		return nil
 	}
-	_, err = c.to.putBlob(x, blob, c.forms, c.w.step)
-	return err
+	return c.forms.putBlob(&c.to, x, blob, c.w.step)
 }
 
 // readHere reads a blob from the workspace. Whatever is wrong with the file there, the remote
 // has it.
 func (c *copier) readHere(path string, e *entry) (blob []byte, here bool, err error) {
-	found, err := c.from.readPath(&c.rd, path, c.w.most.file)
+	found, err := c.rd.readPath(&c.from, path, sizes{hash: c.w.most.file, keep: c.w.most.file})
 	switch {
 	case c.rd.ctx.Err() != nil:
 		return nil, false, c.rd.ctx.Err()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -15,11 +16,14 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
 
 const (
 	gitDir    = ".git"
 	gitignore = ".gitignore"
+	clockFile = TempPrefix + "clock"
 )
 
 // reader reads folders, files and links. It ends with its context, and at so many things
@@ -58,9 +62,9 @@ type onDisk struct {
 func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(in place) error) error {
 	path := joinPath(p.path, x.name)
 	if p.depth >= rd.maxDepth {
-		return newError(ErrLimit, rd.op, path, "more than %d levels of folders: remove them", rd.maxDepth)
+		return rooted.NewError(ErrLimit, rd.op, path, "more than %d levels of folders: remove them", rd.maxDepth)
 	}
-	sub, err := openSubdir(p.r, rd.op, path, x.name, x.disk.info)
+	sub, err := rooted.OpenSubdir(p.r, rd.op, path, x.name, x.disk.info)
 	if err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ const (
 func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error) {
 	f, err := r.Open(".")
 	if err != nil {
-		return nil, ioError(rd.op, path, err)
+		return nil, rooted.IOError(rd.op, path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	for {
@@ -97,93 +101,52 @@ func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error
 				continue // gone meanwhile
 			}
 			if err != nil {
-				return nil, ioError(rd.op, joinPath(path, d.Name()), err)
+				return nil, rooted.IOError(rd.op, joinPath(path, d.Name()), err)
 			}
 			found = append(found, onDisk{name: d.Name(), info: info})
 		}
 		rd.looked += len(batch)
 		if rd.looked > thingsPerFile*rd.maxFiles || len(found) > thingsAtOnce*rd.maxFiles {
-			return nil, newError(ErrLimit, rd.op, path, "too many things to look at: %d in this folder, %d together: remove them, or add whole folders of them to .gitignore", len(found), rd.looked)
+			return nil, rooted.NewError(ErrLimit, rd.op, path, "too many things to look at: %d in this folder, %d together: remove them, or add whole folders of them to .gitignore", len(found), rd.looked)
 		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, ioError(rd.op, path, err)
+			return nil, rooted.IOError(rd.op, path, err)
 		}
 	}
 	slices.SortFunc(found, func(a, b onDisk) int { return strings.Compare(a.name, b.name) })
 	return found, nil
 }
 
-// openSubdir opens the folder of that name in r and makes sure that it is the one
-// that info describes: not a link, and not another folder put in its place.
-func openSubdir(r *os.Root, op, path, name string, info fs.FileInfo) (*os.Root, error) {
-	// The slash makes the system refuse everything but a folder, so that a
-	// FIFO in its place is not waited for.
-	sub, err := r.OpenRoot(name + "/")
-	if err != nil {
-		return nil, ioError(op, path, err)
-	}
-	got, err := sub.Stat(".")
-	if err != nil {
-		return nil, errors.Join(ioError(op, path, err), sub.Close())
-	}
-	if !os.SameFile(got, info) {
-		return nil, errors.Join(unstableError(op, path), sub.Close())
-	}
-	return sub, nil
-}
-
-// readAgain is how often a file that was exchanged between looking at it and opening it is
-// tried: editors and build tools put new files in the place of old ones all the time.
-const readAgain = 3
-
-// openFile opens the regular file of that name in r, and makes sure that it is the one
-// that info describes, or that it is when it is looked at again. The result says as what it
-// was opened.
-func openFile(r *os.Root, op, path, name string, info fs.FileInfo) (*os.File, fs.FileInfo, error) {
-	for tries := 0; tries < readAgain && info.Mode().IsRegular(); tries++ {
-		if tries > 0 && statOf(info).links > 1 {
-			break // whose else it is was asked only of the one before
-		}
-		f, err := r.OpenFile(name, os.O_RDONLY|openFlags, 0)
-		if err != nil {
-			return nil, nil, ioError(op, path, err)
-		}
-		got, err := f.Stat()
-		if err == nil && got.Mode().IsRegular() && os.SameFile(got, info) {
-			return f, got, nil
-		}
-		if err = errors.Join(err, f.Close()); err == nil {
-			info, err = r.Lstat(name)
-		}
-		if err != nil {
-			return nil, nil, ioError(op, path, err)
-		}
-	}
-	return nil, nil, unstableError(op, path)
-}
-
 // content is what was read of a file or a link.
 type content struct {
 	id    wire.ID
-	data  []byte // valid until the next read; none when the file is over the limit
+	data  []byte // valid until the next read; none of a file that is too large
 	size  int64
 	mode  filemode.FileMode // 0: neither a file nor a link
-	stamp stamp             // zero when the file changed while it was read
+	stamp stamps.Stamp      // zero when the file changed while it was read
 }
 
-// readContent reads a file or a symlink's target. It hashes all of a file, and returns up
-// to limit bytes. Of other things it says nothing.
-func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, limit int64) (content, error) {
+// sizes bound what is read of a file, in bytes.
+type sizes struct {
+	hash int64 // a larger file is not read at all, and has no id
+	keep int64 // of a larger file the content is not kept
+}
+
+// unbounded hashes a file of any size.
+func unbounded(keep int64) sizes { return sizes{hash: math.MaxInt64, keep: keep} }
+
+// readContent reads a file or a symlink's target. Of other things it says nothing.
+func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, most sizes) (content, error) {
 	switch info.Mode().Type() {
 	case 0:
-		return rd.readFile(r, path, name, info, limit)
+		return rd.readFile(r, path, name, info, most)
 	case fs.ModeSymlink:
 		target, err := r.Readlink(name)
 		if err != nil {
-			return content{}, ioError(rd.op, path, err)
+			return content{}, rooted.IOError(rd.op, path, err)
 		}
 		data := []byte(target)
 		return content{id: blobID(data), data: data, size: int64(len(data)), mode: filemode.Symlink}, nil
@@ -191,35 +154,52 @@ func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, l
 	return content{}, nil
 }
 
-func (rd *reader) readFile(r *os.Root, path, name string, info fs.FileInfo, limit int64) (c content, err error) {
-	f, info, err := openFile(r, rd.op, path, name, info)
+func (rd *reader) readFile(r *os.Root, path, name string, info fs.FileInfo, most sizes) (c content, err error) {
+	f, info, err := rooted.OpenFile(r, rd.op, path, name, info)
 	if err != nil {
 		return content{}, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	c = content{mode: modeOf(info), size: info.Size()}
+	if c.size > most.hash {
+		return c, nil
+	}
 	h := plumbing.NewHasher(plumbing.BlobObject, c.size)
 	rd.buf.Reset()
 	to := io.Writer(h)
-	if c.size <= limit {
+	if c.size <= most.keep {
 		to = io.MultiWriter(h, &rd.buf)
 	}
 	n, err := rd.copyBytes(to, f, c.size)
 	if err != nil {
-		return content{}, ioError(rd.op, path, err)
+		return content{}, rooted.IOError(rd.op, path, err)
 	}
 	after, err := f.Stat()
 	if err != nil {
-		return content{}, ioError(rd.op, path, err)
+		return content{}, rooted.IOError(rd.op, path, err)
 	}
 	if n < c.size {
-		return content{}, unstableError(rd.op, path)
+		return content{}, rooted.UnstableError(rd.op, path)
 	}
-	if s := statOf(after).stamp; s == statOf(info).stamp {
+	if s := stamps.StatOf(after).Stamp; s == stamps.StatOf(info).Stamp {
 		c.stamp = s
 	}
 	c.id, c.data = h.Sum(), rd.buf.Bytes()
 	return c, nil
+}
+
+// readPath reads the file or link at a path, as readContent does.
+func (rd *reader) readPath(cur *rooted.Cursor, path string, most sizes) (content, error) {
+	folder, name := rooted.SplitPath(path)
+	in, err := cur.OpenDir(folder, false)
+	if err != nil {
+		return content{}, err
+	}
+	info, err := in.Lstat(name)
+	if err != nil {
+		return content{}, rooted.IOError(rd.op, path, err)
+	}
+	return rd.readContent(in, path, name, info, most)
 }
 
 // copyBytes copies what a file has, as much as it is to have. That may be very much: a
@@ -289,7 +269,7 @@ func (rd *reader) readRules(p place, found []onDisk, file string) (data []byte, 
 	if found[i].info.Size() > ignore.MaxFile {
 		return nil, false, largeRules(rd.op, path)
 	}
-	c, err := rd.readFile(p.r, path, file, found[i].info, ignore.MaxFile)
+	c, err := rd.readFile(p.r, path, file, found[i].info, sizes{hash: ignore.MaxFile, keep: ignore.MaxFile})
 	if err == nil && c.size > ignore.MaxFile { // it grew
 		err = largeRules(rd.op, path)
 	}
@@ -297,7 +277,7 @@ func (rd *reader) readRules(p place, found []onDisk, file string) (data []byte, 
 }
 
 func largeRules(op, path string) error {
-	return newError(ErrLimit, op, path, "more than %d bytes: take out what isn't needed", ignore.MaxFile)
+	return rooted.NewError(ErrLimit, op, path, "more than %d bytes: take out what isn't needed", ignore.MaxFile)
 }
 
 // rulesError names the file of rules that takes too long.
@@ -306,7 +286,7 @@ func (rd *reader) rulesError(file string, err error) error {
 	if !errors.As(err, &cost) {
 		return err
 	}
-	return newError(ErrLimit, rd.op, joinPath(cost.Folder, file), "%w", err)
+	return rooted.NewError(ErrLimit, rd.op, joinPath(cost.Folder, file), "%w", err)
 }
 
 // isIgnored says whether a thing in a folder is ignored, by itself or with the folder.

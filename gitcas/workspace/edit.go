@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 // Edit is a file as it is elsewhere.
@@ -81,14 +82,14 @@ func Apply(dir string, edits []Edit) (err error) {
 		return fmt.Errorf("apply edits: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	c := &cursor{root: root, op: "apply edits"}
-	if c.owner, err = ownerOf(root); err != nil {
-		return ioError(c.op, ".", err)
+	c := &rooted.Cursor{Root: root, Op: "apply edits"}
+	if c.Owner, err = rooted.OwnerOf(root); err != nil {
+		return rooted.IOError(c.Op, ".", err)
 	}
 	for _, e := range edits {
-		if _, err = c.putFile(e.Path, e.Mode, e.Data, func(string, string) error { return nil }); err != nil {
+		if _, err = c.PutFile(e.Path, e.Mode, e.Data, func(string, string) error { return nil }); err != nil {
 			break
 		}
 	}
-	return errors.Join(err, c.closeAll())
+	return errors.Join(err, c.CloseAll())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 const gitattributes = ".gitattributes"
@@ -33,7 +34,7 @@ func newForms(rd *reader, most limits, tree *dir, texts map[wire.ID]string) (*fo
 		if _, read := texts[e.id]; !read || !isAttributes(e) {
 			continue
 		}
-		folder, _ := splitPath(path)
+		folder, _ := rooted.SplitPath(path)
 		if err := f.addFolder(folder, path, texts[e.id]); err != nil {
 			return nil, err
 		}
@@ -66,14 +67,14 @@ func (f *forms) above(folder string) *ignore.Attributes {
 		if a := f.in[folder]; a != nil || folder == "" {
 			return a
 		}
-		folder, _ = splitPath(folder)
+		folder, _ = rooted.SplitPath(folder)
 	}
 	return nil
 }
 
 // formOf returns the form of a file.
 func (f *forms) formOf(path string) (convert.Form, error) {
-	folder, _ := splitPath(path)
+	folder, _ := rooted.SplitPath(path)
 	return f.rd.formOf(f.above(folder), path)
 }
 
@@ -119,13 +120,45 @@ func checkFilter(op, path string, form convert.Form, data []byte) error {
 	if form.IsStored(data) {
 		return nil
 	}
-	return newError(ErrFilter, op, path, "its attributes say filter=%s: leave it as it is, or have a person commit it", clipText(form.Filter))
+	return rooted.NewError(ErrFilter, op, path, "its attributes say filter=%s: leave it as it is, or have a person commit it", clipText(form.Filter))
+}
+
+// fetchAndPut fetches blobs of a commit and writes them at the cursor.
+func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, writes []write, step func(op, path string) error) error {
+	ids := make(map[wire.ID]bool, len(writes))
+	for _, x := range writes {
+		ids[x.e.id] = true
+	}
+	blobs, err := load.fetchBlobs(f.rd.ctx, f.rd.op, commit, ids)
+	if err != nil {
+		return err
+	}
+	for _, x := range writes {
+		if err := f.rd.ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.putBlob(cur, x, blobs[x.e.id].Data, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putBlob writes a blob in the form that it has in a folder.
+func (f *forms) putBlob(cur *rooted.Cursor, x write, blob []byte, step func(op, path string) error) error {
+	file, err := f.toFolder(x.path, x.e.mode, blob)
+	if err != nil {
+		return err
+	}
+	x.e.size = int64(len(file))
+	x.e.stamp, err = cur.PutFile(x.path, x.e.mode, file, step)
+	return err
 }
 
 // readForms reads those .gitattributes files of a commit that are wanted, from the folder at the
 // cursor if they are there.
 func readForms(
-	cur *cursor, rd *reader, most limits, load *loader, commit wire.ID, tree *dir, wanted func(path string, e *entry) bool,
+	cur *rooted.Cursor, rd *reader, most limits, load *loader, commit wire.ID, tree *dir, wanted func(path string, e *entry) bool,
 ) (*forms, error) {
 	from := textReader{rd: rd, load: load, commit: commit, texts: make(map[wire.ID]string)}
 	texts, err := from.readTexts(rd.ctx, cur, tree, wanted)
@@ -145,7 +178,7 @@ type textReader struct {
 }
 
 // readTexts returns the contents of the wanted files and links by their ids.
-func (r *textReader) readTexts(ctx context.Context, cur *cursor, tree *dir, wanted func(path string, e *entry) bool) (map[wire.ID]string, error) {
+func (r *textReader) readTexts(ctx context.Context, cur *rooted.Cursor, tree *dir, wanted func(path string, e *entry) bool) (map[wire.ID]string, error) {
 	missing := make(map[wire.ID]bool)
 	for path, e := range tree.allFiles() {
 		if wanted(path, e) && !r.textAtHand(cur, path, e) {
@@ -156,19 +189,19 @@ func (r *textReader) readTexts(ctx context.Context, cur *cursor, tree *dir, want
 	for id, o := range blobs {
 		r.texts[id] = string(o.Data)
 	}
-	return r.texts, errors.Join(err, cur.closeAll())
+	return r.texts, errors.Join(err, cur.CloseAll())
 }
 
 // textAtHand looks for a text without asking the remote. Whatever is wrong with the folder
 // shows when it is compared.
-func (r *textReader) textAtHand(cur *cursor, path string, e *entry) bool {
+func (r *textReader) textAtHand(cur *rooted.Cursor, path string, e *entry) bool {
 	if _, ok := r.texts[e.id]; ok {
 		return true
 	}
 	if _, ok := r.load.objects[e.id]; ok {
 		return false // fetchBlobs finds it there
 	}
-	c, err := cur.readPath(r.rd, path, ignore.MaxFile)
+	c, err := r.rd.readPath(cur, path, sizes{hash: ignore.MaxFile, keep: ignore.MaxFile})
 	if err != nil || c.size > ignore.MaxFile {
 		return false
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -87,26 +89,26 @@ func (r *restorer) notePointers(tree *dir) error {
 	for _, e := range tree.allFiles() {
 		filters = filters || isAttributes(e) && strings.Contains(r.texts[e.id], "filter")
 	}
-	cur := cursor{root: r.root, op: r.rd.op}
+	cur := rooted.Cursor{Root: r.root, Op: r.rd.op}
 	for path, e := range tree.allFiles() {
 		if !filters || !isFile(e.mode) {
 			continue
 		}
 		form, err := r.forms.formOf(path)
 		if err != nil {
-			return errors.Join(err, cur.closeAll())
+			return errors.Join(err, cur.CloseAll())
 		}
 		if form.Filter == convert.LFS && r.readsPointer(&cur, path) {
 			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftPointer})
 		}
 	}
-	return cur.closeAll()
+	return cur.CloseAll()
 }
 
 // readsPointer reports whether there is a pointer of Git LFS at a path.
-func (r *restorer) readsPointer(cur *cursor, path string) bool {
-	folder, name := splitPath(path)
-	in, err := cur.openDir(folder, false)
+func (r *restorer) readsPointer(cur *rooted.Cursor, path string) bool {
+	folder, name := rooted.SplitPath(path)
+	in, err := cur.OpenDir(folder, false)
 	if err != nil {
 		return false
 	}
@@ -114,33 +116,33 @@ func (r *restorer) readsPointer(cur *cursor, path string) bool {
 	if err != nil || info.Size() > convert.MaxPointer {
 		return false
 	}
-	c, err := r.rd.readContent(in, path, name, info, convert.MaxPointer)
+	c, err := r.rd.readContent(in, path, name, info, sizes{hash: convert.MaxPointer, keep: convert.MaxPointer})
 	return err == nil && convert.IsPointer(c.data)
 }
 
 // filesInside lists what is in the folders of a tree's submodules, but for what their .gitignore
 // files ignore, as a map of paths for each.
-func (rd *reader) filesInside(root *os.Root, tree *dir, most limits) (map[string]map[string]stamp, error) {
-	all := map[string]map[string]stamp{}
-	cur := cursor{root: root, op: rd.op}
+func (rd *reader) filesInside(root *os.Root, tree *dir, most limits) (map[string]map[string]stamps.Stamp, error) {
+	all := map[string]map[string]stamps.Stamp{}
+	cur := rooted.Cursor{Root: root, Op: rd.op}
 	for path, e := range tree.allFiles() {
 		if !e.isSubmodule() {
 			continue
 		}
-		found := map[string]stamp{}
+		found := map[string]stamps.Stamp{}
 		all[path] = found
-		in, err := cur.openDir(path, false)
+		in, err := cur.OpenDir(path, false)
 		if err != nil { // it isn't there, or is no folder
 			continue
 		}
 		if err := rd.listInside(place{r: in, path: path, rules: ignore.New(most.ignoreSteps)}, found); err != nil {
-			return nil, errors.Join(err, cur.closeAll())
+			return nil, errors.Join(err, cur.CloseAll())
 		}
 	}
-	return all, cur.closeAll()
+	return all, cur.CloseAll()
 }
 
-func (rd *reader) listInside(p place, into map[string]stamp) error {
+func (rd *reader) listInside(p place, into map[string]stamps.Stamp) error {
 	found, err := rd.listFolder(p.r, p.path)
 	if err == nil {
 		p.rules, err = rd.readIgnore(p, found)
@@ -158,7 +160,7 @@ func (rd *reader) listInside(p place, into map[string]stamp) error {
 		case d.info.IsDir():
 			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, nil, false, func(in place) error { return rd.listInside(in, into) })
 		default:
-			into[path] = statOf(d.info).stamp
+			into[path] = stamps.StatOf(d.info).Stamp
 		}
 		if err != nil {
 			return err
@@ -169,7 +171,7 @@ func (rd *reader) listInside(p place, into map[string]stamp) error {
 
 // noteInside notes what was changed in the folders of base's submodules since a restore found
 // these files there.
-func (s *scanner) noteInside(root *os.Root, before map[string]map[string]stamp) error {
+func (s *scanner) noteInside(root *os.Root, before map[string]map[string]stamps.Stamp) error {
 	if len(before) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 // maxHops is how many links one resolution may pass, like the system's own limit.
@@ -20,7 +21,7 @@ const maxHops = 40
 // would follow them. What doesn't exist is taken as an ordinary folder. A link of the tree
 // whose target isn't known leads out.
 func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool {
-	in, _ := splitPath(path)
+	in, _ := rooted.SplitPath(path)
 	todo, ok := linkParts(target)
 	if !ok {
 		return false
@@ -88,7 +89,7 @@ func linksOut(ctx context.Context, top *dir, targets map[wire.ID]string) (map[st
 func refuseLinks(op, says string, out, old map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(out)) {
 		if was, there := old[path]; !there || was != out[path] {
-			return newError(ErrLink, op, path, says, clipText(out[path]))
+			return rooted.NewError(ErrLink, op, path, says, clipText(out[path]))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 const blobNone = "blob:none"
@@ -34,7 +35,7 @@ func newLoader(remote wire.Remote, objects wire.Objects, maxFiles int) *loader {
 // trees and blobs.
 func (l *loader) fetchObjects(ctx context.Context, depth int, filter string, wants ...wire.ID) error {
 	if l.remote == nil {
-		return newError(ErrDamaged, "read", wants[0].String(), "it is not among the objects at hand, and there is no remote to fetch it from")
+		return rooted.NewError(ErrDamaged, "read", wants[0].String(), "it is not among the objects at hand, and there is no remote to fetch it from")
 	}
 	objs, err := l.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: depth, Filter: filter})
 	if err != nil {
@@ -43,7 +44,7 @@ func (l *loader) fetchObjects(ctx context.Context, depth int, filter string, wan
 	maps.Copy(l.objects, objs)
 	for _, id := range wants {
 		if _, ok := l.objects[id]; !ok {
-			return newError(ErrDamaged, "read", id.String(), "the remote sent no such object")
+			return rooted.NewError(ErrDamaged, "read", id.String(), "the remote sent no such object")
 		}
 	}
 	return nil
@@ -87,7 +88,7 @@ func (l *loader) fetchBlobs(ctx context.Context, op string, commit wire.ID, ids 
 			out[id] = l.objects[id]
 		}
 		if out[id].Type != plumbing.BlobObject {
-			return nil, newError(ErrDamaged, op, id.String(), "the remote sent no such blob")
+			return nil, rooted.NewError(ErrDamaged, op, id.String(), "the remote sent no such blob")
 		}
 	}
 	return out, nil
@@ -120,11 +121,11 @@ func inBatches(n int, fetch func(from, to int) error) error {
 func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*dir, error) {
 	o := l.objects[commit]
 	if o.Type != plumbing.CommitObject {
-		return nil, newError(ErrDamaged, "read", commit.String(), "a %s, and a commit was expected", o.Type)
+		return nil, rooted.NewError(ErrDamaged, "read", commit.String(), "a %s, and a commit was expected", o.Type)
 	}
 	c, err := gitobj.DecodeCommit(o.Data)
 	if err != nil {
-		return nil, newError(ErrDamaged, "read", commit.String(), "%w", err)
+		return nil, rooted.NewError(ErrDamaged, "read", commit.String(), "%w", err)
 	}
 	return l.readTree(ctx, c.Tree)
 }
@@ -155,7 +156,7 @@ func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
 		return emptyDir(), nil
 	}
 	if depth > maxDepth {
-		return nil, newError(ErrLimit, "read", id.String(), "more than %d levels of folders", maxDepth)
+		return nil, rooted.NewError(ErrLimit, "read", id.String(), "more than %d levels of folders", maxDepth)
 	}
 	o, ok := l.objects[id]
 	if !ok {
@@ -192,17 +193,17 @@ func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
 
 func (l *loader) decodeTree(o wire.Object) ([]gitobj.Entry, error) {
 	if o.Type != plumbing.TreeObject {
-		return nil, newError(ErrDamaged, "read", o.ID.String(), "a %s, and a tree was expected", o.Type)
+		return nil, rooted.NewError(ErrDamaged, "read", o.ID.String(), "a %s, and a tree was expected", o.Type)
 	}
 	// An entry has 28 bytes and more: no memory for trees that are too large
 	// anyway.
 	const long = 300
 	if len(o.Data)/long > l.maxFiles {
-		return nil, newError(ErrLimit, "read", o.ID.String(), "more than %d files", l.maxFiles)
+		return nil, rooted.NewError(ErrLimit, "read", o.ID.String(), "more than %d files", l.maxFiles)
 	}
 	list, err := gitobj.DecodeTree(o.Data)
 	if err != nil {
-		return nil, newError(ErrDamaged, "read", o.ID.String(), "%w", err)
+		return nil, rooted.NewError(ErrDamaged, "read", o.ID.String(), "%w", err)
 	}
 	return list, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 // MergeResult is the tree that holds both sides' edits, or the files that stand
@@ -135,6 +136,6 @@ func (m *merger) mergeEntries(path string, base, ours, theirs *entry) (*entry, e
 		return nil, nil
 	}
 	d, err := m.mergeFolders(path, base.asFolder(), ours.asFolder(), theirs.asFolder())
-	_, name := splitPath(path)
+	_, name := rooted.SplitPath(path)
 	return entryOf(name, d), err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
 // RebuildSnapshot makes a snapshot again of which only the tree and the new objects are
@@ -39,7 +40,7 @@ type rebuilder struct {
 }
 
 func newRefusal(path, format string, args ...any) error {
-	return newError(ErrDamaged, "rebuild", path, format, args...)
+	return rooted.NewError(ErrDamaged, "rebuild", path, format, args...)
 }
 
 // checkTree compares the tree with the first parent's.
@@ -175,7 +176,7 @@ func (b *rebuilder) checkFile(c *Change) error {
 		b.total += c.Size
 	}
 	if c.Size > DefaultMaxFile || b.total > DefaultMaxTotal {
-		return newError(ErrLimit, "rebuild", c.Path, "with it there are %d bytes of new files", b.total)
+		return rooted.NewError(ErrLimit, "rebuild", c.Path, "with it there are %d bytes of new files", b.total)
 	}
 	if c.Mode == filemode.Symlink {
 		if err := CheckLink(c.Path, string(o.Data)); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
 
 // Restore makes the folder equal to a commit: afterwards every file that the
@@ -79,9 +81,9 @@ type write struct {
 }
 
 func (r *restorer) restoreCommit() error {
-	clock, foldsCase, err := fsClock(r.root)
+	clock, foldsCase, err := stamps.Clock(r.root, clockFile)
 	if err != nil {
-		return ioError(r.rd.op, ".", err)
+		return rooted.IOError(r.rd.op, ".", err)
 	}
 	r.clock = clock
 	target, err := r.readTarget()
@@ -112,7 +114,7 @@ func (r *restorer) restoreCommit() error {
 	if err := r.applyChanges(); err != nil {
 		return err
 	}
-	r.w.seen = done
+	r.w.seen, r.w.recalled = done, false
 	r.w.rememberTree(knownTree{r.commit, done, r.texts, r.out})
 	return r.noteLeftOut(done)
 }
@@ -142,7 +144,7 @@ func (r *restorer) readTexts(target *dir) (err error) {
 	for _, k := range r.w.trees {
 		maps.Copy(from.texts, k.targets)
 	}
-	cur := cursor{root: r.root, op: r.rd.op}
+	cur := rooted.Cursor{Root: r.root, Op: r.rd.op}
 	r.texts, err = from.readTexts(r.rd.ctx, &cur, target, func(_ string, e *entry) bool { return isText(e) })
 	return err
 }
@@ -156,7 +158,7 @@ func isText(e *entry) bool {
 func checkIgnoreFiles(op string, top *dir, texts map[wire.ID]string) error {
 	for path, e := range top.allFiles() {
 		if n := len(texts[e.id]); isText(e) && e.mode != filemode.Symlink && n > ignore.MaxFile {
-			return newError(ErrLimit, op, path, "%d bytes are too many for a .gitignore or a .gitattributes", n)
+			return rooted.NewError(ErrLimit, op, path, "%d bytes are too many for a .gitignore or a .gitattributes", n)
 		}
 	}
 	return nil
@@ -201,7 +203,7 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 		rules, err := p.rules.Folder(p.path, []byte(r.texts[e.id]))
 		return rules, r.rd.rulesError(gitignore, err)
 	}
-	if p.seen.findEntry(gitignore) != nil {
+	if r.trackedBefore(p, gitignore) != nil {
 		return p.rules, nil
 	}
 	own, err := r.rd.readIgnore(p, found)
@@ -278,7 +280,7 @@ func (r *restorer) decideExtra(p place, x pair, path string) error {
 	if err != nil {
 		return err
 	}
-	before := p.seen.findEntry(x.name)
+	before := r.trackedBefore(p, x.name)
 	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
 	leftOver := strings.HasPrefix(x.name, TempPrefix) && !tracked
 	stays := x.name == gitDir || ignored && !tracked && !leftOver
@@ -297,10 +299,18 @@ func (r *restorer) decideExtra(p place, x pair, path string) error {
 	return err
 }
 
+// trackedBefore is what the last commit of this Workspace has of that name.
+func (r *restorer) trackedBefore(p place, name string) *entry {
+	if r.w.recalled {
+		return nil
+	}
+	return p.seen.findEntry(name)
+}
+
 // compareLeaf compares a file or link with what stands in its place.
 func (r *restorer) compareLeaf(p place, x pair, path string) error {
 	e, info := x.tree, x.disk.info
-	st, link := statOf(info), info.Mode().Type() == os.ModeSymlink
+	st, link := stamps.StatOf(info), info.Mode().Type() == os.ModeSymlink
 	same := false
 	if link == (e.mode == filemode.Symlink) {
 		var err error
@@ -312,7 +322,7 @@ func (r *restorer) compareLeaf(p place, x pair, path string) error {
 	case !same:
 	case link || sameMode(modeOf(info), e.mode):
 		return nil
-	case st.links == 1: // the mode of a file with other names is theirs too
+	case st.Links == 1: // the mode of a file with other names is theirs too
 		r.chmods = append(r.chmods, write{path, e})
 		return nil
 	}
@@ -321,10 +331,13 @@ func (r *restorer) compareLeaf(p place, x pair, path string) error {
 }
 
 // sameContent reports whether a file or link has the content of the entry.
-func (r *restorer) sameContent(p place, x pair, path string, st stat) (bool, error) {
+func (r *restorer) sameContent(p place, x pair, path string, st stamps.Stat) (bool, error) {
 	if seen := p.seen.findEntry(x.name); seen.looksLike(st) {
 		x.tree.stamp = seen.stamp
 		return seen.id == x.tree.id, nil
+	}
+	if !isSize(r.w.most.file, x.disk.info.Size(), x.tree, p.seen.findEntry(x.name)) {
+		return false, nil
 	}
 	form, err := r.forms.formOf(path)
 	if err != nil {
@@ -334,11 +347,12 @@ func (r *restorer) sameContent(p place, x pair, path string, st stat) (bool, err
 	if form != (convert.Form{}) {
 		limit = r.w.most.file
 	}
-	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, limit)
+	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, unbounded(limit))
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}
-	x.tree.stamp = c.stamp.ifSettled(r.clock)
+	x.tree.stamp = c.stamp.IfSettled(r.clock)
+	x.tree.size = c.size
 	if err != nil || c.id == x.tree.id || !isFile(c.mode) || c.size > limit {
 		return c.id == x.tree.id, err
 	}
@@ -355,7 +369,7 @@ func (r *restorer) checkNoRepo(p place) error {
 	for i := range found {
 		d := &found[i]
 		if d.name == gitDir {
-			return newError(ErrInTheWay, r.rd.op, p.path, "the commit has a file there, and the folder holds a git repository: move it away")
+			return rooted.NewError(ErrInTheWay, r.rd.op, p.path, "the commit has a file there, and the folder holds a git repository: move it away")
 		}
 		if d.info.IsDir() {
 			if err := r.rd.visitFolder(p, pair{name: d.name, disk: d}, nil, true, r.checkNoRepo); err != nil {
@@ -374,7 +388,7 @@ func checkCase(d *dir, path string) error {
 		e := &d.entries[i]
 		low := strings.ToLower(e.name)
 		if other, ok := seen[low]; ok {
-			return newError(ErrCollision, "restore", joinPath(path, e.name), "the commit also has %q: rename one of them", joinPath(path, other))
+			return rooted.NewError(ErrCollision, "restore", joinPath(path, e.name), "the commit also has %q: rename one of them", joinPath(path, other))
 		}
 		seen[low] = e.name
 		if e.dir != nil {

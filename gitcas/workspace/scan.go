@@ -16,6 +16,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -51,11 +53,11 @@ type scanner struct {
 func (s *scanner) scanTop(root *os.Root, seen *dir) (*dir, error) {
 	info, err := root.Stat(".")
 	if err != nil {
-		return nil, ioError(s.rd.op, ".", err)
+		return nil, rooted.IOError(s.rd.op, ".", err)
 	}
-	s.owner = statOf(info).owner
+	s.owner = stamps.StatOf(info).Owner
 	// Where no file can be made no stamp can be trusted; that costs time only.
-	if s.clock, _, err = fsClock(root); err != nil {
+	if s.clock, _, err = stamps.Clock(root, clockFile); err != nil {
 		s.clock = 0
 	}
 	tree, err := s.scanFolder(place{r: root, tree: s.base, seen: seen, rules: ignore.New(s.most.ignoreSteps)})
@@ -170,8 +172,8 @@ func (s *scanner) scanLeaf(p place, x pair, path string) (*entry, error) {
 
 // hashFile hashes a regular file, unless it is known not to have changed.
 func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, error) {
-	st := statOf(x.disk.info)
-	if st.links > 1 && st.owner != s.owner && base == nil {
+	st := stamps.StatOf(x.disk.info)
+	if st.Links > 1 && st.Owner != s.owner && base == nil {
 		s.noteSkipped(path, "a hard link to a file of another user")
 		return nil, nil
 	}
@@ -180,14 +182,18 @@ func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, e
 		e.id, e.stamp = seen.id, seen.stamp
 		return sameForm(e, base), nil
 	}
-	if base == nil && e.size > s.most.file {
-		return nil, s.tooLarge(path, e.size)
+	most := sizes{hash: s.most.file, keep: s.most.file}
+	if e.size > s.most.file {
+		if !s.canBeBase(base, p.seen.findEntry(x.name), e.size) {
+			return nil, s.tooLarge(path, e.size)
+		}
+		most.hash = e.size
 	}
-	c, err := s.rd.readFile(p.r, path, x.name, x.disk.info, s.most.file)
+	c, err := s.rd.readFile(p.r, path, x.name, x.disk.info, most)
 	if err != nil {
 		return nil, err
 	}
-	e.mode, e.id, e.size, e.stamp = c.mode, c.id, c.size, c.stamp.ifSettled(s.clock)
+	e.mode, e.id, e.size, e.stamp = c.mode, c.id, c.size, c.stamp.IfSettled(s.clock)
 	if base != nil && base.id == c.id { // whatever the attributes say
 		return sameForm(e, base), nil
 	}
@@ -204,10 +210,24 @@ func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, e
 		return sameForm(e, base), nil
 	}
 	if s.total += c.size; s.total > s.most.total {
-		return nil, newError(ErrLimit, s.rd.op, path, "with this file there are more than %d bytes of new content: remove what is not needed, or add it to .gitignore", s.most.total)
+		return nil, rooted.NewError(ErrLimit, s.rd.op, path, "with this file there are more than %d bytes of new content: remove what is not needed, or add it to .gitignore", s.most.total)
 	}
 	s.made.addObject(wire.Object{ID: c.id, Type: plumbing.BlobObject, Data: bytes.Clone(c.data)}, nil)
 	return e, nil
+}
+
+// canBeBase reports whether a file that is over the limit can be the base's, as far as its size
+// says. If the size of the base's is not known, it is fetched: the file may be a hole that takes
+// hours to read.
+func (s *scanner) canBeBase(base, seen *entry, size int64) bool {
+	if base == nil || !isFile(base.mode) {
+		return false
+	}
+	if seen != nil && seen.id == base.id && seen.size > 0 {
+		return seen.size == size
+	}
+	blobs, err := s.fetch(map[wire.ID]bool{base.id: true})
+	return err == nil && int64(len(blobs[base.id].Data)) == size
 }
 
 // convertFile gives a changed file the form that git stores. What can't be converted stays as
@@ -242,7 +262,7 @@ func (s *scanner) baseHasCRLF(e, base *entry) bool {
 	has, known := s.crlf[base.id]
 	if !known {
 		s.unread[base.id] = true
-		e.stamp = stamp{} // its id is not the last word
+		e.stamp = stamps.Stamp{} // its id is not the last word
 	}
 	return has
 }
@@ -273,7 +293,7 @@ func sameForm(e, base *entry) *entry {
 }
 
 func (s *scanner) tooLarge(path string, size int64) error {
-	return newError(ErrLimit, s.rd.op, path, "it has %d bytes, the limit is %d: remove it, or add it to .gitignore", size, s.most.file)
+	return rooted.NewError(ErrLimit, s.rd.op, path, "it has %d bytes, the limit is %d: remove it, or add it to .gitignore", size, s.most.file)
 }
 
 // baseHas reports whether base holds a blob, there or anywhere.
@@ -290,7 +310,7 @@ func (s *scanner) baseHas(at *entry, id wire.ID) bool {
 // readLink takes a symlink whose target is inside by its text alone; checkLinks
 // looks at what it resolves to when the whole tree is known.
 func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, error) {
-	c, err := s.rd.readContent(p.r, path, x.name, x.disk.info, maxTarget)
+	c, err := s.rd.readContent(p.r, path, x.name, x.disk.info, unbounded(maxTarget))
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
 	}
-	w.seen = tree
+	w.seen, w.recalled = tree, false
 	if tree.id == out.Tree && !out.Commit.IsZero() { // a parent with empty folders, which no folder shows, keeps its own
 		w.rememberTree(knownTree{out.Commit, tree, s.targets, s.stay})
 	}

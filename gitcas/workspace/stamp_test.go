@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -32,7 +33,7 @@ func fsTime(t *testing.T, dir string) int64 {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	must(t, err)
-	clock, _, err := fsClock(root)
+	clock, _, err := stamps.Clock(root, clockFile)
 	must(t, err)
 	must(t, root.Close())
 	return clock
@@ -52,7 +53,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	stamps := w.seen.findFolder("d")
 	for i := range fake.findFolder("d").entries {
 		fake.findFolder("d").entries[i].stamp = stamps.entries[i].stamp
-		if !stamps.entries[i].stamp.isKnown() {
+		if !stamps.entries[i].stamp.IsKnown() {
 			t.Fatalf("%s has no stamp", stamps.entries[i].name)
 		}
 	}
@@ -125,14 +126,14 @@ func TestRacyEdits(t *testing.T) {
 // TestSettled: what is as new as the clock may still change without a trace.
 func TestSettled(t *testing.T) {
 	for _, c := range []struct {
-		s     stamp
+		s     stamps.Stamp
 		clock int64
 		want  bool
 	}{
-		{stamp{mtime: 5, ctime: 5}, 6, true}, {stamp{mtime: 5, ctime: 5}, 5, false}, {stamp{mtime: 1, ctime: 5}, 5, false},
-		{stamp{mtime: 9, ctime: 5}, 6, false}, {stamp{mtime: 5, ctime: 5}, 0, false},
+		{stamps.Stamp{MTime: 5, CTime: 5}, 6, true}, {stamps.Stamp{MTime: 5, CTime: 5}, 5, false}, {stamps.Stamp{MTime: 1, CTime: 5}, 5, false},
+		{stamps.Stamp{MTime: 9, CTime: 5}, 6, false}, {stamps.Stamp{MTime: 5, CTime: 5}, 0, false},
 	} {
-		if got := c.s.ifSettled(c.clock).isKnown(); got != c.want {
+		if got := c.s.IfSettled(c.clock).IsKnown(); got != c.want {
 			t.Errorf("%+v at %d: %v", c.s, c.clock, got)
 		}
 	}

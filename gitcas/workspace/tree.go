@@ -12,6 +12,8 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
 
 // entry is one line of a tree.
@@ -19,13 +21,24 @@ type entry struct {
 	name  string
 	mode  filemode.FileMode
 	id    wire.ID
-	size  int64 // of a file whose content is at hand; else 0
-	stamp stamp // what the file looked like when its content had this id
-	dir   *dir  // the content, when it is a folder
+	size  int64        // of a file whose content was read or written; else 0
+	stamp stamps.Stamp // what the file looked like when its content had this id
+	dir   *dir         // the content, when it is a folder
 }
 
 // looksLike reports whether a file still looks as it did when its content was read.
-func (e *entry) looksLike(st stat) bool { return e != nil && e.stamp.isKnown() && e.stamp == st.stamp }
+func (e *entry) looksLike(st stamps.Stat) bool {
+	return e != nil && e.stamp.IsKnown() && e.stamp == st.Stamp
+}
+
+// isSize reports whether a file of that size can be the entry's: it is at most the limit, or of
+// the size of the entry, which is known from it or from what was seen last.
+func isSize(limit, size int64, e, seen *entry) bool {
+	if size <= limit || e.size == size {
+		return true
+	}
+	return seen != nil && seen.id == e.id && seen.size == size
+}
 
 // asFolder is what is in an entry that is a folder; nil: there is none.
 func (e *entry) asFolder() *dir {
@@ -90,12 +103,6 @@ func joinPath(path, name string) string {
 	return path + "/" + name
 }
 
-// splitPath divides a path into its folder and its last part.
-func splitPath(path string) (folder, name string) {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(i, 0)], path[i+1:]
-}
-
 // dir is a git tree with everything below it. It is not changed once it is
 // complete, so several places may share one.
 type dir struct {
@@ -115,7 +122,7 @@ func cloneDir(d *dir) *dir {
 	c := *d
 	c.entries = slices.Clone(d.entries)
 	for i := range c.entries {
-		c.entries[i].stamp = stamp{}
+		c.entries[i].stamp = stamps.Stamp{}
 	}
 	return &c
 }
@@ -204,7 +211,7 @@ func (d *dir) checkSize(op, path string, maxFiles int) error {
 		what     string
 	}{{d.files, maxFiles, "files"}, {d.folders, maxFiles, "folders"}, {d.depth, maxDepth, "levels of folders"}, {d.longest, maxPath, "bytes in a path"}} {
 		if c.is > c.most {
-			return newError(ErrLimit, op, path, "more than %d %s: remove what is not needed, or add it to .gitignore", c.most, c.what)
+			return rooted.NewError(ErrLimit, op, path, "more than %d %s: remove what is not needed, or add it to .gitignore", c.most, c.what)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -53,7 +54,7 @@ func TestFileExchanged(t *testing.T) {
 			found, err := rd.listFolder(root, "")
 			must(t, err)
 			must(t, c.exchange(filepath.Join(dir, "f")))
-			got, err := rd.readFile(root, "f", "f", found[0].info, 100)
+			got, err := rd.readFile(root, "f", "f", found[0].info, unbounded(100))
 			if !errors.Is(err, c.want) || c.want == nil && string(got.data) != "new one" {
 				t.Errorf("%q, %v", got.data, err)
 			}
@@ -74,8 +75,8 @@ func TestRestoreGivesFilesAway(t *testing.T) {
 	for _, p := range []string{"a", "d", "d/e", "d/e/b"} {
 		info, err := os.Lstat(filepath.Join(dir, p))
 		must(t, err)
-		if s := statOf(info); s.owner != 1234 || s.group != 2345 {
-			t.Errorf("%s belongs to %d:%d", p, s.owner, s.group)
+		if s := stamps.StatOf(info); s.Owner != 1234 || s.Group != 2345 {
+			t.Errorf("%s belongs to %d:%d", p, s.Owner, s.Group)
 		}
 	}
 	put(t, dir, files{"new": "1", "theirs": "2"})

@@ -25,6 +25,8 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
+	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
 
 const (
@@ -49,7 +51,7 @@ const (
 // TempPrefix begins the names of files that a restore has not finished writing, and of
 // whatever else in the folder is not in its place yet. Left-overs of a killed one are
 // removed by the next, and never snapshotted.
-const TempPrefix = ".uwf-tmp-"
+const TempPrefix = rooted.TempPrefix
 
 // limits are what a workspace holds to.
 type limits struct {
@@ -67,13 +69,15 @@ type Workspace struct {
 
 	mu sync.Mutex
 	// seen is the folder as the last Restore or Snapshot left it, with file
-	// stamps; nil when nothing is known.
-	seen *dir
+	// stamps; nil when nothing is known. If it is recalled it has stamps of an earlier
+	// process: they say what files hold, not which ones a commit has.
+	seen     *dir
+	recalled bool
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
 	// leftOut is what the last Restore left out, and inside what it found in submodules' folders.
 	leftOut []LeftOut
-	inside  map[string]map[string]stamp
+	inside  map[string]map[string]stamps.Stamp
 	// expected comes along with the next commit that is fetched; zero: nothing does.
 	expected wire.ID
 

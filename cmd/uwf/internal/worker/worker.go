@@ -313,6 +313,7 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 		return &app.UsageError{Err: err}
 	}
 	w.folder.dir, w.folder.ws, w.folder.thread = dir, ws, id
+	_ = ws.RecallStamps(CacheFile(root, dir)) // else every file is read
 	if w.o.Workspace == "" {
 		return nil
 	}
@@ -383,11 +384,18 @@ func (w *Worker) leftFile(dir string) string {
 	return CacheFile(root, dir) + ".left"
 }
 
-// RememberFolder remembers how the folder is now, so that the next step may use it. Where
-// that fails, the next step refuses the folder and says what to do.
+// RememberFolder remembers what is in the folder, so that the next process need not read all of
+// it; and how a named folder is now, so that the next step may use it. Where that fails, the next
+// step refuses the named folder and says what to do.
 func (w *Worker) RememberFolder(ctx context.Context) {
 	fo := w.folder
-	if fo.ws == nil || w.o.Workspace == "" {
+	if fo.ws == nil {
+		return
+	}
+	if root, err := w.f.StorageRoot(); err == nil && os.MkdirAll(CacheRoot(root), 0o700) == nil {
+		_ = fo.ws.KeepStamps(CacheFile(root, fo.dir)) // else the next process reads every file
+	}
+	if w.o.Workspace == "" {
 		return
 	}
 	if fo.left == nil {
@@ -413,6 +421,7 @@ func (w *Worker) RemoveFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if err != nil || w.o.Workspace != "" {
 		return err
 	}
+	_ = os.Remove(CacheFile(root, w.f.Path(WorkDir(root, id)))) // gc removes it as well
 	err = removal.Tree(ctx, WorkDir(root, id), maxTidied)
 	if w.prepared != nil {
 		err = errors.Join(err, removal.Tree(ctx, w.prepared.threadFolder(id), maxTidied))
@@ -509,11 +518,11 @@ func WorkDir(root string, id gitcas.ThreadID) string {
 // pushed yet.
 func UnpushedRoot(root string) string { return filepath.Join(root, "pending") }
 
-// CacheRoot is the folder below the storage root with how steps left the working folders
-// that were named.
+// CacheRoot is the folder below the storage root with what is in the working folders, and how
+// steps left those that were named. Agents can't write there.
 func CacheRoot(root string) string { return filepath.Join(root, "cache") }
 
-// CacheFile is the file for one working folder.
+// CacheFile is the file with the stamps of one working folder.
 func CacheFile(root, dir string) string {
 	return filepath.Join(CacheRoot(root), wire.NewObject(0, []byte(dir)).ID.String()[:16]+".stat")
 }
