@@ -41,7 +41,7 @@ func TestFilters(t *testing.T) {
 			dir := t.TempDir()
 			w := open(t, dir, m)
 			restore(t, w, parent)
-			if got := DescribeLeftOut(w.ListLeftOut()); got != "not in the agents' folder: 1 LFS file as a pointer (a.png)" {
+			if got := DescribeLeftOut(w.ListLeftOut()); got != "not in the agents' folder: the content of 1 LFS file (a.png)" {
 				t.Errorf("%q", got)
 			}
 			put(t, dir, c.now)

@@ -47,16 +47,16 @@ const maxNamed = 3
 func DescribeLeftOut(all []LeftOut) string {
 	var parts []string
 	for _, k := range []struct {
-		kind       LeftOutKind
-		noun, rest string
-	}{{LeftSubmodule, "submodule", ""}, {LeftPointer, "LFS file", " as a pointer"}, {LeftLink, "link", " out of the repository"}} {
+		kind             LeftOutKind
+		part, noun, rest string
+	}{{LeftSubmodule, "", "submodule", ""}, {LeftPointer, "the content of ", "LFS file", ""}, {LeftLink, "", "link", " out of the repository"}} {
 		of := slices.DeleteFunc(slices.Clone(all), func(l LeftOut) bool { return l.Kind != k.kind })
 		named := lists.Map(of[:min(len(of), maxNamed)], func(l LeftOut) string { return text.OneLine(l.Path) })
 		if len(of) > maxNamed {
 			named = append(named, "…")
 		}
 		if len(of) > 0 {
-			parts = append(parts, fmt.Sprintf("%s%s (%s)", text.Plural(len(of), k.noun), k.rest, strings.Join(named, ", ")))
+			parts = append(parts, fmt.Sprintf("%s%s%s (%s)", k.part, text.Plural(len(of), k.noun), k.rest, strings.Join(named, ", ")))
 		}
 	}
 	if len(parts) == 0 {

@@ -108,7 +108,7 @@ func (p page) writeFailure() string {
 // phases say what part of a step failed.
 var phases = map[string]string{
 	"prepare":     "Its workspace could not be prepared.",
-	"workspace":   "Its working folder could not be prepared.",
+	"workspace":   "Its working folder could not be prepared, or its changes could not be kept.",
 	"agent":       "The agent's program failed.",
 	"checks":      "Its work does not pass its checks.",
 	"extract":     "What it answered is not in the form that the workflow asks for.",

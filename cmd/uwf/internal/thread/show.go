@@ -114,7 +114,8 @@ type Outlook struct {
 	Next [][2]string
 	// SeeWork is the command that shows the work branch; empty where there is none.
 	SeeWork string
-	// Take are the commands that show and take what the thread changed, each with what it is for.
+	// Take are the commands that show and take what the thread changed, each with what it is for, or a
+	// line that says that it changed nothing.
 	Take [][2]string
 	// Unproven are the last results of the checks that did not pass.
 	Unproven []checks.Result
@@ -130,10 +131,10 @@ func Look(ctx context.Context, f *app.Factory, id gitcas.ThreadID) (Outlook, err
 	return Outlook{Status: s.Status, Next: s.nextCommands(), SeeWork: s.seeWork, Take: s.takeCommands(ctx, f), Unproven: checks.Unproven(s.Checks)}, err
 }
 
-// takeCommands show and take what a thread changed, where it has a branch.
+// takeCommands show and take what a thread changed. Without a branch, the thread changed nothing.
 func (s shown) takeCommands(ctx context.Context, f *app.Factory) [][2]string {
 	if s.seeWork == "" {
-		return nil
+		return [][2]string{{"its changes:", "none: no file was changed"}}
 	}
 	id := string(s.Thread)
 	out := [][2]string{{"see it:", "uwf thread diff " + id}, {"take it here:", "uwf thread apply " + id}}
