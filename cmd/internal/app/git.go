@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -67,10 +68,10 @@ func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitWait)
 	defer cancel()
 	path := programPath(f, c.Dir)
-	environ := f.gitEnviron(path)
+	environ := gitEnviron(f, path)
 	program, err := programIn(path, "git")
 	if err == nil {
-		err = f.refuseOldGit(ctx, program, environ)
+		err = refuseOldGit(ctx, &f.gits, program, environ)
 	}
 	if err != nil {
 		return nil, &GitError{Args: c.Args, Err: err}
@@ -94,7 +95,7 @@ func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 }
 
 // gitEnviron is what git gets of the environment, with a PATH.
-func (f *Factory) gitEnviron(path string) []string {
+func gitEnviron(f *Factory, path string) []string {
 	environ := harmlessGit()
 	for _, name := range gitVariables() {
 		v := f.Getenv(name)
@@ -122,10 +123,10 @@ func (e *OldGitError) Error() string {
 // Is lets an old git count as none.
 func (e *OldGitError) Is(target error) bool { return target == exec.ErrNotFound }
 
-// refuseOldGit asks a git program for its version, once per process. It lets a program pass that
-// names no version: that is a script of the person's.
-func (f *Factory) refuseOldGit(ctx context.Context, program string, environ []string) error {
-	if _, asked := f.gits.Load(program); asked {
+// refuseOldGit asks a git program for its version, unless it is among known. It lets a program
+// pass that names no version: that is a script of the person's.
+func refuseOldGit(ctx context.Context, known *sync.Map, program string, environ []string) error {
+	if _, asked := known.Load(program); asked {
 		return nil
 	}
 	cmd := exec.CommandContext(ctx, program, "version")
@@ -141,7 +142,7 @@ func (f *Factory) refuseOldGit(ctx context.Context, program string, environ []st
 	if n == 2 && (major < oldestMajor || major == oldestMajor && minor < oldestMinor) {
 		return &OldGitError{Program: program, Version: version}
 	}
-	f.gits.Store(program, true)
+	known.Store(program, true)
 	return nil
 }
 
