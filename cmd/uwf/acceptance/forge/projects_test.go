@@ -39,7 +39,7 @@ var projects = []project{
 	{name: "mixed", from: "mixed"},
 	{name: "go-fails-before", from: "go", before: true},
 	{name: "pnpm-prepared", from: "pnpm", prepare: "pnpm install --frozen-lockfile --ignore-scripts"},
-	{name: "pytest-prepared", from: "pytest", prepare: "python3 -m venv .venv && .venv/bin/python3 -m pip install -r requirements.txt"},
+	{name: "pytest-prepared", from: "pytest", prepare: "python3 -m venv .venv && echo '*' > .venv/.gitignore && .venv/bin/pip install --only-binary :all: -r requirements.txt"},
 	{name: "npm-workspaces-prepared", from: "npm-workspaces", prepare: "npm ci --ignore-scripts"},
 	{name: "mixed-skipped", from: "mixed", commands: "mkdir -p vendor/lib && echo '/* mended */' >vendor/lib/menu.c"},
 	{name: "mixed-picture", from: "mixed", commands: "head -c 2000 /dev/zero >art/logo.png", fails: true},
