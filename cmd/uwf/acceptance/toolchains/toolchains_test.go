@@ -5,13 +5,16 @@ package toolchains
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/removal"
 	"golang.org/x/tools/txtar"
 )
 
@@ -54,8 +57,8 @@ func TestToolchains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needs, _, _ := strings.Cut(string(project.Comment), "\n")
 			for program := range strings.FieldsSeq(needs) {
-				if _, err := exec.LookPath(program); err != nil {
-					t.Skipf("not checked: %s is not here", program)
+				if !isThere(program) {
+					t.Skipf("not checked: %s is not here, or where the agents' user can't go", program)
 				}
 			}
 			runProject(t, project)
@@ -63,11 +66,32 @@ func TestToolchains(t *testing.T) {
 	}
 }
 
+// isThere reports whether PATH has a program that agents can run. For root they are another user,
+// who can't enter every folder, and a shell passes over those that it can't enter.
+func isThere(program string) bool {
+	return slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		if _, err := exec.LookPath(filepath.Join(dir, program)); err != nil {
+			return false
+		}
+		for at := dir; at != "/" && os.Geteuid() == 0; at = filepath.Dir(at) {
+			if info, err := os.Stat(at); err != nil || info.Mode().Perm()&0o001 == 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // runProject makes a repository of a project's files, but for settings.yaml, which is the
 // person's, and runs a thread in it.
 func runProject(t *testing.T, project *txtar.Archive) {
 	t.Helper()
-	dir := t.TempDir()
+	// Not in /dev/shm, where tests' folders lie and people's repositories don't.
+	dir, err := os.MkdirTemp("/var/tmp", "uwf-toolchain-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = removal.Tree(context.WithoutCancel(t.Context()), dir, 0) })
 	repo, home := filepath.Join(dir, "repo"), filepath.Join(dir, "uwf")
 	files := append(project.Files, txtar.File{Name: "../flow.yaml", Data: []byte(flow)}, txtar.File{Name: "../script.yaml", Data: []byte(script)})
 	for _, f := range files {
@@ -84,15 +108,15 @@ func runProject(t *testing.T, project *txtar.Archive) {
 			t.Fatal(err)
 		}
 	}
-	for at := dir; at != filepath.Dir(os.TempDir()) && at != "/"; at = filepath.Dir(at) {
-		_ = os.Chmod(at, 0o755) // agents are another user; what isn't this test's is open anyway
+	if err := os.Chmod(dir, 0o755); err != nil { // agents are another user
+		t.Fatal(err)
 	}
 	git(t, repo, "init", "-q", "-b", "main")
 	git(t, repo, "add", "-A")
 	git(t, repo, "-c", "user.name=Pat", "-c", "user.email=pat@example.com", "commit", "-q", "-m", "first")
 
 	cmd := exec.CommandContext(t.Context(), "uwf", "run", filepath.Join(dir, "flow.yaml"), "-p", "x", "--agent", "uwf agent mock "+filepath.Join(dir, "script.yaml"), "--jq", `.steps[0].checks[]? | "\(.name) \(.status) \(.output // "")"`)
-	cmd.Dir, cmd.Env = repo, append(os.Environ(), "UWF_HOME="+home)
+	cmd.Dir, cmd.Env = repo, append(os.Environ(), "UWF_HOME="+home, "TMPDIR="+dir)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
