@@ -129,7 +129,7 @@ java T.java 2>/dev/null`,
 func TestWorkspaceInSharedMemory(t *testing.T) {
 	required(t)
 	p := newPlace(t)
-	dir, err := os.MkdirTemp(shmFolder, "uwf-sandbox-")
+	dir, err := os.MkdirTemp(shmFolder, "uwf-sandbox-") //nolint:usetesting // it has to lie there
 	p.must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	p.must(os.Chmod(dir, 0o755))

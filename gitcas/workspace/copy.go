@@ -173,7 +173,7 @@ func (c *copier) readHere(path string, e *entry) (blob []byte, here bool, err er
 	case c.rd.ctx.Err() != nil:
 		return nil, false, c.rd.ctx.Err()
 	case err != nil || found.size > c.w.most.file:
-		return nil, false, nil
+		return nil, false, nil //nolint:nilerr // the remote has it
 	case found.id == e.id:
 		return found.data, true, nil
 	case isFile(found.mode) && isFile(e.mode):

@@ -99,7 +99,7 @@ func (f *forms) toFolder(path string, mode filemode.FileMode, blob []byte) ([]by
 	}
 	file, err := form.ToFolder(blob)
 	if err != nil || int64(len(file)) > f.most.file {
-		return blob, nil
+		return blob, nil //nolint:nilerr // what can't be converted stays as it is
 	}
 	return file, nil
 }

@@ -80,7 +80,7 @@ func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 	cmd.Dir = c.Dir
 	cmd.Stdin = bytes.NewReader(c.Stdin)
 	cmd.WaitDelay = time.Second
-	cmd.Env = append(environ, c.Env...)
+	cmd.Env = slices.Concat(environ, c.Env)
 	if c.Dir == "" {
 		// No folder is looked at for a repository, whatever it holds.
 		cmd.Dir, cmd.Env = topFolder(f.Dir), append(cmd.Env, "GIT_DIR="+os.DevNull)
