@@ -14,7 +14,7 @@ func TestConfirm(t *testing.T) {
 		typed string
 		code  int
 	}{
-		{"y\n", 0}, {"YES\n", 0}, {"yes", 0}, {"n\n", 2}, {"\n", 2}, {"yesterday\n", 2}, {"", 1}, {strings.Repeat("y", 4<<10), 2},
+		{"y\n", 0}, {"YES\n", 0}, {"yes", 0}, {"n\n", 2}, {"\n", 2}, {"yesterday\n", 1}, {"yesterday\ny\n", 0}, {"yesterday\n\n", 2}, {"", 1}, {strings.Repeat("y", 4<<10), 1},
 	} {
 		f := newCopy(t)
 		fa, _, errs := f.factory(t)

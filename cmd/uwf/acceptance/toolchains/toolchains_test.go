@@ -87,7 +87,7 @@ func isThere(program string) bool {
 func runProject(t *testing.T, project *txtar.Archive) {
 	t.Helper()
 	// Not in /dev/shm, where tests' folders lie and people's repositories don't.
-	dir, err := os.MkdirTemp("/var/tmp", "uwf-toolchain-*")
+	dir, err := os.MkdirTemp("/var/tmp", "uwf-toolchain-*") //nolint:usetesting // for that reason
 	if err != nil {
 		t.Fatal(err)
 	}
