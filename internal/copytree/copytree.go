@@ -148,7 +148,7 @@ func copyBetween(ctx context.Context, from, to string, do func(c *copier) error)
 	if err := unix.Statfs(to, &st); err != nil {
 		return fmt.Errorf("find out how much of the disk is free for %s: %w", to, err)
 	}
-	c := &copier{ctx: ctx, src: src, dst: dst, room: int64(min(st.Bavail*uint64(st.Bsize)/10*9, maxBytes))}
+	c := &copier{mover: new(Mover), ctx: ctx, src: src, dst: dst, room: int64(min(st.Bavail*uint64(st.Bsize)/10*9, maxBytes))}
 	if err := do(c); err != nil {
 		return fmt.Errorf("copy %s to %s: %w", from, to, err)
 	}
