@@ -232,10 +232,8 @@ func (w *Workspace) ListFiles(ctx context.Context, commit wire.ID) (files []stri
 	if err != nil {
 		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
 	}
-	for path, e := range tree.allFiles() {
-		if isFile(e.mode) {
-			files = append(files, path)
-		}
+	for path := range tree.filesThat(isRegular) {
+		files = append(files, path)
 	}
 	slices.Sort(files)
 	return files, nil
@@ -250,10 +248,8 @@ func (w *Workspace) FilesNamed(ctx context.Context, commit wire.ID, names []stri
 	if err != nil {
 		return nil, fmt.Errorf("list files of %s: %w", commit, err)
 	}
-	for path, e := range tree.allFiles() {
-		if slices.Contains(names, e.name) {
-			found = append(found, path+" "+e.id.String())
-		}
+	for path, e := range tree.filesThat(func(e *entry) bool { return slices.Contains(names, e.name) }) {
+		found = append(found, path+" "+e.id.String())
 	}
 	slices.Sort(found)
 	return found, nil

@@ -135,8 +135,8 @@ type sizes struct {
 	keep int64 // of a larger file the content is not kept
 }
 
-// unbounded hashes a file of any size.
-func unbounded(keep int64) sizes { return sizes{hash: math.MaxInt64, keep: keep} }
+// unboundedSizes hash a file of any size.
+func unboundedSizes(keep int64) sizes { return sizes{hash: math.MaxInt64, keep: keep} }
 
 // readContent reads a file or a symlink's target. Of other things it says nothing.
 func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, most sizes) (content, error) {

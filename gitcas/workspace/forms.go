@@ -30,8 +30,8 @@ func isAttributes(e *entry) bool { return e.name == gitattributes && isFile(e.mo
 // too large (ErrLimit).
 func newForms(rd *reader, most limits, tree *dir, texts map[wire.ID]string) (*forms, error) {
 	f := &forms{rd: rd, most: most, in: make(map[string]*ignore.Attributes)}
-	for path, e := range tree.allFiles() {
-		if _, read := texts[e.id]; !read || !isAttributes(e) {
+	for path, e := range tree.filesThat(isAttributes) {
+		if _, read := texts[e.id]; !read {
 			continue
 		}
 		folder, _ := rooted.SplitPath(path)
@@ -52,7 +52,7 @@ func (f *forms) addFolder(folder, path, text string) error {
 	if len(text) > ignore.MaxFile {
 		return largeRules(f.rd.op, path)
 	}
-	above := f.above(folder)
+	above := f.attributesIn(folder)
 	if above == nil {
 		above = newAttributes(f.most)
 	}
@@ -61,8 +61,8 @@ func (f *forms) addFolder(folder, path, text string) error {
 	return f.rd.rulesError(gitattributes, err)
 }
 
-// above returns the attributes that hold in a folder, nil if there are none.
-func (f *forms) above(folder string) *ignore.Attributes {
+// attributesIn returns the attributes that hold in a folder, nil without any.
+func (f *forms) attributesIn(folder string) *ignore.Attributes {
 	for len(f.in) > 0 {
 		if a := f.in[folder]; a != nil || folder == "" {
 			return a
@@ -75,7 +75,7 @@ func (f *forms) above(folder string) *ignore.Attributes {
 // formOf returns the form of a file.
 func (f *forms) formOf(path string) (convert.Form, error) {
 	folder, _ := rooted.SplitPath(path)
-	return f.rd.formOf(f.above(folder), path)
+	return f.rd.formOf(f.attributesIn(folder), path)
 }
 
 // formOf returns the form of a file, by the attributes of its folder.
@@ -177,10 +177,10 @@ type textReader struct {
 	texts  map[wire.ID]string
 }
 
-// readTexts returns the contents of the wanted files and links by their ids.
+// readTexts returns the contents of the wanted ones of a tree's texts by their ids.
 func (r *textReader) readTexts(ctx context.Context, cur *rooted.Cursor, tree *dir, wanted func(path string, e *entry) bool) (map[wire.ID]string, error) {
 	missing := make(map[wire.ID]bool)
-	for path, e := range tree.allFiles() {
+	for path, e := range tree.filesThat(isText) {
 		if wanted(path, e) && !r.textAtHand(cur, path, e) {
 			missing[e.id] = true
 		}

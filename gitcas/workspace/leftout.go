@@ -68,10 +68,8 @@ func DescribeLeftOut(all []LeftOut) string {
 // noteLeftOut notes what the folder doesn't have of a commit, and what is in its submodules' folders.
 func (r *restorer) noteLeftOut(tree *dir) (err error) {
 	r.w.leftOut = nil
-	for path, e := range tree.allFiles() {
-		if e.isSubmodule() {
-			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftSubmodule})
-		}
+	for path := range tree.filesThat((*entry).isSubmodule) {
+		r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftSubmodule})
 	}
 	if err := r.notePointers(tree); err != nil {
 		return err
@@ -86,14 +84,15 @@ func (r *restorer) noteLeftOut(tree *dir) (err error) {
 // notePointers notes the files of which the folder has pointers of Git LFS.
 func (r *restorer) notePointers(tree *dir) error {
 	filters := false // to ask for the form of each file takes long
-	for _, e := range tree.allFiles() {
-		filters = filters || isAttributes(e) && strings.Contains(r.texts[e.id], "filter")
+	for _, e := range tree.filesThat(isAttributes) {
+		filters = filters || strings.Contains(r.texts[e.id], convert.LFS)
 	}
+	if !filters {
+		return nil
+	}
+
 	cur := rooted.Cursor{Root: r.root, Op: r.rd.op}
-	for path, e := range tree.allFiles() {
-		if !filters || !isFile(e.mode) {
-			continue
-		}
+	for path := range tree.filesThat(isRegular) {
 		form, err := r.forms.formOf(path)
 		if err != nil {
 			return errors.Join(err, cur.CloseAll())
@@ -125,10 +124,7 @@ func (r *restorer) readsPointer(cur *rooted.Cursor, path string) bool {
 func (rd *reader) filesInside(root *os.Root, tree *dir, most limits) (map[string]map[string]stamps.Stamp, error) {
 	all := map[string]map[string]stamps.Stamp{}
 	cur := rooted.Cursor{Root: root, Op: rd.op}
-	for path, e := range tree.allFiles() {
-		if !e.isSubmodule() {
-			continue
-		}
+	for path := range tree.filesThat((*entry).isSubmodule) {
 		found := map[string]stamps.Stamp{}
 		all[path] = found
 		in, err := cur.OpenDir(path, false)

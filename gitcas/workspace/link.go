@@ -71,10 +71,7 @@ func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool 
 // their targets.
 func linksOut(ctx context.Context, top *dir, targets map[wire.ID]string) (map[string]string, error) {
 	out := map[string]string{}
-	for path, e := range top.allFiles() {
-		if e.mode != filemode.Symlink {
-			continue
-		}
+	for path, e := range top.filesThat((*entry).isLink) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -18,9 +18,20 @@ import (
 // compared with the first parent's, and may hold no more than Workspace.TakeSnapshot would
 // have taken: nothing but new objects and what that parent has, at paths and with links
 // that it allows. Objects that the tree doesn't need are left out. What else is wrong with
-// it is ErrDamaged, ErrLimit, or ErrLink.
+// it is ErrDamaged, ErrLimit, ErrLink, or ErrFilter.
 func RebuildSnapshot(ctx context.Context, remote wire.Remote, parents []wire.ID, tree wire.ID, objects wire.Objects) (Snapshot, error) {
-	b := &rebuilder{objects: objects, made: newObjects{had: map[wire.ID]bool{}}, out: Snapshot{Tree: tree}}
+	return rebuildSnapshot(ctx, remote, parents, rebuilder{objects: objects, out: Snapshot{Tree: tree}})
+}
+
+// RebuildStaged is RebuildSnapshot for a tree that a person's git made: its files have been
+// through their filters.
+func RebuildStaged(ctx context.Context, remote wire.Remote, parents []wire.ID, tree wire.ID, objects wire.Objects) (Snapshot, error) {
+	return rebuildSnapshot(ctx, remote, parents, rebuilder{objects: objects, out: Snapshot{Tree: tree}, filtered: true})
+}
+
+func rebuildSnapshot(ctx context.Context, remote wire.Remote, parents []wire.ID, b rebuilder) (Snapshot, error) {
+	tree := b.out.Tree
+	b.made = newObjects{had: map[wire.ID]bool{}}
 	if err := b.checkTree(ctx, remote, parents); err != nil {
 		return Snapshot{}, fmt.Errorf("rebuild a snapshot of tree %s: %w", tree, err)
 	}
@@ -36,7 +47,9 @@ type rebuilder struct {
 	had     map[wire.ID]bool
 	total   int64
 	texts   bool // links or .gitignore files differ
-	out     Snapshot
+	// filtered: git has put the files through their filters.
+	filtered bool
+	out      Snapshot
 }
 
 func newRefusal(path, format string, args ...any) error {
@@ -62,8 +75,8 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 	if !sameDir(base, made) {
 		b.noteNeeded(made.id)
 	}
-	for _, e := range made.allFiles() {
-		b.texts = b.texts || isAttributes(e)
+	for range made.filesThat(isAttributes) {
+		b.texts = true
 	}
 	if err = compareTrees("", base, made, b.compareEntries); err == nil && b.texts {
 		l.remote = remote
@@ -78,8 +91,8 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) 
 	var missing []wire.ID
 	texts := map[wire.ID]string{}
 	for _, tree := range []*dir{base, made} {
-		for _, e := range tree.allFiles() {
-			if _, known := texts[e.id]; !known && isText(e) {
+		for _, e := range tree.filesThat(isText) {
+			if _, known := texts[e.id]; !known {
 				texts[e.id] = ""
 				if _, there := l.objects[e.id]; !there {
 					missing = append(missing, e.id)
@@ -98,8 +111,10 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) 
 	if err := checkIgnoreFiles("rebuild", made, texts); err != nil {
 		return err
 	}
-	if err := b.checkFilters(ctx, made, texts); err != nil {
-		return err
+	if !b.filtered {
+		if err := b.checkFilters(ctx, made, texts); err != nil {
+			return err
+		}
 	}
 	old, err := linksOut(ctx, base, texts)
 	if err != nil {

@@ -151,13 +151,13 @@ func (r *restorer) readTexts(target *dir) (err error) {
 
 // isText says whether a file or link is read before anything is compared.
 func isText(e *entry) bool {
-	return e.mode == filemode.Symlink || e.name == gitignore && isFile(e.mode) || isAttributes(e)
+	return e.isLink() || e.name == gitignore && isFile(e.mode) || isAttributes(e)
 }
 
 // checkIgnoreFiles refuses a tree with a .gitignore or .gitattributes file that is too large.
 func checkIgnoreFiles(op string, top *dir, texts map[wire.ID]string) error {
-	for path, e := range top.allFiles() {
-		if n := len(texts[e.id]); isText(e) && e.mode != filemode.Symlink && n > ignore.MaxFile {
+	for path, e := range top.filesThat(isText) {
+		if n := len(texts[e.id]); !e.isLink() && n > ignore.MaxFile {
 			return rooted.NewError(ErrLimit, op, path, "%d bytes are too many for a .gitignore or a .gitattributes", n)
 		}
 	}
@@ -347,7 +347,7 @@ func (r *restorer) sameContent(p place, x pair, path string, st stamps.Stat) (bo
 	if form != (convert.Form{}) {
 		limit = r.w.most.file
 	}
-	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, unbounded(limit))
+	c, err := r.rd.readContent(p.r, path, x.name, x.disk.info, unboundedSizes(limit))
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}

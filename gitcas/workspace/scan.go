@@ -310,7 +310,7 @@ func (s *scanner) baseHas(at *entry, id wire.ID) bool {
 // readLink takes a symlink whose target is inside by its text alone; checkLinks
 // looks at what it resolves to when the whole tree is known.
 func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, error) {
-	c, err := s.rd.readContent(p.r, path, x.name, x.disk.info, unbounded(maxTarget))
+	c, err := s.rd.readContent(p.r, path, x.name, x.disk.info, unboundedSizes(maxTarget))
 	if err != nil {
 		return nil, err
 	}

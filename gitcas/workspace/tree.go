@@ -66,6 +66,8 @@ func (e *entry) idOf() wire.ID {
 
 func (e *entry) isSubmodule() bool { return e != nil && e.mode == filemode.Submodule }
 
+func (e *entry) isLink() bool { return e.mode == filemode.Symlink }
+
 // firstSubmodule is the path of the first submodule at or below an entry, which is at path;
 // empty: there is none.
 func (e *entry) firstSubmodule(path string) string {
@@ -73,10 +75,8 @@ func (e *entry) firstSubmodule(path string) string {
 		return path
 	}
 	if d := e.asFolder(); d != nil {
-		for below, sub := range d.allFiles() {
-			if sub.isSubmodule() {
-				return joinPath(path, below)
-			}
+		for below := range d.filesThat((*entry).isSubmodule) {
+			return joinPath(path, below)
 		}
 	}
 	return ""
@@ -88,6 +88,8 @@ func sameEntry(a, b *entry) bool {
 	}
 	return a.mode == b.mode && a.id == b.id
 }
+
+func isRegular(e *entry) bool { return isFile(e.mode) }
 
 func isFile(m filemode.FileMode) bool {
 	return m == filemode.Regular || m == filemode.Executable || m == filemode.Deprecated
@@ -158,16 +160,26 @@ func (d *dir) allEntries() []entry {
 	return d.entries
 }
 
-// allFiles yields the paths and entries of all that is no folder, at and below the top one.
+// allFiles yields the paths and entries of everything except folders, at and below the top one.
 func (d *dir) allFiles() iter.Seq2[string, *entry] {
-	return func(yield func(string, *entry) bool) { d.yieldFiles("", yield) }
+	return d.filesThat(func(*entry) bool { return true })
 }
 
-func (d *dir) yieldFiles(path string, yield func(string, *entry) bool) bool {
+// filesThat yields the matching ones of allFiles. It makes paths for these alone: most searches
+// match few files of many.
+func (d *dir) filesThat(match func(e *entry) bool) iter.Seq2[string, *entry] {
+	return func(yield func(string, *entry) bool) { d.yieldFiles("", match, yield) }
+}
+
+func (d *dir) yieldFiles(path string, match func(*entry) bool, yield func(string, *entry) bool) bool {
 	for i := range d.entries {
 		e := &d.entries[i]
-		at := joinPath(path, e.name)
-		if e.dir == nil && !yield(at, e) || e.dir != nil && !e.dir.yieldFiles(at, yield) {
+		switch {
+		case e.dir != nil:
+			if !e.dir.yieldFiles(joinPath(path, e.name), match, yield) {
+				return false
+			}
+		case match(e) && !yield(joinPath(path, e.name), e):
 			return false
 		}
 	}

@@ -54,7 +54,7 @@ func TestFileExchanged(t *testing.T) {
 			found, err := rd.listFolder(root, "")
 			must(t, err)
 			must(t, c.exchange(filepath.Join(dir, "f")))
-			got, err := rd.readFile(root, "f", "f", found[0].info, unbounded(100))
+			got, err := rd.readFile(root, "f", "f", found[0].info, unboundedSizes(100))
 			if !errors.Is(err, c.want) || c.want == nil && string(got.data) != "new one" {
 				t.Errorf("%q, %v", got.data, err)
 			}

@@ -21,8 +21,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/go-git/go-git/v5/plumbing/filemode"
-
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
@@ -173,10 +171,8 @@ func (w *Workspace) linksOf(ctx context.Context, op string, commit wire.ID, tree
 		}
 	}
 	ids := map[wire.ID]bool{}
-	for _, e := range tree.allFiles() {
-		if e.mode == filemode.Symlink {
-			ids[e.id] = true
-		}
+	for _, e := range tree.filesThat((*entry).isLink) {
+		ids[e.id] = true
 	}
 	blobs, err := w.openLoader().fetchBlobs(ctx, op, commit, ids)
 	if err != nil {

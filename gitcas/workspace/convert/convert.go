@@ -54,7 +54,7 @@ func FormOf(attributes map[string]string) Form {
 // rewrite the whole file. If the file can't be converted, ToGit returns it as it is, and an
 // *EncodingError.
 func (f Form) ToGit(file []byte, stored func() (hasCRLF bool)) ([]byte, error) {
-	data, err := f.decode(file)
+	data, err := f.decodeFile(file)
 	if err != nil {
 		return file, err
 	}
@@ -71,7 +71,7 @@ func (f Form) ToGit(file []byte, stored func() (hasCRLF bool)) ([]byte, error) {
 // ToFolder returns what git writes into a working folder. If the stored content can't be
 // converted, ToFolder returns it as it is, and an *EncodingError.
 func (f Form) ToFolder(stored []byte) ([]byte, error) {
-	file, err := f.encode(f.addCRLF(stored))
+	file, err := f.encodeStored(f.addCRLF(stored))
 	if err != nil {
 		return stored, err
 	}

@@ -89,8 +89,8 @@ var wideForms = map[string]wide{
 	"32BE":     {big: big32, little: little32, isBig: true},
 }
 
-// decode reads a file in the order of its mark.
-func (w wide) decode(file []byte) ([]byte, error) {
+// decodeMarked reads a file in the order of its mark.
+func (w wide) decodeMarked(file []byte) ([]byte, error) {
 	for _, o := range []order{w.big, w.little} {
 		rest, marked := bytes.CutPrefix(file, []byte(o.mark))
 		switch {
@@ -104,38 +104,38 @@ func (w wide) decode(file []byte) ([]byte, error) {
 	if w.mark != "" && !w.unmarked {
 		return nil, errNoMark
 	}
-	return decodeExactly(w.written().enc, file)
+	return decodeExactly(w.writtenOrder().enc, file)
 }
 
-func (w wide) encode(stored []byte) ([]byte, error) {
+func (w wide) encodeMarked(stored []byte) ([]byte, error) {
 	if w.mark == "" && bytes.HasPrefix(stored, []byte("\ufeff")) {
 		return nil, errMark // no git would read it again
 	}
-	body, err := encodeExactly(w.written().enc, stored)
+	body, err := encodeExactly(w.writtenOrder().enc, stored)
 	if err != nil {
 		return nil, err
 	}
 	return append([]byte(w.mark), body...), nil
 }
 
-func (w wide) written() order {
+func (w wide) writtenOrder() order {
 	if w.isBig {
 		return w.big
 	}
 	return w.little
 }
 
-// decode returns a file of the folder as UTF-8.
-func (f Form) decode(file []byte) ([]byte, error) {
-	return f.recode(file, wide.decode, decodeExactly)
+// decodeFile returns a file of the folder as UTF-8.
+func (f Form) decodeFile(file []byte) ([]byte, error) {
+	return f.recodeBy(file, wide.decodeMarked, decodeExactly)
 }
 
-// encode returns stored UTF-8 as the file of the folder has it.
-func (f Form) encode(stored []byte) ([]byte, error) {
-	return f.recode(stored, wide.encode, encodeExactly)
+// encodeStored returns stored UTF-8 as the file of the folder has it.
+func (f Form) encodeStored(stored []byte) ([]byte, error) {
+	return f.recodeBy(stored, wide.encodeMarked, encodeExactly)
 }
 
-func (f Form) recode(
+func (f Form) recodeBy(
 	data []byte, byWide func(wide, []byte) ([]byte, error), byName func(encoding.Encoding, []byte) ([]byte, error),
 ) (out []byte, err error) {
 	if f.encoding == "" || len(data) == 0 {

@@ -115,7 +115,7 @@ func (a *Attributes) addPattern(name string, values []assignment) {
 
 // cutPattern parts a line into its pattern, which may be quoted, and the rest.
 func cutPattern(line string) (name, rest string) {
-	if name, rest, ok := unquote(line); ok {
+	if name, rest, ok := unquoteName(line); ok {
 		return name, rest
 	}
 	return cutWord(line)
@@ -130,8 +130,8 @@ func cutWord(line string) (word, rest string) {
 	return line[:end], line[end:]
 }
 
-// unquote reads a name in quotes, with the escapes of git's unquote_c_style.
-func unquote(line string) (name, rest string, ok bool) {
+// unquoteName reads a name in quotes, with the escapes of git's unquote_c_style.
+func unquoteName(line string) (name, rest string, ok bool) {
 	if line == "" || line[0] != '"' {
 		return "", "", false
 	}
@@ -141,7 +141,7 @@ func unquote(line string) (name, rest string, ok bool) {
 		case '"':
 			return string(out), line[i+1:], true
 		case '\\':
-			c, length := unescape(line[i+1:])
+			c, length := unescapeByte(line[i+1:])
 			if length == 0 {
 				return "", "", false
 			}
@@ -154,9 +154,9 @@ func unquote(line string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// unescape reads what stands behind a backslash: a letter, or three octal digits. A length of
+// unescapeByte reads what stands behind a backslash: a letter, or three octal digits. A length of
 // 0 means that it is neither.
-func unescape(text string) (c byte, length int) {
+func unescapeByte(text string) (c byte, length int) {
 	const letters, bytes = `abfnrtv\"`, "\a\b\f\n\r\t\v\\\""
 	if text == "" {
 		return 0, 0
@@ -214,7 +214,7 @@ func (a *Attributes) Lookup(path string) (map[string]string, error) {
 		if !ok {
 			continue
 		}
-		if err := in.lookup(name, found); err != nil {
+		if err := in.matchLines(name, found); err != nil {
 			return nil, err
 		}
 	}
@@ -226,8 +226,8 @@ func (a *Attributes) Lookup(path string) (map[string]string, error) {
 	return found, nil
 }
 
-// lookup adds to found what the lines of one file say, the last one first.
-func (a *Attributes) lookup(name string, found map[string]string) error {
+// matchLines adds to found what the lines of one file say, the last one first.
+func (a *Attributes) matchLines(name string, found map[string]string) error {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	for i := len(a.lines) - 1; i >= 0; i-- {
 		p := &a.lines[i].pattern

@@ -45,8 +45,8 @@ const (
 // others can write it.
 var ErrForeign = errors.New("stamps of another folder, or of another user")
 
-// identify returns stamps without files for a folder.
-func identify(dir string) (kept, error) {
+// identifyFolder returns stamps without files for a folder.
+func identifyFolder(dir string) (kept, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return kept{}, err
@@ -60,7 +60,7 @@ func identify(dir string) (kept, error) {
 
 // Keep writes the stamps of a folder's files to a file outside of the folder.
 func Keep(file, dir string, files []File) error {
-	k, err := identify(dir)
+	k, err := identifyFolder(dir)
 	if err != nil {
 		return fmt.Errorf("keep stamps: %w", err)
 	}
@@ -75,7 +75,7 @@ func Keep(file, dir string, files []File) error {
 // Read reads what Keep wrote for the folder at dir. It believes only a file that nobody but
 // this user can write.
 func Read(file, dir string) ([]File, error) {
-	want, err := identify(dir)
+	want, err := identifyFolder(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read stamps: %w", err)
 	}

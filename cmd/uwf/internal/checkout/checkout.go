@@ -65,17 +65,17 @@ func Open(ctx context.Context, f *app.Factory, top string) (*Scratch, error) {
 // Close removes the copies.
 func (s *Scratch) Close() error { return os.RemoveAll(s.dir) }
 
-// path is that of a temporary file.
-func (s *Scratch) path(name string) string { return filepath.Join(s.dir, name) }
+// tempPath returns the path of a temporary file.
+func (s *Scratch) tempPath(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *Scratch) copyIndex(ctx context.Context) error {
 	if s.f.RepoRoot() == "" {
-		if _, err := s.git(ctx, nil, "init", "--quiet", "--bare", "--template=", s.path("git")); err != nil {
+		if _, err := s.runGit(ctx, nil, "init", "--quiet", "--bare", "--template=", s.tempPath("git")); err != nil {
 			return err
 		}
-		s.env = []string{"GIT_DIR=" + s.path("git")}
+		s.env = []string{"GIT_DIR=" + s.tempPath("git")}
 	}
-	out, err := s.git(ctx, nil, "rev-parse", "--path-format=absolute", "--show-object-format", "--git-dir", "--git-path", "objects", "--git-path", "index")
+	out, err := s.runGit(ctx, nil, "rev-parse", "--path-format=absolute", "--show-object-format", "--git-dir", "--git-path", "objects", "--git-path", "index")
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (s *Scratch) copyIndex(ctx context.Context) error {
 	s.env = []string{
 		"GIT_DIR=" + lines[1],
 		"GIT_WORK_TREE=" + s.top,
-		"GIT_OBJECT_DIRECTORY=" + s.path("objects"),
+		"GIT_OBJECT_DIRECTORY=" + s.tempPath("objects"),
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(lines[2]) + `"`,
-		"GIT_INDEX_FILE=" + s.path("index"),
+		"GIT_INDEX_FILE=" + s.tempPath("index"),
 		"GIT_LITERAL_PATHSPECS=1",
 		"GIT_NO_LAZY_FETCH=1",
 	}
-	if err := errors.Join(os.Mkdir(s.path("objects"), 0o700), copyWithTime(lines[3], s.path("index"))); err != nil {
+	if err := errors.Join(os.Mkdir(s.tempPath("objects"), 0o700), copyWithTime(lines[3], s.tempPath("index"))); err != nil {
 		return err
 	}
 	if err := s.readPrograms(ctx); err != nil {
@@ -121,7 +121,7 @@ func copyWithTime(from, to string) error {
 
 // readPrograms finds which filters and hooks git's settings name.
 func (s *Scratch) readPrograms(ctx context.Context) error {
-	out, err := s.git(ctx, nil, "config", "--name-only", "-z", "--get-regexp", `^(filter\..*\.(smudge|process)|hook\..*\.command)$`)
+	out, err := s.runGit(ctx, nil, "config", "--name-only", "-z", "--get-regexp", `^(filter\..*\.(smudge|process)|hook\..*\.command)$`)
 	if failed := exitCode(err); failed != 0 && failed != 1 {
 		return err
 	}
@@ -149,12 +149,12 @@ func exitCode(err error) int {
 	return -1
 }
 
-// git runs git on the copies.
-func (s *Scratch) git(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	return s.gitWith(ctx, nil, stdin, args...)
+// runGit runs git on the copies.
+func (s *Scratch) runGit(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
+	return s.runGitWith(ctx, nil, stdin, args...)
 }
 
-func (s *Scratch) gitWith(ctx context.Context, env []string, stdin []byte, args ...string) ([]byte, error) {
+func (s *Scratch) runGitWith(ctx context.Context, env []string, stdin []byte, args ...string) ([]byte, error) {
 	settings := gitenv.Args(
 		gitenv.Setting{Key: "submodule.recurse", Value: "false"},
 		gitenv.Setting{Key: "core.safecrlf", Value: "false"},
@@ -182,7 +182,7 @@ func (s *Scratch) Stage(ctx context.Context, paths []string, covered func(path s
 	var here, gone, shown []string
 	refused := map[string]string{}
 	for _, path := range paths {
-		there, why := s.look(path, covered)
+		there, why := s.inspectPath(path, covered)
 		switch {
 		case why != "":
 			refused[path] = why
@@ -223,15 +223,15 @@ func (s *Scratch) updateIndex(ctx context.Context, env, paths []string, args ...
 		return nil
 	}
 	args = slices.Concat([]string{"update-index", "-z"}, args, []string{"--stdin"})
-	_, err := s.gitWith(ctx, env, pathsOf(paths), args...)
+	_, err := s.runGitWith(ctx, env, pathsOf(paths), args...)
 	return err
 }
 
 // isHidden says whether the sparse checkout leaves a path out.
 func (s *Scratch) isHidden(path string) bool { return s.tags[path]|0x20 == 's' }
 
-// look says whether a file or link is at a path, or why git can't store what is there.
-func (s *Scratch) look(path string, covered func(string, bool) bool) (there bool, why string) {
+// inspectPath says whether a file or link is at a path, or why git can't store what is there.
+func (s *Scratch) inspectPath(path string, covered func(string, bool) bool) (there bool, why string) {
 	for i := range len(path) {
 		if path[i] != '/' {
 			continue
@@ -261,7 +261,7 @@ func (s *Scratch) look(path string, covered func(string, bool) bool) (there bool
 
 // readIndex reads the copy of the index.
 func (s *Scratch) readIndex(ctx context.Context) error {
-	out, err := s.git(ctx, nil, "ls-files", "-v", "-s", "-z")
+	out, err := s.runGit(ctx, nil, "ls-files", "-v", "-s", "-z")
 	s.index, s.tags, s.Unmerged = map[string]Entry{}, map[string]byte{}, nil
 	for _, line := range app.SplitNames(out) {
 		head, path, _ := strings.Cut(line, "\t")
@@ -283,13 +283,13 @@ func (s *Scratch) readIndex(ctx context.Context) error {
 
 // ReadBlob reads a content.
 func (s *Scratch) ReadBlob(ctx context.Context, id wire.ID) ([]byte, error) {
-	return s.git(ctx, nil, "cat-file", "blob", id.String())
+	return s.runGit(ctx, nil, "cat-file", "blob", id.String())
 }
 
 // writeFiles writes temporary files, and returns their paths.
 func (s *Scratch) writeFiles(contents [][]byte) (names []string, err error) {
 	for i, data := range contents {
-		name := s.path("file" + strconv.Itoa(i))
+		name := s.tempPath("file" + strconv.Itoa(i))
 		names = append(names, name)
 		err = errors.Join(err, os.WriteFile(name, data, 0o600))
 	}
@@ -316,7 +316,7 @@ func (s *Scratch) AddBlobs(ctx context.Context, contents ...[]byte) ([]wire.ID, 
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	out, err := s.git(ctx, []byte(strings.Join(names, "\n")+"\n"), "hash-object", "-w", "--no-filters", "--stdin-paths")
+	out, err := s.runGit(ctx, []byte(strings.Join(names, "\n")+"\n"), "hash-object", "-w", "--no-filters", "--stdin-paths")
 	var ids []wire.ID
 	for line := range strings.Lines(string(out)) {
 		ids = append(ids, plumbing.NewHash(strings.TrimSpace(line)))
@@ -326,12 +326,12 @@ func (s *Scratch) AddBlobs(ctx context.Context, contents ...[]byte) ([]wire.ID, 
 
 // WriteTree stores the copy of the index as a tree, or with next the index that EditTree made.
 func (s *Scratch) WriteTree(ctx context.Context, env ...string) (wire.ID, error) {
-	out, err := s.gitWith(ctx, env, nil, "write-tree", "--missing-ok")
+	out, err := s.runGitWith(ctx, env, nil, "write-tree", "--missing-ok")
 	return plumbing.NewHash(strings.TrimSpace(string(out))), err
 }
 
-// next points git at the index that EditTree makes.
-func (s *Scratch) next() []string { return []string{"GIT_INDEX_FILE=" + s.path("next")} }
+// nextIndex points git at the index that EditTree makes.
+func (s *Scratch) nextIndex() []string { return []string{"GIT_INDEX_FILE=" + s.tempPath("next")} }
 
 // EditTree makes a tree of another one, with files that are new, different or gone.
 func (s *Scratch) EditTree(ctx context.Context, from string, files map[string]Entry) (wire.ID, error) {
@@ -343,23 +343,23 @@ func (s *Scratch) EditTree(ctx context.Context, from string, files map[string]En
 		}
 		fmt.Fprintf(&put, "%o %s\t%s\x00", uint32(e.Mode), e.ID, path)
 	}
-	if _, err := s.gitWith(ctx, s.next(), nil, "read-tree", from); err != nil {
+	if _, err := s.runGitWith(ctx, s.nextIndex(), nil, "read-tree", from); err != nil {
 		return wire.ZeroID, err
 	}
 	// What goes makes place for what comes: a folder for a file, a file for a folder.
-	if _, err := s.gitWith(ctx, s.next(), append(gone.Bytes(), put.Bytes()...), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := s.runGitWith(ctx, s.nextIndex(), append(gone.Bytes(), put.Bytes()...), "update-index", "-z", "--index-info"); err != nil {
 		return wire.ZeroID, err
 	}
-	return s.WriteTree(ctx, s.next()...)
+	return s.WriteTree(ctx, s.nextIndex()...)
 }
 
 // Filters says through which filter git stores each of some files of the tree that EditTree made.
 // Attributes that are in no commit count as well, as long as git would read them.
 func (s *Scratch) Filters(ctx context.Context, paths []string) (map[string]string, error) {
-	if err := s.updateIndex(ctx, s.next(), s.looseAttributes(paths), "--add"); err != nil {
+	if err := s.updateIndex(ctx, s.nextIndex(), s.looseAttributes(paths), "--add"); err != nil {
 		return nil, err
 	}
-	out, err := s.gitWith(ctx, s.next(), pathsOf(paths), "check-attr", "--cached", "-z", "--stdin", "filter")
+	out, err := s.runGitWith(ctx, s.nextIndex(), pathsOf(paths), "check-attr", "--cached", "-z", "--stdin", "filter")
 	filters := map[string]string{}
 	for found := range slices.Chunk(strings.Split(string(out), "\x00"), 3) {
 		if len(found) == 3 && found[2] != "unspecified" && found[2] != "unset" {
@@ -394,11 +394,11 @@ func (s *Scratch) Try(ctx context.Context, from, to wire.ID, paths []string) err
 	if err := s.updateIndex(ctx, nil, hidden, "--no-skip-worktree"); err != nil {
 		return err
 	}
-	_, err := s.git(ctx, nil, "update-index", "-q", "--refresh", "--ignore-submodules")
+	_, err := s.runGit(ctx, nil, "update-index", "-q", "--refresh", "--ignore-submodules")
 	if failed := exitCode(err); failed != 0 && failed != 1 { // 1: files of other paths are changed
 		return err
 	}
-	_, err = s.git(ctx, nil, "-c", "core.sparseCheckout=false", "read-tree", "-n", "-m", "-u", from.String(), to.String())
+	_, err = s.runGit(ctx, nil, "-c", "core.sparseCheckout=false", "read-tree", "-n", "-m", "-u", from.String(), to.String())
 	return err
 }
 
@@ -412,12 +412,12 @@ func (s *Scratch) Render(ctx context.Context, paths []string, runFilters bool) (
 			off = append(off, gitenv.Setting{Key: key + "smudge"}, gitenv.Setting{Key: key + "process"}, gitenv.Setting{Key: key + "required", Value: "false"})
 		}
 	}
-	tree := s.path("tree")
+	tree := s.tempPath("tree")
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return nil, err
 	}
-	env := slices.Concat(s.next(), []string{"GIT_WORK_TREE=" + tree}, gitenv.Variables(off))
-	if _, err := s.gitWith(ctx, env, pathsOf(paths), "-c", "core.sparseCheckout=false", "checkout-index", "-z", "--stdin"); err != nil {
+	env := slices.Concat(s.nextIndex(), []string{"GIT_WORK_TREE=" + tree}, gitenv.Variables(off))
+	if _, err := s.runGitWith(ctx, env, pathsOf(paths), "-c", "core.sparseCheckout=false", "checkout-index", "-z", "--stdin"); err != nil {
 		return nil, err
 	}
 
@@ -449,11 +449,11 @@ func (s *Scratch) Render(ctx context.Context, paths []string, runFilters bool) (
 
 // ReadNew reads the trees and files that a tree has and another one has not.
 func (s *Scratch) ReadNew(ctx context.Context, from string, tree wire.ID) (wire.Objects, error) {
-	ids, err := s.git(ctx, nil, "rev-list", "--objects", "--no-object-names", "--missing=allow-any", tree.String(), "^"+from)
+	ids, err := s.runGit(ctx, nil, "rev-list", "--objects", "--no-object-names", "--missing=allow-any", tree.String(), "^"+from)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.git(ctx, ids, "cat-file", "--batch")
+	out, err := s.runGit(ctx, ids, "cat-file", "--batch")
 	objects := wire.Objects{}
 	for err == nil && len(out) > 0 {
 		head, rest, _ := bytes.Cut(out, []byte("\n"))

@@ -39,7 +39,7 @@ type planner struct {
 func planWork(ctx context.Context, p *planner) (err error) {
 	p.todo = map[string]checkout.Entry{}
 	for _, path := range p.scratch.Unmerged {
-		p.clash(path, "it has a conflict that is not resolved: resolve it, and git add it")
+		p.addConflict(path, "it has a conflict that is not resolved: resolve it, and git add it")
 	}
 	if len(p.conflicts) > 0 {
 		return nil
@@ -54,7 +54,7 @@ func planWork(ctx context.Context, p *planner) (err error) {
 		return err
 	}
 	var refused *app.GitError
-	if err := p.try(ctx); errors.As(err, &refused) {
+	if err := p.tryWriting(ctx); errors.As(err, &refused) {
 		p.conflicts = append(p.conflicts, strings.Split(refused.Stderr, "\n")...)
 	} else if err != nil {
 		return err
@@ -66,7 +66,7 @@ func isSubmodule(c workspace.Change) bool {
 	return c.Mode == filemode.Submodule || c.OldMode == filemode.Submodule
 }
 
-func (p *planner) clash(path, why string) { p.conflicts = append(p.conflicts, path+": "+why) }
+func (p *planner) addConflict(path, why string) { p.conflicts = append(p.conflicts, path+": "+why) }
 
 // compareFiles plans each file by how git stores what is here.
 func (p *planner) compareFiles(ctx context.Context) error {
@@ -74,16 +74,16 @@ func (p *planner) compareFiles(ctx context.Context) error {
 	for _, c := range p.work.changes {
 		paths = append(paths, c.Path)
 	}
-	staged, refused, err := p.scratch.Stage(ctx, paths, p.replaces)
+	staged, refused, err := p.scratch.Stage(ctx, paths, p.mayReplace)
 	if err != nil {
 		return err
 	}
 	for _, c := range p.work.changes {
 		switch why := refused[c.Path]; {
 		case isSubmodule(c):
-			p.clash(c.Path, "it is a submodule: update that by hand")
+			p.addConflict(c.Path, "it is a submodule: update that by hand")
 		case why != "":
-			p.clash(c.Path, why)
+			p.addConflict(c.Path, why)
 		default:
 			if err := p.addFile(ctx, c, staged[c.Path]); err != nil {
 				return err
@@ -93,9 +93,9 @@ func (p *planner) compareFiles(ctx context.Context) error {
 	return nil
 }
 
-// replaces says whether what stands at a path is the thread's to replace: a file of its own that
+// mayReplace says whether what stands at a path is the thread's to replace: a file of its own that
 // has become a folder, or a folder of which it has changed all that lies there.
-func (p *planner) replaces(path string, folder bool) bool {
+func (p *planner) mayReplace(path string, folder bool) bool {
 	changed := map[string]bool{}
 	below, isFile := false, false
 	for _, c := range p.work.changes {
@@ -134,11 +134,11 @@ func (p *planner) addFile(ctx context.Context, c workspace.Change, is checkout.E
 	case is.IsPlain() && old.IsPlain() && want.IsPlain():
 		return p.mergeFile(ctx, c.Path, is, old, want)
 	case is == checkout.Entry{}:
-		p.clash(c.Path, "it is not here any more")
+		p.addConflict(c.Path, "it is not here any more")
 	case old == checkout.Entry{}:
-		p.clash(c.Path, "another file of that name is here")
+		p.addConflict(c.Path, "another file of that name is here")
 	default:
-		p.clash(c.Path, "it was changed here")
+		p.addConflict(c.Path, "it was changed here")
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (p *planner) mergeFile(ctx context.Context, path string, is, old, want chec
 	}
 	base, theirs := p.contents[old.ID], p.contents[want.ID]
 	if patch.LooksBinary(mine) || patch.LooksBinary(base) || patch.LooksBinary(theirs) {
-		p.clash(path, "it was changed here")
+		p.addConflict(path, "it was changed here")
 		return nil
 	}
 	data, clean, err := p.scratch.Merge(ctx, mine, base, theirs)
@@ -167,7 +167,7 @@ func (p *planner) mergeFile(ctx context.Context, path string, is, old, want chec
 		return err
 	}
 	if !clean {
-		p.clash(path, "the same lines were changed here")
+		p.addConflict(path, "the same lines were changed here")
 		return nil
 	}
 
@@ -208,14 +208,14 @@ func (p *planner) makeTree(ctx context.Context) (err error) {
 	filters, err := p.scratch.Filters(ctx, p.writtenPaths())
 	for _, path := range p.writtenPaths() {
 		if name := filters[path]; p.scratch.HasDriver(name) {
-			p.clash(path, fmt.Sprintf("it is stored through filter %s: merge the branch %s, or --run-filters", name, p.work.Entry.Work.Branch))
+			p.addConflict(path, fmt.Sprintf("it is stored through filter %s: merge the branch %s, or --run-filters", name, p.work.Entry.Work.Branch))
 		}
 	}
 	return err
 }
 
-// try has git look whether it would overwrite anything.
-func (p *planner) try(ctx context.Context) error {
+// tryWriting has git look whether it would overwrite anything.
+func (p *planner) tryWriting(ctx context.Context) error {
 	return p.scratch.Try(ctx, p.from, p.to, p.changedPaths())
 }
 
@@ -241,7 +241,7 @@ func (p *planner) pathsWith(match func(checkout.Entry) bool) (paths []string) {
 
 // carryOut makes the folder what was planned.
 func (p *planner) carryOut(ctx context.Context) error {
-	if err := p.try(ctx); err != nil { // somebody may have worked here since
+	if err := p.tryWriting(ctx); err != nil { // somebody may have worked here since
 		return err
 	}
 	edits, err := p.scratch.Render(ctx, p.writtenPaths(), p.runFilters)

@@ -82,7 +82,7 @@ func (w *Worker) storeFiles(ctx context.Context, base []wire.ID, files []string)
 	if err != nil {
 		return snap, err
 	}
-	snap, err = workspace.RebuildSnapshot(ctx, w.Store.Remote(), base, tree, objects)
+	snap, err = workspace.RebuildStaged(ctx, w.Store.Remote(), base, tree, objects)
 	if err != nil && ctx.Err() == nil {
 		err = &app.UsageError{Err: err}
 	}
