@@ -92,7 +92,7 @@ import multiprocessing as m, os, multiprocessing.shared_memory as s
 m.Lock()
 b = s.SharedMemory(name="left", create=True, size=8)
 with m.Pool(2) as p: print(sum(p.map(abs, [-1, -2])))
-os._exit(0)'`,
+os._exit(0)' 2>/dev/null`,
 		"java": `cat > T.java <<'X'
 class T { public static void main(String[] a) throws Exception {
   String t = System.getenv("TMPDIR"), h = System.getenv("HOME");

@@ -72,8 +72,8 @@ func (o Options) listClosedHome() string {
 var (
 	// denied is how programs say it; macOS has another word.
 	denied = lazyregexp.New(`(?i)permission ?denied|access ?denied|\bEACCES\b|operation not permitted`)
-	// usesShm is how programs say that they need shared memory. The path is seldom among it.
-	usesShm     = lazyregexp.New(`SemLock|_posixshmem|sem_open|shm_open|/dev/shm`)
+	// usesShm is how programs say that they need shared memory, which lies at the top of /dev/shm.
+	usesShm     = lazyregexp.New(`SemLock|_posixshmem|sem_open|shm_open|/dev/shm(/[\w.-]*)?([^/\w.-]|$)`)
 	usesNetwork = lazyregexp.New(`(?i)\b(listen|bind|socket|connect)\b.*\b(permission denied|EACCES)\b|\bEACCES\b.*\b(listen|bind|socket|connect)\b`)
 	inTemp      = lazyregexp.New(`(^|[^\w.-])(/var)?/tmp/`)
 	// plainPath needs no quotes in YAML, and no second look.

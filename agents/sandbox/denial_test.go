@@ -83,6 +83,8 @@ func TestExplainDenial(t *testing.T) {
 		"mkdir: cannot create directory '/var/tmp/x': Permission denied":                                    "use the folder that TMPDIR names",
 		"cat: /tmp/uwf-agent-1/home/x: Permission denied":                                                   "",
 		"cat: /srv/tmp/x: Permission denied":                                                                "",
+		"cat: /dev/shm/job-1/file: Permission denied":                                                       "",
+		"cat: /dev/shm/job-1: Permission denied":                                                            "confine.write: [/dev/shm]",
 		"import SemLock\nok":                                                                                "",
 	} {
 		if got := c.ExplainDenial(output); !strings.Contains(got, want) || want == "" && got != "" {

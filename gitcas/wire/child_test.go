@@ -166,21 +166,21 @@ func openTo(t *testing.T, dir string) {
 	}
 }
 
-// TestChildEnvironment: children get what they need and nothing else.
+// TestChildEnvironment: children get what they need and nothing else, as variables and as arguments.
 func TestChildEnvironment(t *testing.T) {
 	for program, tc := range map[string]struct {
 		url           string
 		wants, absent []string
 	}{
 		"git": {"file:///x.git",
-			[]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_PROTOCOL=version=2", "=core.hooksPath", "=/x.git"},
+			[]string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_PROTOCOL=version=2", "core.hooksPath=/dev/null", "safe.directory=/x.git"},
 			[]string{"HOME=", "GITHUB_TOKEN", "GIT_DIR", "SSH_AUTH_SOCK"}},
 		"ssh": {"ssh://example.org/x.git",
 			[]string{"HOME=", "SSH_AUTH_SOCK=/agent", "LC_ALL=C", "GIT_PROTOCOL=version=2"},
 			[]string{"GITHUB_TOKEN", "GIT_DIR"}},
 	} {
 		seen := filepath.Join(t.TempDir(), "env")
-		r := dialBed(t, tc.url, "", wire.DialOptions{Env: fakePrograms(t, program, "env >> "+seen+"; exit 1")}).remote
+		r := dialBed(t, tc.url, "", wire.DialOptions{Env: fakePrograms(t, program, "(env; echo \"$@\") >> "+seen+"; exit 1")}).remote
 		if _, err := r.List(t.Context(), "refs/"); err == nil {
 			t.Errorf("%s: the fake program was believed", program)
 		}
@@ -190,12 +190,12 @@ func TestChildEnvironment(t *testing.T) {
 		}
 		for _, s := range tc.wants {
 			if !strings.Contains(string(b), s) {
-				t.Errorf("%s has no %s in its environment", program, s)
+				t.Errorf("%s has no %s in its environment and arguments", program, s)
 			}
 		}
 		for _, s := range tc.absent {
 			if strings.Contains(string(b), s) {
-				t.Errorf("%s has %s in its environment", program, s)
+				t.Errorf("%s has %s in its environment and arguments", program, s)
 			}
 		}
 	}
