@@ -14,7 +14,7 @@ import (
 
 // beginConversation writes what the model is told first. A correction goes on in the conversation of
 // the run that it corrects, so that the model reads no file again that it has read there. Without
-// a record of that it begins anew.
+// a record of that run it starts a new conversation.
 func (a *Agent) beginConversation(s *agents.Session) error {
 	asked, complaint := s.Task.Prompt, ""
 	var turns []map[string]any

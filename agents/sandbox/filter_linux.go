@@ -176,7 +176,7 @@ func (f filter) installFilter(asks bool) (questions int, err error) {
 }
 
 // filterCalls filters this thread's system calls, and hands over its questions. If an enclosing
-// sandbox answers such already, nobody can, and p.Asks is taken back.
+// sandbox answers such questions already, the kernel allows no second one, and p.Asks is taken back.
 func (p *policy) filterCalls() error {
 	if !p.Filter {
 		return nil

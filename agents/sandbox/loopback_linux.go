@@ -13,11 +13,11 @@ import (
 )
 
 // A program that reaches nothing may still listen on loopback and connect to itself there. It
-// gets a network of its own if the machine allows that. Otherwise, as in most containers, the
+// gets a separate network if the machine allows that. Otherwise, as in most containers, the
 // helper stays as its parent and makes its TCP sockets: bound to the loopback device, which the
 // program can't undo without CAP_NET_RAW, and dropping what other sockets send: those don't set
 // as many hops, and the filter of system calls keeps the bound. So the machine's own servers on
-// loopback stay out of reach. That a port is closed is dropped, too: connecting to it times out.
+// loopback stay out of reach. The answer that a port is closed is dropped, too: connecting to it times out.
 
 // answerFD is where a helper hands the requests for its sockets to its parent.
 const answerFD = 3
@@ -96,8 +96,8 @@ type (
 	}
 )
 
-// answerSockets makes the sockets that are asked for, until nobody can ask any more. Of a request
-// it takes numbers alone, which the kernel has copied.
+// answerSockets makes the sockets that are asked for, until no process is left that can ask. From a request
+// it takes only numbers, which the kernel has copied.
 func (p policy) answerSockets(from int) {
 	runtime.LockOSThread()
 	if p.UID > 0 {

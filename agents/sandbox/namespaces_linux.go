@@ -13,8 +13,8 @@ import (
 // shmFolder is where the C library puts semaphores and shared memory.
 const shmFolder = "/dev/shm"
 
-// separateMounts gives this process mounts of its own if the machine allows it, which most
-// containers don't: an empty shmFolder, and p.Users as the list of users. It sets p.Shm if
+// separateMounts separates this process's mounts from the machine's if that is allowed, which most
+// containers don't do: an empty shmFolder, and p.Users as the list of users. It sets p.Shm if
 // shmFolder may be open.
 func (p *policy) separateMounts() error {
 	if !canMount() {
@@ -41,7 +41,7 @@ func (p *policy) separateMounts() error {
 func canMount() bool { return hasCapabilities(unix.CAP_SYS_ADMIN) }
 
 // listShm returns the names in shmFolder that belong to a user, and whether everybody may use
-// one that belongs to somebody else.
+// a name of another user.
 func listShm(uid int) (names []string, open bool) {
 	entries, err := os.ReadDir(shmFolder)
 	open = err != nil

@@ -12,7 +12,7 @@ type tool struct {
 	safe, whole string
 }
 
-// installsPip has a venv of its own, which git ignores on every version of Python.
+// installsPip makes a venv, which git ignores on every version of Python.
 const installsPip = "python3 -m venv .venv && echo '*' > .venv/.gitignore && .venv/bin/pip install "
 
 // installsGems keeps gems in the tree, since agents get another HOME than the command.

@@ -46,7 +46,7 @@ type Task struct {
 	Run              record.Run      `json:"run"`
 	// LeftOut is what of the repository is not in the folder.
 	LeftOut   []workspace.LeftOut `json:"leftOut,omitempty"`
-	Corrected *Corrected          `json:"corrected,omitempty"` // of a correction after checks; nil: it is none
+	Corrected *Corrected          `json:"corrected,omitempty"` // set in a correction after checks
 
 	// Nodes are the nodes that the agent may read: the thread's chain, its
 	// outputs and bodies, the workflow and all schemas of these.

@@ -15,8 +15,8 @@ import (
 )
 
 // CopyTo puts the files of a commit into another folder, which is empty, with the line ends and
-// encodings that Restore gives them: what is in the workspace as the commit has it is taken from
-// there, and the rest from the remote. Ignored files are none of the commit, and are not copied;
+// encodings that Restore gives them: it takes unchanged files from the workspace, and the
+// others from the remote. Ignored files are not part of the commit, and are not copied;
 // a submodule is an empty folder, and links that lead out are left out. The workspace stays as it is.
 func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err error) {
 	w.mu.Lock()
@@ -47,8 +47,8 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 	return errors.Join(err, c.from.CloseAll(), c.to.CloseAll())
 }
 
-// ReadFile reads a file of a commit, of at most limit bytes, as git stores it: from the workspace,
-// where it is as the commit has it, else from the remote. Nil: the commit has no such file, or it
+// ReadFile reads a file of a commit, of at most limit bytes, as git stores it: from the workspace
+// if it is unchanged there, otherwise from the remote. Nil: the commit has no such file, or it
 // is larger.
 func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, limit int64) ([]byte, error) {
 	w.mu.Lock()

@@ -45,7 +45,7 @@ type place struct {
 	tree  *dir // in the commit; nil: it has no such folder
 	seen  *dir // as it was when it was last looked at
 	rules *ignore.Rules
-	// attributes are nil if there are none, and in a restore, which has the commit's.
+	// attributes are nil if no file has any, and in a restore, which has the commit's.
 	attributes *ignore.Attributes
 	// ignored: what the tree doesn't have doesn't count.
 	ignored bool
@@ -234,7 +234,7 @@ func sameMode(a, b filemode.FileMode) bool {
 	return a == b || isFile(a) && isFile(b) && a != filemode.Executable && b != filemode.Executable
 }
 
-// readIgnore returns the rules of a folder's .gitignore, or else those above it.
+// readIgnore returns the rules of a folder's .gitignore, or those above if it has no such file.
 func (rd *reader) readIgnore(p place, found []onDisk) (*ignore.Rules, error) {
 	data, there, err := rd.readRules(p, found, gitignore)
 	if err != nil || !there {
@@ -244,7 +244,7 @@ func (rd *reader) readIgnore(p place, found []onDisk) (*ignore.Rules, error) {
 	return rules, rd.rulesError(gitignore, err)
 }
 
-// readAttributes returns the attributes of a folder's .gitattributes, or else those above it.
+// readAttributes returns the attributes of a folder's .gitattributes, or those above if it has no such file.
 func (rd *reader) readAttributes(p place, found []onDisk, most limits) (*ignore.Attributes, error) {
 	data, there, err := rd.readRules(p, found, gitattributes)
 	if err != nil || !there {

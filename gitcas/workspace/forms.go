@@ -120,7 +120,7 @@ func checkFilter(op, path string, form convert.Form, data []byte) error {
 	if form.IsStored(data) {
 		return nil
 	}
-	return rooted.NewError(ErrFilter, op, path, "its attributes say filter=%s: leave it as it is, or have a person commit it", clipText(form.Filter))
+	return rooted.NewError(ErrFilter, op, path, "its attributes say filter=%s: agents may not change it, a person has to commit it", clipText(form.Filter))
 }
 
 // fetchAndPut fetches blobs of a commit and writes them at the cursor.

@@ -21,7 +21,7 @@ type entry struct {
 	name  string
 	mode  filemode.FileMode
 	id    wire.ID
-	size  int64        // of a file whose content was read or written; else 0
+	size  int64        // of a file whose content was read or written, otherwise 0
 	stamp stamps.Stamp // what the file looked like when its content had this id
 	dir   *dir         // the content, when it is a folder
 }
@@ -56,7 +56,7 @@ func (e *entry) asFile() *entry {
 	return e
 }
 
-// idOf is the id of an entry; zero: there is none.
+// idOf returns the id of an entry, and zero for no entry.
 func (e *entry) idOf() wire.ID {
 	if e == nil {
 		return wire.ZeroID
@@ -68,8 +68,8 @@ func (e *entry) isSubmodule() bool { return e != nil && e.mode == filemode.Submo
 
 func (e *entry) isLink() bool { return e.mode == filemode.Symlink }
 
-// firstSubmodule is the path of the first submodule at or below an entry, which is at path;
-// empty: there is none.
+// firstSubmodule returns the path of the first submodule at or below an entry, which is at path,
+// or "".
 func (e *entry) firstSubmodule(path string) string {
 	if e.isSubmodule() {
 		return path

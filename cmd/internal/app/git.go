@@ -34,7 +34,7 @@ func gitVariables() []string {
 const gitWait = 2 * time.Minute
 
 // harmlessGit is the environment that keeps git from asking anybody and from fetching: uwf only
-// asks it what there is.
+// reads what the repository has.
 func harmlessGit() []string {
 	return []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",
@@ -146,7 +146,7 @@ func refuseOldGit(ctx context.Context, known *sync.Map, program string, environ 
 	return nil
 }
 
-// GitIn runs git in a checkout that somebody named, whoever owns it.
+// GitIn runs git in a checkout that somebody named, and allows it to belong to any user.
 func GitIn(ctx context.Context, f *Factory, c GitCall) ([]byte, error) {
 	c.Args = append(gitenv.Args(gitenv.Setting{Key: "safe.directory", Value: c.Dir}), c.Args...)
 	return f.Git(ctx, c)

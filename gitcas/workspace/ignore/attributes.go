@@ -38,7 +38,7 @@ const (
 	// maxAttributeLine is git's: it leaves out longer lines.
 	maxAttributeLine = 2048
 
-	// What a line that is kept and an assignment that is looked at count as. A line takes
+	// lineSteps and assignmentSteps are what a kept line and a tried assignment cost. A line takes
 	// some hundred bytes of memory, and a hostile folder may have any number of them.
 	lineSteps       = 500
 	assignmentSteps = 20
@@ -176,8 +176,8 @@ func unescapeByte(text string) (c byte, length int) {
 	return c, 3
 }
 
-// parseValues reads "name", "-name", "!name" and "name=value". It is not ok if a name is none
-// that an attribute may have.
+// parseValues reads "name", "-name", "!name" and "name=value". It is not ok if a name is
+// one that git gives no attribute.
 func parseValues(text string) (values []assignment, ok bool) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(blanks, r) })
 	for _, word := range words {

@@ -26,7 +26,7 @@ type Stamp struct {
 func (s Stamp) IsKnown() bool { return s != Stamp{} }
 
 // IfSettled is the stamp if a change after the moment clock (by the file system's
-// clock) would show in it, else the zero stamp.
+// clock) would show in it, otherwise the zero stamp.
 func (s Stamp) IfSettled(clock int64) Stamp {
 	if s.MTime < clock && s.CTime < clock {
 		return s

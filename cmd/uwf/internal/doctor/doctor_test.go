@@ -282,6 +282,28 @@ func TestWorkflowFileRefused(t *testing.T) {
 	}
 }
 
+// A runner of one's own keeps what is prepared only if the job says where.
+func TestStorageOfOwnRunners(t *testing.T) {
+	const own = "the runner our-own-machine installs what workspace.prepare names again"
+	for old, tt := range map[string][2]string{
+		"":                         {"", ""},
+		"runs-on: ubuntu-latest":   {"runs-on: our-own-machine", own},
+		"ubuntu-latest":            {"[self-hosted, linux]", "the runner self-hosted, linux installs"},
+		"runs-on: ubuntu-latest\n": {"runs-on: our-own-machine\n    env: {UWF_HOME: /var/lib/uwf}\n", ""},
+		"ubuntu-latest\n":          {"${{ vars.RUNNER }}\n", ""},
+	} {
+		m := files(t)
+		const flow = ".github/workflows/uwf.yml"
+		m[flow] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(m[flow].Data), old, tt[0]))}
+		list := Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true, Prepares: true})
+		if tt[1] != "" {
+			wants(t, list, "prepare", Missing, tt[1])
+		} else if slices.ContainsFunc(list, func(f Finding) bool { return f.Check == "prepare" }) {
+			t.Errorf("%q: %+v", tt[0], list)
+		}
+	}
+}
+
 // What GitHub's schema has is no mistake, also where actionlint does not know it yet.
 func TestWorkflowFileTaken(t *testing.T) {
 	for name, tt := range map[string][2]string{

@@ -51,6 +51,9 @@ func (e *examination) checkFiles() {
 	if found, ok := checks.FindInstall(worker.ReadTop(e.o.Files)); ok && !e.o.Prepares {
 		e.addFindings("prepare", findLacking(worker.DescribeInstall(found.Locks), worker.AdviseInstall(found)))
 	}
+	if e.flow != nil && e.o.Prepares {
+		e.addFindings("prepare", e.flow.checkStorage()...)
+	}
 	e.addFindings("definitions", e.checkDefinitions())
 	e.addFindings("committed", e.checkCommitted())
 	e.addFindings("sandbox", e.checkSandbox())
@@ -70,6 +73,8 @@ type job struct {
 	permissions yaml.Node         // its own, else the file's
 	calls       string            // the workflow elsewhere that uses the action; empty: it does
 	secrets     yaml.Node         // what that is given
+	runner      string            // the labels of runs-on, with commas
+	keeps       bool              // UWF_HOME is set
 }
 
 // usesUwf matches the action, wherever it is kept, and its host variant.
@@ -118,12 +123,16 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	f := &flow{path: name, data: data, root: &yaml.Node{}}
 	var said struct {
 		Permissions yaml.Node `yaml:"permissions"`
+		Env         yaml.Node `yaml:"env"`
 		Jobs        map[string]struct {
 			Permissions yaml.Node `yaml:"permissions"`
+			RunsOn      yaml.Node `yaml:"runs-on"`
+			Env         yaml.Node `yaml:"env"`
 			Uses        string    `yaml:"uses"`
 			Secrets     yaml.Node `yaml:"secrets"`
 			Steps       []struct {
 				Uses string            `yaml:"uses"`
+				Env  yaml.Node         `yaml:"env"`
 				With map[string]string `yaml:"with"`
 			} `yaml:"steps"`
 		} `yaml:"jobs"`
@@ -145,7 +154,8 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		}
 		for _, s := range j.Steps {
 			if usesUwf.MatchString(s.Uses) {
-				f.jobs = append(f.jobs, job{name: name, with: s.With, permissions: j.Permissions})
+				keeps := slices.ContainsFunc([]*yaml.Node{&said.Env, &j.Env, &s.Env}, func(env *yaml.Node) bool { return valueOf(env, "UWF_HOME") != nil })
+				f.jobs = append(f.jobs, job{name: name, with: s.With, permissions: j.Permissions, runner: joinLabels(&j.RunsOn), keeps: keeps})
 				break
 			}
 		}
@@ -159,6 +169,37 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		return nil, nil //nolint:nilnil // a file of others
 	}
 	return f, nil
+}
+
+// joinLabels returns the labels that runs-on names, alone, in a list or beside a group.
+func joinLabels(runsOn *yaml.Node) string {
+	if labels := valueOf(runsOn, "labels"); labels != nil {
+		runsOn = labels
+	}
+	if runsOn.Kind != yaml.SequenceNode {
+		return runsOn.Value
+	}
+	var labels []string
+	for _, label := range runsOn.Content {
+		labels = append(labels, label.Value)
+	}
+	return strings.Join(labels, ", ")
+}
+
+// forgeRunner matches the labels of runners that a forge lends, which begin empty and have its
+// cache, and labels that are known only when the job starts.
+var forgeRunner = lazyregexp.New(`^(ubuntu|windows|macos)-|\$\{\{`)
+
+// checkStorage names a job that works on a runner of one's own and keeps nothing that it prepares.
+func (f *flow) checkStorage() []Finding {
+	for _, j := range f.jobs {
+		works := j.calls == "" && slices.Contains([]string{"", "step", "run"}, j.with["command"])
+		if works && !j.keeps && j.runner != "" && !forgeRunner.MatchString(j.runner) {
+			return []Finding{findLacking(fmt.Sprintf("%s: each job on the runner %s installs what workspace.prepare names again", f.path, j.runner),
+				"let job "+j.name+" use the action united-workforce/uwf/.github/actions/host, with UWF_HOME in env set to a folder that lasts on the runner")}
+		}
+	}
+	return nil
 }
 
 // calledFile is the workflow elsewhere that has uwf's jobs; empty: this file has them.

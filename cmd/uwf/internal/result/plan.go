@@ -93,7 +93,7 @@ func (p *planner) compareFiles(ctx context.Context) error {
 	return nil
 }
 
-// mayReplace says whether what stands at a path is the thread's to replace: a file of its own that
+// mayReplace says whether the thread may replace what stands at a path: a file of the thread that
 // has become a folder, or a folder of which it has changed all that lies there.
 func (p *planner) mayReplace(path string, folder bool) bool {
 	changed := map[string]bool{}

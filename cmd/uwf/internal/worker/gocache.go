@@ -6,16 +6,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/united-workforce/uwf/internal/copytree"
 )
 
-// maxGoCache is the largest cache of Go's that is copied for an agent, in bytes.
+// maxGoCache is how much of Go's cache is copied for an agent, in bytes.
 const maxGoCache = 1 << 30
 
 // fillHome fills the HOME of a confined agent: with what was prepared, or, in a folder with a
-// Go module on a person's machine, with a copy of what Go has compiled there, so that the agent
-// does not begin with the standard library. What it adds is thrown away. It works in dir.
+// Go module on a person's machine, with a copy of what Go used last of its cache, so that the agent
+// does not begin with the standard library. The agent's additions are thrown away. It works in dir.
 func (w *Worker) fillHome(ctx context.Context, home, dir string) error {
 	if w.prepared != nil {
 		return w.prepared.fillHome(ctx, home, dir)
@@ -25,29 +26,45 @@ func (w *Worker) fillHome(ctx context.Context, home, dir string) error {
 	}
 	cache := cmp.Or(w.f.Getenv("GOCACHE"), filepath.Join(cmp.Or(w.f.Getenv("XDG_CACHE_HOME"), filepath.Join(w.f.Getenv("HOME"), ".cache")), "go-build"))
 	real, err := filepath.EvalSymlinks(cache)
-	if err != nil || !filepath.IsAbs(cache) || !isSmaller(real, maxGoCache) {
-		return nil //nolint:nilerr // there is none
+	if err != nil || !filepath.IsAbs(cache) {
+		return nil //nolint:nilerr // this machine has no cache
 	}
-	// Others may be at work in it, or have closed some of it: what is missing is compiled anew.
-	if err := copytree.Copy(ctx, real, filepath.Join(home, ".cache", "go-build")); err != nil {
+	// Others may be at work in it, or have closed some of it: Go compiles what is missing.
+	err = copytree.CopyPaths(ctx, real, filepath.Join(home, ".cache", "go-build"), listLastUsed(real, maxGoCache))
+	if err != nil {
 		return ctx.Err()
 	}
 	return nil
 }
 
-// isSmaller says whether a folder is there and its files have less than so many bytes.
-func isSmaller(dir string, most int64) bool {
-	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+// listLastUsed returns the paths of a folder's files, the last used first, which hold at most so
+// many bytes together. Go sets the time of a file that it uses, at most once an hour.
+func listLastUsed(dir string, most int64) []string {
+	type file struct {
+		path string
+		fs.FileInfo
+	}
+	var files []file
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil //nolint:nilerr // a part that is closed is not copied
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			most -= info.Size()
-		}
-		if most < 0 {
-			return fs.SkipAll
+		info, err := e.Info()
+		rel, relErr := filepath.Rel(dir, path)
+		if err == nil && relErr == nil && info.Mode().IsRegular() {
+			files = append(files, file{rel, info})
 		}
 		return nil
 	})
-	return err == nil && most >= 0
+	slices.SortFunc(files, func(a, b file) int { return b.ModTime().Compare(a.ModTime()) })
+
+	var paths []string
+	for _, f := range files {
+		most -= f.Size()
+		if most < 0 {
+			break
+		}
+		paths = append(paths, filepath.ToSlash(f.path))
+	}
+	return paths
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 )
@@ -63,11 +65,24 @@ func TestFillHomeWithGoCache(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGoCacheNewest: what Go used last of a large cache is copied, as much as may be.
+func TestGoCacheNewest(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x"), make([]byte, 10), 0o600); err != nil {
-		t.Fatal(err)
+	for i, name := range []string{"old", "newest", "newer"} {
+		path := filepath.Join(dir, "aa", name)
+		used := time.Now().Add(-time.Hour * time.Duration([]int{3, 1, 2}[i]))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, make([]byte, 10), 0o600), os.Chtimes(path, used, used)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !isSmaller(dir, 10) || isSmaller(dir, 9) || isSmaller(filepath.Join(dir, "none"), 9) {
-		t.Error("what is smaller")
+	for most, want := range map[int64]string{9: "", 10: "aa/newest", 29: "aa/newest aa/newer", 30: "aa/newest aa/newer aa/old"} {
+		if got := strings.Join(listLastUsed(dir, most), " "); got != want {
+			t.Errorf("%d bytes: %q, want %q", most, got, want)
+		}
+	}
+	if got := listLastUsed(filepath.Join(dir, "missing"), 9); got != nil {
+		t.Error(got)
 	}
 }
