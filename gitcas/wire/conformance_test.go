@@ -556,4 +556,10 @@ func testLarge(t *testing.T, b *bed) {
 	if len(got) != len(objs) || string(got[big.ID].Data) != string(noise) {
 		t.Errorf("%d objects of %d came back", len(got), len(objs))
 	}
+	if _, err := b.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{c.ID}, Depth: 1, MaxBytes: 2 << 20}); !errors.Is(err, wire.ErrUnreadable) {
+		t.Errorf("an answer over MaxBytes: %v", err)
+	}
+	if got := fetch(t, b.remote, wire.FetchRequest{Wants: []wire.ID{c.ID}, Depth: 1, MaxBytes: 4 << 20}); len(got) != len(objs) {
+		t.Errorf("%d objects of %d came back under MaxBytes", len(got), len(objs))
+	}
 }

@@ -188,11 +188,15 @@ func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objec
 		if err != nil {
 			return err
 		}
+		limits := fetchLimits
+		if req.MaxBytes > 0 {
+			limits.Total = min(limits.Total, req.MaxBytes)
+		}
 		if f.v2 {
-			objs, err = parseFetch(a, fetchLimits)
+			objs, err = parseFetch(a, limits)
 			err = treatSilenceAsRefusal(err)
 		} else {
-			objs, err = parseFetchV0(a, fetchLimits, req.Depth > 0)
+			objs, err = parseFetchV0(a, limits, req.Depth > 0)
 		}
 		return a.Finish(err)
 	})

@@ -84,6 +84,9 @@ type FetchRequest struct {
 	Filter string
 	// Haves are commits whose whole history the caller has already.
 	Haves []ID
+	// MaxBytes bounds the objects together; 0: by what one fetch may hold at all. A larger answer
+	// is ErrUnreadable, and is not read to its end.
+	MaxBytes int64
 }
 
 // RefUpdate moves one ref from an expected value to a new one. A zero Old means

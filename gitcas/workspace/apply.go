@@ -78,7 +78,7 @@ func (r *restorer) applyRemoval(cur *rooted.Cursor, m doomed) error {
 
 // applyWrites fetches and writes, one batch after the other.
 func (r *restorer) applyWrites(cur *rooted.Cursor) error {
-	return inBatches(len(r.writes), func(from, to int) error {
+	return inBatches(len(r.writes), func(from, to int) (int64, error) {
 		return r.forms.fetchAndPut(cur, r.load, r.commit, r.writes[from:to], r.w.step)
 	})
 }

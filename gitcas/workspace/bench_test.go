@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -236,6 +238,7 @@ func BenchmarkSteps(b *testing.B) {
 
 // burnt adds the processor time of f to sum.
 func burnt(sum *time.Duration, f func()) {
+	runtime.GC() // what was before is not to be paid here
 	before := processorTime()
 	f()
 	*sum += processorTime() - before
@@ -248,4 +251,29 @@ func processorTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkRestoreMemory tells how much memory a restore into an empty folder takes, in MiB above
+// what the process had.
+func BenchmarkRestoreMemory(b *testing.B) {
+	r := newBench(b)
+	most := func() (kib int64) {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			b.Skip("only Linux tells")
+		}
+		_, after, _ := strings.Cut(string(status), "VmHWM:")
+		_, err = fmt.Sscan(after, &kib)
+		must(b, err)
+		return kib
+	}
+	for b.Loop() {
+		debug.FreeOSMemory()
+		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+			b.Skip(err)
+		}
+		before := most()
+		must(b, open(b, b.TempDir(), r).Restore(ctx, r.two))
+		b.ReportMetric(float64(most()-before)/1024, "MiB")
+	}
 }

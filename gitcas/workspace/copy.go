@@ -140,7 +140,7 @@ func (c *copier) copyTree(commit wire.ID, tree *dir) (err error) {
 			return err
 		}
 	}
-	return inBatches(len(c.later), func(from, to int) error {
+	return inBatches(len(c.later), func(from, to int) (int64, error) {
 		return c.forms.fetchAndPut(&c.to, c.load, commit, c.later[from:to], c.w.step)
 	})
 }

@@ -21,6 +21,7 @@ type forms struct {
 	rd   *reader
 	most limits
 	in   map[string]*ignore.Attributes // by the path of a folder that has a .gitattributes
+	buf  []byte                        // of the file that is being written
 }
 
 // isAttributes reports whether an entry is a .gitattributes that git reads.
@@ -97,7 +98,7 @@ func (f *forms) toFolder(path string, mode filemode.FileMode, blob []byte) ([]by
 	if err != nil {
 		return nil, err
 	}
-	file, err := form.ToFolder(blob)
+	file, err := form.ToFolder(blob, &f.buf)
 	if err != nil || int64(len(file)) > f.most.file {
 		return blob, nil //nolint:nilerr // what can't be converted stays as it is
 	}
@@ -123,25 +124,25 @@ func checkFilter(op, path string, form convert.Form, data []byte) error {
 	return rooted.NewError(ErrFilter, op, path, "its attributes say filter=%s: agents may not change it, a person has to commit it", clipText(form.Filter))
 }
 
-// fetchAndPut fetches blobs of a commit and writes them at the cursor.
-func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, writes []write, step func(op, path string) error) error {
+// fetchAndPut fetches blobs of a commit and writes them at the cursor. It returns their bytes.
+func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, writes []write, step func(op, path string) error) (int64, error) {
 	ids := make(map[wire.ID]bool, len(writes))
 	for _, x := range writes {
 		ids[x.e.id] = true
 	}
 	blobs, err := load.fetchBlobs(f.rd.ctx, f.rd.op, commit, ids)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, x := range writes {
 		if err := f.rd.ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		if err := f.putBlob(cur, x, blobs[x.e.id].Data, step); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return sizeOf(blobs), nil
 }
 
 // putBlob writes a blob in the form that it has in a folder.

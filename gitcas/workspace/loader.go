@@ -24,6 +24,7 @@ type loader struct {
 	dirs     map[wire.ID]*dir // trees read before; nil: something below is missing
 	maxFiles int
 	missing  []wire.ID // trees to fetch, found by one pass of buildDir
+	maxBytes int64     // of the next answers; 0: as many as the wire reads
 }
 
 // newLoader reads from a remote, nil for none, besides the objects at hand, which it keeps.
@@ -37,7 +38,7 @@ func (l *loader) fetchObjects(ctx context.Context, depth int, filter string, wan
 	if l.remote == nil {
 		return rooted.NewError(ErrDamaged, "read", wants[0].String(), "it is not among the objects at hand, and there is no remote to fetch it from")
 	}
-	objs, err := l.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: depth, Filter: filter})
+	objs, err := l.remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: depth, Filter: filter, MaxBytes: l.maxBytes})
 	if err != nil {
 		return err
 	}
@@ -94,27 +95,45 @@ func (l *loader) fetchBlobs(ctx context.Context, op string, commit wire.ID, ids 
 	return out, nil
 }
 
-// batch is how many blobs are asked for at once: as many as fit a request that
-// every server takes, as few as memory should hold.
-const batch = 4000
+const (
+	// maxBatch is how many blobs are asked for at once: as many as fit a request that every
+	// server takes.
+	maxBatch = 4000
+	// firstBatch is how many are asked for when nothing is known of their sizes.
+	firstBatch = 500
+	// batchBytes is how many of their bytes memory should hold.
+	batchBytes = 8 << 20
+)
 
-// inBatches has n things fetched part by part, and by smaller parts if an answer would be too
-// large.
-func inBatches(n int, fetch func(from, to int) error) error {
-	size := batch
+// inBatches has n things fetched part by part, of about as many bytes as memory should hold, and
+// by smaller parts if an answer would be too large. fetch returns how many bytes it held.
+func inBatches(n int, fetch func(from, to int) (int64, error)) error {
+	size := firstBatch
+	most := int64(maxBatch)
 	for from := 0; from < n; {
 		to := min(from+size, n)
-		err := fetch(from, to)
+		held, err := fetch(from, to)
 		switch {
 		case errors.Is(err, wire.ErrUnreadable) && to-from > 1:
 			size = (to - from) / 2
+			most = int64(size)
 		case err != nil:
 			return err
 		default:
+			fit := int64(to-from) * batchBytes / max(held, 1)
+			size = int(min(max(fit, 1), most))
 			from = to
 		}
 	}
 	return nil
+}
+
+// sizeOf is how many bytes objects have.
+func sizeOf(objects wire.Objects) (n int64) {
+	for _, o := range objects {
+		n += int64(len(o.Data))
+	}
+	return n
 }
 
 // readCommit reads the tree of a commit at hand.

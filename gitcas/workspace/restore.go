@@ -119,8 +119,8 @@ func (r *restorer) restoreCommit() error {
 	return r.noteLeftOut(done)
 }
 
-// readTarget returns the commit's tree. Into an empty folder everything is fetched at
-// once; else the blobs are left out, as most are there already.
+// readTarget returns the commit's tree. For an empty folder it fetches a small commit whole, in
+// one request. Otherwise it leaves the blobs out: most are there already, or they come in batches.
 func (r *restorer) readTarget() (*dir, error) {
 	if t := r.w.findKnownTree(r.commit); t != nil {
 		return t, nil
@@ -130,10 +130,14 @@ func (r *restorer) readTarget() (*dir, error) {
 		return nil, err
 	}
 	if len(found) == 0 || len(found) == 1 && found[0].name == gitDir {
+		expected := r.w.expected
+		r.load.maxBytes = batchBytes
 		t, err := r.w.fetchTree(r.rd.ctx, r.load, r.commit, "")
-		if !errors.Is(err, wire.ErrUnreadable) { // which may be too much for one answer
+		r.load.maxBytes = 0
+		if !errors.Is(err, wire.ErrUnreadable) {
 			return t, err
 		}
+		r.w.expected = expected
 	}
 	return r.w.fetchTree(r.rd.ctx, r.load, r.commit, blobNone)
 }

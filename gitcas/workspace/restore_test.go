@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -284,6 +285,31 @@ func TestRestoreAsksLittle(t *testing.T) {
 	restore(t, open(t, dir, n), one)
 	if n.fetches > 1 {
 		t.Errorf("%d fetches to find that nothing differs", n.fetches)
+	}
+}
+
+// TestRestoreInBatches: a commit that is too large to be held at once comes in parts, and a
+// server that is asked for more than the first part can tell so.
+func TestRestoreInBatches(t *testing.T) {
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
+	want := files{}
+	for i := range 40 {
+		want[fmt.Sprint("f", i)] = strings.Repeat(fmt.Sprint("content ", i), 50_000)
+	}
+	commit := commitOf(t, m, want)
+	n := &narrow{Memory: m, most: 1000}
+	dir := t.TempDir()
+	restore(t, open(t, dir, n), commit)
+	if n.fetches != 3 { // all, which is too much; without blobs; the blobs, of unknown size
+		t.Errorf("%d fetches", n.fetches)
+	}
+	equal(t, "restored", contents(t, dir), want)
+	n.fetches = 0
+	w := open(t, t.TempDir(), n)
+	w.Expect(commitOf(t, m, files{"f0": want["f0"]}))
+	restore(t, w, commit)
+	if n.fetches != 3 {
+		t.Errorf("%d fetches with an expected commit", n.fetches)
 	}
 }
 

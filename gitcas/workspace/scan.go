@@ -270,7 +270,7 @@ func (s *scanner) baseHasCRLF(e, base *entry) bool {
 // readUnread fetches the blobs that a scan wanted to know more of.
 func (s *scanner) readUnread() error {
 	ids := slices.Collect(maps.Keys(s.unread))
-	return inBatches(len(ids), func(from, to int) error {
+	return inBatches(len(ids), func(from, to int) (int64, error) {
 		wanted := make(map[wire.ID]bool)
 		for _, id := range ids[from:to] {
 			wanted[id] = true
@@ -279,7 +279,7 @@ func (s *scanner) readUnread() error {
 		for id, o := range blobs {
 			s.crlf[id] = convert.HasCRLF(o.Data)
 		}
-		return err
+		return sizeOf(blobs), err
 	})
 }
 

@@ -16,6 +16,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -139,7 +140,12 @@ func (w *Workspace) Expect(commit wire.ID) {
 // one is not to be had, it is no matter here: who asks for it is told.
 func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, filter string) (*dir, error) {
 	also := w.expected
-	if w.expected = wire.ZeroID; !also.IsZero() && also != commit && l.fetchObjects(ctx, 1, filter, commit, also) == nil {
+	w.expected = wire.ZeroID
+	if !also.IsZero() && also != commit {
+		err := l.fetchObjects(ctx, 1, filter, commit, also)
+		if l.maxBytes > 0 && errors.Is(err, wire.ErrUnreadable) {
+			return nil, err
+		}
 		if tree, err := l.readCommit(ctx, also); err == nil {
 			w.rememberTree(knownTree{commit: also, tree: tree})
 		}

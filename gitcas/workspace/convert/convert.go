@@ -5,7 +5,6 @@ package convert
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 )
@@ -68,10 +67,11 @@ func (f Form) ToGit(file []byte, stored func() (hasCRLF bool)) ([]byte, error) {
 	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), nil
 }
 
-// ToFolder returns what git writes into a working folder. If the stored content can't be
-// converted, ToFolder returns it as it is, and an *EncodingError.
-func (f Form) ToFolder(stored []byte) ([]byte, error) {
-	file, err := f.encodeStored(f.addCRLF(stored))
+// ToFolder returns what git writes into a working folder: the stored content itself, or another
+// one that may lie in buf until buf is used again. If the stored content can't be converted,
+// ToFolder returns it as it is, and an *EncodingError.
+func (f Form) ToFolder(stored []byte, buf *[]byte) ([]byte, error) {
+	file, err := f.encodeStored(f.addCRLF(stored, buf))
 	if err != nil {
 		return stored, err
 	}
@@ -80,27 +80,32 @@ func (f Form) ToFolder(stored []byte) ([]byte, error) {
 
 // addCRLF makes the lines end in CRLF. It leaves data that has CRLF already, also where git would
 // make all lines alike: they would come back as changes that nobody made.
-func (f Form) addCRLF(data []byte) []byte {
+func (f Form) addCRLF(data []byte, buf *[]byte) []byte {
 	if !f.crlf {
 		return data
 	}
-	n := countBytes(data)
-	if n.loneLF == 0 || n.crlf > 0 || f.auto && (n.loneCR > 0 || n.isBinary()) {
-		return data
-	}
-	out := make([]byte, 0, len(data)+n.loneLF)
-	for i, c := range data {
-		if c == '\n' && (i == 0 || data[i-1] != '\r') {
-			out = append(out, '\r')
+	if !f.text || bytes.IndexByte(data, '\r') >= 0 {
+		n := countBytes(data)
+		if n.loneLF == 0 || n.crlf > 0 || f.auto && (n.loneCR > 0 || n.isBinary()) {
+			return data
 		}
-		out = append(out, c)
 	}
+
+	out := (*buf)[:0]
+	for line := range bytes.Lines(data) {
+		if bytes.HasSuffix(line, []byte("\n")) {
+			out = append(append(out, line[:len(line)-1]...), '\r', '\n')
+		} else {
+			out = append(out, line...)
+		}
+	}
+	*buf = out
 	return out
 }
 
 // HasCRLF reports whether stored content is text with CRLF in it.
 func HasCRLF(stored []byte) bool {
-	if !slices.Contains(stored, '\r') {
+	if bytes.IndexByte(stored, '\r') < 0 {
 		return false
 	}
 	n := countBytes(stored)

@@ -143,7 +143,7 @@ func compareLineEnds(t *testing.T, git string) {
 			if countBytes(stored).crlf > 0 {
 				disk = stored // as addCRLF says
 			}
-			if got, err := f.ToFolder(stored); err != nil || !bytes.Equal(got, disk) {
+			if got, err := f.ToFolder(stored, new([]byte)); err != nil || !bytes.Equal(got, disk) {
 				t.Fatalf("seed %d %s %+v: %q is written as %q, by git as %q", seed, name, f, stored, got, disk)
 			}
 		}
@@ -192,7 +192,7 @@ func compareEncodings(t *testing.T, git string) {
 	run("checkout-index", "-a", "--prefix=out/")
 	for file, f := range form {
 		theirs := read(t, dir, "out/"+file)
-		ours, err := f.ToFolder([]byte(text[file]))
+		ours, err := f.ToFolder([]byte(text[file]), new([]byte))
 		if err != nil || !bytes.Equal(ours, theirs) {
 			t.Errorf("%s: written as %q %v, by git as %q", f.encoding, ours, err, theirs)
 			continue
@@ -235,7 +235,7 @@ func TestUnconverted(t *testing.T) {
 	}
 	for name, stored := range map[string]string{"ISO-8859-1": "€\n", "UTF-16": "\xff\n", "UTF-16BE": "\ufeffa\n", "NO-SUCH": "a\n"} {
 		f := FormOf(map[string]string{"text": "set", "eol": "crlf", "working-tree-encoding": name})
-		if got, err := f.ToFolder([]byte(stored)); string(got) != stored || err == nil {
+		if got, err := f.ToFolder([]byte(stored), new([]byte)); string(got) != stored || err == nil {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
 	}
@@ -257,7 +257,7 @@ func FuzzForms(f *testing.F) {
 			line += " working-tree-encoding=" + name
 		}
 		form := formOf(t, line)
-		file, err := form.ToFolder(stored)
+		file, err := form.ToFolder(stored, new([]byte))
 		if err != nil || bytes.Equal(file, stored) {
 			return
 		}
