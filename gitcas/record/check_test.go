@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/united-workforce/uwf/gitcas/node"
 )
 
 func TestDescribeCheck(t *testing.T) {
@@ -50,35 +48,5 @@ func TestChecksRoundTrip(t *testing.T) {
 		if got, err := ParseStep(n); err == nil {
 			t.Errorf("%+v", got.Checks)
 		}
-	}
-}
-
-// TestFormerStepsAreRead: a step that was written before checks kept their output is read as it was.
-func TestFormerStepsAreRead(t *testing.T) {
-	s := Step{
-		Start: "0000000000001", Role: "a", Output: "0000000000002", Detail: "0000000000003", Agent: "m", Cwd: ".", Usage: &Usage{Turns: 1},
-		Checks: []Check{{Name: "test", Status: CheckFailed, ExitCode: 1}},
-	}
-	n, _, err := s.Node(time.UnixMilli(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Type = FormerStepSchema
-	if err := node.Check(node.Map(Schemas()), n); err != nil {
-		t.Error(err)
-	}
-	got, err := ParseStep(n)
-	if err != nil || got.Usage == nil || len(got.Checks) != 1 || got.Checks[0] != s.Checks[0] {
-		t.Errorf("%+v %v", got, err)
-	}
-
-	s.Checks[0].Output = "no"
-	n, _, err = s.Node(time.UnixMilli(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Type = FormerStepSchema
-	if err := node.Check(node.Map(Schemas()), n); err == nil {
-		t.Error("the former schema takes an output")
 	}
 }

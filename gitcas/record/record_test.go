@@ -67,13 +67,13 @@ func TestSchemasHaveTheirNames(t *testing.T) {
 		}
 	}
 	for h, base := range map[node.Hash]string{OwnStartSchema: "StartNode", OwnStepSchema: "StepNode", OwnWorkflowSchema: "Workflow",
-		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow", UsageStepSchema: "StepNode", AttemptsStepSchema: "StepNode", FormerStepSchema: "StepNode"} {
+		ResumeWorkflowSchema: "Workflow", LiquidWorkflowSchema: "Workflow", UsageStepSchema: "StepNode", AttemptsStepSchema: "StepNode"} {
 		m, _ := all[h].Payload.(map[string]any)
 		if m["title"] != base {
 			t.Errorf("our %s is not there", base)
 		}
 	}
-	if len(all) != 27 {
+	if len(all) != 26 {
 		t.Errorf("%d schemas", len(all))
 	}
 	for h, n := range all {

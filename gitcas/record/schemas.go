@@ -54,10 +54,6 @@ const (
 	OwnStartSchema node.Hash = "28GHNM9HYB36F"
 	OwnStepSchema  node.Hash = "0MCP85914EWV0"
 
-	// FormerStepSchema is OwnStepSchema before notes, and before checks kept their output. It is read, and not
-	// written any more.
-	FormerStepSchema node.Hash = "2NEPY88RQBTC4"
-
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"
 
@@ -108,7 +104,7 @@ func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartS
 func IsStep(typ node.Hash) bool { return typ == StepSchema || IsOwnStep(typ) || isLaterStep(typ) }
 
 // IsOwnStep reports whether it is that of a StepNode with fields of our own.
-func IsOwnStep(typ node.Hash) bool { return typ == OwnStepSchema || typ == FormerStepSchema }
+func IsOwnStep(typ node.Hash) bool { return typ == OwnStepSchema }
 
 // isLaterStep reports whether it is that of a StepNode of the peers' later generations.
 func isLaterStep(typ node.Hash) bool { return typ == UsageStepSchema || typ == AttemptsStepSchema }
