@@ -35,7 +35,6 @@ type GraphOptions struct {
 const (
 	drawText    = "text"
 	drawMermaid = "mermaid"
-	drawDOT     = "dot"
 )
 
 // NewCmdGraph makes `uwf workflow graph`. A runF that is not nil replaces the run.
@@ -45,8 +44,8 @@ func NewCmdGraph(f *app.Factory, runF func(context.Context, *GraphOptions) error
 		Use:   "graph [WORKFLOW]",
 		Short: "Draw a workflow, and the way that a thread took through it",
 		Long: `Draw a workflow: on a terminal as boxes and arrows, elsewhere as Mermaid, which
-GitHub and others show as a picture. --output chooses: text, mermaid, or dot for
-Graphviz; --format json gives nodes and edges.
+GitHub and others show as a picture. --output chooses one of the two; --format json
+gives nodes and edges.
 
 With --thread, the way that the thread took is marked with how often each edge was
 taken, and where it stands now has a double frame. The workflow is the one that the
@@ -59,12 +58,12 @@ thread was started with, whatever the name means today; it need not be named.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: app.Run(o, runF, graphRun, func(args []string) { o.Ref = strings.Join(args, "") }),
 	}
-	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "draw as `KIND`: text, mermaid or dot (default: text on a terminal, else mermaid)")
+	cmd.Flags().StringVarP(&o.Output, "output", "o", "", "draw as `KIND`: text or mermaid (default: text on a terminal, else mermaid)")
 	cmd.Flags().StringVar(&o.Thread, "thread", "", "mark the way of this `THREAD`")
 	cmd.Flags().BoolVar(&o.ASCII, "ascii", false, "draw lines with - | + (default where the locale is not UTF-8)")
 	cmd.Flags().IntVar(&o.Width, "width", 0, "draw in so many `COLUMNS` (default: the terminal's, else 80)")
 	app.RefuseNegative(cmd, "width")
-	app.AllowValues(cmd, "output", drawText, drawMermaid, drawDOT)
+	app.AllowValues(cmd, "output", drawText, drawMermaid)
 	_ = cmd.RegisterFlagCompletionFunc("thread", lookup.CompleteThread(f))
 	return cmd
 }
@@ -123,16 +122,14 @@ func graphRun(ctx context.Context, o *GraphOptions) error {
 		return p.Print(d, nil)
 	}
 	w := p.Text()
-	switch {
-	case o.Output == drawDOT:
-		w.Printf("%s", g.DOT())
-	case o.Output == drawText || o.Output == "" && p.Chosen() == output.Text:
-		w.Printf("%s", g.Text(graph.TextOptions{Width: cmp.Or(o.Width, terminalWidth(o.Factory)), ASCII: o.ASCII || !speaksUTF8(o.Factory)}))
-		if d.Thread != "" {
-			w.Printf("\n%s\n", d.describePlace(g))
-		}
-	default:
+	if o.Output == drawMermaid || o.Output == "" && p.Chosen() != output.Text {
 		w.Printf("%s", g.Mermaid(0))
+		return w.Flush()
+	}
+
+	w.Printf("%s", g.Text(graph.TextOptions{Width: cmp.Or(o.Width, terminalWidth(o.Factory)), ASCII: o.ASCII || !speaksUTF8(o.Factory)}))
+	if d.Thread != "" {
+		w.Printf("\n%s\n", d.describePlace(g))
 	}
 	return w.Flush()
 }
