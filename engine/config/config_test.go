@@ -547,8 +547,7 @@ modelOverrides:
 		"concurrency: {maxRunning: 2}":                                       "concurrency: unknown key; it is a setting of the TypeScript uwf; see what can be taken over: uwf import",
 		"workflowPaths: [/srv]":                                              "workflowPaths: unknown key; it is a setting of the TypeScript uwf",
 		"extractModel: small":                                                "write modelOverrides: {extract: ALIAS}",
-		"limits: {steps: 5, maxSteps: 6}":                                    "maxSteps, which was called so before, is set too; remove it",
-		"limits: {steps: many}":                                              "limits.maxSteps: must be a whole number",
+		"limits: {maxSteps: many}":                                           "limits.maxSteps: must be a whole number",
 		"limits: {month: 50}":                                                "limits.month",
 		"limits: {month: {costUsd: -1}}":                                     "limits.month.costUsd",
 		"limits: {month: {tokens: -1}}":                                      "limits.month.tokens",
@@ -557,18 +556,6 @@ modelOverrides:
 		if _, err := (sources{home: file}).load(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
 		}
-	}
-}
-
-// What limits were called before, as flags or in the predecessor's settings, is read.
-func TestFormerLimits(t *testing.T) {
-	c, err := sources{home: "limits: {steps: 5, perRole: 4, maxTokens: 300, maxCost: 1.5, wallTime: 5h}"}.load()
-	want := moderator.Limits{MaxSteps: 5, MaxStepsPerRole: 4, Tokens: 300, CostUSD: 1.5, Wall: 5 * time.Hour}
-	if err != nil || c.Limits.Limits != want || c.Origins["limits.costUsd"] == "" || c.Origins["limits.maxCost"] != "" {
-		t.Errorf("%+v %v %v", c.Limits, c.Origins, err)
-	}
-	if c, err := (sources{home: "limits: {maxTime: 5h}"}).load(); err != nil || c.Limits.Wall != 5*time.Hour {
-		t.Errorf("%+v %v", c.Limits, err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/redact"
-	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
@@ -281,7 +280,7 @@ func limitSettings(l *Limits, d moderator.Limits) table.Setting {
 			table.Field{Name: "tokens", Setting: table.Whole("Input and output tokens of a month.", &l.Month.Tokens, 1, 1<<53)},
 			table.Field{Name: "costUsd", Setting: table.Number("US dollars of a month.", &l.Month.CostUSD)},
 		)},
-	).Renamed(workflow.FormerLimits())
+	)
 }
 
 // checkName is how a check may be called, in definitions and here.

@@ -83,29 +83,6 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// What limits were called before makes the same definition, and a name that is set twice
-// none.
-func TestFormerLimits(t *testing.T) {
-	data, err := os.ReadFile("testdata/good/limits.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := workflow.Parse("x.yaml", data, workflow.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, former := range []string{"steps: 20, perRole: 5, maxTokens: 1e6, maxCost: 2.5, maxTime: 1h30m", "maxSteps: 20, maxStepsPerRole: 5, tokens: 1e6, costUsd: 2.5, wallTime: 1h30m"} {
-		text := strings.Replace(string(data), "maxSteps: 20, maxStepsPerRole: 5, tokens: 1e6, costUsd: 2.5, wall: 1h30m", former, 1)
-		if got, err := workflow.Parse("x.yaml", []byte(text), workflow.Options{}); err != nil || *got.Limits != *want.Limits {
-			t.Errorf("%s: %+v %v", former, got, err)
-		}
-		twice := strings.Replace(text, "limits: {", "limits: {steps: 1, maxSteps: 2, ", 1)
-		if _, err := workflow.Parse("x.yaml", []byte(twice), workflow.Options{}); err == nil {
-			t.Errorf("%s: taken", twice)
-		}
-	}
-}
-
 // The node that a definition is stored as gives the same definition again.
 func TestFromNodeIsTheWayBack(t *testing.T) {
 	for _, file := range append(goodFiles(t), "../../examples/solve-issue.yaml") {

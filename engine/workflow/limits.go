@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
@@ -15,48 +14,23 @@ import (
 const MaxLimit = 1 << 31
 
 // LimitKind is what can be limited of a thread. It has one name, maxSteps, which is
-// --max-steps where people type it. What it was called before is read all the same.
+// --max-steps where people type it.
 type LimitKind struct {
-	Name       string   // in definitions, settings, entries and errors
-	Flag       string   // the same, in commands and comments
-	Value      string   // what people write there
-	On         string   // in words: what the limit is on
-	Former     []string // former names in settings, read in definitions too
-	FormerFlag string   // empty: it was always Flag
+	Name  string // in definitions, settings, entries and errors
+	Flag  string // the same, in commands and comments
+	Value string // what people write there
+	On    string // in words: what the limit is on
 }
 
 // LimitKinds are all kinds of limits, in the order of messages.
 func LimitKinds() []LimitKind {
 	return []LimitKind{
-		{"maxSteps", "max-steps", "N", "steps", []string{"steps"}, ""},
-		{"maxStepsPerRole", "max-steps-per-role", "N", "steps of one role", []string{"perRole"}, ""},
-		{"tokens", "tokens", "N", "tokens", []string{"maxTokens"}, "max-tokens"},
-		{"costUsd", "cost-usd", "DOLLARS", "cost", []string{"maxCost"}, "max-cost"},
-		{"wall", "wall", "TIME", "time", []string{"wallTime", "maxTime"}, "max-time"},
+		{"maxSteps", "max-steps", "N", "steps"},
+		{"maxStepsPerRole", "max-steps-per-role", "N", "steps of one role"},
+		{"tokens", "tokens", "N", "tokens"},
+		{"costUsd", "cost-usd", "DOLLARS", "cost"},
+		{"wall", "wall", "TIME", "time"},
 	}
-}
-
-// FormerLimits are the former names of limits in settings and definitions, each with the
-// name that it has now.
-func FormerLimits() map[string]string {
-	names := map[string]string{}
-	for _, k := range LimitKinds() {
-		for _, former := range k.Former {
-			names[former] = k.Name
-		}
-	}
-	return names
-}
-
-// FormerLimitFlags are the former flags of limits, each with the flag that it is now.
-func FormerLimitFlags() map[string]string {
-	flags := map[string]string{}
-	for _, k := range LimitKinds() {
-		if k.FormerFlag != "" {
-			flags[k.FormerFlag] = k.Flag
-		}
-	}
-	return flags
 }
 
 // FindLimit is the kind of limit that has a name; the zero value where there is none.
@@ -84,11 +58,6 @@ func (c *compiler) readLimits() {
 	e := c.partOf("limits", "", "write a map, such as limits: {maxSteps: 20}", maxEdges)
 	if e == nil {
 		return
-	}
-	if c.stored == "" { // nodes are written with the present names
-		for i := range e.Val.Entries {
-			advice.Adopt(e.Val, &e.Val.Entries[i], FormerLimits()[e.Val.Entries[i].Key])
-		}
 	}
 	c.reportUnknownKeys(e.Val, "`limits`", LimitNames()...)
 	var l Limits

@@ -123,15 +123,6 @@ func AllowValues(cmd *cobra.Command, flag string, values ...string) {
 	checkFlag(cmd, flag, refused, func(s string) bool { return slices.Contains(values, s) })
 }
 
-// AcceptFormer reads flags by the names that they had before too: former name → flag.
-// Help and completion don't show them.
-func AcceptFormer(cmd *cobra.Command, former map[string]string) {
-	before := cmd.Flags().GetNormalizeFunc()
-	cmd.Flags().SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
-		return before(f, cmp.Or(former[name], name))
-	})
-}
-
 // RefuseNegative lets flags with a number refuse what is below 0, or no number.
 func RefuseNegative(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {

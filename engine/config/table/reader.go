@@ -58,13 +58,6 @@ func keyOf(e strictyaml.Entry) *strictyaml.Node {
 // readObject reads a mapping whose keys are all known.
 func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
 	r.readEntries(n, path, func(e strictyaml.Entry, at string) {
-		if now := s.Former[e.Key]; now != "" {
-			if n.Get(now) != nil {
-				r.NoteProblem(keyOf(e), at, "remove it", "%s, which was called so before, is set too", now)
-				return
-			}
-			e.Key, at = now, Join(path, now)
-		}
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == e.Key })
 		switch {
 		case i < 0:
@@ -80,9 +73,6 @@ func (r *Reader) readObject(n *strictyaml.Node, path string, s Setting) {
 func (s Setting) adviceFor(key string) string {
 	if instead, ok := s.Retired[key]; ok {
 		return instead
-	}
-	if now, ok := s.Former[key]; ok {
-		return "write " + now
 	}
 	names := lists.Map(s.Fields, func(f Field) string { return f.Name })
 	slices.Sort(names)

@@ -41,7 +41,7 @@ func (s *sample) table() Setting {
 				s.items = append(s.items, fmt.Sprintf("%d %s", line, text))
 			})
 		})},
-	).Instead(map[string]string{"former": "write text instead"}).Renamed(map[string]string{"oldText": "text"})
+	).Instead(map[string]string{"former": "write text instead"})
 }
 
 // read gives what a file sets, and all that is wrong in it.
@@ -91,8 +91,6 @@ func TestMistakes(t *testing.T) {
 		"unknown":                 {"texts: x\n", `f:1:1: texts: unknown key; did you mean "text"?`},
 		"unknown, nothing near":   {"zzzzzzzzzzzz: x\n", "f:1:1: zzzzzzzzzzzz: unknown key; known are: choice, flag, items, list, names, number, secret, several, span, text, whole"},
 		"of a former version":     {"former: x\n", "f:1:1: former: unknown key; write text instead"},
-		"by its former name too":  {"text: [x]\noldText: y\n", "f:1:7: text: must be text, this is a list\nf:2:1: oldText: text, which was called so before, is set too; remove it"},
-		"a former name's value":   {"oldText: [x]\n", "f:1:10: text: must be text, this is a list"},
 		"a name that is empty":    {"names: {\"\": x}\n", "f:1:9: a key is empty; name the key"},
 		"names that are a list":   {"names: [x]\n", "f:1:8: names: must be a map (name: value), this is a list"},
 		"a list for a text":       {"text: [x]\n", "f:1:7: text: must be text, this is a list"},

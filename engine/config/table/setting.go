@@ -46,7 +46,6 @@ type Setting struct {
 	Secretly func(string) bool         // of named texts: whether the one of this name is secret
 	Fields   []Field                   // of an object
 	Retired  map[string]string         // keys of earlier versions → what to write instead
-	Former   map[string]string         // names that keys had → the keys; read, and shown nowhere
 	Entry    func(name string) Setting // of a named mapping: one entry, read and kept under that name
 	Item     func(line int) Setting    // of a list that is not one of texts: the entry on a line
 	Names    func() []string           // of a named mapping: the entries that there are
@@ -104,12 +103,6 @@ func (s Setting) Requiring(amend func(schema map[string]any)) Setting {
 // Instead says what to write in place of keys of earlier versions.
 func (s Setting) Instead(retired map[string]string) Setting {
 	s.Retired = retired
-	return s
-}
-
-// Renamed reads keys by their former names too.
-func (s Setting) Renamed(former map[string]string) Setting {
-	s.Former = former
 	return s
 }
 

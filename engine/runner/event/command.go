@@ -1,7 +1,6 @@
 package event
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -254,7 +253,6 @@ func readOption(word, line, flag string) (option, rest string, err error) {
 	}
 	name, value, has := strings.Cut(strings.TrimPrefix(word, "--"), "=")
 	name = strings.ToLower(name)
-	name = cmp.Or(workflow.FormerLimitFlags()[name], name)
 	if !slices.Contains(options, name) {
 		return "", "", complainAbout("The option `--%s` is not known.%s There are `--%s`; text that begins with two dashes goes on the line below.",
 			PlainWord(name), suggest(name, "--", options), strings.Join(options, "`, `--"))

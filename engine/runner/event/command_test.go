@@ -31,7 +31,7 @@ func TestCommand(t *testing.T) {
 		{"/uwf start solve-issue\nand test it", "start", []string{"solve-issue"}, "and test it"},
 		{`/uwf start "flow" --Agent=big --max-steps 5 it's`, "start", []string{"flow", "--agent=big", "--max-steps=5", "it's"}, ""},
 		{"/uwf resume --cost-usd 5 --wall=90m go on", "resume", []string{"--cost-usd=5", "--wall=90m"}, "go on"},
-		{"/uwf resume --max-cost 5 --Max-Tokens=900 --max-time=90m go on", "resume", []string{"--cost-usd=5", "--tokens=900", "--wall=90m"}, "go on"}, // their former names
+		{"/uwf resume --Cost-USD 5 --tokens=900 go on", "resume", []string{"--cost-usd=5", "--tokens=900"}, "go on"},
 		{"/uwf start “flow” „x“ '' --agent=“y”", "start", []string{"flow", "x", "--agent=y"}, ""},
 		{`/uwf start "it's two" --agent="a b" 'c "d' --thread “e f” --max-steps "5"`, "start", []string{"it's two", "--agent=a b", `c "d`, "--thread=e f", "--max-steps=5"}, ""},
 		{"/uwf fork 3", "fork", []string{"3"}, ""},

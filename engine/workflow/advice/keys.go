@@ -54,7 +54,7 @@ func Key(key string, known []string) string {
 // AdviseMisplacedKey says where a key belongs that stands in the wrong place; "" for others.
 func AdviseMisplacedKey(key string) string { return misplacedKeys()[key] }
 
-// Adopt lets a key count as the one that it means: a former name, or a mistyped key, which
+// Adopt lets a key count as the one that it means: a mistyped key, which
 // was reported and is not to be reported as missing too.
 func Adopt(v *strictyaml.Node, e *strictyaml.Entry, key string) {
 	// A condition under another name could be a status as well.

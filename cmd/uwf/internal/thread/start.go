@@ -308,7 +308,6 @@ func LimitFlags(cmd *cobra.Command, l *Limits) {
 	fl.Float64Var(&l.Cost, "cost-usd", 0, "let the thread cost at most so many US `DOLLARS`")
 	fl.DurationVar(&l.Time, "wall", 0, "let the agents work for at most this `TIME` together, such as 2h")
 	app.RefuseZero(cmd, workflow.LimitFlags()...)
-	app.AcceptFormer(cmd, workflow.FormerLimitFlags())
 }
 
 // Entry is the limits as a thread's entry holds them.

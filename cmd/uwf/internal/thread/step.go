@@ -102,7 +102,6 @@ func WorkerFlags(cmd *cobra.Command, f *app.Factory, o *worker.Options) {
 	app.AllowValues(cmd, "sandbox", "off", "auto", "require")
 	fl.DurationVar(&o.Timeout, "step-time", 0, "stop an agent after this `TIME`, such as 20m")
 	app.RefuseNegative(cmd, "step-time")
-	app.AcceptFormer(cmd, map[string]string{"timeout": "step-time"})
 }
 
 // trustFlag adds the flag that consents to what a repository wants.
