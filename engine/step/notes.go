@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/lists"
 )
@@ -23,7 +24,7 @@ func (r *agentRun) describeSnapshot(snap *workspace.Snapshot) []string {
 		lines = append(lines, fmt.Sprintf("%d more are not kept", n))
 	}
 	if len(lines) > 0 && snap.Unchanged {
-		lines = append([]string{"the step changes no file: all that its agent wrote is skipped"}, lines...)
+		lines = append([]string{record.NoteAllSkipped}, lines...)
 	}
 	return append(lines, lists.Map(snap.Raw, func(k workspace.Skipped) string {
 		return r.cleanLine(fmt.Sprintf("%s is committed as it is: %s", k.Path, k.Why))

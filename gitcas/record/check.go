@@ -13,6 +13,10 @@ const (
 	CheckSkipped = "skipped" // it was not run; its note says why
 )
 
+// NoteAllSkipped is the note of a step that changes no file, since nothing that its agent wrote
+// could be kept.
+const NoteAllSkipped = "the step changes no file: all that its agent wrote is skipped"
+
 // maxDescribed bounds a check's result for people, in bytes: what stands at a note's end, such
 // as that tests are missing, is to be seen.
 const maxDescribed = 500

@@ -1,14 +1,17 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/gitcas/record"
 )
 
 // Sentence says what is going on, as one line of plain text.
@@ -17,6 +20,14 @@ func Sentence(t Thread) string { return writeSentence(t, cleanName) }
 // icons are what a thread's comment begins with in each state.
 var icons = map[State]string{
 	Running: "⚙️", Queued: "⏳", Held: "⏳", Waiting: "💬", Limited: "⏸️", Failed: "❌", Damaged: "❌", Lost: "⚠️", Delivered: "✅", NoChanges: "✅", Cancelled: "🚫",
+}
+
+// icon is what the comment begins with.
+func (t Thread) icon() string {
+	if t.State == NoChanges && t.wasSkipped() {
+		return "⚠️"
+	}
+	return cmp.Or(icons[t.State], "ℹ️")
 }
 
 // writeSentence is Sentence with names written as who says.
@@ -57,6 +68,9 @@ func writeSentence(t Thread, who func(string) string) string {
 	case Delivered:
 		return t.describeDelivered()
 	case NoChanges:
+		if t.wasSkipped() {
+			return "Done, but no file was changed: what an agent wrote could not be kept. The notes below say why."
+		}
 		return "Done, and no file was changed."
 	case Cancelled:
 		by, now := "Cancelled", ". No agent works on this any more."
@@ -69,6 +83,13 @@ func writeSentence(t Thread, who func(string) string) string {
 		return by + now
 	}
 	return fmt.Sprintf("The thread is at step %d.", step)
+}
+
+// wasSkipped reports whether a step could keep nothing of what its agent wrote.
+func (t Thread) wasSkipped() bool {
+	return slices.ContainsFunc(t.Steps, func(s Step) bool {
+		return slices.ContainsFunc(s.Notes, func(note string) bool { return strings.Contains(note, record.NoteAllSkipped) })
+	})
 }
 
 // describeLost says what became of the job that was to go on.
