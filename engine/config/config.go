@@ -317,17 +317,6 @@ func SecretsOf(c *Config) []redact.Secret {
 	return append([]redact.Secret(nil), c.secrets...)
 }
 
-// OwnAllow is what the user's own file allows: redact.allow without the repository's.
-func (c *Config) OwnAllow() []string {
-	var out []string
-	for i, file := range c.files {
-		if i > 0 { // the repository's is the first
-			out = append(out, file.Redact.Allow...)
-		}
-	}
-	return out
-}
-
 // RedactOptions are the options of a Redactor for this configuration.
 func (c *Config) RedactOptions() redact.Options {
 	o := redact.Options{Secrets: SecretsOf(c), Allow: c.Redact.Allow, MinLength: c.Redact.MinLength}

@@ -210,13 +210,6 @@ func (r *Redactor) With(secrets ...Secret) (*Redactor, error) {
 	return New(o)
 }
 
-// Allowing is a Redactor with other entries of Options.Allow.
-func (r *Redactor) Allowing(entries []string) (*Redactor, error) {
-	o := r.opts
-	o.Allow = entries
-	return New(o)
-}
-
 // String replaces all secrets in s and says how many there were. Doing it twice
 // changes nothing more.
 func (r *Redactor) String(s string) (string, int) {

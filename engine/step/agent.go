@@ -43,7 +43,6 @@ func (r *run) runAgent(ctx context.Context) (task.Draft, error) {
 		}
 		return err
 	})
-	r.tellPutBack(draft.PutBack)
 	var left *leftError
 	var div *workbranch.DivergedError
 	switch {
@@ -70,16 +69,6 @@ func (r *agentRun) cleanLine(line string) string {
 		said = "something that could not be checked for secrets"
 	}
 	return text.Cut(text.Line(said), maxLine)
-}
-
-// tellPutBack tells what the agent changed of what git obeys. It may have put a secret
-// even into the name of a setting.
-func (r *agentRun) tellPutBack(lines []string) {
-	for _, line := range lines {
-		said := r.cleanLine(line)
-		r.putBack = append(r.putBack, said)
-		r.emitNotice("what git obeys in the workspace was changed by the agent, and put back: " + said)
-	}
 }
 
 // restoreFolder makes the folder equal to the work branch's tip if that descends from

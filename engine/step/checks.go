@@ -98,7 +98,6 @@ func (r *agentRun) runChecked(ctx context.Context) (task.Draft, error) {
 		case n > maxCorrections || left <= 0:
 			return draft, &leftError{"checks", &CheckError{failed}}
 		}
-		r.tellPutBack(draft.PutBack)
 		r.spent = addUsage(r.spent, draft.Usage)
 		complaints := lists.Map(failed, func(f CheckResult) prompt.Complaint {
 			return prompt.Complaint{Check: f.Name, End: f.DescribeEnd(), Output: f.Output}

@@ -3,7 +3,6 @@ package step_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -316,8 +315,7 @@ func TestChecksFail(t *testing.T) {
 	}
 }
 
-// TestEveryRunCounts: what each run took counts, wherever its agent says so, and what each
-// changed of what git obeys is told.
+// TestEveryRunCounts: what each run took counts, wherever its agent says so.
 func TestEveryRunCounts(t *testing.T) {
 	for _, runs := range []int{2, 3} {
 		f := newForge(t, someFiles)
@@ -327,13 +325,11 @@ func TestEveryRunCounts(t *testing.T) {
 			c.results = c.results[:1]
 		}
 		n := 0
-		j, told := f.checkedJob(agentFunc(func(_ context.Context, k task.Task, _ *task.Meter) (task.Draft, error) {
+		j, _ := f.checkedJob(agentFunc(func(_ context.Context, k task.Task, _ *task.Meter) (task.Draft, error) {
 			n++
-			d := saysInStep(t, draftOf(t, k, "x"), record.Usage{Turns: 1, InputTokens: 10})
-			d.PutBack = []string{fmt.Sprint("line ", n)}
-			return d, nil
+			return saysInStep(t, draftOf(t, k, "x"), record.Usage{Turns: 1, InputTokens: 10}), nil
 		}), c)
-		res, err := j.Step(f.ctx(), step.Request{Thread: testThread})
+		_, err := j.Step(f.ctx(), step.Request{Thread: testThread})
 		var usage record.Usage
 		if runs == 3 {
 			usage = *f.errorStep().Usage
@@ -343,9 +339,6 @@ func TestEveryRunCounts(t *testing.T) {
 		}
 		if usage.InputTokens != int64(10*runs) || usage.Turns != runs {
 			t.Errorf("%d runs took %+v", runs, usage)
-		}
-		if want := []string{"line 1", "line 2", "line 3"}[:runs]; !slices.Equal(res.PutBack, want) {
-			t.Errorf("put back: %q, told %q", res.PutBack, said(*told, "notice"))
 		}
 	}
 }

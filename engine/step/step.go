@@ -59,7 +59,6 @@ type agentRun struct {
 	snap     *workspace.Snapshot
 	// unreadable: no picture of the folder can be taken. To try again takes as long.
 	unreadable bool
-	putBack    []string // what the agent changed in a .git
 	// checks are the results of the role's checks on the tree checked; spent is what runs of
 	// the agent say of themselves whose work did not pass.
 	checks  []record.Check
@@ -342,7 +341,6 @@ func (e *Stepper) Step(ctx context.Context, req Request) (thread.Result, error) 
 	ctx, stop := deadline.WatchInterrupt(ctx, e.Clock)
 	defer stop()
 	res, err := r.runCycle(ctx)
-	res.PutBack = r.putBack
 	if err = res.Conclude(e.Redact, err); err != nil && res.Usage == nil {
 		res.Usage = r.lost
 	}

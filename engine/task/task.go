@@ -90,9 +90,6 @@ type Draft struct {
 	Nodes  map[node.Hash]node.Node
 	Usage  record.Usage // as the agent itself reports it; the Meter goes before
 	Stderr string       // the last lines, for messages
-	// PutBack is what the agent changed of what git obeys in its workspace, and was put back:
-	// a line each.
-	PutBack []string
 	// Took is how long the agent worked in another job, before this one; it is added
 	// to what is measured here.
 	Took time.Duration

@@ -117,46 +117,6 @@ func TestLeftoversAreRemovedLast(t *testing.T) {
 	}
 }
 
-// TestPutBackIsTold: what an agent changed for git, and was put back, stands in the result
-// and is told, without secrets, whatever became of the step.
-func TestPutBackIsTold(t *testing.T) {
-	const secret = "hunter2-hunter2"
-	for _, fail := range []bool{false, true} {
-		inBubble(t, func(f *fixture) {
-			f.secrets(secret)
-			f.start()
-			f.agent = func(_ context.Context, asked task.Task, _ *task.Meter) (task.Draft, error) {
-				d := f.draftOf(asked).output(map[string]any{"$status": "done", "note": "n"}).done()
-				d.PutBack = []string{".git/config sets core.fsmonitor\n::error::x", ".git/config sets url." + secret + ".insteadof"}
-				if fail {
-					return d, &task.AgentError{Agent: "test", Reason: "gave up"}
-				}
-				return d, nil
-			}
-			e := f.engine("j1", 1)
-			var notices []string
-			e.Observe = func(ev thread.Event) {
-				if ev.Kind == "notice" {
-					notices = append(notices, ev.Text)
-				}
-			}
-			res, err := e.Step(f.Context(), f.at(testThread))
-			if fail {
-				f.code(err, life.KindFailed)
-			} else {
-				f.ok(err)
-			}
-			told := strings.Join(notices, "\n")
-			if len(res.PutBack) != 2 || res.PutBack[0] != ".git/config sets core.fsmonitor ::error::x" || !strings.Contains(told, "put back: .git/config sets core.fsmonitor ::error::x\n") {
-				t.Errorf("%q\n%s", res.PutBack, told)
-			}
-			if strings.Contains(res.PutBack[1]+told, secret) {
-				t.Errorf("it holds the secret: %q\n%s", res.PutBack, told)
-			}
-		})
-	}
-}
-
 // TestLeftoversOfAnInterrupt: a job that is told to end still removes what its agent left,
 // within the time that it has.
 func TestLeftoversOfAnInterrupt(t *testing.T) {

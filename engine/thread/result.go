@@ -30,9 +30,6 @@ type Result struct {
 	Error      *StepError     `json:"error,omitempty"`
 	// Work is the work branch after the step.
 	Work *record.Work `json:"work,omitempty"`
-	// PutBack is what the agent changed of what git obeys in its workspace (settings, hooks,
-	// attributes), and was put back: a line each.
-	PutBack []string `json:"putBack,omitempty"`
 
 	// Again: this run (one of its attempts) had done it before, and did nothing now
 	// but tell. What follows from it may still be to do.

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
-	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 )
 
 // Repo is the git repository that the working directory is in. The zero value
@@ -23,41 +22,15 @@ type Repo struct {
 	Dir  string // the git directory that holds the refs (the main one of linked worktrees)
 }
 
-// FindRepo finds the repository around the working directory, without running git. What an
-// agent changed in a .git, and its process was killed before it was put back, is put back
-// first.
+// FindRepo finds the repository around the working directory, without running git.
 func (f *Factory) FindRepo() Repo {
 	r, _ := f.repo.findOnce(func() (Repo, error) {
 		if f.Job != nil {
 			return Repo{Root: f.Job.Root}, nil
 		}
-		putLeftoversBack(f)
 		return findRepo(f.Dir), nil
 	})
 	return r
-}
-
-// KeptSettings is the folder below the storage root with what git obeys in workspaces,
-// while agents work there.
-func KeptSettings(root string) string { return filepath.Join(root, "git") }
-
-func putLeftoversBack(f *Factory) {
-	root, err := f.StorageRoot()
-	if err != nil {
-		return // then there is nothing below it
-	}
-	all, err := gitsettings.Recover(context.Background(), KeptSettings(root))
-	notes := f.Notes()
-	for _, r := range all {
-		notes.Printf("uwf was killed while an agent worked in %s. What git obeys there is as it was before:\n", r.Folder)
-		for _, line := range r.Changed {
-			notes.Printf("  %s\n", line)
-		}
-	}
-	if err != nil {
-		notes.Printf("uwf was killed while an agent worked: %v\n", err)
-	}
-	_ = notes.Flush() // remarks
 }
 
 // RepoRoot is the top folder of the repository around the working directory;

@@ -28,38 +28,33 @@ func BenchmarkJob(b *testing.B) {
 		files = 100
 	}
 	made := newBenchJob(b, files, 20)
-	for _, checkout := range []string{"checkout", "empty"} {
-		b.Run(checkout, func(b *testing.B) {
-			j := &benchJob{longThread: made.in(b), edit: made.edit}
-			var walls, cpus, natives, agents []time.Duration
-			for j.Loop() {
-				j.fresh(checkout == "checkout")
-				_, m, wall := j.uwf(j.stepArgs("--workspace", j.workspace, "--with-git")...)
-				agent := j.agentTook()
-				walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
-				if got := strings.Count(j.git(j.repo, "diff", "--name-only", "main", "uwf/"+j.id), "\n") + 1; got != 20 {
-					j.Fatalf("%d files changed", got)
-				}
-				natives = append(natives, j.nativePush())
-				j.reset()
-			}
-			j.ReportMetric(0, "ns/op")
-			j.ReportMetric(inMs(walls), "wall-ms")
-			j.ReportMetric(float64(slices.Min(walls).Microseconds())/1000, "best-ms")
-			j.ReportMetric(inMs(cpus), "cpu-ms")
-			j.ReportMetric(float64(slices.Min(cpus).Microseconds())/1000, "best-cpu-ms")
-			j.ReportMetric(inMs(natives), "git-ms")
-			j.ReportMetric(float64(slices.Min(natives).Microseconds())/1000, "best-git-ms")
-			j.ReportMetric(inMs(agents), "agent-ms")
-		})
+	j := &benchJob{longThread: made.in(b), edit: made.edit}
+	var walls, cpus, natives, agents []time.Duration
+	for j.Loop() {
+		j.fresh()
+		_, m, wall := j.uwf(j.stepArgs()...)
+		agent := j.agentTook()
+		walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
+		if got := strings.Count(j.git(j.repo, "diff", "--name-only", "main", "uwf/"+j.id), "\n") + 1; got != 20 {
+			j.Fatalf("%d files changed", got)
+		}
+		natives = append(natives, j.nativePush())
+		j.reset()
 	}
+	j.ReportMetric(0, "ns/op")
+	j.ReportMetric(inMs(walls), "wall-ms")
+	j.ReportMetric(float64(slices.Min(walls).Microseconds())/1000, "best-ms")
+	j.ReportMetric(inMs(cpus), "cpu-ms")
+	j.ReportMetric(float64(slices.Min(cpus).Microseconds())/1000, "best-cpu-ms")
+	j.ReportMetric(inMs(natives), "git-ms")
+	j.ReportMetric(float64(slices.Min(natives).Microseconds())/1000, "best-git-ms")
+	j.ReportMetric(inMs(agents), "agent-ms")
 }
 
-// benchJob is a repository of many files with a thread, and a checkout of it.
+// benchJob is a repository of many files with a thread.
 type benchJob struct {
 	*longThread
-	edit      string // a shell script that changes files
-	workspace string // where the agent works
+	edit string // a shell script that changes files
 }
 
 // newBenchJob makes a repository of so many files, 100 in a folder, each of 1 to 8 KB.
@@ -109,20 +104,12 @@ func (j *benchJob) begin() {
 	j.refs = j.git(j.repo, "for-each-ref", "--format=update %(refname) %(objectname)")
 }
 
-// fresh makes the machine of a new job: nothing is left of the last one, and the
-// checkout is as actions/checkout makes it, or without files.
-func (j *benchJob) fresh(checkout bool) {
+// fresh makes the machine of a new job: nothing is left of the last one.
+func (j *benchJob) fresh() {
 	j.Helper()
 	j.check(errors.Join(os.RemoveAll(j.clone), os.RemoveAll(j.home), os.MkdirAll(j.clone, 0o700), os.MkdirAll(j.home, 0o700)))
 	j.git(j.clone, "init", "-q", "-b", "main")
 	j.git(j.clone, "remote", "add", "origin", j.url)
-	if j.workspace = j.clone; checkout {
-		j.git(j.clone, "fetch", "-q", "--depth", "1", "--no-tags", "origin", "+main:refs/remotes/origin/main")
-		j.git(j.clone, "checkout", "-q", "--force", "-B", "main", "refs/remotes/origin/main")
-		return
-	}
-	j.workspace = filepath.Join(j.dir, "workspace")
-	j.check(errors.Join(os.RemoveAll(j.workspace), os.Mkdir(j.workspace, 0o700)))
 	// Only the configuration, so that the store is found.
 	j.write("clone/.uwf/config.yaml", j.read("config.yaml"))
 }

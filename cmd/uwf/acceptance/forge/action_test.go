@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 	"github.com/united-workforce/uwf/internal/forgetest"
@@ -73,9 +72,7 @@ func inContainer(t *testing.T, confined string) {
 	if strings.Contains(j.log, "note: sandbox") {
 		t.Errorf("agents are not another user: %s", j)
 	}
-	if _, err := os.Stat(filepath.Join(made["workspace"], "new", "by-agent.txt")); err != nil {
-		t.Errorf("the agents did not work in the workspace: %v\n%s", err, j)
-	}
+	c.run(c.forge.Dir(), "cat-file", "-e", "uwf/"+j.outputs["thread"]+":new/by-agent.txt")
 	for _, dir := range []string{"workspace", "runner_temp"} {
 		c.belongs(made[dir], workspaceOwner)
 	}
@@ -148,140 +145,26 @@ func (c *ci) belongs(dir string, uid uint32) {
 	}))
 }
 
-// TestActionWorkspace: agents work in the job's workspace where that is safe, else in a
-// folder of uwf's own; what was in the workspace is kept.
+// TestActionWorkspace: agents never work in the job's workspace. They can't see a checkout, its
+// ignored files or what its git settings name, nothing in it is changed, and the log says so.
 func TestActionWorkspace(t *testing.T) {
-	t.Parallel()
-	const apart = "agents work in a folder of uwf's own, not in the workspace: "
-	checkout := func(c *ci, dir string) {
-		c.Helper()
-		c.run("", "clone", "-q", c.forge.Dir(), dir)
-		c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
-	}
-	for name, tt := range map[string]struct {
-		prepare func(c *ci, dir string)
-		note    string                  // why it is not used; empty: it is
-		steps   func(c *ci, dir string) // the job's steps before
-	}{
-		"empty":            {prepare: func(*ci, string) {}},
-		"a clean checkout": {prepare: checkout},
-		"no checkout":      {func(c *ci, dir string) { c.put(filepath.Join(dir, "mine.txt"), "kept") }, "no git checkout", nil},
-		"changes": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.put(filepath.Join(dir, "mine.txt"), "kept")
-		}, "in no commit", nil},
-		"a credential": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.run(dir, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
-		}, "persist-credentials: false", nil},
-		"a program of git's": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
-			c.run(dir, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
-			c.run(dir, "config", "core.fsmonitor", "touch "+filepath.Join(c.dir, "ran"))
-		}, "core.fsmonitor", nil},
-		"another program": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
-			c.run(dir, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
-			c.put(filepath.Join(dir, "README.md"), "touched")
-		}, "filter.evil.clean", nil},
-		"a program of the working tree's settings": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.put(filepath.Join(dir, ".git", "info", "attributes"), "* filter=evil\n")
-			c.run(dir, "config", "extensions.worktreeConfig", "true")
-			c.run(dir, "config", "--worktree", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
-			c.put(filepath.Join(dir, "README.md"), "touched")
-		}, "filter.evil.clean", nil},
-		"a credential in the working tree's settings": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.run(dir, "config", "extensions.worktreeConfig", "true")
-			c.run(dir, "config", "--worktree", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
-		}, "persist-credentials: false", nil},
-		"a submodule's program": {func(c *ci, dir string) {
-			checkout(c, dir)
-			sub := filepath.Join(dir, "sub")
-			c.run("", "clone", "-q", c.forge.Dir(), sub)
-			c.run(dir, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
-			c.put(filepath.Join(sub, ".git", "info", "attributes"), "* filter=evil\n")
-			c.run(sub, "config", "filter.evil.clean", "touch "+filepath.Join(c.dir, "ran")+"; cat")
-			c.put(filepath.Join(sub, "README.md"), "touched")
-		}, "in no commit", nil},
-		"an ignored file of another job": {func(c *ci, dir string) {
-			checkout(c, dir)
-			c.put(filepath.Join(dir, ".env"), "DEPLOY=of-another-workflow")
-			c.check(os.Chtimes(filepath.Join(dir, ".env"), time.Time{}, time.Now().Add(time.Hour)))
-		}, `".env", which is in no commit and was there before this job began`, nil},
-		"an ignored file of an earlier step": {checkout, "", func(c *ci, dir string) {
-			c.tick(dir)
-			c.put(filepath.Join(dir, ".env"), "NODE_ENV=test")
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCI(t, ciOptions{files: map[string]string{".gitignore": ".env\n"}})
-			dir := filepath.Join(c.dir, "workspace")
-			c.check(os.MkdirAll(dir, 0o755)) //nolint:gosec // as a runner's
-			tt.prepare(c, dir)
-			before := c.listing(dir)
-			e := c.forge.PutLabel("alice", c.issue(), "uwf")
-			j := &ciJob{c: c, event: e, name: "step", run: c.runOf(e), attempt: 1}
-			if tt.steps != nil {
-				j.steps = func() { tt.steps(c, dir) }
-			}
-			c.green(c.exec(j, "GITHUB_WORKSPACE="+dir))
-			if tt.note == "" {
-				if strings.Contains(j.log, apart) {
-					t.Errorf("%s", j)
-				}
-				if _, err := os.Stat(filepath.Join(dir, "slug")); err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			if !regexp.MustCompile(apart + ".*" + regexp.QuoteMeta(tt.note)).MatchString(j.log) {
-				t.Errorf("the log doesn't say why the workspace is not used: %s", j)
-			}
-			if after := c.listing(dir); after != before {
-				t.Errorf("the workspace was changed:\n%s\nbefore:\n%s", after, before)
-			}
-			if _, err := os.Stat(filepath.Join(c.dir, "ran")); err == nil {
-				t.Error("a program of the checkout's settings was run")
-			}
-		})
-	}
-}
-
-// TestActionWorkspaceOfAnyJob: if nothing says when the job began, what no commit has may be
-// another job's.
-func TestActionWorkspaceOfAnyJob(t *testing.T) {
 	t.Parallel()
 	c := newCI(t, ciOptions{files: map[string]string{".gitignore": ".env\n"}})
 	dir := c.checkout(c.forge.Branch())
-	c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
-	e := c.forge.PutLabel("alice", c.issue(), "uwf")
-	put := func() {
-		c.tick(dir)
-		c.put(filepath.Join(dir, ".env"), "NODE_ENV=test")
+	c.run(dir, "config", "core.fsmonitor", "touch "+filepath.Join(c.dir, "ran"))
+	c.run(dir, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hzXzAxMjM0NTY3ODk=")
+	c.put(filepath.Join(dir, ".env"), "DEPLOY=of-another-workflow")
+	before := c.listing(dir)
+	j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
+	c.green(j)
+	if !strings.Contains(j.log, "agents work in a folder of uwf's own, not in the checkout: workspace.prepare") {
+		t.Errorf("the log doesn't say where agents work: %s", j)
 	}
-	j := c.exec(&ciJob{c: c, event: e, name: "step", run: c.runOf(e), attempt: 1, steps: put}, "GITHUB_WORKSPACE="+dir, "GITHUB_OUTPUT="+filepath.Join(c.dir, "gone", "output"))
-	if !strings.Contains(j.log, `".env", which is in no commit; another job may have left it, since uwf can't find out when this job began`) {
-		t.Errorf("%s", j)
+	if after := c.listing(dir); after != before {
+		t.Errorf("the workspace was changed:\n%s\nbefore:\n%s", after, before)
 	}
-}
-
-// tick waits until the clock of a folder's file system has moved.
-func (c *ci) tick(dir string) {
-	c.Helper()
-	path := filepath.Join(dir, ".git", "tick")
-	var first time.Time
-	for now := first; now.Equal(first); {
-		c.put(path, "")
-		info, err := os.Stat(path)
-		c.check(err)
-		if now = info.ModTime(); first.IsZero() {
-			first = now
-		}
+	if _, err := os.Stat(filepath.Join(c.dir, "ran")); err == nil {
+		t.Error("a program of the checkout's settings was run")
 	}
 }
 
@@ -479,39 +362,5 @@ func TestActionOwnAgent(t *testing.T) {
 	fenced := regexp.MustCompile(`(?s)::stop-commands::(uwf-[A-Z2-7]{26})\n.*::error::forged\n.*\n::(uwf-[A-Z2-7]{26})::\n`).FindStringSubmatch(j.log)
 	if fenced == nil || fenced[1] != fenced[2] {
 		t.Errorf("the agent's words are not behind a fence: %s", j)
-	}
-}
-
-// TestActionPutsGitBack: what an agent writes into the .git of a job's checkout is gone when
-// the job goes on: the steps after it, and the next job on a runner of one's own, run git
-// there, unconfined.
-func TestActionPutsGitBack(t *testing.T) {
-	t.Parallel()
-	c := newCI(t, ciOptions{config: "agents:\n  own: {command: .uwf/agent.sh}\ndefaultAgent: own\n"})
-	c.with["sandbox"] = "auto"
-	c.open()
-	work, dir := filepath.Join(c.dir, "main"), filepath.Join(c.dir, "workspace")
-	c.run("", "clone", "-q", c.forge.Dir(), work)
-	c.put(filepath.Join(work, ".uwf", "agent.sh"), "#!/bin/sh\ngit config core.fsmonitor 'touch "+filepath.Join(c.dir, "ran")+"'\nmkdir -p .git/hooks\nprintf '#!/bin/sh\\ntouch "+filepath.Join(c.dir, "ran")+"\\n' > .git/hooks/post-checkout\n"+
-		"chmod +x .git/hooks/post-checkout\nexec \"${UWF_BIN:-uwf}\" agent mock .uwf/mock.yaml \"$@\"\n")
-	c.check(os.Chmod(filepath.Join(work, ".uwf", "agent.sh"), 0o755)) //nolint:gosec // a program
-	c.run(work, "add", "-A")
-	c.run(work, "-c", "user.name=alice", "-c", "user.email=alice@example.com", "commit", "-q", "-m", "An agent of our own")
-	c.run(work, "push", "-q", "origin", "HEAD")
-	c.run("", "clone", "-q", c.forge.Dir(), dir)
-	c.run(dir, "remote", "set-url", "origin", c.forge.CloneURL())
-	before := c.read(filepath.Join(dir, ".git", "config"))
-	j := c.start(c.forge.PutLabel("alice", c.issue(), "uwf"), "GITHUB_WORKSPACE="+dir)
-	c.green(j)
-	if !strings.Contains(j.log, "put back: .git/config sets core.fsmonitor") || !strings.Contains(j.log, "put back: .git/hooks") {
-		t.Errorf("it is not told: %s", j)
-	}
-	if after := c.read(filepath.Join(dir, ".git", "config")); after != before {
-		t.Errorf(".git/config is\n%s\nand was\n%s", after, before)
-	}
-	c.run(dir, "status")
-	c.run(dir, "checkout", "-q", "--detach", "HEAD")
-	if _, err := os.Stat(filepath.Join(c.dir, "ran")); err == nil {
-		t.Error("what the agent wrote was run")
 	}
 }

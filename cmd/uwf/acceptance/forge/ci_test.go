@@ -64,7 +64,6 @@ type ciJob struct {
 	event   forgetest.Event
 	name    string // in the workflow file
 	brings  string // a folder whose files are in the workspace before
-	steps   func() // what the job's steps before this one do; nil: nothing
 	needs   string // what became of the jobs before it, as toJSON(needs) has it; empty: nothing
 	run     int64
 	attempt int
@@ -314,9 +313,6 @@ func (c *ci) exec(j *ciJob, env ...string) *ciJob {
 	for _, e := range append(slices.Clone(c.env), env...) {
 		name, value, _ := strings.Cut(e, "=")
 		vars[name] = value
-	}
-	if j.steps != nil {
-		j.steps()
 	}
 	if vars[clitest.EnvKill] != "" || testmode.HasProcesses() {
 		c.runProcess(j, vars)

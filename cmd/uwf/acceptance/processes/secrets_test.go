@@ -406,70 +406,15 @@ exit 1
 	h.searched()
 }
 
-// TestWorkspaceWithCredentials: a clone whose git configuration holds a token is no
-// folder for agents. A remote's password that only the URL or git's helper knows
-// is a secret like those of the environment.
-func TestWorkspaceWithCredentials(t *testing.T) {
+// TestPasswordOfRemote: a remote's password that only the URL or git's helper knows is a secret
+// like those of the environment.
+func TestPasswordOfRemote(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.inside = true
 	var s struct{ Thread string }
 	h.uwf(0, "thread", "start", "flow", "-p", "x").json(&s)
 	pass := h.all[3].value[2:] + "x1"
-	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + pass))
-	for _, tt := range []struct{ key, value string }{
-		{"http." + h.server.URL + "/.extraheader", "AUTHORIZATION: basic " + basic}, // as actions/checkout leaves it
-		{"remote.other.url", "https://someone:" + pass + "@example.com/r.git"},
-		{"url.https://someone:" + pass + "@example.com/.insteadOf", "https://example.com/"},
-		{"http.proxy", "http://someone:" + pass + "@proxy.example.com"},
-		{"credential.username", h.all[1].value},
-	} {
-		h.git(h.clone, "config", tt.key, tt.value)
-		for _, args := range [][]string{{"thread", "step", s.Thread}, {"run", "flow", "-p", "x"}} {
-			j := h.uwf(2, append(args, "--workspace", ".", "--with-git", "--agent", "uwf agent mock x")...)
-			j.says("its git configuration holds a credential", "persist-credentials: false")
-			if strings.Contains(j.errs.String(), pass) || strings.Contains(j.errs.String(), basic) {
-				t.Errorf("%s\nit shows the credential", j)
-			}
-		}
-		h.git(h.clone, "config", "--unset", tt.key)
-	}
-	// In an included file, too.
-	h.write(h.path("included"), "[http]\n\textraheader = AUTHORIZATION: basic "+basic+"\n")
-	h.git(h.clone, "config", "include.path", h.path("included"))
-	h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--with-git", "--agent", "uwf agent mock x").says("holds a credential")
-	h.git(h.clone, "config", "--unset", "include.path")
-
-	// Nor, for confined agents, one whose settings name a program that git would run.
-	h.git(h.clone, "config", "filter.evil.clean", "cat")
-	j := h.uwf(2, "thread", "step", s.Thread, "--workspace", ".", "--with-git", "--sandbox", "auto", "--agent", "uwf agent mock x")
-	j.says("filter.evil.clean", "git runs programs")
-	h.git(h.clone, "config", "--unset", "filter.evil.clean")
-	h.write(h.script, `steps: [{output: "---\n$status: more\nnote: n\n---\n"}]`)
-	fromHome, err := filepath.Rel(h.path("home"), filepath.Join(h.clone, "settings"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ key, value, says string }{
-		{"core.hooksPath", ".husky", "leads git to files that agents work on"},
-		{"include.path", "../settings", "leads git to files that agents work on"},
-		{"include.path", "~/" + fromHome, "leads git to files that agents work on"},
-		{"core.hooksPath", "~/hooks", ""},
-		{"includeIf.onbranch:main.path", filepath.Join(h.clone, ".git/more"), "leads git to files that agents work on"},
-		{"core.hooksPath", ".git/hooks", ""},
-		{"core.hooksPath", h.path("hooks"), ""},
-	} {
-		h.git(h.clone, "config", c.key, c.value)
-		args := []string{"thread", "step", s.Thread, "--workspace", ".", "--with-git", "--agent", "uwf agent mock '" + h.script + "'"}
-		h.uwf(0, args...) // agents that aren't confined may
-		if j := h.start(h.env, append(args, "--sandbox", "auto")...); c.says != "" {
-			j.ends(2).says(c.says)
-		} else if j.succeeds(); strings.Contains(j.errs.String(), "leads git") {
-			t.Errorf("%s = %s: %s", c.key, c.value, j)
-		}
-		h.git(h.clone, "config", "--unset", c.key)
-	}
-
 	h.all = append(h.all, secret{"git-password", pass})
 	h.write(h.script, `steps: [{output: `+quoted("---\n$status: more\nnote: "+quoted(h.everything())+"\n---\n")+`}]`)
 	for _, set := range []func(){

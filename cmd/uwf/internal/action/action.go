@@ -51,9 +51,8 @@ and what these should be where the default is wrong:
                        (else GITHUB_WORKFLOW: FILE, or the name in it; none: set
                        INPUT_DISPATCH)
   GITHUB_TRIGGERING_ACTOR  who started a re-run, where it is somebody else
-  GITHUB_WORKSPACE     a folder for agents; used where it is empty or a clean checkout
-                       without credentials (a temporary folder). What could not be pushed
-                       of a finished step is left there, in .uwf-pending
+  GITHUB_WORKSPACE     the folder in which what could not be pushed of a finished step is
+                       left, in .uwf-pending; agents work in a temporary folder (none)
   GITHUB_OUTPUT, GITHUB_STEP_SUMMARY     files for the outputs and the summary (none)
   GITHUB_ACTIONS=true  the log is read by a runner that hides what it is told to hide
   RUNNER_TEMP          where temporary folders are made (the system's)

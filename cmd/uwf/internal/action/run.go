@@ -311,7 +311,7 @@ func (j *job) newFactory(environ []string) *app.Factory {
 	return f
 }
 
-// makeWorker puts the engine together and chooses the working folder.
+// makeWorker puts the engine together.
 func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 	w, err := worker.New(ctx, j.jf, worker.Options{
 		Agent: j.in.Agent, AllowShell: j.in.AllowShell != nil && *j.in.AllowShell, Timeout: j.in.Timeout, New: true,
@@ -321,28 +321,10 @@ func (j *job) makeWorker(ctx context.Context) (*worker.Worker, error) {
 		return nil, err
 	}
 	j.keepUnpushed(ctx, w)
-	if j.env.Workspace == "" || j.in.Command != ci.CommandStep {
-		// In the two-job set-up the workspace holds the artifact.
-		return w, err
+	if _, err := os.Lstat(filepath.Join(j.env.Workspace, ".git")); err == nil && j.env.Workspace != "" && ci.RunsAgents(j.in.Command) {
+		j.log.writeLine("agents work in a folder of uwf's own, not in the checkout: workspace.prepare installs there what their work needs")
 	}
-	why, err := w.TryWorkspace(ctx, j.env.Workspace, jobBegan(j.f.Getenv))
-	if err == nil && why != "" {
-		j.log.writeLine("agents work in a folder of uwf's own, not in the workspace: %s", why)
-	}
-	return w, err
-}
-
-// jobBegan returns when the job began, zero if that can't be found out. No variable says it,
-// but runners empty their temporary folder first, and make the event's file and the folder of
-// the command files in it before the first step. GitHub's rewrites the file, in place, before
-// each other step, so its birth counts. Of the two the later one, as a runner goes on if
-// something can't be removed.
-func jobBegan(getenv func(string) string) time.Time {
-	event, commands := birthOf(getenv("GITHUB_EVENT_PATH")), birthOf(filepath.Dir(getenv("GITHUB_OUTPUT")))
-	if event.IsZero() || commands.IsZero() {
-		return time.Time{}
-	}
-	return slices.MaxFunc([]time.Time{event, commands}, time.Time.Compare)
+	return w, nil
 }
 
 // logEvent tells in the log what goes on.

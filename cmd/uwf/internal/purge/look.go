@@ -308,8 +308,6 @@ func (p *purge) judgeLeftover(ctx context.Context, root, path string) (leftover,
 		return leftover{Path: filepath.Join(root, parts[0], parts[1], parts[2]), Remove: true, image: true, Why: "what was prepared for workspaces: the next step makes it anew"}, nil
 	case len(parts) == 2 && parts[0] == "cache":
 		return leftover{Path: path, Remove: true, Why: "a cache"}, nil
-	case parts[0] == filepath.Base(app.KeptSettings(root)):
-		return leftover{Path: path, Why: "git's settings of a workspace, which are put back when its agent ends: change them there"}, nil
 	case parts[0] == filepath.Base(worker.AsideRoot(root)):
 		return leftover{Path: path, Why: "settings of coding tools in a workspace, which are put back when its agent ends: change them there"}, nil
 	case rel == "config.yaml" || rel == ".env":

@@ -92,8 +92,7 @@ func ChoiceFlags(cmd *cobra.Command, f *app.Factory) {
 // WorkerFlags adds the flags that say how this process works.
 func WorkerFlags(cmd *cobra.Command, f *app.Factory, o *worker.Options) {
 	fl := cmd.Flags()
-	fl.StringVar(&o.Workspace, "workspace", "", "let agents work in `DIR`, which is made equal to the work branch first (default: a folder of the thread's own)")
-	fl.BoolVar(&o.WithGit, "with-git", false, "let agents work in the checkout that uwf is called from, with its .git; what git obeys there is put back after them")
+	fl.StringVar(&o.Workspace, "workspace", "", "let agents work in `DIR`, an empty folder or one that a step left so (default: a folder of the thread's own)")
 	fl.StringVar(&o.Record, "record", "", "record the conversation with the model into the cassette `FILE`")
 	fl.StringVar(&o.Replay, "replay", "", "replay the model from the cassette `FILE`; no model is asked")
 	fl.BoolVar(&o.AllowShell, "allow-shell", false, "let the builtin agent run commands")

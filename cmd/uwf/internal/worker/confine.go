@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
-	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // sandboxMode is how much agents are confined: what the configuration says, or
@@ -93,77 +92,41 @@ func (w *Worker) noticeOnce(text string) {
 	}
 }
 
-// refuseOwnCheckout refuses a working folder that holds the .git of the checkout that uwf
-// was called from, unless somebody insists: git obeys what agents write there, when uwf or
-// the person or the prompt of a shell runs it next, or while they work.
-func refuseOwnCheckout(f *app.Factory, dir string, insisted bool) error {
+// refuseOwnCheckout refuses a working folder that is a checkout, or lies around or in the .git of
+// the one that uwf was called from: git obeys what agents write into a .git, when the person or the
+// prompt of a shell runs it next.
+func refuseOwnCheckout(f *app.Factory, dir string) error {
 	own := f.FindRepo()
-	if f.Job != nil { // what a job knows of the repository it reads from the default branch
-		return nil
-	}
 	if own.Dir != "" && app.Within(dir, own.Dir) {
-		return app.Usagef("--workspace %s lies in %s, which is git's: name another folder, or leave --workspace out", dir, own.Dir)
-	}
-	if insisted {
-		return nil
+		return app.Usagef("--workspace %s lies in %s, which is git's: %s", dir, own.Dir, emptyFolder)
 	}
 	places := []string{f.Dir}
 	if own.Root != "" {
 		places = append(places, filepath.Join(own.Root, ".git"), own.Dir)
 	}
+	if made := filepath.Join(dir, ".git"); isThere(made) {
+		places = append(places, made)
+	}
 	for _, place := range places {
 		if app.Within(place, dir) {
-			return app.Usagef("--workspace %s holds %s, from where uwf is called: git obeys what agents write into a .git there, as soon as you, uwf or your shell's prompt runs it. "+
-				"Leave --workspace out (agents get a folder of their own), name another folder, or insist with --with-git: then the .git's config, hooks and info are put back after each agent", dir, place)
+			return app.Usagef("--workspace %s holds %s, which agents must not change: git obeys what they write into a .git, as soon as you or your shell's prompt runs it; %s", dir, place, emptyFolder)
 		}
 	}
 	return nil
 }
 
-// refuseStoreInside refuses that confined agents work in the folder that holds the store:
-// uwf works with its .git while they do, and they could direct it.
-func (w *Worker) refuseStoreInside(ctx context.Context, dir string) error {
-	if w.sandboxMode() == config.SandboxOff {
-		return nil
-	}
-	loc, err := w.f.Locate(ctx)
-	if err != nil {
-		return err
-	}
-	path := loc.URL
-	if u, err := url.Parse(loc.URL); err == nil && u.Scheme == "file" {
-		path = filepath.FromSlash(u.Path)
-	}
-	if filepath.IsAbs(path) && app.Within(path, dir) {
-		return app.Usagef("--workspace %s holds the threads as well (%s), which confined agents could change while uwf works with them: keep them on a remote (state.remote), name another folder, leave --workspace out, or trust the agents with all that is yours (sandbox: off in ~/.uwf/config.yaml)", dir, path)
-	}
-	return nil
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
-// ownEntries are the entries named .git of that checkout in a folder, but for the folder's
-// own.
-func ownEntries(f *app.Factory, dir string) (entries []string) {
-	own := f.FindRepo()
-	top, err := filepath.EvalSymlinks(dir)
-	if f.Job != nil || own.Root == "" || err != nil {
-		return nil
-	}
-	for _, tree := range []string{own.Root, filepath.Dir(own.Dir)} { // that one is another where it is a linked working tree
-		real, err := filepath.EvalSymlinks(tree)
-		if err != nil {
-			continue
-		}
-		if rel, err := filepath.Rel(top, real); err == nil && filepath.IsLocal(rel) && rel != "." {
-			entries = append(entries, filepath.Join(rel, ".git"))
-		}
-	}
-	return slices.Compact(entries)
-}
+// emptyFolder says which folder agents can work in.
+const emptyFolder = "name an empty folder, or leave --workspace out"
 
-// putBackTime bounds how long a .git is removed that was not there before, an agent's own.
+// putBackTime bounds how long an agent's folder is tidied after it.
 const (
 	putBackTime     = 30 * time.Second
-	putBackStopping = time.Second // where the job was told to end
+	putBackStopping = time.Second // if the job was told to end
 )
 
 // withPutBackTime gives what is put back its time, whatever ended the agent.
@@ -175,31 +138,20 @@ func withPutBackTime(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }
 
-// keepingGitSettings runs an agent, and puts back what git obeys in a folder that was
-// named. Folders of uwf's own have no .git, and nobody runs git there.
-func (w *Worker) keepingGitSettings(ctx context.Context, t task.Task, run func() (task.Draft, error)) (task.Draft, error) {
-	failed := func(d task.Draft, reason string, err error) (task.Draft, error) {
-		return d, &task.AgentError{Agent: t.Agent, Reason: reason, Err: err}
-	}
-	dir := w.folder.dir
-	if w.o.Workspace == "" {
-		return run()
-	}
-	root, err := w.f.StorageRoot()
-	if err != nil {
-		return failed(task.Draft{}, "it can't be started", err)
-	}
-	kept, err := gitsettings.Keep(dir, ownEntries(w.f, dir), app.KeptSettings(root))
-	if err != nil {
-		return failed(task.Draft{}, "it can't be started", err)
-	}
+// removingGit runs an agent. A .git that it makes in a folder that was named is removed after it,
+// since git obeys what it holds.
+func (w *Worker) removingGit(ctx context.Context, t task.Task, run func() (task.Draft, error)) (task.Draft, error) {
 	draft, err := run()
+	made := filepath.Join(w.folder.dir, ".git")
+	if w.o.Workspace == "" || !isThere(made) {
+		return draft, err
+	}
+
 	ctx, cancel := withPutBackTime(ctx)
 	defer cancel()
-	changed, perr := kept.PutBack(ctx)
-	draft.PutBack = changed
-	if perr != nil {
-		return failed(draft, "what it changed for git can't be undone", errors.Join(perr, err))
+	if rerr := removal.Tree(ctx, made, 0); rerr != nil {
+		return draft, &task.AgentError{Agent: t.Agent, Reason: "the .git that it made in the workspace can't be removed", Err: errors.Join(rerr, err)}
 	}
+	w.logEvent(thread.Event{Kind: "notice", Thread: t.Thread, Step: t.Step, Role: t.Role, Text: "the agent made a .git in the workspace, which is removed"})
 	return draft, err
 }

@@ -24,7 +24,7 @@ func (a loggedAgent) Run(ctx context.Context, t task.Task, m *task.Meter) (task.
 	log, began := a.w.f.Log(), a.w.f.Now()
 	log.Info("A9ENTRVN", "agent starts", append(taskAttrs(t), slog.String("command", t.Command), slog.String("workspace", t.Workspace),
 		slog.Int("promptBytes", len(t.Prompt)), slog.Duration("timeout", t.Timeout))...)
-	d, err := a.w.keepingGitSettings(ctx, t, func() (task.Draft, error) {
+	d, err := a.w.removingGit(ctx, t, func() (task.Draft, error) {
 		return a.w.hidingToolSettings(ctx, t, a.Spawner, func() (task.Draft, error) { return a.Spawner.Run(ctx, t, m) })
 	})
 	usage := m.Usage()

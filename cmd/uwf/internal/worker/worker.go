@@ -33,8 +33,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
-	"github.com/united-workforce/uwf/gitcas/workspace/gitsettings"
 	"github.com/united-workforce/uwf/internal/removal"
+	"golang.org/x/sys/unix"
 )
 
 // Options say how this process works on threads. The zero value is the
@@ -43,9 +43,6 @@ type Options struct {
 	// Workspace is the folder that agents work in; empty: a folder of the
 	// thread's own below the storage root.
 	Workspace string
-	// WithGit lets Workspace hold the .git of the checkout that this process was called
-	// from.
-	WithGit bool
 	// Agent overrides the configured agent.
 	Agent string
 	// Record and Replay name a cassette; at most one of them is set.
@@ -93,8 +90,6 @@ type Worker struct {
 	// checksSettled are the names of checks that the person was asked of, where the repository
 	// has them by itself.
 	checksSettled []string
-	// looked is a folder that was found empty or clean just now.
-	looked string
 }
 
 // New puts a worker together. It reads the configuration and opens the store,
@@ -127,19 +122,11 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	red, err := redactorFor(ctx, f, c, o)
+	red, err := f.Redactor(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &Worker{f: f, o: o, config: c, redact: red}
-	if o.Workspace != "" {
-		if err := w.refuseStoreInside(ctx, f.Path(o.Workspace)); err != nil {
-			return nil, err
-		}
-		if err := w.refuseCredentials(ctx, f.Path(o.Workspace)); err != nil {
-			return nil, err
-		}
-	}
 	if o.Replay != "" {
 		if w.player, err = cassette.Load(f.Path(o.Replay)); err != nil {
 			return nil, &app.UsageError{Err: fmt.Errorf("--replay: %w", err)}
@@ -178,16 +165,13 @@ func New(ctx context.Context, f *app.Factory, o Options) (*Worker, error) {
 func checkWorkspace(f *app.Factory, o Options) error {
 	dir := f.Path(o.Workspace)
 	if o.Workspace == "" {
-		if o.WithGit {
-			return app.Usagef("--with-git lets agents work in this checkout: name it with --workspace")
-		}
 		return nil
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return app.Usagef("--workspace %s: there is no such folder; make it first", o.Workspace)
 	}
 	f.ExcludeProgramsFrom(dir)
-	return refuseOwnCheckout(f, dir, o.WithGit)
+	return refuseOwnCheckout(f, dir)
 }
 
 func (w *Worker) newSpawner(self []string) *agents.Spawner {
@@ -250,6 +234,8 @@ type folder struct {
 	// left is how the last picture of the folder shows it; empty: there is none since
 	// it was made equal to a commit.
 	left leftState
+	// lock is held while a folder that was named is in use.
+	lock *os.File
 }
 
 // leftState is a folder as a step left it: its tree, and the commit that it was compared
@@ -293,8 +279,8 @@ func CheckHome(w *Worker) error {
 // PrepareFolder chooses the working folder of a thread and makes it where it is missing.
 //
 // A folder that was named is made equal to the work branch, which deletes what is
-// not on it. So when it is used for the first time it must be empty or a clean
-// checkout: nobody loses work by naming the wrong folder.
+// not on it. So it must be empty, or as the last step left it: nobody loses work by
+// naming the wrong folder. RememberFolder lets other processes have it again.
 func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	root, err := w.f.StorageRoot()
 	if err != nil {
@@ -317,9 +303,30 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if w.o.Workspace == "" {
 		return nil
 	}
-	if gitsettings.Busy(dir, app.KeptSettings(root)) { // before a thread is claimed for it
-		return app.Usagef("--workspace %s: %w", dir, gitsettings.ErrBusy)
+	if err := w.lockFolder(dir); err != nil { // before a thread is claimed for it
+		return err
 	}
+	if err = w.checkFolder(ctx, dir); err != nil {
+		_ = w.folder.lock.Close() // which unlocks it
+	}
+	return err
+}
+
+// lockFolder keeps other processes out of a folder: what one's agent made would be the other's.
+func (w *Worker) lockFolder(dir string) error {
+	lock, err := os.OpenFile(w.leftFile(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("lock the working folder: %w", err)
+	}
+	if w.folder.lock = lock; errors.Is(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		_ = lock.Close()
+		return app.Usagef("--workspace %s: another uwf lets an agent work there: wait for it, or name another folder", dir)
+	}
+	return nil
+}
+
+// checkFolder refuses a folder that is neither empty nor just as the last step left it.
+func (w *Worker) checkFolder(ctx context.Context, dir string) error {
 	aside, err := w.newAside()
 	if err == nil {
 		_, err = aside.Restore(ctx) // of a process that was killed
@@ -327,32 +334,6 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	if err != nil {
 		return err
 	}
-	if w.looked == dir { // by TryWorkspace, a moment ago
-		w.looked = ""
-		return nil
-	}
-	return w.checkFolder(ctx, dir)
-}
-
-// checkFolder refuses a folder that holds what no commit holds, unless it is just
-// as the last step left it.
-func (w *Worker) checkFolder(ctx context.Context, dir string) error {
-	if err := w.refusePrograms(ctx, dir); err != nil {
-		return err
-	}
-	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
-		left := leftState(strings.Fields(string(text)))
-		if tree, err := left.takePicture(ctx, w.folder.ws, w.f.Now()); err == nil && len(left) > 0 && left[0] == tree {
-			return nil
-		}
-	}
-	return w.refuseChanges(ctx, dir)
-}
-
-// refuseChanges refuses a folder that is neither empty nor a clean checkout. Confined
-// agents of an earlier run may have written what git is asked about here, so it stays out
-// of submodules, which have settings of their own; a step leaves those as they are.
-func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return app.Usagef("--workspace: %w", err)
@@ -360,18 +341,13 @@ func (w *Worker) refuseChanges(ctx context.Context, dir string) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	const how = "name an empty folder or a clean checkout, or leave --workspace out"
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
-		return app.Usagef("--workspace %s: the folder is not empty and no git checkout; a step would delete what is not on the work branch: %s", dir, how)
+	if text, err := os.ReadFile(w.leftFile(dir)); err == nil {
+		left := leftState(strings.Fields(string(text)))
+		if tree, err := left.takePicture(ctx, w.folder.ws, w.f.Now()); err == nil && len(left) > 0 && left[0] == tree {
+			return nil
+		}
 	}
-	changed, err := app.GitStatus(ctx, w.f, dir, "--ignore-submodules=dirty")
-	if err != nil {
-		return app.Usagef("--workspace %s: %w", dir, err)
-	}
-	if len(changed) > 0 {
-		return app.Usagef("--workspace %s holds changes that are in no commit (%s …); a step would overwrite them: commit or stash them, or %s", dir, strings.TrimSpace(changed[0]), how)
-	}
-	return nil
+	return app.Usagef("--workspace %s: the folder is neither empty nor as a step left it; a step would delete what is not on the work branch: %s", dir, emptyFolder)
 }
 
 // leftFile remembers how a step left a folder that was named. It lies outside of the
@@ -398,6 +374,7 @@ func (w *Worker) RememberFolder(ctx context.Context) {
 	if w.o.Workspace == "" {
 		return
 	}
+	defer func() { _ = fo.lock.Close() }() // which unlocks it
 	if fo.left == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 		defer cancel()
