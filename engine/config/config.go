@@ -222,7 +222,8 @@ func (l Limits) Tighten(o Limits) Limits {
 
 // Workspace says how the folder that agents work in is made ready for them.
 type Workspace struct {
-	Prepare []string // command lines for sh, one after the other: npm ci
+	Prepare    []string // command lines for sh, one after the other: npm ci
+	Submodules bool     // it has their files, too
 }
 
 // Checks says what the checks run that roles name.

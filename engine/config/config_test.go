@@ -840,6 +840,7 @@ func TestDemands(t *testing.T) {
 		{"the agent of a role", "agentOverrides: {w: {r: ../../a}}", "agentOverrides.w.r", `"../../a"`},
 		{"a check", "checks: {test: ./agent.sh}", "checks.test", `"./agent.sh"`},
 		{"what prepares a workspace", "workspace: {prepare: [npm ci]}", "workspace.prepare", `["npm ci"]`},
+		{"submodules", "workspace: {submodules: true}", "workspace.submodules", "true"},
 		{"a shell", "allowShell: true", "allowShell", "true"},
 		{"the network", "confine: {network: open}", "confine.network", `"open"`},
 		{"hosts", "fetch: {hosts: [docs.example.com]}", "fetch.hosts", `["docs.example.com"]`},

@@ -138,6 +138,7 @@ func (l *loader) findDemands(repo, home *Config) (out []demand) {
 		{isForeign(repo.DefaultAgent), "defaultAgent", repo.DefaultAgent, "chooses the agent", func() { repo.DefaultAgent = "" }},
 		{len(repo.Fetch.Hosts) > 0, "fetch.hosts", repo.Fetch.Hosts, "agents may get pages from there through uwf", func() { repo.Fetch.Hosts = nil }},
 		{len(repo.Workspace.Prepare) > 0, "workspace.prepare", repo.Workspace.Prepare, "runs before agents work", func() { repo.Workspace.Prepare = nil }},
+		{repo.Workspace.Submodules, "workspace.submodules", true, "fetches from the addresses in .gitmodules, with your credentials for them", func() { repo.Workspace.Submodules = false }},
 	} {
 		if x.wanted {
 			out = append(out, demand{NewDemand(x.path, x.says, x.means), x.drop})

@@ -35,8 +35,9 @@ func mergeConfigs(repo, home *Config) *Config {
 		Time: cmp.Or(repo.Checks.Time, home.Checks.Time), Protect: unionOf(repo.Checks.Protect, home.Checks.Protect),
 	}
 	if c.Workspace = repo.Workspace; c.Workspace.Prepare == nil {
-		c.Workspace = home.Workspace
+		c.Workspace.Prepare = home.Workspace.Prepare
 	}
+	c.Workspace.Submodules = repo.Workspace.Submodules || home.Workspace.Submodules
 	c.Gateway.MaxBody = moderator.LowerLimit(repo.Gateway.MaxBody, home.Gateway.MaxBody)
 	c.MCP = overlayMap(home.MCP, repo.MCP)
 	c.Fetch.Hosts = unionOf(repo.Fetch.Hosts, home.Fetch.Hosts)

@@ -30,7 +30,7 @@ defaultModel: gpt-4.1
 modelOverrides: {solve: {dev: gpt-4.1}, extract: gpt-4.1}
 limits: {maxSteps: 5, maxStepsPerRole: 4, tokens: 300, costUsd: 1.25, wall: 2h, stepTime: 20m, month: {tokens: 9000, costUsd: 50}}
 gateway: {maxBody: 1000000}
-workspace: {prepare: [npm ci]}
+workspace: {prepare: [npm ci], submodules: true}
 checks: {test: go test ./..., strict: true, time: 15m, protect: [e2e/**]}
 sandbox: require
 mcp: {docs: {url: "https://mcp.example.com/", headers: {X-Key: "${DOCS_KEY}"}, tools: [search], pins: {search: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}

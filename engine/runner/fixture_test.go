@@ -470,6 +470,10 @@ type diskFolder struct {
 	dir string
 }
 
+func (f *diskFolder) Restore(ctx context.Context, commit, _ wire.ID) error {
+	return f.Workspace.Restore(ctx, commit)
+}
+
 func newDiskFolder(w *world, remote wire.Remote) *diskFolder {
 	dir := w.TempDir()
 	ws, err := workspace.Open(dir, remote)
@@ -492,7 +496,7 @@ func (m *memFolder) Sub(location string) (string, error) { return filepath.Join(
 
 func (m *memFolder) ListLeftOut() []workspace.LeftOut { return nil }
 
-func (m *memFolder) Restore(_ context.Context, commit wire.ID) error {
+func (m *memFolder) Restore(_ context.Context, commit, _ wire.ID) error {
 	files, err := m.read(commit)
 	m.files = files
 	return err

@@ -90,7 +90,7 @@ func (r *agentRun) restoreFolder(ctx context.Context) (err error) {
 		if base := r.base(); r.e.Repository != nil && !base.IsZero() && base != r.from {
 			r.e.Repository.Expect(base)
 		}
-		if err := r.e.Folder.Restore(ctx, r.from); err != nil {
+		if err := r.e.Folder.Restore(ctx, r.from, r.base()); err != nil {
 			return fmt.Errorf("restore %s to commit %s: %w", r.e.Folder.Dir(), r.from, err)
 		}
 		r.leftOut = r.e.Folder.ListLeftOut()

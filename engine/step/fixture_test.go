@@ -201,6 +201,10 @@ type folder struct {
 	dir string
 }
 
+func (f *folder) Restore(ctx context.Context, commit, _ wire.ID) error {
+	return f.Workspace.Restore(ctx, commit)
+}
+
 func (f *folder) Dir() string                         { return f.dir }
 func (f *folder) Sub(location string) (string, error) { return filepath.Join(f.dir, location), nil }
 

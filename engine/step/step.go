@@ -237,8 +237,9 @@ func (r *agentRun) sealAndDecide(d task.Draft) (step *sealed, next plan, phase s
 
 // Folder is the agent's working folder.
 type Folder interface {
-	// Restore makes the folder equal to a commit.
-	Restore(ctx context.Context, commit wire.ID) error
+	// Restore makes the folder equal to a commit of a thread that began from base; zero: from
+	// nothing. If the folder has submodules, base says where their repositories are.
+	Restore(ctx context.Context, commit, base wire.ID) error
 	// TakeSnapshot makes a commit of the folder; nothing is pushed.
 	TakeSnapshot(ctx context.Context, req workspace.SnapshotRequest) (workspace.Snapshot, error)
 	// ListLeftOut is what Restore left out of the folder.

@@ -472,7 +472,7 @@ func (t *testFolder) read(commit wire.ID) (map[string]string, error) {
 
 func (t *testFolder) ListLeftOut() []workspace.LeftOut { return nil }
 
-func (t *testFolder) Restore(_ context.Context, commit wire.ID) error {
+func (t *testFolder) Restore(_ context.Context, commit, _ wire.ID) error {
 	files, err := t.read(commit)
 	t.f.files = files
 	return err

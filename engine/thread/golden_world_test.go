@@ -26,6 +26,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -72,6 +73,10 @@ func (g *golden) ok(err error) {
 type goldenFolder struct {
 	*workspace.Workspace
 	dir string
+}
+
+func (f goldenFolder) Restore(ctx context.Context, commit, _ wire.ID) error {
+	return f.Workspace.Restore(ctx, commit)
 }
 
 func (f goldenFolder) Dir() string { return f.dir }

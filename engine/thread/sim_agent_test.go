@@ -211,7 +211,7 @@ func (f *simFolder) Sub(string) (string, error) { return "", errSim }
 
 func (f *simFolder) ListLeftOut() []workspace.LeftOut { return nil }
 
-func (f *simFolder) Restore(ctx context.Context, commit wire.ID) error {
+func (f *simFolder) Restore(ctx context.Context, commit, _ wire.ID) error {
 	if _, err := f.a.eng.Store.Remote().Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{commit}, Depth: 1}); err != nil {
 		return err
 	}

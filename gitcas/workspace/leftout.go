@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
@@ -21,6 +23,7 @@ import (
 type LeftOut struct {
 	Path string      `json:"path"`
 	Kind LeftOutKind `json:"kind"`
+	Why  string      `json:"why,omitempty"` // of a submodule that could not be filled
 }
 
 // LeftOutKind says what is left out.
@@ -51,7 +54,7 @@ func DescribeLeftOut(all []LeftOut) string {
 		part, noun, rest string
 	}{{LeftSubmodule, "", "submodule", ""}, {LeftPointer, "the content of ", "LFS file", ""}, {LeftLink, "", "link", " out of the repository"}} {
 		of := slices.DeleteFunc(slices.Clone(all), func(l LeftOut) bool { return l.Kind != k.kind })
-		named := lists.Map(of[:min(len(of), maxNamed)], func(l LeftOut) string { return text.OneLine(l.Path) })
+		named := lists.Map(of[:min(len(of), maxNamed)], describeLeft)
 		if len(of) > maxNamed {
 			named = append(named, "…")
 		}
@@ -65,17 +68,56 @@ func DescribeLeftOut(all []LeftOut) string {
 	return "not in the agents' folder: " + strings.Join(parts, "; ")
 }
 
+func describeLeft(l LeftOut) string {
+	if l.Why == "" {
+		return text.OneLine(l.Path)
+	}
+	return text.OneLine(l.Path + ": " + l.Why)
+}
+
+// Submodule is a commit of another repository that a commit names.
+type Submodule struct {
+	Path   string
+	Commit wire.ID
+}
+
+// ListSubmodules lists the submodules of a commit by their paths.
+func (w *Workspace) ListSubmodules(ctx context.Context, commit wire.ID) (subs []Submodule, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.treeOf(ctx, commit)
+	if err != nil {
+		return nil, fmt.Errorf("list the submodules of %s: %w", commit, err)
+	}
+	for path, e := range tree.filesThat((*entry).isSubmodule) {
+		subs = append(subs, Submodule{path, e.id})
+	}
+	return subs, nil
+}
+
+// NoteFilled says what became of submodules whose files the caller puts into the folder. The next
+// Restore leaves out those that failed, and all that are in neither list.
+func (w *Workspace) NoteFilled(filled []string, failed []LeftOut) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.filled, w.unfilled = filled, failed
+}
+
 // noteLeftOut notes what the folder doesn't have of a commit, and what is in its submodules' folders.
 func (r *restorer) noteLeftOut(tree *dir) (err error) {
 	r.w.leftOut = nil
 	for path := range tree.filesThat((*entry).isSubmodule) {
-		r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftSubmodule})
+		failed := slices.ContainsFunc(r.w.unfilled, func(l LeftOut) bool { return l.Path == path })
+		if !failed && !slices.Contains(r.w.filled, path) {
+			r.w.leftOut = append(r.w.leftOut, LeftOut{Path: path, Kind: LeftSubmodule})
+		}
 	}
+	r.w.leftOut = append(r.w.leftOut, r.w.unfilled...)
 	if err := r.notePointers(tree); err != nil {
 		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(r.out)) {
-		r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftLink})
+		r.w.leftOut = append(r.w.leftOut, LeftOut{Path: path, Kind: LeftLink})
 	}
 	r.w.inside, err = r.rd.filesInside(r.root, tree, r.w.most)
 	return err
@@ -98,7 +140,7 @@ func (r *restorer) notePointers(tree *dir) error {
 			return errors.Join(err, cur.CloseAll())
 		}
 		if form.Filter == convert.LFS && r.readsPointer(&cur, path) {
-			r.w.leftOut = append(r.w.leftOut, LeftOut{path, LeftPointer})
+			r.w.leftOut = append(r.w.leftOut, LeftOut{Path: path, Kind: LeftPointer})
 		}
 	}
 	return cur.CloseAll()

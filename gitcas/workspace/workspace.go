@@ -76,7 +76,10 @@ type Workspace struct {
 	trees []knownTree
 	// leftOut is what the last Restore left out, and inside what it found in submodules' folders.
 	leftOut []LeftOut
-	inside  map[string]map[string]stamps.Stamp
+	// filled and unfilled are what NoteFilled was told.
+	filled   []string
+	unfilled []LeftOut
+	inside   map[string]map[string]stamps.Stamp
 	// expected comes along with the next commit that is fetched; zero: nothing does.
 	expected wire.ID
 

@@ -139,6 +139,7 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	if err == nil {
 		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", slices.Concat(c.Warnings, c.Policies.Held())
 		o.Policies, o.Prepares = c.Policies.ListBounds(), c.Workspace.Prepare != nil
+		o.Submodules = c.Workspace.Submodules
 		for _, p := range c.Policies.Refusals() {
 			o.Refused = append(o.Refused, p.String())
 		}

@@ -69,6 +69,8 @@ type Options struct {
 	StateRemote bool
 	// Prepares: the settings say how a workspace is prepared.
 	Prepares bool
+	// Submodules: the settings have the files of submodules fetched.
+	Submodules bool
 	// Warnings are those of all settings together, free of secrets.
 	Warnings []string
 	// Policies are what the organisation allows, a line each; Refused is what settings name and

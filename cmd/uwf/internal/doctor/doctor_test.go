@@ -282,6 +282,18 @@ func TestWorkflowFileRefused(t *testing.T) {
 	}
 }
 
+// Where submodules are, and nothing fetches them, doctor says so.
+func TestSubmodules(t *testing.T) {
+	m := files(t)
+	m[".gitmodules"] = &fstest.MapFile{}
+	wants(t, Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true}), "submodules", Missing, "agents work without the files of the submodules")
+	for _, f := range Check(t.Context(), Options{Files: m, Offline: true, StateRemote: true, Submodules: true}) {
+		if f.Check == "submodules" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // A runner of one's own keeps what is prepared only if the job says where.
 func TestStorageOfOwnRunners(t *testing.T) {
 	const own = "the runner our-own-machine installs what workspace.prepare names again"

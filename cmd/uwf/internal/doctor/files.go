@@ -51,6 +51,9 @@ func (e *examination) checkFiles() {
 	if found, ok := checks.FindInstall(worker.ReadTop(e.o.Files)); ok && !e.o.Prepares {
 		e.addFindings("prepare", findLacking(worker.DescribeInstall(found.Locks), worker.AdviseInstall(found)))
 	}
+	if _, err := fs.Stat(e.o.Files, ".gitmodules"); err == nil && !e.o.Submodules {
+		e.addFindings("submodules", findLacking("agents work without the files of the submodules in .gitmodules", "uwf config set --repo workspace.submodules true"))
+	}
 	if e.flow != nil && e.o.Prepares {
 		e.addFindings("prepare", e.flow.checkStorage()...)
 	}

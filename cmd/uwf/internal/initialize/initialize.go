@@ -223,7 +223,7 @@ func initRun(ctx context.Context, o *Options) (err error) {
 		}
 	}
 	out := result{Files: files, Provider: answers.Provider, Model: answers.Model, Agent: o.Agent, Secret: o.Secret, Forge: where.forgeFlavour(), Allow: o.Allow}
-	examine := doctor.Options{Files: root.FS(), StateRemote: true, Prepares: true, Offline: true, Other: where.other}
+	examine := doctor.Options{Files: root.FS(), StateRemote: true, Prepares: true, Submodules: true, Offline: true, Other: where.other}
 	examine.Branches, examine.Unreadable = doctor.ReadBranches(ctx, f, where.remote)
 	out.Findings = doctor.Check(ctx, examine)
 	out.Next = where.nextSteps(o, answers, where.lookDone(ctx, o, root, files), root)

@@ -47,7 +47,8 @@ func (w *Worker) useCommands(ctx context.Context, self []string) error {
 	if err != nil {
 		return err
 	}
-	if w.Checker = c; len(w.config.Workspace.Prepare) == 0 {
+	w.Checker = c
+	if len(w.config.Workspace.Prepare) == 0 && !w.config.Workspace.Submodules {
 		return nil
 	}
 	root, err := w.f.StorageRoot()
@@ -58,8 +59,14 @@ func (w *Worker) useCommands(ctx context.Context, self []string) error {
 	if err != nil {
 		return err
 	}
-	w.prepared = newPreparer(w, c.runner, root, loc.URL)
-	w.Preparer = w.prepared
+	p := newPreparer(w, c.runner, root, loc.URL)
+	if w.config.Workspace.Submodules {
+		w.folder.submodules = newSubmodules(ctx, w, p.root(), loc)
+	}
+	if len(w.config.Workspace.Prepare) > 0 {
+		w.prepared = p
+		w.Preparer = p
+	}
 	return nil
 }
 
@@ -149,7 +156,7 @@ func (c *checker) runOn(ctx context.Context, commit wire.ID, plan []planned) (ma
 		if commit.IsZero() { // an empty folder, in which nothing was made
 			return nil
 		}
-		return errors.Join(c.w.folder.ws.CopyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir, nil))
+		return errors.Join(c.w.folder.copyTo(ctx, commit, dir), c.w.prepared.fillTree(ctx, dir, nil))
 	}, commands...)
 	if err != nil {
 		return nil, err

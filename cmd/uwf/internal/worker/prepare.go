@@ -174,6 +174,9 @@ func (p *preparer) compareManifests(ctx context.Context, req step.PrepareRequest
 			return "", nil
 		}
 		files, err := p.w.folder.ws.FilesNamed(ctx, commit, names)
+		if subs, serr := p.w.folder.ws.ListSubmodules(ctx, commit); p.w.folder.submodules != nil {
+			files, err = append(files, fmt.Sprint(subs)), errors.Join(err, serr)
+		}
 		confined := p.w.sandbox != nil && !p.w.sandbox.Waives(p.w.sandbox.Check()) // else HOME is not kept
 		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\n%t\n%q\n%q\n%q\n", imageFormat, confined, p.w.config.Workspace.Prepare, files, tools))), err
 	}
@@ -255,7 +258,7 @@ func (p *preparer) makeImage(ctx context.Context, begin string, commit wire.ID, 
 	p.w.logEvent(thread.Event{Kind: "notice", Thread: p.w.folder.thread, Text: "preparing the workspace, once for all later steps: " + text.Cut(strings.Join(lines, "; "), 200)})
 	end := p.w.f.Now().Add(allowed)
 	err = p.runner.InFolder(ctx, func(ctx context.Context, dir string) error {
-		if err := p.w.folder.ws.CopyTo(ctx, commit, dir); err != nil {
+		if err := p.w.folder.copyTo(ctx, commit, dir); err != nil {
 			return err
 		}
 		moves := []copytree.Move{{Old: dir, New: namedTree}}
@@ -381,6 +384,7 @@ func (p *preparer) laySeeds(ctx context.Context, from wire.ID) error {
 	if err != nil {
 		return err
 	}
+	left = slices.DeleteFunc(left, fo.isFilled)
 	if p.w.o.Workspace == "" {
 		for _, path := range left {
 			if err := removeImage(ctx, filepath.Join(fo.dir, filepath.FromSlash(path))); err != nil {

@@ -231,6 +231,8 @@ type folder struct {
 	thread gitcas.ThreadID
 	// notice tells a person something, once.
 	notice func(text string)
+	// submodules fills those of commits; nil: they are left out.
+	submodules *submodules
 	// left is how the last picture of the folder shows it; empty: there is none since
 	// it was made equal to a commit.
 	left leftState
@@ -454,9 +456,12 @@ func (f *folder) commits() *workspace.Workspace {
 }
 
 // Restore makes the folder equal to a commit, and tells what it left out.
-func (f *folder) Restore(ctx context.Context, commit wire.ID) error {
+func (f *folder) Restore(ctx context.Context, commit, base wire.ID) error {
 	f.left = nil
 	err := f.ws.Restore(ctx, commit)
+	if err == nil && f.submodules != nil {
+		err = f.submodules.fillFolder(ctx, f, commit, base)
+	}
 	if said := workspace.DescribeLeftOut(f.ws.ListLeftOut()); said != "" && err == nil {
 		f.notice(said)
 	}
