@@ -198,7 +198,9 @@ func (rd *reader) listInside(p place, into map[string]stamps.Stamp) error {
 		case d.info.IsDir():
 			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, nil, false, func(in place) error { return rd.listInside(in, into) })
 		default:
-			into[path] = stamps.StatOf(d.info).Stamp
+			stamp := stamps.StatOf(d.info).Stamp
+			stamp.CTime = 0 // which changes when the folder is lent to the agents' user
+			into[path] = stamp
 		}
 		if err != nil {
 			return err

@@ -33,7 +33,10 @@ func newSuperproject(t *testing.T) superproject {
 	}
 	p := superproject{newPartialClone(t, filepath.Dir(git))}
 	p.write("flow.yaml", submoduleFlow)
-	p.write("home/.uwf/config.yaml", "workspace: {submodules: true}\nchecks: {test: 'cat vendor/lib/menu.c vendor/lib/deep/d.txt && touch vendor/lib/made'}\n")
+	p.write("home/.uwf/config.yaml", "sandbox: auto\nworkspace: {submodules: true}\nchecks: {test: 'cat vendor/lib/menu.c vendor/lib/deep/d.txt && touch vendor/lib/made'}\n")
+	for dir := filepath.Join(p.dir, "home"); dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+		p.check(os.Chmod(dir, 0o755)) // agents may be another user
+	}
 
 	deep := p.serve("deep", map[string]string{"d.txt": "deep\n"}, nil)
 	lib := p.serve("lib", map[string]string{"menu.c": "soup\n", ".gitmodules": module("deep", "../deep.git")}, map[string]string{"deep": deep})
@@ -75,6 +78,7 @@ func (p superproject) commit(dir string, files, modules map[string]string) strin
 func (p superproject) run(script string) string {
 	p.Helper()
 	p.write("script.yaml", "steps:\n"+script)
+	p.check(os.Chmod(filepath.Join(p.dir, "script.yaml"), 0o644))
 	return p.uwf(0, "run", filepath.Join(p.dir, "flow.yaml"), "-p", "x", "--agent", p.mock()).Stderr
 }
 

@@ -60,9 +60,7 @@ func newSubmodules(ctx context.Context, w *Worker, images string, loc app.Locati
 
 // fillFolder fills the folder of a thread that began from base, and has the workspace note it.
 func (s *submodules) fillFolder(ctx context.Context, f *folder, commit, base wire.ID) error {
-	if s.base = base; base.IsZero() {
-		s.base = commit
-	}
+	s.base = base
 	done, err := s.fill(ctx, f.ws, f.dir, commit)
 	if err != nil || len(done.filled)+len(done.failed) == 0 {
 		return err
@@ -97,10 +95,13 @@ func (s *submodules) fill(ctx context.Context, ws *workspace.Workspace, dir stri
 	if top.inner, err = ws.ListSubmodules(ctx, commit); err != nil || len(top.inner) == 0 {
 		return filling{}, err
 	}
-	if top.addresses, err = readAddresses(ctx, ws, s.base); err != nil {
+	now, err := readAddresses(ctx, ws, commit)
+	if top.addresses = now; err == nil && !s.base.IsZero() {
+		top.addresses, err = readAddresses(ctx, ws, s.base)
+	}
+	if err != nil {
 		return filling{}, err
 	}
-	now, err := readAddresses(ctx, ws, commit)
 	for at, address := range top.addresses {
 		if now[at] != address { // a role may name any server
 			delete(top.addresses, at)
@@ -108,10 +109,7 @@ func (s *submodules) fill(ctx context.Context, ws *workspace.Workspace, dir stri
 	}
 
 	f := filling{submodules: s, empties: s.w.o.Workspace == "" || dir != s.w.folder.dir}
-	if err == nil {
-		err = f.fillInner(ctx, top)
-	}
-	return f, err
+	return f, f.fillInner(ctx, top)
 }
 
 // module is a repository whose files lie in a folder.
