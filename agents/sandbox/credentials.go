@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // credentialPlaces are files and folders below the user's home that hold what logs in
@@ -107,12 +111,34 @@ func findCredentials(environ, toolchains []string) []string {
 	}
 	for _, dir := range toolchains {
 		for _, name := range tellingNames {
-			if place := filepath.Join(dir, name); pathExists(place) && !isDir(place) { // a folder may be a package of that name
+			if place := filepath.Join(dir, name); pathExists(place) && !isDir(place) && !isPlain(place) { // a folder may be a package of that name
 				out = append(out, place)
 			}
 		}
 	}
 	return out
+}
+
+// plainLine is a line of settings that holds no secret: a switch, the address of a server, or a path
+// if there is such a file.
+var plainLine = lazyregexp.New(`^(\[[a-z]+\]|[a-z][a-z-]*\s*=\s*(true|false|https?://[a-z.-]+(:\d+)?/?|(/[^\s=]+)))?$`)
+
+// isPlain reports whether a file holds such lines only. Tools that look for it fail if it is there
+// and closed, and lack its settings.
+func isPlain(file string) bool {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	text, err := regular.Read(root, filepath.Base(file), maxChoice)
+	for line := range strings.Lines(string(text)) {
+		found := plainLine.FindStringSubmatch(strings.TrimSpace(line))
+		if found == nil || found[4] != "" && !pathExists(found[4]) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // homeFolders are the folders that programs take for the user's home: what HOME says, and

@@ -108,6 +108,33 @@ func TestToolVariablesOpenNoCredentials(t *testing.T) {
 	}
 }
 
+// A file of settings without a secret is open, and one with a single other line is not.
+func TestSettingsWithoutSecretsAreOpen(t *testing.T) {
+	dir := resolvePath(t.TempDir())
+	file := filepath.Join(dir, "etc", "npmrc")
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"HOME=/nowhere", "PATH=" + filepath.Join(dir, "bin")}
+	for text, open := range map[string]bool{
+		"": true, "fund=false\n\naudit = true\n": true, "[global]\nindex = https://npm.example.com:8080/\r\n": true, "cafile=" + file + "\n": true,
+		"cafile=/no/such/file": false, "fund=false\n_auth=true": false, "//npm.example.com/:_authToken=abc": false, "_password=true": false,
+		"registry=https://user:pass@npm.example.com/": false, "registry=https://npm.example.com/t0ken/": false, "# _auth=abc": false, "otp=123456": false, "token=abc": false,
+		"PASSWORD=/": false, "a=true=abc": false, "<password>abc</password>": false,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(readablePlaces(Options{Environ: environ}), func(p string) bool { return isWithin(file, p) })
+		if got != open {
+			t.Errorf("open is %v for %q", got, text)
+		}
+	}
+}
+
 // Each credential stays closed where a variable names it or the folder that it lies in,
 // in a home that is a symlink, too, and before it is there.
 func TestEachCredentialStaysClosed(t *testing.T) {

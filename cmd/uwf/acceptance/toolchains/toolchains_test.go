@@ -23,6 +23,12 @@ const variable = "UWF_TOOLCHAINS"
 
 func TestMain(m *testing.M) { clitest.Main(m, nil) }
 
+// folders are variables by which people move what their tools keep. Agents can't write it.
+var folders = [...]string{
+	"BUNDLE_PATH", "BUN_INSTALL", "CARGO_HOME", "COMPOSER_HOME", "COREPACK_HOME", "DENO_DIR", "GEM_HOME", "GOMODCACHE", "GOPATH", "GRADLE_USER_HOME", "HEX_HOME",
+	"MIX_HOME", "PIP_CACHE_DIR", "PNPM_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "YARN_CACHE_FOLDER", "npm_config_cache",
+}
+
 const flow = `name: one
 description: A developer, whose work is tested.
 roles:
@@ -39,7 +45,7 @@ const script = `steps:
 `
 
 // TestToolchains runs each project of testdata. The first line of its comment names the programs
-// that it needs.
+// that it needs, and other files by their absolute paths.
 func TestToolchains(t *testing.T) {
 	if os.Getenv(variable) == "" {
 		t.Skip("on demand: .ci/run toolchains")
@@ -56,9 +62,9 @@ func TestToolchains(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			needs, _, _ := strings.Cut(string(project.Comment), "\n")
-			for program := range strings.FieldsSeq(needs) {
-				if !isThere(program) {
-					t.Skipf("not checked: %s is not here, or where the agents' user can't go", program)
+			for need := range strings.FieldsSeq(needs) {
+				if !isThere(need) {
+					t.Skipf("not checked: %s is not here, or where the agents' user can't go", need)
 				}
 			}
 			runProject(t, project)
@@ -66,9 +72,13 @@ func TestToolchains(t *testing.T) {
 	}
 }
 
-// isThere reports whether PATH has a program that agents can run. For root they are another user,
-// who can't enter every folder, and a shell passes over those that it can't enter.
+// isThere reports whether a file is there, or PATH has a program that agents can run. For root they
+// are another user, who can't enter every folder, and a shell passes over those that it can't enter.
 func isThere(program string) bool {
+	if filepath.IsAbs(program) {
+		_, err := os.Stat(program)
+		return err == nil
+	}
 	return slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
 		if _, err := exec.LookPath(filepath.Join(dir, program)); err != nil {
 			return false
@@ -117,6 +127,13 @@ func runProject(t *testing.T, project *txtar.Archive) {
 
 	cmd := exec.CommandContext(t.Context(), "uwf", "run", filepath.Join(dir, "flow.yaml"), "-p", "x", "--agent", "uwf agent mock "+filepath.Join(dir, "script.yaml"), "--jq", `.steps[0].checks[]? | "\(.name) \(.status) \(.output // "")"`)
 	cmd.Dir, cmd.Env = repo, append(os.Environ(), "UWF_HOME="+home, "TMPDIR="+dir)
+	for _, name := range folders {
+		moved := filepath.Join(dir, "person", name)
+		if err := os.MkdirAll(moved, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, name+"="+moved)
+	}
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
