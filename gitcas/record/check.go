@@ -10,7 +10,7 @@ import (
 const (
 	CheckPassed  = "passed"
 	CheckFailed  = "failed"
-	CheckSkipped = "skipped" // it was not run; its note says why
+	CheckSkipped = "skipped" // it was not run, or could not; its note says why
 )
 
 // NoteAllSkipped is the note of a step that changes no file, since nothing that its agent wrote

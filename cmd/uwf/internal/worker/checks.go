@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -90,25 +91,30 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 		return nil, err
 	}
 	failed := slices.DeleteFunc(slices.Clone(plan), func(p planned) bool { return ran[p.name].Status != record.CheckFailed })
-	if p := c.w.prepared; len(failed) > 0 && !c.w.config.Checks.Strict && !req.Base.IsZero() && req.Base != req.Commit && (p == nil || p.image == "" || p.base != "") {
+	if p := c.w.prepared; len(failed) > 0 && !c.w.config.Checks.Strict && !req.Base.IsZero() && (p == nil || p.image == "" || p.base != "") {
 		if p != nil { // not with what a role has chosen to install
 			defer func(own string) { p.image = own }(p.image)
 			p.image = p.base
 		}
-		before, err := c.runOn(ctx, req.Base, failed)
-		if err != nil {
-			return nil, fmt.Errorf("on the commit that the thread began from: %w", err)
+		before := ran
+		if req.Base != req.Commit {
+			if before, err = c.runOn(ctx, req.Base, failed); err != nil {
+				return nil, fmt.Errorf("on the commit that the thread began from: %w", err)
+			}
 		}
 		lacks, err := c.findLacking(ctx, req.Base)
 		if err != nil {
 			return nil, err
 		}
 		for name, b := range before {
-			if b.ExitCode > 0 { // one that was stopped there shows nothing
-				r := ran[name]
+			r := ran[name]
+			switch need := missingProgram.FindStringSubmatch(b.Output); {
+			case need != nil && b.ExitCode == notFound && r.ExitCode == notFound:
+				r.Status, r.Enforced, r.Note = record.CheckSkipped, false, checks.JoinNotes(r.Note, "could not run: needs "+need[1], lacks)
+			case b.ExitCode > 0 && req.Base != req.Commit: // one that was stopped there shows nothing
 				r.Enforced, r.Note = false, checks.JoinNotes(r.Note, "it fails on the commit that the thread began from, too, and so is not enforced", lacks)
-				ran[name] = r
 			}
+			ran[name] = r
 		}
 	}
 	var out []step.CheckResult
@@ -121,6 +127,12 @@ func (c *checker) RunChecks(ctx context.Context, req step.CheckRequest) ([]step.
 	}
 	return out, nil
 }
+
+// notFound is the exit code of shells if a program is missing; missingProgram finds its name at
+// the end of what they print.
+const notFound = 127
+
+var missingProgram = lazyregexp.New(`(?s)^(?:.*\s)?(\S+): (?:command )?not found`)
 
 // findLacking says that nothing prepares a commit's tree although it has a lock file; empty: it has
 // none, or something does.

@@ -354,6 +354,46 @@ func TestRunChecks(t *testing.T) {
 	}
 }
 
+// TestChecksWithoutTheirProgram: what this machine lacks is no failure, unless the role's work is what
+// lacks it.
+func TestChecksWithoutTheirProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newCheckedRepo(t)
+	base := r.commit(map[string]string{"line": "true", "says": "echo"})
+	work := r.commit(map[string]string{"line": "no-such-program", "says": "echo"})
+	for name, c := range map[string]struct {
+		line    string
+		base    wire.ID
+		strict  bool
+		skipped bool
+	}{
+		"before, too":           {"echo first; no-such-program --all", base, false, true},
+		"nothing done":          {"no-such-program", work, false, true},
+		"a program of packages": {"sh -c no-such-program || { echo npm error; exit 127; }", base, false, true},
+		"strict":                {"no-such-program", base, true, false},
+		"by the role's work":    {"sh ./line", base, false, false},
+		"an exit code alone":    {"exit 127", base, false, false},
+		"a text alone":          {"echo no-such-program: not found; exit 1", work, false, false},
+	} {
+		w := r.worker(config.Config{Checks: config.Checks{Commands: map[string]string{"test": c.line}, Strict: c.strict}}, "")
+		ch, err := checkerOf(t, w, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ch.RunChecks(t.Context(), step.CheckRequest{Names: []string{"test"}, Base: c.base, Commit: work, Time: time.Hour})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v %v", name, got, err)
+		}
+		skipped := got[0].Status == record.CheckSkipped && !got[0].Enforced && strings.HasPrefix(got[0].Note, "could not run: needs no-such-program")
+		if skipped != c.skipped || !skipped && got[0].Status != record.CheckFailed {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestResultOf: how a check ended by how its command did.
 func TestResultOf(t *testing.T) {
 	for name, c := range map[string]struct {
