@@ -149,8 +149,8 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 	}
 	Known(&o.Options, c)
 	if c != nil && c.Sandbox != config.SandboxOff && o.SandboxOK {
-		o.TryTool = func(ctx context.Context, words ...string) (string, string, error) {
-			return tryConfined(ctx, f, c, words)
+		o.TryTool = func(ctx context.Context, program string, words ...string) (string, string, error) {
+			return tryConfined(ctx, f, c, program, words)
 		}
 	}
 	if c != nil {

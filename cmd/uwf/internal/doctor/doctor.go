@@ -52,10 +52,10 @@ type Options struct {
 	// Sandbox is what confines agents here, a sentence each; SandboxOK: it is enough.
 	Sandbox   []string
 	SandboxOK bool
-	// TryTool runs a program as confined agents do and returns what it prints; hint is the
-	// setting that would open what it is denied, if that can be told. The error is ErrNoTool
-	// where it is not installed. Nil: agents are not confined here.
-	TryTool func(ctx context.Context, words ...string) (output, hint string, err error)
+	// TryTool runs words as confined agents do if a program is installed, otherwise the error is
+	// ErrNoTool. It returns what they print; hint is the setting that would open what is denied, if
+	// that can be told. It is called by several goroutines. Nil: agents are not confined here.
+	TryTool func(ctx context.Context, program string, words ...string) (output, hint string, err error)
 	// Agents are the programs of somebody else's that agents in use run, by the agents' names.
 	Agents []Agent
 	// Branch is the state branch; empty: uwf-state.

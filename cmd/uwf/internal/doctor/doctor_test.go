@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
+	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/forge"
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
@@ -97,14 +98,16 @@ func TestAgentsInUse(t *testing.T) {
 }
 
 func TestTools(t *testing.T) {
-	try := func(_ context.Context, words ...string) (string, string, error) {
-		switch words[0] {
+	try := func(_ context.Context, program string, _ ...string) (string, string, error) {
+		switch program {
 		case "node":
 			return "v20.1.0\n", "", nil
 		case "python3":
 			return "first\n\x1b[31mcat: /h/.p: Permission denied\n", "confine.read: [/h/.p]", errors.New("exit status 1")
 		case "cargo":
 			return "", "", errors.New("it was killed")
+		case "java":
+			return "half\n", "", fmt.Errorf("%w: it had not ended", worker.ErrTrialTime)
 		}
 		return "", "", ErrNoTool
 	}
@@ -119,14 +122,15 @@ func TestTools(t *testing.T) {
 
 	list := Check(t.Context(), Options{Offline: true, TryTool: try})
 	wants(t, list, "node", OK, "works confined: v20.1.0")
-	nameless := func(context.Context, ...string) (string, string, error) {
+	nameless := func(context.Context, string, ...string) (string, string, error) {
 		return "A system error occurred: uv_os_get_passwd returned ENOENT\n", "", errors.New("exit status 1")
 	}
 	wants(t, Check(t.Context(), Options{Offline: true, TryTool: nameless}), "node", Missing, "useradd -u 60999 uwf-agent")
 	wants(t, list, "python3", Missing, "does not work confined:")
 	wants(t, list, "python3", Missing, "cat: /h/.p: Permission denied confine.read: [/h/.p]")
 	wants(t, list, "cargo", Missing, "it was killed name the folders")
-	if len(list) != 3 || Failed(list) || strings.Contains(fmt.Sprint(list), "first") || strings.Contains(fmt.Sprint(list), "\x1b") {
+	wants(t, list, "java", Unknown, "it had not ended")
+	if len(list) != 4 || Failed(list) || strings.Contains(fmt.Sprint(list), "first") || strings.Contains(fmt.Sprint(list), "\x1b") {
 		t.Errorf("%+v", list)
 	}
 }

@@ -87,10 +87,13 @@ func MakeTrialFolder(f *app.Factory) (string, error) {
 	return dir, nil
 }
 
+// ErrTrialTime says that a trial took too long to tell anything.
+var ErrTrialTime = fmt.Errorf("it had not ended after %s", trialTime)
+
 // runTrial runs a program until it ends or its time is over, with all that it has started in its
 // group.
 func runTrial(ctx context.Context, dir string, argv, env []string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, trialTime, fmt.Errorf("it had not ended after %s", trialTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, trialTime, ErrTrialTime)
 	defer cancel()
 	out := &beginning{most: maxPrinted}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
