@@ -33,7 +33,7 @@ func (r *restorer) applyChanges() error {
 		return rooted.IOError(r.rd.op, ".", err)
 	}
 	for _, x := range slices.Concat(r.writes, r.chmods) {
-		x.e.stamp = x.e.stamp.IfSettled(clock)
+		x.e.Stamp = x.e.Stamp.IfSettled(clock)
 	}
 	return nil
 }
@@ -88,11 +88,11 @@ func (r *restorer) applyChmods(cur *rooted.Cursor) error {
 		if err := r.w.step("chmod", x.path); err != nil {
 			return err
 		}
-		stamp, err := cur.ChangeMode(x.path, x.e.mode)
+		stamp, err := cur.ChangeMode(x.path, x.e.Mode)
 		if err != nil {
 			return err
 		}
-		x.e.stamp = stamp
+		x.e.Stamp = stamp
 	}
 	return nil
 }

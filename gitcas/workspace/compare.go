@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 )
 
 // Compare lists the files in which two commits differ, sorted by path. A zero commit has none.
 func (w *Workspace) Compare(ctx context.Context, from, to wire.ID) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var trees [2]*dir
+	var trees [2]*memtree.Dir
 	for i, commit := range []wire.ID{from, to} {
-		if trees[i] = emptyDir(); commit.IsZero() {
+		if trees[i] = memtree.EmptyDir(); commit.IsZero() {
 			continue
 		}
 		var err error
@@ -23,7 +24,7 @@ func (w *Workspace) Compare(ctx context.Context, from, to wire.ID) ([]Change, er
 		}
 	}
 	var s Snapshot
-	err := compareTrees("", trees[0], trees[1], func(path string, was, is *entry) error {
+	err := memtree.CompareTrees("", trees[0], trees[1], func(path string, was, is *memtree.Entry) error {
 		if c, ok := newChange(path, was, is); ok {
 			s.Changes = append(s.Changes, c)
 		}

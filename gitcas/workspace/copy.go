@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -40,7 +41,7 @@ func (w *Workspace) CopyTo(ctx context.Context, commit wire.ID, to string) (err 
 		return err
 	}
 	c := copier{
-		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
+		w: w, rd: reader{ctx: ctx, op: "copy", maxFiles: w.most.files, maxDepth: 2 * memtree.MaxDepth},
 		from: rooted.Cursor{Root: from, Op: "copy"}, to: rooted.Cursor{Root: root, Op: "copy"}, load: w.openLoader(), out: out,
 	}
 	err = c.copyTree(commit, tree)
@@ -60,34 +61,34 @@ func (w *Workspace) ReadFile(ctx context.Context, commit wire.ID, path string, l
 	folder, name := rooted.SplitPath(path)
 	in := tree
 	for _, part := range strings.FieldsFunc(folder, func(r rune) bool { return r == '/' }) {
-		in = in.findFolder(part)
+		in = in.FindFolder(part)
 	}
-	e := in.findEntry(name).asFile()
-	if e == nil || !isFile(e.mode) {
+	e := in.FindEntry(name).AsFile()
+	if e == nil || !memtree.IsFile(e.Mode) {
 		return nil, nil
 	}
 	if w.path != "" {
-		if data, here, err := w.readHere(ctx, commit, tree, path, e.id, limit); here || err != nil {
+		if data, here, err := w.readHere(ctx, commit, tree, path, e.ID, limit); here || err != nil {
 			return data, err
 		}
 	}
-	blobs, err := w.openLoader().fetchBlobs(ctx, "read", commit, map[wire.ID]bool{e.id: true})
-	if err != nil || int64(len(blobs[e.id].Data)) > limit {
+	blobs, err := w.openLoader().fetchBlobs(ctx, "read", commit, map[wire.ID]bool{e.ID: true})
+	if err != nil || int64(len(blobs[e.ID].Data)) > limit {
 		return nil, err
 	}
-	return append([]byte{}, blobs[e.id].Data...), nil
+	return append([]byte{}, blobs[e.ID].Data...), nil
 }
 
 // readHere reads a file of the folder, if it is the one of that id in a commit. Nil: it is larger
 // than limit.
-func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, path string, id wire.ID, limit int64) (data []byte, here bool, err error) {
+func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *memtree.Dir, path string, id wire.ID, limit int64) (data []byte, here bool, err error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	at := rooted.Cursor{Root: root, Op: "read"}
-	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: maxDepth}
+	rd := reader{ctx: ctx, op: "read", maxFiles: w.most.files, maxDepth: memtree.MaxDepth}
 	found, ferr := rd.readPath(&at, path, sizes{hash: w.most.file, keep: limit})
 	data = append([]byte{}, found.data...)
 	if err := at.CloseAll(); err != nil {
@@ -95,7 +96,7 @@ func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, pat
 	}
 
 	switch {
-	case ferr != nil || found.id != id && (found.size > limit || !isFile(found.mode)):
+	case ferr != nil || found.id != id && (found.size > limit || !memtree.IsFile(found.mode)):
 		return nil, false, nil
 	case found.id != id:
 		return w.convertHere(&at, &rd, commit, tree, path, data, id)
@@ -107,8 +108,8 @@ func (w *Workspace) readHere(ctx context.Context, commit wire.ID, tree *dir, pat
 
 // convertHere returns the blob of that id, if a file of the folder becomes it by the attributes
 // of a commit.
-func (w *Workspace) convertHere(at *rooted.Cursor, rd *reader, commit wire.ID, tree *dir, path string, file []byte, id wire.ID) (data []byte, here bool, err error) {
-	above := func(at string, e *entry) bool {
+func (w *Workspace) convertHere(at *rooted.Cursor, rd *reader, commit wire.ID, tree *memtree.Dir, path string, file []byte, id wire.ID) (data []byte, here bool, err error) {
+	above := func(at string, e *memtree.Entry) bool {
 		folder, _ := rooted.SplitPath(at)
 		return isAttributes(e) && (folder == "" || strings.HasPrefix(path, folder+"/"))
 	}
@@ -130,12 +131,12 @@ type copier struct {
 	later    []write
 }
 
-func (c *copier) copyTree(commit wire.ID, tree *dir) (err error) {
-	wanted := func(_ string, e *entry) bool { return isAttributes(e) }
+func (c *copier) copyTree(commit wire.ID, tree *memtree.Dir) (err error) {
+	wanted := func(_ string, e *memtree.Entry) bool { return isAttributes(e) }
 	if c.forms, err = readForms(&c.from, &c.rd, c.w.most, c.load, commit, tree, wanted); err != nil {
 		return err
 	}
-	for path, e := range tree.allFiles() {
+	for path, e := range tree.AllFiles() {
 		if err := c.copyFile(path, e); err != nil {
 			return err
 		}
@@ -145,8 +146,8 @@ func (c *copier) copyTree(commit wire.ID, tree *dir) (err error) {
 	})
 }
 
-func (c *copier) copyFile(path string, e *entry) error {
-	if e.mode == filemode.Submodule {
+func (c *copier) copyFile(path string, e *memtree.Entry) error {
+	if e.Mode == filemode.Submodule {
 		_, err := c.to.OpenDir(path, true)
 		return err
 	}
@@ -167,17 +168,17 @@ func (c *copier) copyFile(path string, e *entry) error {
 
 // readHere reads a blob from the workspace. Whatever is wrong with the file there, the remote
 // has it.
-func (c *copier) readHere(path string, e *entry) (blob []byte, here bool, err error) {
+func (c *copier) readHere(path string, e *memtree.Entry) (blob []byte, here bool, err error) {
 	found, err := c.rd.readPath(&c.from, path, sizes{hash: c.w.most.file, keep: c.w.most.file})
 	switch {
 	case c.rd.ctx.Err() != nil:
 		return nil, false, c.rd.ctx.Err()
 	case err != nil || found.size > c.w.most.file:
 		return nil, false, nil //nolint:nilerr // the remote has it
-	case found.id == e.id:
+	case found.id == e.ID:
 		return found.data, true, nil
-	case isFile(found.mode) && isFile(e.mode):
-		return c.forms.isStored(path, found.data, e.id)
+	case memtree.IsFile(found.mode) && memtree.IsFile(e.Mode):
+		return c.forms.isStored(path, found.data, e.ID)
 	}
 	return nil, false, nil
 }
@@ -196,7 +197,7 @@ func (w *Workspace) ExtraPaths(ctx context.Context, commit wire.ID) (extra []str
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
-	rd := reader{ctx: ctx, op: "list", maxFiles: w.most.files, maxDepth: 2 * maxDepth}
+	rd := reader{ctx: ctx, op: "list", maxFiles: w.most.files, maxDepth: 2 * memtree.MaxDepth}
 	err = rd.listExtra(place{r: root, tree: tree}, &extra)
 	return extra, errors.Join(err, root.Close())
 }
@@ -207,13 +208,13 @@ func (rd *reader) listExtra(p place, extra *[]string) error {
 		return err
 	}
 	for _, d := range found {
-		e := p.tree.findEntry(d.name)
-		switch sub := e.asFolder(); {
+		e := p.tree.FindEntry(d.name)
+		switch sub := e.AsFolder(); {
 		case d.name == gitDir:
 		case e == nil:
-			*extra = append(*extra, joinPath(p.path, d.name))
-		case e.mode == filemode.Submodule && d.info.IsDir(): // nothing of it is the commit's
-			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, &dir{}, false, func(in place) error { return rd.listExtra(in, extra) })
+			*extra = append(*extra, memtree.JoinPath(p.path, d.name))
+		case e.Mode == filemode.Submodule && d.info.IsDir(): // nothing of it is the commit's
+			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, &memtree.Dir{}, false, func(in place) error { return rd.listExtra(in, extra) })
 		case sub != nil && d.info.IsDir():
 			err = rd.visitFolder(p, pair{name: d.name, disk: &d}, sub, false, func(in place) error { return rd.listExtra(in, extra) })
 		}
@@ -225,31 +226,27 @@ func (rd *reader) listExtra(p place, extra *[]string) error {
 }
 
 // ListFiles lists the regular files of a commit by their paths, sorted.
-func (w *Workspace) ListFiles(ctx context.Context, commit wire.ID) (files []string, err error) {
+func (w *Workspace) ListFiles(ctx context.Context, commit wire.ID) ([]string, error) {
+	return w.listThat(ctx, commit, memtree.IsRegular, func(path string, _ *memtree.Entry) string { return path })
+}
+
+// FilesNamed lists the files of a commit that have one of the names, each as its path and the
+// id of its content, sorted.
+func (w *Workspace) FilesNamed(ctx context.Context, commit wire.ID, names []string) ([]string, error) {
+	named := func(e *memtree.Entry) bool { return slices.Contains(names, e.Name) }
+	return w.listThat(ctx, commit, named, func(path string, e *memtree.Entry) string { return path + " " + e.ID.String() })
+}
+
+// listThat lists the matching files of a commit in the given form, sorted.
+func (w *Workspace) listThat(ctx context.Context, commit wire.ID, match func(*memtree.Entry) bool, form func(string, *memtree.Entry) string) (found []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tree, err := w.treeOf(ctx, commit)
 	if err != nil {
 		return nil, fmt.Errorf("list the files of %s: %w", commit, err)
 	}
-	for path := range tree.filesThat(isRegular) {
-		files = append(files, path)
-	}
-	slices.Sort(files)
-	return files, nil
-}
-
-// FilesNamed lists the files of a commit that have one of the names, each as its path and the
-// id of its content, sorted.
-func (w *Workspace) FilesNamed(ctx context.Context, commit wire.ID, names []string) (found []string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	tree, err := w.treeOf(ctx, commit)
-	if err != nil {
-		return nil, fmt.Errorf("list files of %s: %w", commit, err)
-	}
-	for path, e := range tree.filesThat(func(e *entry) bool { return slices.Contains(names, e.name) }) {
-		found = append(found, path+" "+e.id.String())
+	for path, e := range tree.FilesThat(match) {
+		found = append(found, form(path, e))
 	}
 	slices.Sort(found)
 	return found, nil

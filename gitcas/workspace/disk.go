@@ -16,6 +16,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
@@ -42,8 +43,8 @@ type place struct {
 	r     *os.Root
 	path  string
 	depth int
-	tree  *dir // in the commit; nil: it has no such folder
-	seen  *dir // as it was when it was last looked at
+	tree  *memtree.Dir // in the commit; nil: it has no such folder
+	seen  *memtree.Dir // as it was when it was last looked at
 	rules *ignore.Rules
 	// attributes are nil if no file has any, and in a restore, which has the commit's.
 	attributes *ignore.Attributes
@@ -59,8 +60,8 @@ type onDisk struct {
 }
 
 // visitFolder opens a folder of a place, which is compared with tree, for as long as do takes.
-func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(in place) error) error {
-	path := joinPath(p.path, x.name)
+func (rd *reader) visitFolder(p place, x pair, tree *memtree.Dir, ignored bool, do func(in place) error) error {
+	path := memtree.JoinPath(p.path, x.name)
 	if p.depth >= rd.maxDepth {
 		return rooted.NewError(ErrLimit, rd.op, path, "more than %d levels of folders: remove them", rd.maxDepth)
 	}
@@ -69,7 +70,7 @@ func (rd *reader) visitFolder(p place, x pair, tree *dir, ignored bool, do func(
 		return err
 	}
 	err = do(place{
-		r: sub, path: path, depth: p.depth + 1, tree: tree, seen: p.seen.findFolder(x.name),
+		r: sub, path: path, depth: p.depth + 1, tree: tree, seen: p.seen.FindFolder(x.name),
 		rules: p.rules, attributes: p.attributes, ignored: ignored, stays: new(bool),
 	})
 	return errors.Join(err, sub.Close())
@@ -101,7 +102,7 @@ func (rd *reader) listFolder(r *os.Root, path string) (found []onDisk, err error
 				continue // gone meanwhile
 			}
 			if err != nil {
-				return nil, rooted.IOError(rd.op, joinPath(path, d.Name()), err)
+				return nil, rooted.IOError(rd.op, memtree.JoinPath(path, d.Name()), err)
 			}
 			found = append(found, onDisk{name: d.Name(), info: info})
 		}
@@ -149,7 +150,7 @@ func (rd *reader) readContent(r *os.Root, path, name string, info fs.FileInfo, m
 			return content{}, rooted.IOError(rd.op, path, err)
 		}
 		data := []byte(target)
-		return content{id: blobID(data), data: data, size: int64(len(data)), mode: filemode.Symlink}, nil
+		return content{id: memtree.BlobID(data), data: data, size: int64(len(data)), mode: filemode.Symlink}, nil
 	}
 	return content{}, nil
 }
@@ -231,7 +232,7 @@ func modeOf(info fs.FileInfo) filemode.FileMode {
 
 // sameMode compares modes as a working folder can show them.
 func sameMode(a, b filemode.FileMode) bool {
-	return a == b || isFile(a) && isFile(b) && a != filemode.Executable && b != filemode.Executable
+	return a == b || memtree.IsFile(a) && memtree.IsFile(b) && a != filemode.Executable && b != filemode.Executable
 }
 
 // readIgnore returns the rules of a folder's .gitignore, or those above if it has no such file.
@@ -265,7 +266,7 @@ func (rd *reader) readRules(p place, found []onDisk, file string) (data []byte, 
 	if !there || !found[i].info.Mode().IsRegular() {
 		return nil, false, nil
 	}
-	path := joinPath(p.path, file)
+	path := memtree.JoinPath(p.path, file)
 	if found[i].info.Size() > ignore.MaxFile {
 		return nil, false, largeRules(rd.op, path)
 	}
@@ -286,7 +287,7 @@ func (rd *reader) rulesError(file string, err error) error {
 	if !errors.As(err, &cost) {
 		return err
 	}
-	return rooted.NewError(ErrLimit, rd.op, joinPath(cost.Folder, file), "%w", err)
+	return rooted.NewError(ErrLimit, rd.op, memtree.JoinPath(cost.Folder, file), "%w", err)
 }
 
 // isIgnored says whether a thing in a folder is ignored, by itself or with the folder.
@@ -302,22 +303,22 @@ func (rd *reader) isIgnored(p place, path string, isDir bool) (bool, error) {
 type pair struct {
 	name string
 	disk *onDisk
-	tree *entry
+	tree *memtree.Entry
 }
 
 // pairUp merges two lists that are sorted by name.
-func pairUp(found []onDisk, tree []entry) []pair {
+func pairUp(found []onDisk, tree []memtree.Entry) []pair {
 	out := make([]pair, 0, max(len(found), len(tree)))
 	for len(found) > 0 || len(tree) > 0 {
 		switch {
-		case len(tree) == 0 || len(found) > 0 && found[0].name < tree[0].name:
+		case len(tree) == 0 || len(found) > 0 && found[0].name < tree[0].Name:
 			out = append(out, pair{name: found[0].name, disk: &found[0]})
 			found = found[1:]
-		case len(found) == 0 || tree[0].name < found[0].name:
-			out = append(out, pair{name: tree[0].name, tree: &tree[0]})
+		case len(found) == 0 || tree[0].Name < found[0].name:
+			out = append(out, pair{name: tree[0].Name, tree: &tree[0]})
 			tree = tree[1:]
 		default:
-			out = append(out, pair{name: tree[0].name, disk: &found[0], tree: &tree[0]})
+			out = append(out, pair{name: tree[0].Name, disk: &found[0], tree: &tree[0]})
 			found, tree = found[1:], tree[1:]
 		}
 	}

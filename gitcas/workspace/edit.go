@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -25,8 +26,8 @@ type Edit struct {
 // rules are those that Snapshot has for new files.
 func CheckPath(path string, mode filemode.FileMode) error {
 	parts := strings.Split(path, "/")
-	if len(path) > maxPath || len(parts) > maxDepth {
-		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), maxPath, maxDepth)
+	if len(path) > memtree.MaxPath || len(parts) > memtree.MaxDepth {
+		return fmt.Errorf("path %q: it has more than %d bytes or folders lie deeper than %d levels", clipText(path), memtree.MaxPath, memtree.MaxDepth)
 	}
 	for _, part := range parts {
 		if why := refusedName(part); why != "" {

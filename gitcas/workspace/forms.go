@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -25,18 +26,18 @@ type forms struct {
 }
 
 // isAttributes reports whether an entry is a .gitattributes that git reads.
-func isAttributes(e *entry) bool { return e.name == gitattributes && isFile(e.mode) }
+func isAttributes(e *memtree.Entry) bool { return e.Name == gitattributes && memtree.IsFile(e.Mode) }
 
 // newForms reads the .gitattributes files of a tree from its texts. It refuses those that are
 // too large (ErrLimit).
-func newForms(rd *reader, most limits, tree *dir, texts map[wire.ID]string) (*forms, error) {
+func newForms(rd *reader, most limits, tree *memtree.Dir, texts map[wire.ID]string) (*forms, error) {
 	f := &forms{rd: rd, most: most, in: make(map[string]*ignore.Attributes)}
-	for path, e := range tree.filesThat(isAttributes) {
-		if _, read := texts[e.id]; !read {
+	for path, e := range tree.FilesThat(isAttributes) {
+		if _, read := texts[e.ID]; !read {
 			continue
 		}
 		folder, _ := rooted.SplitPath(path)
-		if err := f.addFolder(folder, path, texts[e.id]); err != nil {
+		if err := f.addFolder(folder, path, texts[e.ID]); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +92,7 @@ func (rd *reader) formOf(attributes *ignore.Attributes, path string) (convert.Fo
 // toFolder returns what a blob of the commit is in a folder. A blob that can't be converted is
 // the same there; so is one that would be over the limit of a snapshot.
 func (f *forms) toFolder(path string, mode filemode.FileMode, blob []byte) ([]byte, error) {
-	if !isFile(mode) || int64(len(blob)) > f.most.file {
+	if !memtree.IsFile(mode) || int64(len(blob)) > f.most.file {
 		return blob, nil
 	}
 	form, err := f.formOf(path)
@@ -113,7 +114,7 @@ func (f *forms) isStored(path string, file []byte, blob wire.ID) (data []byte, s
 		return nil, false, err
 	}
 	data, err = form.ToGit(file, func() bool { return false })
-	return data, err == nil && blobID(data) == blob, nil
+	return data, err == nil && memtree.BlobID(data) == blob, nil
 }
 
 // checkFilter refuses a content that git would put through a filter first.
@@ -128,7 +129,7 @@ func checkFilter(op, path string, form convert.Form, data []byte) error {
 func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, writes []write, step func(op, path string) error) (int64, error) {
 	ids := make(map[wire.ID]bool, len(writes))
 	for _, x := range writes {
-		ids[x.e.id] = true
+		ids[x.e.ID] = true
 	}
 	blobs, err := load.fetchBlobs(f.rd.ctx, f.rd.op, commit, ids)
 	if err != nil {
@@ -138,7 +139,7 @@ func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, wr
 		if err := f.rd.ctx.Err(); err != nil {
 			return 0, err
 		}
-		if err := f.putBlob(cur, x, blobs[x.e.id].Data, step); err != nil {
+		if err := f.putBlob(cur, x, blobs[x.e.ID].Data, step); err != nil {
 			return 0, err
 		}
 	}
@@ -147,19 +148,19 @@ func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, wr
 
 // putBlob writes a blob in the form that it has in a folder.
 func (f *forms) putBlob(cur *rooted.Cursor, x write, blob []byte, step func(op, path string) error) error {
-	file, err := f.toFolder(x.path, x.e.mode, blob)
+	file, err := f.toFolder(x.path, x.e.Mode, blob)
 	if err != nil {
 		return err
 	}
-	x.e.size = int64(len(file))
-	x.e.stamp, err = cur.PutFile(x.path, x.e.mode, file, step)
+	x.e.Size = int64(len(file))
+	x.e.Stamp, err = cur.PutFile(x.path, x.e.Mode, file, step)
 	return err
 }
 
 // readForms reads those .gitattributes files of a commit that are wanted, from the folder at the
 // cursor if they are there.
 func readForms(
-	cur *rooted.Cursor, rd *reader, most limits, load *loader, commit wire.ID, tree *dir, wanted func(path string, e *entry) bool,
+	cur *rooted.Cursor, rd *reader, most limits, load *loader, commit wire.ID, tree *memtree.Dir, wanted func(path string, e *memtree.Entry) bool,
 ) (*forms, error) {
 	from := textReader{rd: rd, load: load, commit: commit, texts: make(map[wire.ID]string)}
 	texts, err := from.readTexts(rd.ctx, cur, tree, wanted)
@@ -179,11 +180,11 @@ type textReader struct {
 }
 
 // readTexts returns the contents of the wanted ones of a tree's texts by their ids.
-func (r *textReader) readTexts(ctx context.Context, cur *rooted.Cursor, tree *dir, wanted func(path string, e *entry) bool) (map[wire.ID]string, error) {
+func (r *textReader) readTexts(ctx context.Context, cur *rooted.Cursor, tree *memtree.Dir, wanted func(path string, e *memtree.Entry) bool) (map[wire.ID]string, error) {
 	missing := make(map[wire.ID]bool)
-	for path, e := range tree.filesThat(isText) {
+	for path, e := range tree.FilesThat(isText) {
 		if wanted(path, e) && !r.textAtHand(cur, path, e) {
-			missing[e.id] = true
+			missing[e.ID] = true
 		}
 	}
 	blobs, err := r.load.fetchBlobs(ctx, r.rd.op, r.commit, missing)
@@ -195,11 +196,11 @@ func (r *textReader) readTexts(ctx context.Context, cur *rooted.Cursor, tree *di
 
 // textAtHand looks for a text without asking the remote. Whatever is wrong with the folder
 // shows when it is compared.
-func (r *textReader) textAtHand(cur *rooted.Cursor, path string, e *entry) bool {
-	if _, ok := r.texts[e.id]; ok {
+func (r *textReader) textAtHand(cur *rooted.Cursor, path string, e *memtree.Entry) bool {
+	if _, ok := r.texts[e.ID]; ok {
 		return true
 	}
-	if _, ok := r.load.objects[e.id]; ok {
+	if _, ok := r.load.objects[e.ID]; ok {
 		return false // fetchBlobs finds it there
 	}
 	c, err := r.rd.readPath(cur, path, sizes{hash: ignore.MaxFile, keep: ignore.MaxFile})
@@ -207,12 +208,12 @@ func (r *textReader) textAtHand(cur *rooted.Cursor, path string, e *entry) bool 
 		return false
 	}
 	data := c.data
-	if c.id != e.id { // it may have attributes itself
+	if c.id != e.ID { // it may have attributes itself
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-		if blobID(data) != e.id {
+		if memtree.BlobID(data) != e.ID {
 			return false
 		}
 	}
-	r.texts[e.id] = string(data)
+	r.texts[e.ID] = string(data)
 	return true
 }

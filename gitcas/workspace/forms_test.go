@@ -286,20 +286,20 @@ func compareOverBase(t *testing.T, git string) {
 		s := snapshot(t, w, base.Commit)
 		push(t, m, s, "next", wire.ZeroID)
 		was := w.findKnownTree(base.Commit)
-		for path, e := range w.findKnownTree(s.Commit).allFiles() {
-			if e.id.String() == theirs[path] {
+		for path, e := range w.findKnownTree(s.Commit).AllFiles() {
+			if e.ID.String() == theirs[path] {
 				continue
 			}
 			ruled++
-			old := was.findPath(path)
-			is, _ := m.Get(e.id)
-			had, _ := m.Get(old.idOf())
-			if e.id != old.idOf() && !(convert.HasCRLF(had.Data) && strings.Contains(string(is.Data), "\r\n")) {
+			old := findPath(was, path)
+			is, _ := m.Get(e.ID)
+			had, _ := m.Get(old.IDOf())
+			if e.ID != old.IDOf() && !(convert.HasCRLF(had.Data) && strings.Contains(string(is.Data), "\r\n")) {
 				t.Errorf("seed %d: %s is %q, and was %q", seed, path, is.Data, had.Data)
 			}
 		}
-		if len(theirs) != w.findKnownTree(s.Commit).files {
-			t.Errorf("seed %d: %d files, git has %d", seed, w.findKnownTree(s.Commit).files, len(theirs))
+		if len(theirs) != w.findKnownTree(s.Commit).Files {
+			t.Errorf("seed %d: %d files, git has %d", seed, w.findKnownTree(s.Commit).Files, len(theirs))
 		}
 	}
 	t.Log(n, "files, of which the rules hold for", ruled)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
@@ -142,11 +143,11 @@ func push(t testing.TB, r wire.Remote, s Snapshot, branch string, old wire.ID) {
 }
 
 // findPath returns the entry at a path, or nil.
-func (d *dir) findPath(path string) *entry {
-	var e *entry
+func findPath(d *memtree.Dir, path string) *memtree.Entry {
+	var e *memtree.Entry
 	for part := range strings.SplitSeq(path, "/") {
-		e = d.findEntry(part)
-		d = e.asFolder()
+		e = d.FindEntry(part)
+		d = e.AsFolder()
 	}
 	return e
 }

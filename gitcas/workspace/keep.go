@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
@@ -18,10 +19,10 @@ func (w *Workspace) KeepStamps(file string) error {
 	if w.seen == nil || w.recalled {
 		return nil
 	}
-	known := make([]stamps.File, 0, w.seen.files)
-	for path, e := range w.seen.allFiles() {
-		if e.stamp.IsKnown() {
-			known = append(known, stamps.File{Path: path, Git: uint32(e.mode), ID: e.id, Stamp: e.stamp})
+	known := make([]stamps.File, 0, w.seen.Files)
+	for path, e := range w.seen.AllFiles() {
+		if e.Stamp.IsKnown() {
+			known = append(known, stamps.File{Path: path, Git: uint32(e.Mode), ID: e.ID, Stamp: e.Stamp})
 		}
 	}
 	return stamps.Keep(file, w.path, known)
@@ -42,13 +43,13 @@ func (w *Workspace) RecallStamps(file string) error {
 
 // treeOfStamps puts files into folders. Of hostile paths it makes entries that nothing on a disk
 // is compared with.
-func treeOfStamps(files []stamps.File) *dir {
-	top := &dir{}
-	folders := map[string]*dir{"": top}
+func treeOfStamps(files []stamps.File) *memtree.Dir {
+	top := &memtree.Dir{}
+	folders := map[string]*memtree.Dir{"": top}
 	for _, f := range files {
 		folder, name := rooted.SplitPath(f.Path)
 		in := folderOf(folders, folder)
-		in.entries = append(in.entries, entry{name: name, mode: filemode.FileMode(f.Git), id: f.ID, size: f.Stamp.Size, stamp: f.Stamp})
+		in.Entries = append(in.Entries, memtree.Entry{Name: name, Mode: filemode.FileMode(f.Git), ID: f.ID, Size: f.Stamp.Size, Stamp: f.Stamp})
 	}
 	for path, d := range folders {
 		if path == "" {
@@ -56,19 +57,19 @@ func treeOfStamps(files []stamps.File) *dir {
 		}
 		above, name := rooted.SplitPath(path)
 		in := folders[above]
-		in.entries = append(in.entries, entry{name: name, mode: filemode.Dir, dir: d})
+		in.Entries = append(in.Entries, memtree.Entry{Name: name, Mode: filemode.Dir, Dir: d})
 	}
 	for _, d := range folders {
-		slices.SortFunc(d.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+		slices.SortFunc(d.Entries, func(a, b memtree.Entry) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return top
 }
 
 // folderOf returns the folder at a path, which it makes with those above it.
-func folderOf(folders map[string]*dir, path string) *dir {
+func folderOf(folders map[string]*memtree.Dir, path string) *memtree.Dir {
 	d := folders[path]
 	if d == nil {
-		d = &dir{}
+		d = &memtree.Dir{}
 		folders[path] = d
 		above, _ := rooted.SplitPath(path)
 		folderOf(folders, above)

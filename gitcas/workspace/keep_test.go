@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -21,7 +22,7 @@ func keepLie(t *testing.T, w *Workspace, file, path string) {
 	must(t, err)
 	for i := range known {
 		if known[i].Path == path {
-			known[i].ID = blobID([]byte("a lie"))
+			known[i].ID = memtree.BlobID([]byte("a lie"))
 		}
 	}
 	must(t, stamps.Keep(file, w.path, known))
@@ -125,7 +126,7 @@ func TestStrangeStamps(t *testing.T) {
 	for _, path := range []string{"", "/", "a", "a/b", "a//b", "/x", "..", "../y", "a", strings.Repeat("d/", 3000)} {
 		known = append(known, stamps.File{Path: path})
 	}
-	if top := treeOfStamps(known); top.findEntry("a") == nil {
+	if top := treeOfStamps(known); top.FindEntry("a") == nil {
 		t.Error("a is lost")
 	}
 }

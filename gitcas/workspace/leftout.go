@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/lists"
@@ -89,8 +90,8 @@ func (w *Workspace) ListSubmodules(ctx context.Context, commit wire.ID) (subs []
 	if err != nil {
 		return nil, fmt.Errorf("list the submodules of %s: %w", commit, err)
 	}
-	for path, e := range tree.filesThat((*entry).isSubmodule) {
-		subs = append(subs, Submodule{path, e.id})
+	for path, e := range tree.FilesThat((*memtree.Entry).IsSubmodule) {
+		subs = append(subs, Submodule{path, e.ID})
 	}
 	return subs, nil
 }
@@ -104,9 +105,9 @@ func (w *Workspace) NoteFilled(filled []string, failed []LeftOut) {
 }
 
 // noteLeftOut notes what the folder doesn't have of a commit, and what is in its submodules' folders.
-func (r *restorer) noteLeftOut(tree *dir) (err error) {
+func (r *restorer) noteLeftOut(tree *memtree.Dir) (err error) {
 	r.w.leftOut = nil
-	for path := range tree.filesThat((*entry).isSubmodule) {
+	for path := range tree.FilesThat((*memtree.Entry).IsSubmodule) {
 		failed := slices.ContainsFunc(r.w.unfilled, func(l LeftOut) bool { return l.Path == path })
 		if !failed && !slices.Contains(r.w.filled, path) {
 			r.w.leftOut = append(r.w.leftOut, LeftOut{Path: path, Kind: LeftSubmodule})
@@ -124,17 +125,17 @@ func (r *restorer) noteLeftOut(tree *dir) (err error) {
 }
 
 // notePointers notes the files of which the folder has pointers of Git LFS.
-func (r *restorer) notePointers(tree *dir) error {
+func (r *restorer) notePointers(tree *memtree.Dir) error {
 	filters := false // to ask for the form of each file takes long
-	for _, e := range tree.filesThat(isAttributes) {
-		filters = filters || strings.Contains(r.texts[e.id], convert.LFS)
+	for _, e := range tree.FilesThat(isAttributes) {
+		filters = filters || strings.Contains(r.texts[e.ID], convert.LFS)
 	}
 	if !filters {
 		return nil
 	}
 
 	cur := rooted.Cursor{Root: r.root, Op: r.rd.op}
-	for path := range tree.filesThat(isRegular) {
+	for path := range tree.FilesThat(memtree.IsRegular) {
 		form, err := r.forms.formOf(path)
 		if err != nil {
 			return errors.Join(err, cur.CloseAll())
@@ -163,10 +164,10 @@ func (r *restorer) readsPointer(cur *rooted.Cursor, path string) bool {
 
 // filesInside lists what is in the folders of a tree's submodules, but for what their .gitignore
 // files ignore, as a map of paths for each.
-func (rd *reader) filesInside(root *os.Root, tree *dir, most limits) (map[string]map[string]stamps.Stamp, error) {
+func (rd *reader) filesInside(root *os.Root, tree *memtree.Dir, most limits) (map[string]map[string]stamps.Stamp, error) {
 	all := map[string]map[string]stamps.Stamp{}
 	cur := rooted.Cursor{Root: root, Op: rd.op}
-	for path := range tree.filesThat((*entry).isSubmodule) {
+	for path := range tree.FilesThat((*memtree.Entry).IsSubmodule) {
 		found := map[string]stamps.Stamp{}
 		all[path] = found
 		in, err := cur.OpenDir(path, false)
@@ -189,7 +190,7 @@ func (rd *reader) listInside(p place, into map[string]stamps.Stamp) error {
 		return err
 	}
 	for _, d := range found {
-		path := joinPath(p.path, d.name)
+		path := memtree.JoinPath(p.path, d.name)
 		ignored, err := rd.isIgnored(p, path, d.info.IsDir())
 		switch {
 		case err != nil:

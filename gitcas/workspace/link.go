@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -20,17 +21,17 @@ const maxHops = 40
 // folder and out of .git, when the links of the tree on its way are followed as the system
 // would follow them. What doesn't exist is taken as an ordinary folder. A link of the tree
 // whose target isn't known leads out.
-func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool {
+func linkInside(top *memtree.Dir, path, target string, targets map[wire.ID]string) bool {
 	in, _ := rooted.SplitPath(path)
 	todo, ok := linkParts(target)
 	if !ok {
 		return false
 	}
-	way := []*dir{top} // the folder that was reached, and those above it
-	enter := func(d *dir) { way = append(way, d) }
+	way := []*memtree.Dir{top} // the folder that was reached, and those above it
+	enter := func(d *memtree.Dir) { way = append(way, d) }
 	if in != "" {
 		for part := range strings.SplitSeq(in, "/") {
-			enter(way[len(way)-1].findFolder(part))
+			enter(way[len(way)-1].FindFolder(part))
 		}
 	}
 	for hops := 0; len(todo) > 0; {
@@ -49,16 +50,16 @@ func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool 
 		if gitobj.CheckName(part) != nil {
 			return false
 		}
-		e := way[len(way)-1].findEntry(part)
-		if e == nil || e.mode != filemode.Symlink {
-			enter(e.asFolder())
+		e := way[len(way)-1].FindEntry(part)
+		if e == nil || e.Mode != filemode.Symlink {
+			enter(e.AsFolder())
 			continue
 		}
 		if hops++; hops > maxHops {
 			// The system refuses to follow it as well: it leads nowhere.
 			return true
 		}
-		next, ok := linkParts(targets[e.id])
+		next, ok := linkParts(targets[e.ID])
 		if !ok {
 			return false
 		}
@@ -69,13 +70,13 @@ func linkInside(top *dir, path, target string, targets map[wire.ID]string) bool 
 
 // linksOut returns the paths of a tree's links that lead out, be it through another one, with
 // their targets.
-func linksOut(ctx context.Context, top *dir, targets map[wire.ID]string) (map[string]string, error) {
+func linksOut(ctx context.Context, top *memtree.Dir, targets map[wire.ID]string) (map[string]string, error) {
 	out := map[string]string{}
-	for path, e := range top.filesThat((*entry).isLink) {
+	for path, e := range top.FilesThat((*memtree.Entry).IsLink) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if target := targets[e.id]; !linkInside(top, path, target, targets) {
+		if target := targets[e.ID]; !linkInside(top, path, target, targets) {
 			out[path] = target
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -21,7 +22,7 @@ const blobNone = "blob:none"
 type loader struct {
 	remote   wire.Remote
 	objects  wire.Objects
-	dirs     map[wire.ID]*dir // trees read before; nil: something below is missing
+	dirs     map[wire.ID]*memtree.Dir // trees read before; nil: something below is missing
 	maxFiles int
 	missing  []wire.ID // trees to fetch, found by one pass of buildDir
 	maxBytes int64     // of the next answers; 0: as many as the wire reads
@@ -29,7 +30,7 @@ type loader struct {
 
 // newLoader reads from a remote, nil for none, besides the objects at hand, which it keeps.
 func newLoader(remote wire.Remote, objects wire.Objects, maxFiles int) *loader {
-	return &loader{remote: remote, objects: objects, dirs: make(map[wire.ID]*dir), maxFiles: maxFiles}
+	return &loader{remote: remote, objects: objects, dirs: make(map[wire.ID]*memtree.Dir), maxFiles: maxFiles}
 }
 
 // fetchObjects fetches objects: of depth 1 are commits without their history, of depth 0
@@ -53,7 +54,7 @@ func (l *loader) fetchObjects(ctx context.Context, depth int, filter string, wan
 
 // fetchTree fetches a commit and reads its tree. From servers that give no single tree it
 // fetches the commit with all that is in it.
-func (l *loader) fetchTree(ctx context.Context, commit wire.ID, filter string) (*dir, error) {
+func (l *loader) fetchTree(ctx context.Context, commit wire.ID, filter string) (*memtree.Dir, error) {
 	if err := l.fetchObjects(ctx, 1, filter, commit); err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func sizeOf(objects wire.Objects) (n int64) {
 }
 
 // readCommit reads the tree of a commit at hand.
-func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*dir, error) {
+func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*memtree.Dir, error) {
 	o := l.objects[commit]
 	if o.Type != plumbing.CommitObject {
 		return nil, rooted.NewError(ErrDamaged, "read", commit.String(), "a %s, and a commit was expected", o.Type)
@@ -151,10 +152,10 @@ func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*dir, error) {
 
 // readTree reads a tree with all trees below it. It fetches those that are missing, one
 // level of missing ones at a time.
-func (l *loader) readTree(ctx context.Context, id wire.ID) (*dir, error) {
+func (l *loader) readTree(ctx context.Context, id wire.ID) (*memtree.Dir, error) {
 	for {
 		l.missing = nil
-		maps.DeleteFunc(l.dirs, func(_ wire.ID, d *dir) bool { return d == nil })
+		maps.DeleteFunc(l.dirs, func(_ wire.ID, d *memtree.Dir) bool { return d == nil })
 		d, err := l.buildDir(id, 0)
 		if err != nil || len(l.missing) == 0 {
 			return d, err
@@ -167,15 +168,15 @@ func (l *loader) readTree(ctx context.Context, id wire.ID) (*dir, error) {
 
 // buildDir makes the dir of a tree. When a tree is not at hand it is noted as
 // missing, and the result is nil.
-func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
+func (l *loader) buildDir(id wire.ID, depth int) (*memtree.Dir, error) {
 	if d, known := l.dirs[id]; known {
 		return d, nil
 	}
 	if id == wire.EmptyTree {
-		return emptyDir(), nil
+		return memtree.EmptyDir(), nil
 	}
-	if depth > maxDepth {
-		return nil, rooted.NewError(ErrLimit, "read", id.String(), "more than %d levels of folders", maxDepth)
+	if depth > memtree.MaxDepth {
+		return nil, rooted.NewError(ErrLimit, "read", id.String(), "more than %d levels of folders", memtree.MaxDepth)
 	}
 	o, ok := l.objects[id]
 	if !ok {
@@ -187,27 +188,27 @@ func (l *loader) buildDir(id wire.ID, depth int) (*dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dir{id: id, entries: make([]entry, len(list))}
+	d := &memtree.Dir{ID: id, Entries: make([]memtree.Entry, len(list))}
 	whole := true
 	for i, e := range list {
-		d.entries[i] = entry{name: e.Name, mode: e.Mode, id: e.ID}
+		d.Entries[i] = memtree.Entry{Name: e.Name, Mode: e.Mode, ID: e.ID}
 		if !e.IsDir() {
 			continue
 		}
-		if d.entries[i].dir, err = l.buildDir(e.ID, depth+1); err != nil {
+		if d.Entries[i].Dir, err = l.buildDir(e.ID, depth+1); err != nil {
 			return nil, err
 		}
-		whole = whole && d.entries[i].dir != nil
+		whole = whole && d.Entries[i].Dir != nil
 	}
 	if !whole {
 		l.dirs[id] = nil
 		return nil, nil
 	}
 	// Git's order puts "a.b" before the folder "a"; look-ups go by name.
-	slices.SortFunc(d.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
-	d.measureTree()
+	slices.SortFunc(d.Entries, func(a, b memtree.Entry) int { return strings.Compare(a.Name, b.Name) })
+	d.MeasureTree()
 	l.dirs[id] = d
-	return d, d.checkSize("read", id.String(), l.maxFiles)
+	return d, d.CheckSize("read", id.String(), l.maxFiles)
 }
 
 func (l *loader) decodeTree(o wire.Object) ([]gitobj.Entry, error) {

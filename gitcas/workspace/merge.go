@@ -9,6 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -53,16 +54,16 @@ func mergeTrees(ctx context.Context, remote wire.Remote, sides []wire.ID, known 
 			return MergeResult{}, err
 		}
 	}
-	trees := make([]*dir, len(sides))
+	trees := make([]*memtree.Dir, len(sides))
 	for i, id := range sides {
 		var err error
 		if trees[i], err = l.readSide(ctx, id); err != nil {
 			return MergeResult{}, err
 		}
 	}
-	m := merger{made: newObjects{had: make(map[wire.ID]bool)}}
+	m := merger{made: memtree.Objects{Had: make(map[wire.ID]bool)}}
 	for id := range l.objects {
-		m.made.had[id] = true
+		m.made.Had[id] = true
 	}
 	d, err := m.mergeFolders("", trees[0], trees[1], trees[2])
 	if err != nil {
@@ -73,16 +74,16 @@ func mergeTrees(ctx context.Context, remote wire.Remote, sides []wire.ID, known 
 		return MergeResult{Overlap: m.overlap}, nil
 	}
 	if d == nil {
-		d = emptyDir()
-		m.made.addObject(wire.NewObject(plumbing.TreeObject, nil), nil)
+		d = memtree.EmptyDir()
+		m.made.AddObject(wire.NewObject(plumbing.TreeObject, nil), nil)
 	}
-	return MergeResult{Tree: d.id, Objects: m.made.list}, d.checkSize("merge", ".", DefaultMaxFiles)
+	return MergeResult{Tree: d.ID, Objects: m.made.List}, d.CheckSize("merge", ".", DefaultMaxFiles)
 }
 
 // readSide reads the tree of a commit, or a tree.
-func (l *loader) readSide(ctx context.Context, id wire.ID) (*dir, error) {
+func (l *loader) readSide(ctx context.Context, id wire.ID) (*memtree.Dir, error) {
 	if id.IsZero() {
-		return emptyDir(), nil
+		return memtree.EmptyDir(), nil
 	}
 	if l.objects[id].Type == plumbing.CommitObject {
 		return l.readCommit(ctx, id)
@@ -91,51 +92,51 @@ func (l *loader) readSide(ctx context.Context, id wire.ID) (*dir, error) {
 }
 
 type merger struct {
-	made    newObjects
+	made    memtree.Objects
 	overlap []string
 }
 
 // mergeFolders merges three versions of a folder; nil stands for none. The result is
 // nil when nothing is left, or when files overlap.
-func (m *merger) mergeFolders(path string, base, ours, theirs *dir) (*dir, error) {
+func (m *merger) mergeFolders(path string, base, ours, theirs *memtree.Dir) (*memtree.Dir, error) {
 	switch {
-	case sameDir(ours, theirs), sameDir(base, theirs):
+	case memtree.SameDir(ours, theirs), memtree.SameDir(base, theirs):
 		return ours, nil
-	case sameDir(base, ours):
+	case memtree.SameDir(base, ours):
 		return theirs, nil
 	}
-	out := &dir{}
-	for _, name := range allNames(base, ours, theirs) {
-		e, err := m.mergeEntries(joinPath(path, name), base.findEntry(name), ours.findEntry(name), theirs.findEntry(name))
+	out := &memtree.Dir{}
+	for _, name := range memtree.AllNames(base, ours, theirs) {
+		e, err := m.mergeEntries(memtree.JoinPath(path, name), base.FindEntry(name), ours.FindEntry(name), theirs.FindEntry(name))
 		if err != nil {
 			return nil, err
 		}
 		if e != nil {
-			out.entries = append(out.entries, *e)
+			out.Entries = append(out.Entries, *e)
 		}
 	}
 	if len(m.overlap) > 0 {
 		return nil, nil
 	}
-	return m.made.addTree(out, theirs)
+	return m.made.AddTree(out, theirs)
 }
 
 // mergeEntries merges three versions of what one name stands for.
-func (m *merger) mergeEntries(path string, base, ours, theirs *entry) (*entry, error) {
+func (m *merger) mergeEntries(path string, base, ours, theirs *memtree.Entry) (*memtree.Entry, error) {
 	switch {
-	case sameEntry(ours, theirs), sameEntry(base, theirs):
+	case memtree.SameEntry(ours, theirs), memtree.SameEntry(base, theirs):
 		return ours, nil
-	case sameEntry(base, ours):
+	case memtree.SameEntry(base, ours):
 		return theirs, nil
 	}
-	bothFolders := ours.asFolder() != nil && theirs.asFolder() != nil
-	if ours.asFile() != nil || theirs.asFile() != nil || base.asFile() != nil && !bothFolders {
+	bothFolders := ours.AsFolder() != nil && theirs.AsFolder() != nil
+	if ours.AsFile() != nil || theirs.AsFile() != nil || base.AsFile() != nil && !bothFolders {
 		// Both changed it, and there is a file or a submodule on one side at least, or one side
 		// deleted the file that was there and the other made a folder of it.
 		m.overlap = append(m.overlap, path)
 		return nil, nil
 	}
-	d, err := m.mergeFolders(path, base.asFolder(), ours.asFolder(), theirs.asFolder())
+	d, err := m.mergeFolders(path, base.AsFolder(), ours.AsFolder(), theirs.AsFolder())
 	_, name := rooted.SplitPath(path)
-	return entryOf(name, d), err
+	return memtree.EntryOf(name, d), err
 }

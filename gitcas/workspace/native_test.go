@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -180,15 +181,15 @@ func splitLines(s string) []string {
 	return out
 }
 
-func lsTree(d *dir, path string) string {
+func lsTree(d *memtree.Dir, path string) string {
 	var s string
-	for i := range d.entries {
-		e := &d.entries[i]
-		if e.dir != nil {
-			s += lsTree(e.dir, joinPath(path, e.name))
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if e.Dir != nil {
+			s += lsTree(e.Dir, memtree.JoinPath(path, e.Name))
 			continue
 		}
-		s += fmt.Sprintf("%o %s\t%s\x00", uint32(e.mode), e.id, joinPath(path, e.name))
+		s += fmt.Sprintf("%o %s\t%s\x00", uint32(e.Mode), e.ID, memtree.JoinPath(path, e.Name))
 	}
 	return s
 }

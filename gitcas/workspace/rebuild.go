@@ -10,6 +10,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 )
 
@@ -31,19 +32,19 @@ func RebuildStaged(ctx context.Context, remote wire.Remote, parents []wire.ID, t
 
 func rebuildSnapshot(ctx context.Context, remote wire.Remote, parents []wire.ID, b rebuilder) (Snapshot, error) {
 	tree := b.out.Tree
-	b.made = newObjects{had: map[wire.ID]bool{}}
+	b.made = memtree.Objects{Had: map[wire.ID]bool{}}
 	if err := b.checkTree(ctx, remote, parents); err != nil {
 		return Snapshot{}, fmt.Errorf("rebuild a snapshot of tree %s: %w", tree, err)
 	}
-	b.out.Objects = b.made.list
+	b.out.Objects = b.made.List
 	b.out.sortChanges()
 	return b.out, nil
 }
 
 // rebuilder compares two trees of which the second may be a stranger's.
 type rebuilder struct {
-	objects wire.Objects // the new ones
-	made    newObjects   // those of them that are needed
+	objects wire.Objects    // the new ones
+	made    memtree.Objects // those of them that are needed
 	had     map[wire.ID]bool
 	total   int64
 	texts   bool // links or .gitignore files differ
@@ -58,13 +59,13 @@ func newRefusal(path, format string, args ...any) error {
 
 // checkTree compares the tree with the first parent's.
 func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents []wire.ID) (err error) {
-	l, base := newLoader(remote, wire.Objects{}, DefaultMaxFiles), emptyDir()
+	l, base := newLoader(remote, wire.Objects{}, DefaultMaxFiles), memtree.EmptyDir()
 	if len(parents) > 0 {
 		if base, err = l.fetchTree(ctx, parents[0], blobNone); err != nil {
 			return err
 		}
 	}
-	b.had = base.listContents()
+	b.had = base.ListContents()
 	// Nothing is fetched: what the remote has beside the base is not the tree's to name.
 	l.remote = nil
 	maps.Copy(l.objects, b.objects)
@@ -72,13 +73,13 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 	if err != nil {
 		return err
 	}
-	if !sameDir(base, made) {
-		b.noteNeeded(made.id)
+	if !memtree.SameDir(base, made) {
+		b.noteNeeded(made.ID)
 	}
-	for range made.filesThat(isAttributes) {
+	for range made.FilesThat(isAttributes) {
 		b.texts = true
 	}
-	if err = compareTrees("", base, made, b.compareEntries); err == nil && b.texts {
+	if err = memtree.CompareTrees("", base, made, b.compareEntries); err == nil && b.texts {
 		l.remote = remote
 		err = b.checkTexts(ctx, l, base, made)
 	}
@@ -87,15 +88,15 @@ func (b *rebuilder) checkTree(ctx context.Context, remote wire.Remote, parents [
 
 // checkTexts makes sure that a folder can be made equal to the tree: a link of the parent's may
 // lead out by another place, or through a link that is new or gone.
-func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) error {
+func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *memtree.Dir) error {
 	var missing []wire.ID
 	texts := map[wire.ID]string{}
-	for _, tree := range []*dir{base, made} {
-		for _, e := range tree.filesThat(isText) {
-			if _, known := texts[e.id]; !known {
-				texts[e.id] = ""
-				if _, there := l.objects[e.id]; !there {
-					missing = append(missing, e.id)
+	for _, tree := range []*memtree.Dir{base, made} {
+		for _, e := range tree.FilesThat(isText) {
+			if _, known := texts[e.ID]; !known {
+				texts[e.ID] = ""
+				if _, there := l.objects[e.ID]; !there {
+					missing = append(missing, e.ID)
 				}
 			}
 		}
@@ -128,7 +129,7 @@ func (b *rebuilder) checkTexts(ctx context.Context, l *loader, base, made *dir) 
 }
 
 // checkFilters refuses new contents that git would put through a filter first.
-func (b *rebuilder) checkFilters(ctx context.Context, made *dir, texts map[wire.ID]string) error {
+func (b *rebuilder) checkFilters(ctx context.Context, made *memtree.Dir, texts map[wire.ID]string) error {
 	most := limits{file: DefaultMaxFile, ignoreSteps: ignore.DefaultSteps}
 	f, err := newForms(&reader{ctx: ctx, op: "rebuild"}, most, made, texts)
 	if err != nil {
@@ -136,7 +137,7 @@ func (b *rebuilder) checkFilters(ctx context.Context, made *dir, texts map[wire.
 	}
 	for _, c := range b.out.Changes {
 		o, isNew := b.objects[c.Blob]
-		if !isNew || !isFile(c.Mode) {
+		if !isNew || !memtree.IsFile(c.Mode) {
 			continue
 		}
 		form, err := f.formOf(c.Path)
@@ -151,9 +152,9 @@ func (b *rebuilder) checkFilters(ctx context.Context, made *dir, texts map[wire.
 }
 
 // compareEntries notes how an entry differs, if it may.
-func (b *rebuilder) compareEntries(path string, was, is *entry) error {
-	if is != nil && is.dir != nil {
-		b.noteNeeded(is.id)
+func (b *rebuilder) compareEntries(path string, was, is *memtree.Entry) error {
+	if is != nil && is.Dir != nil {
+		b.noteNeeded(is.ID)
 	}
 	c, differs := newChange(path, was, is)
 	if !differs {
@@ -204,9 +205,9 @@ func (b *rebuilder) checkFile(c *Change) error {
 // noteNeeded notes that a new object is needed, and reports whether that is news.
 func (b *rebuilder) noteNeeded(id wire.ID) bool {
 	o, isNew := b.objects[id]
-	if !isNew || b.made.had[id] {
+	if !isNew || b.made.Had[id] {
 		return false
 	}
-	b.made.addObject(o, nil)
+	b.made.AddObject(o, nil)
 	return true
 }

@@ -259,8 +259,8 @@ func treeWith(t *testing.T, m *wiretest.Memory, commit wire.ID, change files) (w
 	base, err := l.fetchTree(ctx, commit, "")
 	must(t, err)
 	all := map[string]gitobj.Entry{}
-	for path, e := range base.allFiles() {
-		all[path] = gitobj.Entry{Mode: e.mode, ID: e.id}
+	for path, e := range base.AllFiles() {
+		all[path] = gitobj.Entry{Mode: e.Mode, ID: e.ID}
 	}
 	objs := wire.Objects{}
 	for path, text := range change {

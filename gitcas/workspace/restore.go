@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
@@ -44,7 +45,7 @@ func (w *Workspace) Restore(ctx context.Context, commit wire.ID) (err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	r := &restorer{
 		w: w, root: root, commit: commit, load: w.openLoader(),
-		rd: reader{ctx: ctx, op: "restore", maxFiles: w.most.files, maxDepth: 2 * maxDepth},
+		rd: reader{ctx: ctx, op: "restore", maxFiles: w.most.files, maxDepth: 2 * memtree.MaxDepth},
 	}
 	return r.restoreCommit()
 }
@@ -77,7 +78,7 @@ type doomed struct {
 // write of one entry. The entry gets its stamp when that is done.
 type write struct {
 	path string
-	e    *entry
+	e    *memtree.Entry
 }
 
 func (r *restorer) restoreCommit() error {
@@ -121,7 +122,7 @@ func (r *restorer) restoreCommit() error {
 
 // readTarget returns the commit's tree. For an empty folder it fetches a small commit whole, in
 // one request. Otherwise it leaves the blobs out: most are there already, or they come in batches.
-func (r *restorer) readTarget() (*dir, error) {
+func (r *restorer) readTarget() (*memtree.Dir, error) {
 	if t := r.w.findKnownTree(r.commit); t != nil {
 		return t, nil
 	}
@@ -143,25 +144,25 @@ func (r *restorer) readTarget() (*dir, error) {
 }
 
 // readTexts gets the commit's .gitignore and .gitattributes files and its symlinks.
-func (r *restorer) readTexts(target *dir) (err error) {
+func (r *restorer) readTexts(target *memtree.Dir) (err error) {
 	from := textReader{rd: &r.rd, load: r.load, commit: r.commit, texts: make(map[wire.ID]string)}
 	for _, k := range r.w.trees {
 		maps.Copy(from.texts, k.targets)
 	}
 	cur := rooted.Cursor{Root: r.root, Op: r.rd.op}
-	r.texts, err = from.readTexts(r.rd.ctx, &cur, target, func(_ string, e *entry) bool { return isText(e) })
+	r.texts, err = from.readTexts(r.rd.ctx, &cur, target, func(_ string, e *memtree.Entry) bool { return isText(e) })
 	return err
 }
 
 // isText says whether a file or link is read before anything is compared.
-func isText(e *entry) bool {
-	return e.isLink() || e.name == gitignore && isFile(e.mode) || isAttributes(e)
+func isText(e *memtree.Entry) bool {
+	return e.IsLink() || e.Name == gitignore && memtree.IsFile(e.Mode) || isAttributes(e)
 }
 
 // checkIgnoreFiles refuses a tree with a .gitignore or .gitattributes file that is too large.
-func checkIgnoreFiles(op string, top *dir, texts map[wire.ID]string) error {
-	for path, e := range top.filesThat(isText) {
-		if n := len(texts[e.id]); !e.isLink() && n > ignore.MaxFile {
+func checkIgnoreFiles(op string, top *memtree.Dir, texts map[wire.ID]string) error {
+	for path, e := range top.FilesThat(isText) {
+		if n := len(texts[e.ID]); !e.IsLink() && n > ignore.MaxFile {
 			return rooted.NewError(ErrLimit, op, path, "%d bytes are too many for a .gitignore or a .gitattributes", n)
 		}
 	}
@@ -170,7 +171,7 @@ func checkIgnoreFiles(op string, top *dir, texts map[wire.ID]string) error {
 
 // compareFolder compares one folder and returns its target with the stamps that are
 // known; nil when the commit has no such folder.
-func (r *restorer) compareFolder(p place) (*dir, error) {
+func (r *restorer) compareFolder(p place) (*memtree.Dir, error) {
 	found, err := r.rd.listFolder(p.r, p.path)
 	if err != nil {
 		return nil, err
@@ -178,11 +179,11 @@ func (r *restorer) compareFolder(p place) (*dir, error) {
 	if p.rules, err = r.ignoreRules(p, found); err != nil {
 		return nil, err
 	}
-	var out *dir
+	var out *memtree.Dir
 	if p.tree != nil {
-		out = cloneDir(p.tree)
+		out = memtree.CloneDir(p.tree)
 	}
-	for _, x := range pairUp(found, out.allEntries()) {
+	for _, x := range pairUp(found, out.AllEntries()) {
 		if err := r.rd.ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -200,11 +201,11 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 	if p.ignored {
 		return p.rules, nil
 	}
-	if e := p.tree.findEntry(gitignore); e != nil {
-		if !isFile(e.mode) {
+	if e := p.tree.FindEntry(gitignore); e != nil {
+		if !memtree.IsFile(e.Mode) {
 			return p.rules, nil
 		}
-		rules, err := p.rules.Folder(p.path, []byte(r.texts[e.id]))
+		rules, err := p.rules.Folder(p.path, []byte(r.texts[e.ID]))
 		return rules, r.rd.rulesError(gitignore, err)
 	}
 	if r.trackedBefore(p, gitignore) != nil {
@@ -217,7 +218,7 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 	if err != nil || own == p.rules {
 		return own, err
 	}
-	itself, err := own.Ignored(joinPath(p.path, gitignore), false)
+	itself, err := own.Ignored(memtree.JoinPath(p.path, gitignore), false)
 	if itself {
 		return own, nil
 	}
@@ -225,25 +226,25 @@ func (r *restorer) ignoreRules(p place, found []onDisk) (*ignore.Rules, error) {
 }
 
 func (r *restorer) comparePair(p place, x pair) error {
-	path := joinPath(p.path, x.name)
+	path := memtree.JoinPath(p.path, x.name)
 	switch {
 	case x.disk == nil:
 		r.noteMissing(path, x.tree)
 		return nil
 	case x.tree == nil:
 		return r.decideExtra(p, x, path)
-	case x.tree.mode == filemode.Submodule && x.disk.info.IsDir():
+	case x.tree.Mode == filemode.Submodule && x.disk.info.IsDir():
 		return nil
-	case x.tree.dir != nil && x.disk.info.IsDir():
+	case x.tree.Dir != nil && x.disk.info.IsDir():
 		ignored, err := r.rd.isIgnored(p, path, true)
 		if err != nil {
 			return err
 		}
-		return r.rd.visitFolder(p, x, x.tree.dir, ignored, func(in place) (err error) {
-			x.tree.dir, err = r.compareFolder(in)
+		return r.rd.visitFolder(p, x, x.tree.Dir, ignored, func(in place) (err error) {
+			x.tree.Dir, err = r.compareFolder(in)
 			return err
 		})
-	case x.tree.dir == nil && !x.disk.info.IsDir() && r.isMade(path, x.tree):
+	case x.tree.Dir == nil && !x.disk.info.IsDir() && r.isMade(path, x.tree):
 		return r.compareLeaf(p, x, path)
 	}
 	if x.disk.info.IsDir() {
@@ -257,22 +258,22 @@ func (r *restorer) comparePair(p place, x pair) error {
 }
 
 // isMade reports whether an entry of the commit is made in the folder.
-func (r *restorer) isMade(path string, e *entry) bool {
+func (r *restorer) isMade(path string, e *memtree.Entry) bool {
 	_, out := r.out[path]
-	return !out && e.mode != filemode.Submodule
+	return !out && e.Mode != filemode.Submodule
 }
 
 // noteMissing notes that e, with all below it, is to be written.
-func (r *restorer) noteMissing(path string, e *entry) {
+func (r *restorer) noteMissing(path string, e *memtree.Entry) {
 	switch {
 	case !r.isMade(path, e):
-	case e.dir == nil:
+	case e.Dir == nil:
 		r.writes = append(r.writes, write{path, e})
 	default:
-		e.dir = cloneDir(e.dir)
-		for i := range e.dir.entries {
-			c := &e.dir.entries[i]
-			r.noteMissing(joinPath(path, c.name), c)
+		e.Dir = memtree.CloneDir(e.Dir)
+		for i := range e.Dir.Entries {
+			c := &e.Dir.Entries[i]
+			r.noteMissing(memtree.JoinPath(path, c.Name), c)
 		}
 	}
 }
@@ -285,7 +286,7 @@ func (r *restorer) decideExtra(p place, x pair, path string) error {
 		return err
 	}
 	before := r.trackedBefore(p, x.name)
-	tracked := before != nil && (before.dir != nil) == isDir && before.mode != filemode.Submodule
+	tracked := before != nil && (before.Dir != nil) == isDir && before.Mode != filemode.Submodule
 	leftOver := strings.HasPrefix(x.name, TempPrefix) && !tracked
 	stays := x.name == gitDir || ignored && !tracked && !leftOver
 	if isDir && !stays && !leftOver {
@@ -304,11 +305,11 @@ func (r *restorer) decideExtra(p place, x pair, path string) error {
 }
 
 // trackedBefore is what the last commit of this Workspace has of that name.
-func (r *restorer) trackedBefore(p place, name string) *entry {
+func (r *restorer) trackedBefore(p place, name string) *memtree.Entry {
 	if r.w.recalled {
 		return nil
 	}
-	return p.seen.findEntry(name)
+	return p.seen.FindEntry(name)
 }
 
 // compareLeaf compares a file or link with what stands in its place.
@@ -316,7 +317,7 @@ func (r *restorer) compareLeaf(p place, x pair, path string) error {
 	e, info := x.tree, x.disk.info
 	st, link := stamps.StatOf(info), info.Mode().Type() == os.ModeSymlink
 	same := false
-	if link == (e.mode == filemode.Symlink) {
+	if link == (e.Mode == filemode.Symlink) {
 		var err error
 		if same, err = r.sameContent(p, x, path, st); err != nil {
 			return err
@@ -324,7 +325,7 @@ func (r *restorer) compareLeaf(p place, x pair, path string) error {
 	}
 	switch {
 	case !same:
-	case link || sameMode(modeOf(info), e.mode):
+	case link || sameMode(modeOf(info), e.Mode):
 		return nil
 	case st.Links == 1: // the mode of a file with other names is theirs too
 		r.chmods = append(r.chmods, write{path, e})
@@ -336,11 +337,11 @@ func (r *restorer) compareLeaf(p place, x pair, path string) error {
 
 // sameContent reports whether a file or link has the content of the entry.
 func (r *restorer) sameContent(p place, x pair, path string, st stamps.Stat) (bool, error) {
-	if seen := p.seen.findEntry(x.name); seen.looksLike(st) {
-		x.tree.stamp = seen.stamp
-		return seen.id == x.tree.id, nil
+	if seen := p.seen.FindEntry(x.name); seen.LooksLike(st) {
+		x.tree.Stamp = seen.Stamp
+		return seen.ID == x.tree.ID, nil
 	}
-	if !isSize(r.w.most.file, x.disk.info.Size(), x.tree, p.seen.findEntry(x.name)) {
+	if !memtree.IsSize(r.w.most.file, x.disk.info.Size(), x.tree, p.seen.FindEntry(x.name)) {
 		return false, nil
 	}
 	form, err := r.forms.formOf(path)
@@ -355,12 +356,12 @@ func (r *restorer) sameContent(p place, x pair, path string, st stamps.Stat) (bo
 	if errors.Is(err, os.ErrPermission) {
 		return false, nil // it can be replaced all the same
 	}
-	x.tree.stamp = c.stamp.IfSettled(r.clock)
-	x.tree.size = c.size
-	if err != nil || c.id == x.tree.id || !isFile(c.mode) || c.size > limit {
-		return c.id == x.tree.id, err
+	x.tree.Stamp = c.stamp.IfSettled(r.clock)
+	x.tree.Size = c.size
+	if err != nil || c.id == x.tree.ID || !memtree.IsFile(c.mode) || c.size > limit {
+		return c.id == x.tree.ID, err
 	}
-	_, same, err := r.forms.isStored(path, c.data, x.tree.id)
+	_, same, err := r.forms.isStored(path, c.data, x.tree.ID)
 	return same, err
 }
 
@@ -386,17 +387,17 @@ func (r *restorer) checkNoRepo(p place) error {
 
 // checkCase finds names of one folder that a file system which ignores case
 // takes for one.
-func checkCase(d *dir, path string) error {
-	seen := make(map[string]string, len(d.entries))
-	for i := range d.entries {
-		e := &d.entries[i]
-		low := strings.ToLower(e.name)
+func checkCase(d *memtree.Dir, path string) error {
+	seen := make(map[string]string, len(d.Entries))
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		low := strings.ToLower(e.Name)
 		if other, ok := seen[low]; ok {
-			return rooted.NewError(ErrCollision, "restore", joinPath(path, e.name), "the commit also has %q: rename one of them", joinPath(path, other))
+			return rooted.NewError(ErrCollision, "restore", memtree.JoinPath(path, e.Name), "the commit also has %q: rename one of them", memtree.JoinPath(path, other))
 		}
-		seen[low] = e.name
-		if e.dir != nil {
-			if err := checkCase(e.dir, joinPath(path, e.name)); err != nil {
+		seen[low] = e.Name
+		if e.Dir != nil {
+			if err := checkCase(e.Dir, memtree.JoinPath(path, e.Name)); err != nil {
 				return err
 			}
 		}

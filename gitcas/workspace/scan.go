@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/convert"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/text"
@@ -24,7 +25,7 @@ import (
 // scanner walks the folder for a snapshot.
 type scanner struct {
 	most limits
-	base *dir // the first parent's tree
+	base *memtree.Dir // the first parent's tree
 	// without are the paths that stay as base has them.
 	without map[string]bool
 	rd      reader
@@ -39,7 +40,7 @@ type scanner struct {
 	clock int64  // the file system's clock before anything was looked at
 	owner uint32 // of the workspace's folder
 
-	made    newObjects
+	made    memtree.Objects
 	old     map[wire.ID]bool // contents of base; made when first asked
 	total   int64            // bytes of new content
 	skipped []Skipped
@@ -50,7 +51,7 @@ type scanner struct {
 	stay    map[string]string  // those of them that the new tree has
 }
 
-func (s *scanner) scanTop(root *os.Root, seen *dir) (*dir, error) {
+func (s *scanner) scanTop(root *os.Root, seen *memtree.Dir) (*memtree.Dir, error) {
 	info, err := root.Stat(".")
 	if err != nil {
 		return nil, rooted.IOError(s.rd.op, ".", err)
@@ -65,13 +66,13 @@ func (s *scanner) scanTop(root *os.Root, seen *dir) (*dir, error) {
 		return nil, err
 	}
 	if tree == nil {
-		tree = emptyDir()
+		tree = memtree.EmptyDir()
 	}
 	return tree, s.checkLinks(tree)
 }
 
 // scanFolder returns what is in a folder as a tree, nil when that is nothing.
-func (s *scanner) scanFolder(p place) (*dir, error) {
+func (s *scanner) scanFolder(p place) (*memtree.Dir, error) {
 	found, err := s.rd.listFolder(p.r, p.path)
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func (s *scanner) scanFolder(p place) (*dir, error) {
 	if p.attributes, err = s.rd.readAttributes(p, found, s.most); err != nil {
 		return nil, err
 	}
-	out := &dir{entries: make([]entry, 0, len(p.tree.allEntries()))}
-	for _, x := range pairUp(found, p.tree.allEntries()) {
+	out := &memtree.Dir{Entries: make([]memtree.Entry, 0, len(p.tree.AllEntries()))}
+	for _, x := range pairUp(found, p.tree.AllEntries()) {
 		if err := s.rd.ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -94,19 +95,19 @@ func (s *scanner) scanFolder(p place) (*dir, error) {
 			return nil, err
 		}
 		if e != nil {
-			out.entries = append(out.entries, *e)
+			out.Entries = append(out.Entries, *e)
 		}
 	}
-	d, err := s.made.addTree(out, p.tree)
+	d, err := s.made.AddTree(out, p.tree)
 	if err != nil || d == nil {
 		return nil, err
 	}
-	return d, d.checkSize(s.rd.op, cmp.Or(p.path, "."), s.most.files)
+	return d, d.CheckSize(s.rd.op, cmp.Or(p.path, "."), s.most.files)
 }
 
 // scanPair decides what one name of a folder becomes in the new tree.
-func (s *scanner) scanPair(p place, x pair) (*entry, error) {
-	path := joinPath(p.path, x.name)
+func (s *scanner) scanPair(p place, x pair) (*memtree.Entry, error) {
+	path := memtree.JoinPath(p.path, x.name)
 	switch {
 	case s.without[path]:
 		return x.tree, nil
@@ -116,10 +117,10 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 		return nil, nil
 	}
 	isDir := x.disk.info.IsDir()
-	if isDir && x.tree.isSubmodule() {
+	if isDir && x.tree.IsSubmodule() {
 		return x.tree, nil
 	}
-	ignored, tracked := p.ignored, x.tree != nil && (x.tree.dir != nil) == isDir
+	ignored, tracked := p.ignored, x.tree != nil && (x.tree.Dir != nil) == isDir
 	if !tracked || isDir {
 		var err error
 		if ignored, err = s.rd.isIgnored(p, path, isDir); err != nil {
@@ -144,18 +145,18 @@ func (s *scanner) scanPair(p place, x pair) (*entry, error) {
 		}
 		return s.keepAbsent(path, x.tree)
 	}
-	var d *dir
-	err := s.rd.visitFolder(p, x, x.tree.asFolder(), ignored, func(in place) (err error) {
+	var d *memtree.Dir
+	err := s.rd.visitFolder(p, x, x.tree.AsFolder(), ignored, func(in place) (err error) {
 		d, err = s.scanFolder(in)
 		return err
 	})
-	return entryOf(x.name, d), err
+	return memtree.EntryOf(x.name, d), err
 }
 
 // scanLeaf reads what is no folder. A nil entry means that it was skipped.
-func (s *scanner) scanLeaf(p place, x pair, path string) (*entry, error) {
-	base := x.tree.asFile()
-	if sub := x.tree.firstSubmodule(path); sub != "" {
+func (s *scanner) scanLeaf(p place, x pair, path string) (*memtree.Entry, error) {
+	base := x.tree.AsFile()
+	if sub := x.tree.FirstSubmodule(path); sub != "" {
 		s.noteSkipped(path, "it stands in the place of the submodule "+sub)
 		return nil, nil
 	}
@@ -171,30 +172,30 @@ func (s *scanner) scanLeaf(p place, x pair, path string) (*entry, error) {
 }
 
 // hashFile hashes a regular file, unless it is known not to have changed.
-func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, error) {
+func (s *scanner) hashFile(p place, x pair, base *memtree.Entry, path string) (*memtree.Entry, error) {
 	st := stamps.StatOf(x.disk.info)
 	if st.Links > 1 && st.Owner != s.owner && base == nil {
 		s.noteSkipped(path, "a hard link to a file of another user")
 		return nil, nil
 	}
-	e := &entry{name: x.name, mode: modeOf(x.disk.info), size: x.disk.info.Size()}
-	if seen := p.seen.findEntry(x.name); seen.looksLike(st) && s.baseHas(base, seen.id) {
-		e.id, e.stamp = seen.id, seen.stamp
+	e := &memtree.Entry{Name: x.name, Mode: modeOf(x.disk.info), Size: x.disk.info.Size()}
+	if seen := p.seen.FindEntry(x.name); seen.LooksLike(st) && s.baseHas(base, seen.ID) {
+		e.ID, e.Stamp = seen.ID, seen.Stamp
 		return sameForm(e, base), nil
 	}
 	most := sizes{hash: s.most.file, keep: s.most.file}
-	if e.size > s.most.file {
-		if !s.canBeBase(base, p.seen.findEntry(x.name), e.size) {
-			return nil, s.tooLarge(path, e.size)
+	if e.Size > s.most.file {
+		if !s.canBeBase(base, p.seen.FindEntry(x.name), e.Size) {
+			return nil, s.tooLarge(path, e.Size)
 		}
-		most.hash = e.size
+		most.hash = e.Size
 	}
 	c, err := s.rd.readFile(p.r, path, x.name, x.disk.info, most)
 	if err != nil {
 		return nil, err
 	}
-	e.mode, e.id, e.size, e.stamp = c.mode, c.id, c.size, c.stamp.IfSettled(s.clock)
-	if base != nil && base.id == c.id { // whatever the attributes say
+	e.Mode, e.ID, e.Size, e.Stamp = c.mode, c.id, c.size, c.stamp.IfSettled(s.clock)
+	if base != nil && base.ID == c.id { // whatever the attributes say
 		return sameForm(e, base), nil
 	}
 	if c.size > s.most.file {
@@ -206,33 +207,33 @@ func (s *scanner) hashFile(p place, x pair, base *entry, path string) (*entry, e
 	if err := s.convertFile(p, e, base, path, &c); err != nil {
 		return nil, err
 	}
-	if s.baseHas(base, c.id) || s.made.had[c.id] {
+	if s.baseHas(base, c.id) || s.made.Had[c.id] {
 		return sameForm(e, base), nil
 	}
 	if s.total += c.size; s.total > s.most.total {
 		return nil, rooted.NewError(ErrLimit, s.rd.op, path, "with this file there are more than %d bytes of new content: remove what is not needed, or add it to .gitignore", s.most.total)
 	}
-	s.made.addObject(wire.Object{ID: c.id, Type: plumbing.BlobObject, Data: bytes.Clone(c.data)}, nil)
+	s.made.AddObject(wire.Object{ID: c.id, Type: plumbing.BlobObject, Data: bytes.Clone(c.data)}, nil)
 	return e, nil
 }
 
 // canBeBase reports whether a file that is over the limit can be the base's, as far as its size
 // says. If the size of the base's is not known, it is fetched: the file may be a hole that takes
 // hours to read.
-func (s *scanner) canBeBase(base, seen *entry, size int64) bool {
-	if base == nil || !isFile(base.mode) {
+func (s *scanner) canBeBase(base, seen *memtree.Entry, size int64) bool {
+	if base == nil || !memtree.IsFile(base.Mode) {
 		return false
 	}
-	if seen != nil && seen.id == base.id && seen.size > 0 {
-		return seen.size == size
+	if seen != nil && seen.ID == base.ID && seen.Size > 0 {
+		return seen.Size == size
 	}
-	blobs, err := s.fetch(map[wire.ID]bool{base.id: true})
-	return err == nil && int64(len(blobs[base.id].Data)) == size
+	blobs, err := s.fetch(map[wire.ID]bool{base.ID: true})
+	return err == nil && int64(len(blobs[base.ID].Data)) == size
 }
 
 // convertFile gives a changed file the form that git stores. What can't be converted stays as
 // it is, and is listed.
-func (s *scanner) convertFile(p place, e, base *entry, path string, c *content) error {
+func (s *scanner) convertFile(p place, e, base *memtree.Entry, path string, c *content) error {
 	form, err := s.rd.formOf(p.attributes, path)
 	if err != nil || form == (convert.Form{}) {
 		return err
@@ -242,27 +243,27 @@ func (s *scanner) convertFile(p place, e, base *entry, path string, c *content) 
 	}
 	hadCRLF := false
 	data, err := form.ToGit(c.data, func() bool { hadCRLF = true; return false })
-	if hadCRLF && blobID(data) != base.idOf() && s.baseHasCRLF(e, base) {
+	if hadCRLF && memtree.BlobID(data) != base.IDOf() && s.baseHasCRLF(e, base) {
 		data, err = form.ToGit(c.data, func() bool { return true })
 	}
 	if err != nil && len(s.raw) < maxSkipped {
 		s.raw = append(s.raw, Skipped{Path: path, Why: err.Error()})
 	}
-	c.id, c.data, c.size = blobID(data), data, int64(len(data))
-	e.id, e.size = c.id, c.size
+	c.id, c.data, c.size = memtree.BlobID(data), data, int64(len(data))
+	e.ID, e.Size = c.id, c.size
 	return nil
 }
 
 // baseHasCRLF reports whether the base's file has CRLF. If that is not known yet, it has the
 // blob fetched for the next scan.
-func (s *scanner) baseHasCRLF(e, base *entry) bool {
-	if base == nil || !isFile(base.mode) {
+func (s *scanner) baseHasCRLF(e, base *memtree.Entry) bool {
+	if base == nil || !memtree.IsFile(base.Mode) {
 		return false
 	}
-	has, known := s.crlf[base.id]
+	has, known := s.crlf[base.ID]
 	if !known {
-		s.unread[base.id] = true
-		e.stamp = stamps.Stamp{} // its id is not the last word
+		s.unread[base.ID] = true
+		e.Stamp = stamps.Stamp{} // its id is not the last word
 	}
 	return has
 }
@@ -285,9 +286,9 @@ func (s *scanner) readUnread() error {
 
 // sameForm keeps the mode of an unchanged file that an old program wrote as
 // group-writable, so that it is no change.
-func sameForm(e, base *entry) *entry {
-	if base != nil && base.mode == filemode.Deprecated && e.mode == filemode.Regular && e.id == base.id {
-		e.mode = filemode.Deprecated
+func sameForm(e, base *memtree.Entry) *memtree.Entry {
+	if base != nil && base.Mode == filemode.Deprecated && e.Mode == filemode.Regular && e.ID == base.ID {
+		e.Mode = filemode.Deprecated
 	}
 	return e
 }
@@ -297,26 +298,26 @@ func (s *scanner) tooLarge(path string, size int64) error {
 }
 
 // baseHas reports whether base holds a blob, there or anywhere.
-func (s *scanner) baseHas(at *entry, id wire.ID) bool {
-	if at != nil && at.id == id {
+func (s *scanner) baseHas(at *memtree.Entry, id wire.ID) bool {
+	if at != nil && at.ID == id {
 		return true
 	}
 	if s.old == nil {
-		s.old = s.base.listContents()
+		s.old = s.base.ListContents()
 	}
 	return s.old[id]
 }
 
 // readLink takes a symlink whose target is inside by its text alone; checkLinks
 // looks at what it resolves to when the whole tree is known.
-func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, error) {
+func (s *scanner) readLink(p place, x pair, base *memtree.Entry, path string) (*memtree.Entry, error) {
 	c, err := s.rd.readContent(p.r, path, x.name, x.disk.info, unboundedSizes(maxTarget))
 	if err != nil {
 		return nil, err
 	}
 	target := string(c.data)
-	e := &entry{name: x.name, mode: c.mode, id: c.id, size: c.size}
-	if !sameEntry(e, base) {
+	e := &memtree.Entry{Name: x.name, Mode: c.mode, ID: c.id, Size: c.size}
+	if !memtree.SameEntry(e, base) {
 		refused := CheckLink(path, target)
 		if refused == nil {
 			refused = gitobj.CheckEntry(x.name, filemode.Symlink)
@@ -326,7 +327,7 @@ func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, e
 			return nil, nil
 		}
 		if !s.baseHas(base, c.id) {
-			s.made.addObject(wire.NewObject(plumbing.BlobObject, c.data), nil)
+			s.made.AddObject(wire.NewObject(plumbing.BlobObject, c.data), nil)
 		}
 	}
 	s.targets[c.id] = target
@@ -335,7 +336,7 @@ func (s *scanner) readLink(p place, x pair, base *entry, path string) (*entry, e
 
 // checkLinks refuses links that lead out through other links, and don't in base. Only an agent
 // that tries to get out makes such ones.
-func (s *scanner) checkLinks(tree *dir) error {
+func (s *scanner) checkLinks(tree *memtree.Dir) error {
 	var err error
 	if s.stay, err = linksOut(s.rd.ctx, tree, s.targets); err != nil {
 		return err
@@ -359,29 +360,29 @@ func refusedName(name string) string {
 
 // keepAbsent is what stays of something that base has and the folder hasn't: a restore makes no
 // submodules, and no links that lead out, so their absence says nothing.
-func (s *scanner) keepAbsent(path string, e *entry) (*entry, error) {
+func (s *scanner) keepAbsent(path string, e *memtree.Entry) (*memtree.Entry, error) {
 	switch {
-	case e == nil || e.isSubmodule():
+	case e == nil || e.IsSubmodule():
 		return e, nil
-	case e.dir == nil:
+	case e.Dir == nil:
 		if _, out := s.out[path]; out {
 			return e, nil
 		}
 		return nil, nil
 	}
-	left := &dir{}
-	for i := range e.dir.entries {
-		c := &e.dir.entries[i]
-		kept, err := s.keepAbsent(joinPath(path, c.name), c)
+	left := &memtree.Dir{}
+	for i := range e.Dir.Entries {
+		c := &e.Dir.Entries[i]
+		kept, err := s.keepAbsent(memtree.JoinPath(path, c.Name), c)
 		if err != nil {
 			return nil, err
 		}
 		if kept != nil {
-			left.entries = append(left.entries, *kept)
+			left.Entries = append(left.Entries, *kept)
 		}
 	}
-	d, err := s.made.addTree(left, e.dir)
-	return entryOf(e.name, d), err
+	d, err := s.made.AddTree(left, e.Dir)
+	return memtree.EntryOf(e.Name, d), err
 }
 
 // maxSkipped is how much of what was left out is listed: each is told to a person.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 )
 
 // SnapshotRequest says what commit to make.
@@ -58,16 +59,16 @@ type Change struct {
 
 // newChange is how a file differs in two versions of a tree; ok is false where neither has
 // a file there.
-func newChange(path string, was, is *entry) (c Change, ok bool) {
+func newChange(path string, was, is *memtree.Entry) (c Change, ok bool) {
 	c.Path, c.Kind = path, Modified
-	was, is = was.asFile(), is.asFile()
+	was, is = was.AsFile(), is.AsFile()
 	if was != nil {
-		c.Old, c.OldMode, c.Blob = was.id, was.mode, was.id
+		c.Old, c.OldMode, c.Blob = was.ID, was.Mode, was.ID
 	} else {
 		c.Kind = Added
 	}
 	if is != nil {
-		c.Blob, c.Mode, c.Size = is.id, is.mode, is.size
+		c.Blob, c.Mode, c.Size = is.ID, is.Mode, is.Size
 	} else {
 		c.Kind = Deleted
 	}
@@ -121,7 +122,7 @@ func (s *Snapshot) sortChanges() {
 func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	base := emptyDir()
+	base := memtree.EmptyDir()
 	if len(req.Parents) > 0 {
 		t, err := w.treeOf(ctx, req.Parents[0])
 		if err != nil {
@@ -133,8 +134,8 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	if err != nil {
 		return Snapshot{}, err
 	}
-	out := Snapshot{Tree: tree.id, Objects: s.made.list, Skipped: s.skipped, MoreSkipped: s.more, Raw: s.raw}
-	err = compareTrees("", base, tree, func(path string, was, is *entry) error {
+	out := Snapshot{Tree: tree.ID, Objects: s.made.List, Skipped: s.skipped, MoreSkipped: s.more, Raw: s.raw}
+	err = memtree.CompareTrees("", base, tree, func(path string, was, is *memtree.Entry) error {
 		if c, ok := newChange(path, was, is); ok {
 			out.Changes = append(out.Changes, c)
 		}
@@ -146,7 +147,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	case len(out.Changes) > 0 || len(req.Parents) > 1:
 		err = out.AddCommit(req)
 	default:
-		out.Unchanged, out.Tree, out.Objects = true, base.id, nil
+		out.Unchanged, out.Tree, out.Objects = true, base.ID, nil
 		if len(req.Parents) == 1 {
 			out.Commit = req.Parents[0]
 		}
@@ -155,7 +156,7 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 		return Snapshot{}, fmt.Errorf("snapshot %q: %w", w.path, err)
 	}
 	w.seen, w.recalled = tree, false
-	if tree.id == out.Tree && !out.Commit.IsZero() { // a parent with empty folders, which no folder shows, keeps its own
+	if tree.ID == out.Tree && !out.Commit.IsZero() { // a parent with empty folders, which no folder shows, keeps its own
 		w.rememberTree(knownTree{out.Commit, tree, s.targets, s.stay})
 	}
 	return out, nil
@@ -174,7 +175,7 @@ func (s *Snapshot) AddCommit(req SnapshotRequest) error {
 }
 
 // scanAgainst compares the folder with a tree.
-func (w *Workspace) scanAgainst(ctx context.Context, base *dir, req SnapshotRequest) (*scanner, *dir, error) {
+func (w *Workspace) scanAgainst(ctx context.Context, base *memtree.Dir, req SnapshotRequest) (*scanner, *memtree.Dir, error) {
 	root, err := os.OpenRoot(w.path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("snapshot: %w", err)
@@ -193,12 +194,12 @@ func (w *Workspace) scanAgainst(ctx context.Context, base *dir, req SnapshotRequ
 }
 
 // scanOnce scans the folder, given what is known of the base's blobs.
-func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *dir, req SnapshotRequest, crlf map[wire.ID]bool) (*scanner, *dir, error) {
+func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *memtree.Dir, req SnapshotRequest, crlf map[wire.ID]bool) (*scanner, *memtree.Dir, error) {
 	s := &scanner{
 		most: w.most, base: base, without: make(map[string]bool, len(req.Without)),
 		crlf: crlf, unread: make(map[wire.ID]bool),
-		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: maxDepth},
-		made: newObjects{had: make(map[wire.ID]bool)},
+		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: memtree.MaxDepth},
+		made: memtree.Objects{Had: make(map[wire.ID]bool)},
 	}
 	s.fetch = func(ids map[wire.ID]bool) (wire.Objects, error) {
 		return w.openLoader().fetchBlobs(ctx, s.rd.op, req.Parents[0], ids)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -208,7 +209,7 @@ func TestSnapshotLimits(t *testing.T) {
 	}
 	t.Run("depth", func(t *testing.T) {
 		dir := t.TempDir()
-		must(t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", maxDepth+2)), 0o755))
+		must(t, os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", memtree.MaxDepth+2)), 0o755))
 		if _, err := open(t, dir, m).TakeSnapshot(ctx, SnapshotRequest{}); !errors.Is(err, ErrLimit) {
 			t.Error(err)
 		}
@@ -325,11 +326,11 @@ func TestSnapshotKeepsWhatItCantShow(t *testing.T) {
 	push(t, m, s, "y", wire.ZeroID)
 	d, err := newLoader(m, wire.Objects{}, 100).fetchTree(ctx, s.Commit, blobNone)
 	must(t, err)
-	if e := d.findPath("o/p/m"); e == nil || e.mode != filemode.Submodule {
+	if e := findPath(d, "o/p/m"); e == nil || e.Mode != filemode.Submodule {
 		t.Error("a submodule was lost")
 	}
-	if e := d.findEntry("f"); e.mode != filemode.Regular {
-		t.Errorf("mode %o", e.mode)
+	if e := d.FindEntry("f"); e.Mode != filemode.Regular {
+		t.Errorf("mode %o", e.Mode)
 	}
 }
 

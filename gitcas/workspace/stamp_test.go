@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -48,16 +49,16 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	lie := commitOf(t, m, files{"a": "1", "d/b": "a lie", "d/c*": "3"})
 	tree, err := w.treeOf(ctx, lie)
 	must(t, err)
-	fake := cloneDir(w.seen)
-	fake.findEntry("d").dir = cloneDir(fake.findFolder("d"))
-	stamps := w.seen.findFolder("d")
-	for i := range fake.findFolder("d").entries {
-		fake.findFolder("d").entries[i].stamp = stamps.entries[i].stamp
-		if !stamps.entries[i].stamp.IsKnown() {
-			t.Fatalf("%s has no stamp", stamps.entries[i].name)
+	fake := memtree.CloneDir(w.seen)
+	fake.FindEntry("d").Dir = memtree.CloneDir(fake.FindFolder("d"))
+	stamps := w.seen.FindFolder("d")
+	for i := range fake.FindFolder("d").Entries {
+		fake.FindFolder("d").Entries[i].Stamp = stamps.Entries[i].Stamp
+		if !stamps.Entries[i].Stamp.IsKnown() {
+			t.Fatalf("%s has no stamp", stamps.Entries[i].Name)
 		}
 	}
-	fake.findFolder("d").findEntry("b").id = tree.findFolder("d").findEntry("b").id
+	fake.FindFolder("d").FindEntry("b").ID = tree.FindFolder("d").FindEntry("b").ID
 	w.seen = fake
 	if s := snapshot(t, w, lie); !s.Unchanged {
 		t.Errorf("%s: files with known stamps were read", changes(s))
@@ -117,7 +118,7 @@ func TestRacyEdits(t *testing.T) {
 	for i := range 300 {
 		must(t, os.WriteFile(path, fmt.Appendf(nil, "%04d", i), 0o644))
 		s := snapshot(t, w)
-		if want := blobID(fmt.Appendf(nil, "%04d", i)); s.Changes[0].Blob != want {
+		if want := memtree.BlobID(fmt.Appendf(nil, "%04d", i)); s.Changes[0].Blob != want {
 			t.Fatalf("edit %d was missed", i)
 		}
 	}

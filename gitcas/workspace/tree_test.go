@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -93,7 +94,7 @@ func TestHostileTrees(t *testing.T) {
 	m := wiretest.NewMemory(wiretest.MemoryOptions{})
 	f := blob(m, filemode.Regular, "x")
 	deep := rawTree(m, raw("f", f))
-	for range maxDepth + 5 {
+	for range memtree.MaxDepth + 5 {
 		deep = rawTree(m, raw("d", deep))
 	}
 	bomb := rawTree(m, raw("f", f))
@@ -214,23 +215,23 @@ func FuzzLoadTree(f *testing.F) {
 			return
 		}
 		count := 0
-		for path, e := range d.allFiles() {
-			if count++; d.findPath(path) != e {
+		for path, e := range d.AllFiles() {
+			if count++; findPath(d, path) != e {
 				t.Errorf("%q is not found", path)
 			}
 		}
-		if _, err := treeObject(d.entries); err != nil || count != d.files {
-			t.Errorf("%d files of %d, %v", count, d.files, err)
+		if _, err := memtree.TreeObject(d.Entries); err != nil || count != d.Files {
+			t.Errorf("%d files of %d, %v", count, d.Files, err)
 		}
 	})
 }
 
 func TestLinkInside(t *testing.T) {
-	tree := &dir{entries: []entry{
-		{name: "d", mode: filemode.Dir, dir: &dir{entries: []entry{{name: "up", mode: filemode.Symlink, id: blobID([]byte(".."))}}}},
-		{name: "loop", mode: filemode.Symlink, id: blobID([]byte("loop"))},
+	tree := &memtree.Dir{Entries: []memtree.Entry{
+		{Name: "d", Mode: filemode.Dir, Dir: &memtree.Dir{Entries: []memtree.Entry{{Name: "up", Mode: filemode.Symlink, ID: memtree.BlobID([]byte(".."))}}}},
+		{Name: "loop", Mode: filemode.Symlink, ID: memtree.BlobID([]byte("loop"))},
 	}}
-	targets := map[wire.ID]string{blobID([]byte("..")): "..", blobID([]byte("loop")): "loop"}
+	targets := map[wire.ID]string{memtree.BlobID([]byte("..")): "..", memtree.BlobID([]byte("loop")): "loop"}
 	for _, c := range []struct {
 		at, target string
 		want       bool
@@ -238,7 +239,7 @@ func TestLinkInside(t *testing.T) {
 		{"", "a", true}, {"", "a/../b", true}, {"", "..", false}, {"x", "..", true}, {"x", "../..", false}, {"x/y", "../../z", true},
 		{"", "a/../../b", false}, {"", "d/up", true}, {"", "d/up/..", false}, {"d", "up/../x", false}, {"", "loop/x", true}, {"", ".", true}, {"", "a//b", true}, {"", ".git", false},
 	} {
-		if got := linkInside(tree, joinPath(c.at, "link"), c.target, targets); got != c.want {
+		if got := linkInside(tree, memtree.JoinPath(c.at, "link"), c.target, targets); got != c.want {
 			t.Errorf("%q in %q: %v", c.target, c.at, got)
 		}
 	}

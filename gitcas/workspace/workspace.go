@@ -24,6 +24,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/ignore"
+	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 )
@@ -39,10 +40,6 @@ const (
 	// made.
 	DefaultMaxFiles = 200_000
 
-	// maxDepth is how deep folders may lie in one another.
-	maxDepth = 256
-	// maxPath is the length of the longest path, in bytes (PATH_MAX of Linux).
-	maxPath = 4096
 	// maxTarget is the length of the longest symlink target, in bytes.
 	maxTarget = 4096
 )
@@ -70,7 +67,7 @@ type Workspace struct {
 	// seen is the folder as the last Restore or Snapshot left it, with file
 	// stamps; nil when nothing is known. If it is recalled it has stamps of an earlier
 	// process: they say what files hold, not which ones a commit has.
-	seen     *dir
+	seen     *memtree.Dir
 	recalled bool
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
@@ -90,7 +87,7 @@ type Workspace struct {
 
 type knownTree struct {
 	commit wire.ID
-	tree   *dir
+	tree   *memtree.Dir
 	// targets and out are as linksOf returns them; nil: not known.
 	targets map[wire.ID]string
 	out     map[string]string
@@ -141,7 +138,7 @@ func (w *Workspace) Expect(commit wire.ID) {
 
 // fetchTree is the loader's, and remembers the tree of the commit that is expected. Where that
 // one is not to be had, it is no matter here: who asks for it is told.
-func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, filter string) (*dir, error) {
+func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, filter string) (*memtree.Dir, error) {
 	also := w.expected
 	w.expected = wire.ZeroID
 	if !also.IsZero() && also != commit {
@@ -160,7 +157,7 @@ func (w *Workspace) fetchTree(ctx context.Context, l *loader, commit wire.ID, fi
 }
 
 // findKnownTree is the tree of a commit, if it is remembered.
-func (w *Workspace) findKnownTree(commit wire.ID) *dir {
+func (w *Workspace) findKnownTree(commit wire.ID) *memtree.Dir {
 	for _, k := range w.trees {
 		if k.commit == commit {
 			return k.tree
@@ -173,15 +170,15 @@ func (w *Workspace) openLoader() *loader { return newLoader(w.remote, wire.Objec
 
 // linksOf returns the targets of a commit's links, by blob, and those that lead out, as linksOut
 // has them: from memory, or from the remote.
-func (w *Workspace) linksOf(ctx context.Context, op string, commit wire.ID, tree *dir) (targets map[wire.ID]string, out map[string]string, err error) {
+func (w *Workspace) linksOf(ctx context.Context, op string, commit wire.ID, tree *memtree.Dir) (targets map[wire.ID]string, out map[string]string, err error) {
 	for _, k := range w.trees {
 		if k.tree == tree && k.targets != nil {
 			return k.targets, k.out, nil
 		}
 	}
 	ids := map[wire.ID]bool{}
-	for _, e := range tree.filesThat((*entry).isLink) {
-		ids[e.id] = true
+	for _, e := range tree.FilesThat((*memtree.Entry).IsLink) {
+		ids[e.ID] = true
 	}
 	blobs, err := w.openLoader().fetchBlobs(ctx, op, commit, ids)
 	if err != nil {
@@ -196,7 +193,7 @@ func (w *Workspace) linksOf(ctx context.Context, op string, commit wire.ID, tree
 }
 
 // treeOf returns the tree of a commit, from memory or from the remote.
-func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*dir, error) {
+func (w *Workspace) treeOf(ctx context.Context, commit wire.ID) (*memtree.Dir, error) {
 	if t := w.findKnownTree(commit); t != nil {
 		return t, nil
 	}
