@@ -546,7 +546,6 @@ modelOverrides:
 		"agents: {hermes: {host: 'http://127.0.0.1:7900', gateway: hermes}}": "there is no broker here: write command and args",
 		"concurrency: {maxRunning: 2}":                                       "concurrency: unknown key; it is a setting of the TypeScript uwf; see what can be taken over: uwf import",
 		"workflowPaths: [/srv]":                                              "workflowPaths: unknown key; it is a setting of the TypeScript uwf",
-		"extractModel: small":                                                "write modelOverrides: {extract: ALIAS}",
 		"limits: {maxSteps: many}":                                           "limits.maxSteps: must be a whole number",
 		"limits: {month: 50}":                                                "limits.month",
 		"limits: {month: {costUsd: -1}}":                                     "limits.month.costUsd",

@@ -61,7 +61,6 @@ func allSettings(c *Config) table.Setting {
 		)},
 		table.Field{Name: "allowShell", Setting: table.Flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).Default(false)},
 	).Instead(map[string]string{
-		"extractModel": "write modelOverrides: {extract: ALIAS}, or give a model the alias extract",
 		// Those of the TypeScript uwf from 0.5 on, whose file lies in the same place.
 		"concurrency":   predecessors,
 		"workflowPaths": predecessors,

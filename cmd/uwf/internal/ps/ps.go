@@ -4,7 +4,6 @@ package ps
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -83,25 +82,29 @@ func psRun(ctx context.Context, o *Options) error {
 // watchJobs prints the jobs again and again until the person has seen enough.
 func (o *Options) watchJobs(ctx context.Context) error {
 	f := o.Factory
-	store, v, err := lookup.Load(ctx, f.Store)
 	live := f.IO.OutTTY && app.Live(f)
 	last := "none was looked at"
-	for err == nil {
+	for {
+		_, v, err := lookup.Load(ctx, f.Store)
 		var jobs []job
-		if jobs, err = listRunning(ctx, v); err != nil {
-			break
+		if err == nil {
+			jobs, err = listRunning(ctx, v)
 		}
 		var b bytes.Buffer
 		if live {
 			b.WriteString("\x1b[H\x1b[2J") // the whole screen anew
 		}
-		if now := namesOf(jobs); live || now != last {
+		if now := namesOf(jobs); err == nil && (live || now != last) {
 			last = now
-			err = errors.Join(o.printJobs(jobs, v, &b), err)
+			err = o.printJobs(jobs, v, &b)
 		}
 		if err == nil {
 			_, err = f.IO.Out.Write(b.Bytes())
 		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+
 		tick, stop := f.After(pause)
 		select {
 		case <-ctx.Done():
@@ -109,14 +112,7 @@ func (o *Options) watchJobs(ctx context.Context) error {
 			return nil // that is how it ends
 		case <-tick:
 		}
-		if err == nil {
-			v, err = store.Load(ctx)
-		}
 	}
-	if ctx.Err() != nil {
-		err = nil // that is how it ends
-	}
-	return err
 }
 
 // namesOf is what tells a list of jobs from another.

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/internal/removal"
@@ -90,6 +91,20 @@ func (w *Worker) noticeOnce(text string) {
 	if _, again := w.noticed.LoadOrStore(text, true); !again {
 		w.logEvent(thread.Event{Kind: "notice", Text: text})
 	}
+}
+
+// refuseExposure refuses to start agents that could read secrets out of this
+// process's environment.
+func (w *Worker) refuseExposure() error {
+	if w.f.Exposed == nil || w.isTrusted() {
+		return nil
+	}
+	found := redact.FromEnv(w.f.Environ)
+	if len(found) == 0 {
+		return nil
+	}
+	return app.Usagef("agents could read %s out of the environment of this process (%w): keep secrets in ~/.uwf/.env instead, or set sandbox: off if you trust the agents with them",
+		found[0].Name, w.f.Exposed)
 }
 
 // refuseOwnCheckout refuses a working folder that is a checkout, or lies around or in the .git of
