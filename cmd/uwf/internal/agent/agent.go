@@ -102,7 +102,7 @@ shell and Python, and the protocol on one page.`,
   uwf agent commit answer.md
   uwf thread step 01JY0000000000000000000000 --agent ./agent.sh`,
 	}
-	app.Group(cmd, append(more, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd(o))...)
+	app.Group(cmd, append(more, newBuiltinCmd(o), newMockCmd(o), newContextCmd(o), newStageCmd(o), newCommitCmd(o), newJQCmd())...)
 	for _, c := range cli.All() {
 		cmd.AddCommand(newCLICmd(o, c))
 	}
