@@ -22,8 +22,12 @@ func FindUncommitted(ctx context.Context, f *Factory) (u Uncommitted, err error)
 	if f.RepoRoot() == "" || f.Job != nil {
 		return u, nil
 	}
-	entries, err := GitStatus(ctx, f, f.RepoRoot(), "--ignore-submodules=all")
-	for _, entry := range entries {
+	if err := refuseSpecial(f.RepoRoot()); err != nil {
+		return u, err
+	}
+	args := []string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"}
+	out, err := GitIn(ctx, f, GitCall{Dir: f.RepoRoot(), Args: args})
+	for _, entry := range SplitNames(out) { // two letters, a space and a path each
 		state, path := entry[:2], entry[3:]
 		switch {
 		case state == "??":
@@ -35,16 +39,6 @@ func FindUncommitted(ctx context.Context, f *Factory) (u Uncommitted, err error)
 		u.Tracked = append(u.Tracked, path)
 	}
 	return u, err
-}
-
-// GitStatus is what git status says of a checkout: two letters, a space and a path each.
-func GitStatus(ctx context.Context, f *Factory, dir string, args ...string) ([]string, error) {
-	if err := refuseSpecial(dir); err != nil {
-		return nil, err
-	}
-	args = append([]string{"status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"}, args...)
-	out, err := GitIn(ctx, f, GitCall{Dir: dir, Args: args})
-	return SplitNames(out), err
 }
 
 // refuseSpecial names a special file that git would read as its rules. Git opens a pipe of that
