@@ -197,22 +197,3 @@ func List(dir string) ([]File, error) {
 	slices.SortFunc(out, func(a, b File) int { return cmp.Or(strings.Compare(a.Day, b.Day), a.n-b.n) })
 	return out, nil
 }
-
-// Clean deletes the files of days before a day, and says which.
-func Clean(dir, before string) ([]File, error) {
-	files, err := List(dir)
-	if err != nil {
-		return nil, err
-	}
-	var gone []File
-	for _, x := range files {
-		if x.Day >= before {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, x.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return gone, err
-		}
-		gone = append(gone, x)
-	}
-	return gone, nil
-}

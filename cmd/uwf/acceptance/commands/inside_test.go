@@ -49,7 +49,7 @@ func TestInsideAgents(t *testing.T) {
 
 // refusedInside are commands that start or change threads, workflows, nodes or settings.
 var refusedInside = []string{
-	"uwf run", "uwf demo", "uwf action", "uwf init", "uwf setup", "uwf gc", "uwf purge", "uwf log clean",
+	"uwf run", "uwf demo", "uwf action", "uwf init", "uwf setup", "uwf gc", "uwf purge",
 	"uwf thread start", "uwf thread step", "uwf thread fork", "uwf step fork", "uwf thread cancel", "uwf thread pause", "uwf thread resume",
 	"uwf thread retry", "uwf thread poke", "uwf thread rm", "uwf thread apply", "uwf thread pr",
 	"uwf workflow put", "uwf workflow remove", "uwf workflow rollback", "uwf cas put", "uwf cas put-text",

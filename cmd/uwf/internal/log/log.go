@@ -51,6 +51,7 @@ git log shows them. A thread that has ended has its log too.
 With --debug: show what uwf's processes on this machine did, the oldest first: commands,
 git sessions, agents, exchanges with models. It lies in logs below the storage root
 (~/.uwf), for nobody else to read, and holds no secrets and no prompts.
+Its files go after 30 days, and earlier if there are more than 128 MiB of them.
 UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
 		Example: `  uwf log 01JY0000000000000000000000
   uwf log --full -n 1 @latest
@@ -79,7 +80,6 @@ UWF_DEBUG=1 lets it hold more, UWF_LOG=off switches it off.`,
 	fl.IntVar(&o.Process, "process", 0, "with --debug: only records of this process (`PID`)")
 	fl.StringVar(&o.Tag, "tag", "", "with --debug: only records of this `TAG`")
 	fl.BoolVarP(&o.Follow, "follow", "f", false, "with --debug: wait for more records, until interrupted")
-	cmd.AddCommand(NewCmdClean(f, nil))
 	return cmd
 }
 
