@@ -56,7 +56,7 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "state", Setting: table.Object("Where threads are kept.",
 			table.Field{Name: "branch", Setting: table.Text("The branch that holds the threads.", &c.State.Branch).Default("uwf-state")},
 			table.Field{Name: "remote", Setting: table.Text("The git remote (name or URL) that holds the branch; without it, this repository.", &c.State.Remote)},
-			table.Field{Name: "credentialHelper", Setting: table.Text("Whose of git's credential helpers are asked: the user's (and the system's), or those that the repository's own .git/config names as well. Agents that worked in a checkout may have written that file. Only in the user's own file.", &c.State.CredentialHelper,
+			table.Field{Name: "credentialHelper", Setting: table.Text("Whose of git's credential helpers are asked: the user's (and the system's), or those that the repository's own .git/config names as well. An agent that is not confined may have written that file. Only in the user's own file.", &c.State.CredentialHelper,
 				string(CredentialsOfUser), string(CredentialsOfRepository)).Default(string(CredentialsOfUser))},
 		)},
 		table.Field{Name: "allowShell", Setting: table.Flag("Whether the builtin agent may run commands. Every file that mentions it must allow it.", &c.AllowShell).Default(false)},

@@ -48,15 +48,12 @@ func getRun(ctx context.Context, o *LookOptions, payload, timestamp bool) error 
 }
 
 // ordered is a payload that is marshalled with its keys in canonical order.
-
 type ordered struct{ payload any }
 
 // MarshalJSON implements json.Marshaler.
-
 func (o ordered) MarshalJSON() ([]byte, error) { return node.FormatJSON(o.payload) }
 
 // nodeJSON is a node as it is printed: the keys of its file, in their order.
-
 type nodeJSON struct {
 	Type      node.Hash `json:"type"`
 	Payload   ordered   `json:"payload"`
@@ -64,7 +61,6 @@ type nodeJSON struct {
 }
 
 // printJSON writes a payload as indented JSON.
-
 func printJSON(w *output.Writer, payload any) {
 	b, err := node.FormatJSON(payload)
 	if err != nil {
@@ -73,27 +69,3 @@ func printJSON(w *output.Writer, payload any) {
 	}
 	w.Printf("%s", b)
 }
-
-// NewCmdHas makes `uwf cas has`. A runF that is not nil replaces the run.
-
-// presence is the JSON of `uwf cas has`.
-
-// NewCmdRefs makes `uwf cas refs`. A runF that is not nil replaces the run.
-
-// references is the JSON of `uwf cas refs`.
-
-// NewCmdWalk makes `uwf cas walk`. A runF that is not nil replaces the run.
-
-// visited is one node of a walk.
-
-// reached is the JSON of `uwf cas walk`.
-
-// walkNodes visits the node and all that it reaches.
-
-// schemaTitle is a schema's title, for people.
-
-// titleOf is what a schema calls itself: its title, else its type.
-
-// NewCmdVerify makes `uwf cas verify`. A runF that is not nil replaces the run.
-
-// verdict is the result of `uwf cas verify`.

@@ -111,7 +111,6 @@ func putRun(ctx context.Context, o *PutOptions) error {
 }
 
 // checkSame refuses a node whose hash is taken by another one.
-
 func checkSame(old, n node.Node) error {
 	a, err := old.Sum()
 	if err != nil {
@@ -124,10 +123,8 @@ func checkSame(old, n node.Node) error {
 	return err
 }
 
-// checkFits checks a node against its type before anything is pushed, for errors that
-
-// speak of the payload.
-
+// checkFits checks a node against its type before anything is pushed, for errors that speak of
+// the payload.
 func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	err := node.Check(v.Getter(ctx), n)
 	var schema *node.SchemaError
@@ -141,16 +138,8 @@ func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	return err
 }
 
-// selfType asks for the hash of a payload that is its own type.
-
-// NewCmdHash makes `uwf cas hash`. A runF that is not nil replaces the run.
-
-// address is the JSON of the commands that tell a node's hash.
-
-// readPayload reads a payload as strict JSON: the argument itself, the file that it names,
-
-// or stdin where it is empty or "-".
-
+// readPayload reads a payload as strict JSON: the argument itself, the file that it names, or
+// stdin if it is empty or "-".
 func (o *PutOptions) readPayload() (any, error) {
 	if o.Text != nil {
 		return *o.Text, nil

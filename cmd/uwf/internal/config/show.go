@@ -31,7 +31,6 @@ whether they are set, and where. What the organisation's policy allows stands be
 }
 
 // shown is the result of `uwf config show`.
-
 type shown struct {
 	Settings []shownSetting `json:"settings"`
 	Policies []string       `json:"policies"` // what each allows
@@ -54,7 +53,6 @@ type shownOther struct {
 }
 
 // source is where a value comes from.
-
 type source struct {
 	Kind     string `json:"kind"` // file, environment or default
 	File     string `json:"file,omitempty"`
@@ -106,7 +104,6 @@ func (o *ShowOptions) showSource(at engine.Origin) source {
 }
 
 // cleanValue takes secrets out of texts that are not meant to hold any.
-
 func cleanValue(clean func(string) string, v any) any {
 	switch v := v.(type) {
 	case string:
@@ -137,7 +134,6 @@ func (s shown) writeText(w *output.Writer) {
 }
 
 // plainValue is a value for people: never one of a secret.
-
 func (s shownSetting) plainValue() string {
 	switch {
 	case s.Secret && s.Set:
@@ -147,19 +143,3 @@ func (s shownSetting) plainValue() string {
 	}
 	return engine.Plain(s.Value)
 }
-
-// GetOptions are what `uwf config get` works with.
-
-// NewCmdGet makes `uwf config get`. A runF that is not nil replaces the run.
-
-// putValue sets a value below a tree of mappings and returns the tree.
-
-// PathOptions are what `uwf config path` works with.
-
-// sourceFile is one file that settings are read from.
-
-// NewCmdPath makes `uwf config path`. A runF that is not nil replaces the run.
-
-// SchemaOptions are what `uwf config schema` works with.
-
-// NewCmdSchema makes `uwf config schema`. A runF that is not nil replaces the run.
