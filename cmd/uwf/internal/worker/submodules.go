@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"github.com/united-workforce/uwf/internal/copytree"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -45,7 +46,8 @@ type submodules struct {
 	images string // of this store
 	url    string // of the repository; empty: unknown
 	base   wire.ID
-	laid   []string // in the folder that agents work in
+	// laid and failed are the paths of those in the folder that agents work in, and that lack there.
+	laid, failed []string
 }
 
 // newSubmodules makes them for a store. Relative addresses in .gitmodules begin at the state's
@@ -62,10 +64,10 @@ func newSubmodules(ctx context.Context, w *Worker, images string, loc app.Locati
 func (s *submodules) fillFolder(ctx context.Context, f *folder, commit, base wire.ID) error {
 	s.base = base
 	done, err := s.fill(ctx, f.ws, f.dir, commit)
+	s.laid, s.failed = done.filled, lists.Map(done.failed, func(l workspace.LeftOut) string { return l.Path })
 	if err != nil || len(done.filled)+len(done.failed) == 0 {
 		return err
 	}
-	s.laid = done.filled
 	f.ws.NoteFilled(done.filled, done.failed)
 	return f.ws.Restore(ctx, commit)
 }
@@ -170,23 +172,28 @@ func (f *filling) fillInner(ctx context.Context, m module) error {
 	return nil
 }
 
-// fillOne lays the files of a submodule into its folder.
+// fillOne lays the files of a submodule into its folder. What an earlier step left there goes first,
+// so that nothing stale is there if that fails.
 func (f *filling) fillOne(ctx context.Context, m module, sub workspace.Submodule, inner *module) (err error) {
+	if entries, err := os.ReadDir(inner.dir); err == nil && len(entries) > 0 {
+		if !f.empties && !slices.Contains(f.laid, inner.path) {
+			return errors.New("its folder is not empty: remove what is in it")
+		}
+		if err := removeImage(ctx, inner.dir); err != nil {
+			return err
+		}
+	}
 	if len(f.filled)+len(f.failed) >= maxSubmodules || inner.depth > maxNesting {
 		return fmt.Errorf("uwf fetches at most %d submodules, %d deep in one another", maxSubmodules, maxNesting)
 	}
 	if inner.url, err = resolveAddress(m.url, m.addresses[sub.Path]); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(inner.dir)
-	if err == nil && len(entries) > 0 && !f.empties {
-		return errors.New("its folder is not empty")
-	}
 	tree, err := f.fetch(ctx, sub.Commit, inner)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(removeImage(ctx, inner.dir), os.MkdirAll(inner.dir, 0o755)); err != nil {
+	if err := os.MkdirAll(inner.dir, 0o755); err != nil {
 		return err
 	}
 	return copytree.Copy(ctx, tree, inner.dir)
