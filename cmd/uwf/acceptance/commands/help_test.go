@@ -75,7 +75,6 @@ var moreRuns = []struct {
 	{stateCancelled, "uwf thread wait " + exampleThread, 4},
 	{stateEnded, "uwf thread step " + exampleThread + " --dry-run", 4},
 	{stateSuspended, "uwf thread step " + exampleThread, 3},
-	{stateActive, "uwf cas has AAAAAAAAAAAAA", 1},
 	{stateEnded, "uwf log --full " + exampleThread, 0},
 	{stateEnded, "uwf fsck --history", 0},
 }

@@ -52,7 +52,7 @@ var refusedInside = []string{
 	"uwf run", "uwf demo", "uwf action", "uwf init", "uwf setup", "uwf gc", "uwf purge",
 	"uwf thread start", "uwf thread step", "uwf thread fork", "uwf step fork", "uwf thread cancel", "uwf thread pause", "uwf thread resume",
 	"uwf thread retry", "uwf thread poke", "uwf thread rm", "uwf thread apply", "uwf thread pr",
-	"uwf workflow put", "uwf workflow remove", "uwf workflow rollback", "uwf cas put", "uwf cas put-text",
+	"uwf workflow put", "uwf workflow remove", "uwf workflow rollback", "uwf cas put",
 	"uwf config set", "uwf config unset", "uwf trust revoke",
 }
 

@@ -148,7 +148,7 @@ func TestInstallIsOffered(t *testing.T) {
 	}{
 		{"yes", "npm ci\ny\n", []string{"Please answer with one of the letters", "check: test passed", "\x1b[32mThe thread has ended"}, "\x1b[32mThe thread has ended"},
 		{"no", "\n", []string{
-			"\x1b[33mThe thread has ended", "\x1b[33m  check, \x1b[0m\x1b[33mstep 1: test failed, exit code 127", "nothing installs what package-lock.json names before agents work",
+			"\x1b[33mThe thread has ended", "\x1b[33m  check, \x1b[0m\x1b[33mstep 1: test skipped", "nothing installs what package-lock.json names before agents work",
 			"set workspace.prepare in .uwf/config.yaml", "| sh: jest: not found",
 		}, "\x1b[33mThe thread has ended"},
 	} {

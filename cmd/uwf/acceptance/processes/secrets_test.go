@@ -264,7 +264,6 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	h.uwf(2, "cas", "put", "string", h.path("payload.json")).says("the payload holds a secret")
 	h.uwf(2, "cas", "put", "string", quoted(everything)).says("the payload holds a secret")
 	h.uwf(2, "cas", "put", "string", "{"+everything).says("the payload is no JSON")
-	h.uwf(2, "cas", "put-text", everything).says("the payload holds a secret")
 	h.uwf(2, "run", "flow", "-p", "x", "--agent", "no-such-program "+h.all[2].value).says("no-such-program [redacted:DEPLOY_TOKEN]")
 	h.uwf(2, "workflow", "show", h.all[0].value)
 	h.uwf(2, "thread", "show", id, "--"+h.all[0].value)

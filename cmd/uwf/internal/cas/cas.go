@@ -31,10 +31,9 @@ A node is an immutable record {type, payload, timestamp}. Its address is a hash 
 type and payload; its type is the address of its JSON schema.`,
 		Example: `  uwf cas get 7VQ43ZSJTEWA7
   echo '{"type":"object"}' | uwf cas put schema
-  uwf cas walk 9W3MGR3184QYE`,
+  uwf cas verify --deep 9W3MGR3184QYE`,
 	},
-		NewCmdGet(f, nil), NewCmdPut(f, nil), NewCmdPutText(f, nil), NewCmdHas(f, nil), NewCmdRefs(f, nil),
-		NewCmdWalk(f, nil), NewCmdVerify(f, nil), NewCmdHash(f, nil), NewCmdSchema(f),
+		NewCmdGet(f, nil), NewCmdPut(f, nil), NewCmdVerify(f, nil),
 	)
 }
 
@@ -109,41 +108,22 @@ in what its step N refers to. That decides where one hash names several nodes: a
 has 64 bits, and who chooses a text can choose its hash. A node that uwf-import had to give
 another hash is found by the one that it had, too; stderr says what it is called here.`
 
-// openNodes makes the nodes findable. Nodes that every uwf knows are found without a store, so a
-// missing one is no error yet.
-func (o *LookOptions) openNodes(ctx context.Context) (*nodes, error) {
-	l := &nodes{ctx: ctx, notes: o.Factory.Notes()}
-	store, tip, err := lookup.Load(ctx, o.Factory.Store)
-	switch {
-	case errors.Is(err, gitcas.ErrNoStore) && o.Where == "":
-		return l, nil
-	case err != nil:
-		return nil, err
-	}
-	l.store, l.tip = store, tip
-	if o.Where == "" {
-		return l, nil
-	}
-	return l, l.enterThread(o.Where)
-}
-
-// openHash is the hash that was named, with the nodes to look for it in.
+// openHash returns the hash that was named, and the nodes to look for it in. Nodes that every uwf
+// knows are found without a store, so a missing one is no error yet.
 func (o *LookOptions) openHash(ctx context.Context) (node.Hash, *nodes, error) {
 	h, err := node.ReadHash(o.Hash)
 	if err != nil {
 		return "", nil, app.Usagef("%w", err)
 	}
-	l, err := o.openNodes(ctx)
-	return h, l, err
-}
-
-// readNode finds the node that was named.
-func (o *LookOptions) readNode(ctx context.Context) (found, error) {
-	h, l, err := o.openHash(ctx)
-	if err != nil {
-		return found{}, err
+	l := &nodes{ctx: ctx, notes: o.Factory.Notes()}
+	l.store, l.tip, err = lookup.Load(ctx, o.Factory.Store)
+	if errors.Is(err, gitcas.ErrNoStore) && o.Where == "" {
+		l.store, l.tip, err = nil, nil, nil
 	}
-	return l.getNode(h)
+	if err == nil && o.Where != "" {
+		err = l.enterThread(o.Where)
+	}
+	return h, l, err
 }
 
 // enterThread makes a thread, or one of its steps, the place to look in, also when it has
@@ -255,12 +235,6 @@ func (l *nodes) findHash(h node.Hash) (found, error) {
 		f.view, err = l.tip.LoadEnded(l.ctx, *f.Ended)
 	}
 	return f, err
-}
-
-// Get implements node.Getter.
-func (l *nodes) Get(h node.Hash) (node.Node, error) {
-	f, err := l.findNode(h)
-	return f.Node, err
 }
 
 // getNode is find with an error that suggests what may have been meant.

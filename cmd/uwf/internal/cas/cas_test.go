@@ -28,12 +28,6 @@ func TestArgumentsReachTheRun(t *testing.T) {
 		t.Errorf("put: %+v, %v", put, err)
 	}
 
-	cmd = NewCmdPutText(f, func(_ context.Context, o *PutOptions) error { put = o; return nil })
-	cmd.SetArgs([]string{"a text"})
-	if err := cmd.ExecuteContext(ctx); err != nil || put.Type != "string" || put.Text == nil || *put.Text != "a text" {
-		t.Errorf("put-text: %+v, %v", put, err)
-	}
-
 	var verify *LookOptions
 	cmd = NewCmdVerify(f, func(_ context.Context, o *LookOptions) error { verify = o; return nil })
 	cmd.SetArgs([]string{"HASH"})

@@ -22,7 +22,11 @@ hash doesn't tell.`, []string{"9W3MGR3184QYE", "--payload 9W3MGR3184QYE", "@late
 }
 
 func getRun(ctx context.Context, o *LookOptions, payload, timestamp bool) error {
-	f, err := o.readNode(ctx)
+	h, l, err := o.openHash(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := l.getNode(h)
 	if err != nil {
 		return err
 	}

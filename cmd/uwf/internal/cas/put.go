@@ -17,19 +17,11 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 )
 
-// PutOptions are what `uwf cas put` and `uwf cas hash` work with.
+// PutOptions are what `uwf cas put` works with.
 type PutOptions struct {
 	Factory *app.Factory
 	Type    string
 	Data    string // JSON, a file, or stdin
-	// Text is the payload of `uwf cas put-text`; nil: it is that of Data.
-	Text *string
-}
-
-func (o *PutOptions) takeArguments(args []string) {
-	if o.Type = args[0]; len(args) == 2 {
-		o.Data = args[1]
-	}
 }
 
 // NewCmdPut makes `uwf cas put`. A runF that is not nil replaces the run.
@@ -49,20 +41,11 @@ Only init, workflow put and thread start make a store where there is none yet.`,
   uwf cas put FRBAB1BF0ZBCS '{"name":"Alice"}'
   uwf cas put FRBAB1BF0ZBCS alice.json`,
 		Args: cobra.RangeArgs(1, 2),
-		RunE: app.Run(o, runF, putRun, o.takeArguments),
-	}
-}
-
-// NewCmdPutText makes `uwf cas put-text`. A runF that is not nil replaces the run.
-func NewCmdPutText(f *app.Factory, runF func(context.Context, *PutOptions) error) *cobra.Command {
-	o := &PutOptions{Factory: f, Type: "string"}
-	return &cobra.Command{
-		Use:     "put-text TEXT",
-		Short:   "Add a text as a shared node",
-		Long:    "Add a text to the shared nodes, as it is, and print its hash. Its type is string.",
-		Example: `  uwf cas put-text "Keep the old flag working"`,
-		Args:    cobra.ExactArgs(1),
-		RunE:    app.Run(o, runF, putRun, func(args []string) { o.Text = &args[0] }),
+		RunE: app.Run(o, runF, putRun, func(args []string) {
+			if o.Type = args[0]; len(args) == 2 {
+				o.Data = args[1]
+			}
+		}),
 	}
 }
 
@@ -107,7 +90,9 @@ func putRun(ctx context.Context, o *PutOptions) error {
 	if err != nil {
 		return fmt.Errorf("put node %s: %w", h, err)
 	}
-	return o.Factory.Printer().Print(address{h}, func(w *output.Writer) { w.Println(h) })
+	return o.Factory.Printer().Print(struct {
+		Hash node.Hash `json:"hash"`
+	}{h}, func(w *output.Writer) { w.Println(h) })
 }
 
 // checkSame refuses a node whose hash is taken by another one.
@@ -133,7 +118,7 @@ func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	case errors.As(err, &schema), errors.As(err, &payload), errors.Is(err, node.ErrNotSchema), errors.Is(err, node.ErrTooLarge):
 		return &app.UsageError{Err: err}
 	case errors.Is(err, node.ErrNotFound):
-		return &app.UnknownError{What: "type", ID: string(n.Type), See: "uwf cas schema list"}
+		return &app.UnknownError{What: "type", ID: string(n.Type), Hint: "put its schema first: uwf cas put schema"}
 	}
 	return err
 }
@@ -141,9 +126,6 @@ func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 // readPayload reads a payload as strict JSON: the argument itself, the file that it names, or
 // stdin if it is empty or "-".
 func (o *PutOptions) readPayload() (any, error) {
-	if o.Text != nil {
-		return *o.Text, nil
-	}
 	arg := o.Data
 	stdin := arg == "" || arg == "-"
 	if !stdin {

@@ -72,3 +72,11 @@ func verifyRun(ctx context.Context, o *LookOptions, deep bool) error {
 	})
 	return app.ExitAfter(err, v.OK, app.CodeDamaged)
 }
+
+// walkNodes visits the node and all that it reaches.
+func (f found) walkNodes(ctx context.Context, visit func(gitcas.Place, node.Hash, node.Node) error) error {
+	if f.view != nil {
+		return f.view.Walk(ctx, f.Place, f.Hash, visit)
+	}
+	return node.Walk(f.getterIn(ctx, f.Place), f.Hash, func(h node.Hash, n node.Node) error { return visit(f.Place, h, n) })
+}

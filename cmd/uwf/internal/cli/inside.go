@@ -15,7 +15,7 @@ import (
 func mayRunInAgents(cmd *cobra.Command) bool {
 	of := map[string]string{
 		"uwf":          "doctor fsck import inbox log ps schema version help",
-		"uwf cas":      "get has hash refs verify walk",
+		"uwf cas":      "get verify",
 		"uwf config":   "get path schema show validate",
 		"uwf step":     "list read show",
 		"uwf thread":   "diff export list read show step-details steps wait watch",
@@ -23,7 +23,7 @@ func mayRunInAgents(cmd *cobra.Command) bool {
 		"uwf workflow": "graph history list new schema show test validate",
 	}
 	group := cmd.Parent().CommandPath()
-	return cmd.HasSubCommands() || group == "uwf agent" || group == "uwf completion" || group == "uwf cas schema" ||
+	return cmd.HasSubCommands() || group == "uwf agent" || group == "uwf completion" ||
 		slices.Contains(strings.Fields(of[group]), cmd.Name())
 }
 

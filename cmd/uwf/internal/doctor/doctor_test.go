@@ -304,7 +304,7 @@ func TestStorageOfOwnRunners(t *testing.T) {
 	for old, tt := range map[string][2]string{
 		"":                         {"", ""},
 		"runs-on: ubuntu-latest":   {"runs-on: our-own-machine", own},
-		"ubuntu-latest":            {"[self-hosted, linux]", "the runner self-hosted, linux installs"},
+		"ubuntu-latest":            {"[self-hosted, linux]", "the runner [self-hosted, linux] installs"},
 		"runs-on: ubuntu-latest\n": {"runs-on: our-own-machine\n    env: {UWF_HOME: /var/lib/uwf}\n", ""},
 		"ubuntu-latest\n":          {"${{ vars.RUNNER }}\n", ""},
 	} {

@@ -76,7 +76,7 @@ type job struct {
 	permissions yaml.Node         // its own, else the file's
 	calls       string            // the workflow elsewhere that uses the action; empty: it does
 	secrets     yaml.Node         // what that is given
-	runner      string            // the labels of runs-on, with commas
+	runner      string            // what runs-on says
 	keeps       bool              // UWF_HOME is set
 }
 
@@ -158,7 +158,8 @@ func (e *examination) readFlow(name string) (*flow, error) {
 		for _, s := range j.Steps {
 			if usesUwf.MatchString(s.Uses) {
 				keeps := slices.ContainsFunc([]*yaml.Node{&said.Env, &j.Env, &s.Env}, func(env *yaml.Node) bool { return valueOf(env, "UWF_HOME") != nil })
-				f.jobs = append(f.jobs, job{name: name, with: s.With, permissions: j.Permissions, runner: joinLabels(&j.RunsOn), keeps: keeps})
+				runner, _ := yaml.Marshal(&j.RunsOn) // which was read from YAML
+				f.jobs = append(f.jobs, job{name: name, with: s.With, permissions: j.Permissions, runner: strings.TrimSpace(string(runner)), keeps: keeps})
 				break
 			}
 		}
@@ -174,24 +175,9 @@ func (e *examination) readFlow(name string) (*flow, error) {
 	return f, nil
 }
 
-// joinLabels returns the labels that runs-on names, alone, in a list or beside a group.
-func joinLabels(runsOn *yaml.Node) string {
-	if labels := valueOf(runsOn, "labels"); labels != nil {
-		runsOn = labels
-	}
-	if runsOn.Kind != yaml.SequenceNode {
-		return runsOn.Value
-	}
-	var labels []string
-	for _, label := range runsOn.Content {
-		labels = append(labels, label.Value)
-	}
-	return strings.Join(labels, ", ")
-}
-
 // forgeRunner matches the labels of runners that a forge lends, which begin empty and have its
 // cache, and labels that are known only when the job starts.
-var forgeRunner = lazyregexp.New(`^(ubuntu|windows|macos)-|\$\{\{`)
+var forgeRunner = lazyregexp.New(`^\W*(ubuntu|windows|macos)-|\$\{\{`)
 
 // checkStorage names a job that works on a runner of one's own and keeps nothing that it prepares.
 func (f *flow) checkStorage() []Finding {

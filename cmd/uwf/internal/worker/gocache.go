@@ -45,14 +45,13 @@ func listLastUsed(dir string, most int64) []string {
 		fs.FileInfo
 	}
 	var files []file
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return nil //nolint:nilerr // a part that is closed is not copied
 		}
 		info, err := e.Info()
-		rel, relErr := filepath.Rel(dir, path)
-		if err == nil && relErr == nil && info.Mode().IsRegular() {
-			files = append(files, file{rel, info})
+		if err == nil && info.Mode().IsRegular() {
+			files = append(files, file{path, info})
 		}
 		return nil
 	})
@@ -64,7 +63,7 @@ func listLastUsed(dir string, most int64) []string {
 		if most < 0 {
 			break
 		}
-		paths = append(paths, filepath.ToSlash(f.path))
+		paths = append(paths, f.path)
 	}
 	return paths
 }

@@ -209,21 +209,14 @@ func resolveAddress(base, address string) (string, error) {
 		return "", fmt.Errorf("%s of the commit that the thread began from has no such address", gitmodules)
 	}
 	if strings.HasPrefix(address, "./") || strings.HasPrefix(address, "../") {
-		base = strings.TrimRight(base, "/")
-		between := "/"
-		for {
-			if rest, ok := strings.CutPrefix(address, "./"); ok {
-				address = rest
-				continue
-			}
-			rest, up := strings.CutPrefix(address, "../")
-			i := strings.LastIndexAny(base, "/:")
-			if !up || i < 0 {
-				break
-			}
-			address, base, between = rest, base[:i], base[i:i+1]
+		address = path.Clean(address)
+		base = strings.TrimRight(base, "/") + "/"
+		for strings.HasPrefix(address, "../") && strings.ContainsAny(base, "/:") {
+			address = strings.TrimPrefix(address, "../")
+			base = base[:len(base)-1]
+			base = base[:strings.LastIndexAny(base, "/:")+1]
 		}
-		address = base + between + address
+		address = base + address
 	}
 	if !remoteAddress.MatchString(address) {
 		return "", errors.New("its address is not one of https or ssh")

@@ -324,3 +324,21 @@ func TestPrepareWithoutSubmodules(t *testing.T) {
 	prepare()
 	l.expect("with", l.here(l.w.folder.dir), files{"go.mod": "module m", ".gitignore": "out\n", "out": "1", "lib/a": "1"})
 }
+
+func TestSubmoduleAddresses(t *testing.T) {
+	const base = "https://h.example/org/app.git"
+	for address, want := range map[string]string{
+		"../lib.git": "https://h.example/org/lib.git", "../../other/lib": "https://h.example/other/lib", "./lib": base + "/lib",
+		"./../lib": "https://h.example/org/lib", "git@h.example:org/lib.git": "git@h.example:org/lib.git", "ssh://h.example/lib": "ssh://h.example/lib",
+		"": "", "/srv/lib": "", "file:///srv/lib": "", "ext::sh -c x": "", "lib": "", "-u:x": "", "../../../../../../lib": "",
+	} {
+		if got, err := resolveAddress(base, address); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q %v", address, got, err)
+		}
+	}
+	for base, want := range map[string]string{"git@h.example:app": "git@h.example:lib", "git@h.example:org/app": "git@h.example:org/lib", "/srv/app": "", "": ""} {
+		if got, _ := resolveAddress(base, "../lib"); got != want {
+			t.Errorf("%q: %q", base, got)
+		}
+	}
+}
