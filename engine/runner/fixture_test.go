@@ -470,8 +470,8 @@ type diskFolder struct {
 	dir string
 }
 
-func (f *diskFolder) Restore(ctx context.Context, commit, _ wire.ID) error {
-	return f.Workspace.Restore(ctx, commit)
+func (d *diskFolder) Restore(ctx context.Context, commit, _ wire.ID) error {
+	return d.Workspace.Restore(ctx, commit)
 }
 
 func newDiskFolder(w *world, remote wire.Remote) *diskFolder {

@@ -4,29 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/united-workforce/uwf/agents/sandbox"
 )
-
-// confinement is how strictly agents can be confined here, as a flag's value, in a lab
-// whose folders are opened for the agents' user.
-func (l *lab) confinement() string {
-	l.Helper()
-	report := sandbox.Probe()
-	for dir := l.path("tmp"); dir != filepath.Dir(os.TempDir()) && dir != "/dev/shm" && dir != "/"; dir = filepath.Dir(dir) {
-		if info, err := os.Stat(dir); err == nil {
-			_ = os.Chmod(dir, info.Mode().Perm()|0o011) //nolint:gosec // of this test; those of others stay
-		}
-	}
-	switch {
-	case len(report.Gaps(sandbox.Open)) == 0:
-		return "require"
-	case report.Usable():
-		return "auto"
-	}
-	l.Logf("no agent can be confined here: %s", report)
-	return "off"
-}
 
 // TestKilledInAFolder: a folder that was named is one process's at a time. If uwf is killed while an
 // agent works there, what the agent made of a .git keeps the next step out, and no uwf obeys it.
