@@ -44,6 +44,14 @@ func (o Objects) Add(objs ...Object) {
 	}
 }
 
+// Size returns how many bytes the objects hold together.
+func (o Objects) Size() (n int64) {
+	for _, x := range o {
+		n += int64(len(x.Data))
+	}
+	return n
+}
+
 // Pack returns the objects as one git pack.
 func (o Objects) Pack() ([]byte, error) {
 	entries := make([]PackObject, 0, len(o))

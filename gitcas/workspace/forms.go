@@ -143,7 +143,7 @@ func (f *forms) fetchAndPut(cur *rooted.Cursor, load *loader, commit wire.ID, wr
 			return 0, err
 		}
 	}
-	return sizeOf(blobs), nil
+	return blobs.Size(), nil
 }
 
 // putBlob writes a blob in the form that it has in a folder.

@@ -129,14 +129,6 @@ func inBatches(n int, fetch func(from, to int) (int64, error)) error {
 	return nil
 }
 
-// sizeOf is how many bytes objects have.
-func sizeOf(objects wire.Objects) (n int64) {
-	for _, o := range objects {
-		n += int64(len(o.Data))
-	}
-	return n
-}
-
 // readCommit reads the tree of a commit at hand.
 func (l *loader) readCommit(ctx context.Context, commit wire.ID) (*memtree.Dir, error) {
 	o := l.objects[commit]

@@ -280,7 +280,7 @@ func (s *scanner) readUnread() error {
 		for id, o := range blobs {
 			s.crlf[id] = convert.HasCRLF(o.Data)
 		}
-		return sizeOf(blobs), err
+		return blobs.Size(), err
 	})
 }
 

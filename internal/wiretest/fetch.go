@@ -47,11 +47,7 @@ func (m *Memory) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 		}
 		maps.Copy(objs, more)
 	}
-	held := int64(0)
-	for _, o := range objs {
-		held += int64(len(o.Data))
-	}
-	if req.MaxBytes > 0 && held > req.MaxBytes {
+	if req.MaxBytes > 0 && objs.Size() > req.MaxBytes {
 		return nil, m.failWith(opFetch, fmt.Errorf("%w: more than %d bytes of objects", wire.ErrUnreadable, req.MaxBytes))
 	}
 	return objs, nil

@@ -34,7 +34,7 @@ func gitVariables() []string {
 const gitWait = 2 * time.Minute
 
 // harmlessGit is the environment that keeps git from asking anybody and from fetching: uwf only
-// reads what the repository has.
+// reads from the repository.
 func harmlessGit() []string {
 	return []string{
 		"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0",

@@ -30,7 +30,7 @@ func Comment(t Thread) string {
 
 // renderPage is the page; result is what came out of it, said what is put below.
 func (p page) renderPage(result, said string) string {
-	head := joinBlocks(p.icon()+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), sanitize.Outgoing(p.Why, "> ", 2_000), p.writePrevented(), result, p.writeUnproven(4_000), p.drawGraph())
+	head := joinBlocks(p.chooseIcon()+" "+writeSentence(p.Thread, boldName), p.earlierPull(), p.writeQuestion(), p.writeFailure(), p.lostJob(), sanitize.Outgoing(p.Why, "> ", 2_000), p.writePrevented(), result, p.writeUnproven(4_000), p.drawGraph())
 	foot := joinBlocks(p.writeChecks(), p.writeNotes(), p.writeUsage(), said, p.whoDecided(), p.writeSteering(false), p.writeFooter())
 	return joinBlocks(head, p.writeSteps(p.all-len(head)-len(foot)-200), foot) + "\n"
 }

@@ -22,8 +22,8 @@ var icons = map[State]string{
 	Running: "⚙️", Queued: "⏳", Held: "⏳", Waiting: "💬", Limited: "⏸️", Failed: "❌", Damaged: "❌", Lost: "⚠️", Delivered: "✅", NoChanges: "✅", Cancelled: "🚫",
 }
 
-// icon is what the comment begins with.
-func (t Thread) icon() string {
+// chooseIcon returns what the comment begins with.
+func (t Thread) chooseIcon() string {
 	if t.State == NoChanges && t.wasSkipped() {
 		return "⚠️"
 	}

@@ -38,30 +38,30 @@ func newSuperproject(t *testing.T) superproject {
 		p.check(os.Chmod(dir, 0o755)) // agents may be another user
 	}
 
-	deep := p.serve("deep", map[string]string{"d.txt": "deep\n"}, nil)
-	lib := p.serve("lib", map[string]string{"menu.c": "soup\n", ".gitmodules": module("deep", "../deep.git")}, map[string]string{"deep": deep})
-	p.commit(p.console.Dir, map[string]string{
-		".gitmodules": module("vendor/lib", "../lib.git") + module("vendor/gone", "./../gone.git") + module("vendor/local", p.server.Dir("lib.git")),
+	deep := p.serveRepo("deep", map[string]string{"d.txt": "deep\n"}, nil)
+	lib := p.serveRepo("lib", map[string]string{"menu.c": "soup\n", ".gitmodules": declareModule("deep", "../deep.git")}, map[string]string{"deep": deep})
+	p.commitRepo(p.console.Dir, map[string]string{
+		".gitmodules": declareModule("vendor/lib", "../lib.git") + declareModule("vendor/gone", "./../gone.git") + declareModule("vendor/local", p.server.Dir("lib.git")),
 	}, map[string]string{"vendor/lib": lib, "vendor/gone": lib, "vendor/local": lib, "vendor/unsaid": lib})
 	return p
 }
 
-func module(path, address string) string {
+func declareModule(path, address string) string {
 	return "[submodule \"" + path + "\"]\n\tpath = " + path + "\n\turl = " + address + "\n"
 }
 
-// serve makes a repository that the server has, and returns its commit.
-func (p superproject) serve(name string, files, modules map[string]string) string {
+// serveRepo makes a repository that the server has, and returns its commit.
+func (p superproject) serveRepo(name string, files, modules map[string]string) string {
 	p.Helper()
 	dir := filepath.Join(p.dir, name)
 	p.git("", "init", "-q", "-b", "main", dir)
-	commit := p.commit(dir, files, modules)
+	commit := p.commitRepo(dir, files, modules)
 	p.git("", "clone", "-q", "--bare", dir, p.server.Dir(name+".git"))
 	return commit
 }
 
-// commit makes a commit of files and submodules, and returns it.
-func (p superproject) commit(dir string, files, modules map[string]string) string {
+// commitRepo makes a commit of files and submodules, and returns it.
+func (p superproject) commitRepo(dir string, files, modules map[string]string) string {
 	p.Helper()
 	for name, text := range files {
 		p.check(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
@@ -74,8 +74,8 @@ func (p superproject) commit(dir string, files, modules map[string]string) strin
 	return p.git(dir, "rev-parse", "HEAD")
 }
 
-// run runs a thread whose agents do as a script of the mock says, and returns what a person reads.
-func (p superproject) run(script string) string {
+// runThread runs a thread whose agents do as a script of the mock says, and returns what a person reads.
+func (p superproject) runThread(script string) string {
 	p.Helper()
 	p.write("script.yaml", "steps:\n"+script)
 	p.check(os.Chmod(filepath.Join(p.dir, "script.yaml"), 0o644))
@@ -83,11 +83,11 @@ func (p superproject) run(script string) string {
 }
 
 // TestSubmodules: agents and checks get the files of submodules, also of those in submodules.
-// Whatever can't be had is named with the reason, and what agents write there is not kept.
+// A submodule that can't be fetched is named with the reason. Agents' changes to one are not kept.
 func TestSubmodules(t *testing.T) {
 	t.Parallel()
 	p := newSuperproject(t)
-	said := p.run("  - role: dev\n    write: {d1/f: \"changed\\n\", vendor/lib/menu.c: \"bread\\n\"}\n" + done + "  - role: rev\n" + done)
+	said := p.runThread("  - role: dev\n    write: {d1/f: \"changed\\n\", vendor/lib/menu.c: \"bread\\n\"}\n" + done + "  - role: rev\n" + done)
 	for _, want := range []string{
 		"not in the agents' folder: 3 submodules (vendor/gone: ", "/gone.git: not found",
 		"vendor/local: its address is not one of https or ssh", "vendor/unsaid: .gitmodules of the commit that the thread began from has no such address)",
@@ -100,20 +100,20 @@ func TestSubmodules(t *testing.T) {
 	if strings.Contains(said, "test failed") || strings.Contains(said, "made is not kept") {
 		t.Errorf("the checks did not see the submodules as committed:\n%s", said)
 	}
-	if files := p.git(p.console.Dir, "diff", "--name-only", "main", "uwf/"+p.latest()); files != "d1/f" {
+	if files := p.git(p.console.Dir, "diff", "--name-only", "main", "uwf/"+p.latestThread()); files != "d1/f" {
 		t.Errorf("the branch changes %s", files)
 	}
 
-	// The next thread needs no server for what is there.
+	// The next thread needs no server for the same commits.
 	p.check(os.Rename(p.server.Dir("lib.git"), p.server.Dir("lib.away")))
 	p.check(os.Rename(p.server.Dir("deep.git"), p.server.Dir("deep.away")))
-	if said := p.run("  - role: dev\n    write: {d1/f: \"other\\n\"}\n" + done + "  - role: rev\n" + done); strings.Contains(said, "vendor/lib") || strings.Contains(said, "test failed") {
+	if said := p.runThread("  - role: dev\n    write: {d1/f: \"other\\n\"}\n" + done + "  - role: rev\n" + done); strings.Contains(said, "vendor/lib") || strings.Contains(said, "test failed") {
 		t.Errorf("without the server:\n%s", said)
 	}
 
-	// What prepares a workspace sees them, and what it leaves there is laid beside them.
+	// Commands that prepare a workspace see the submodules, and can add files to them.
 	p.write("home/.uwf/config.yaml", "workspace: {submodules: true, prepare: [cp vendor/lib/menu.c vendor/lib/made]}\nchecks: {test: cmp vendor/lib/menu.c vendor/lib/made}\n")
-	if said := p.run("  - role: dev\n" + done + "  - role: rev\n" + done); strings.Count(said, "check: test passed") != 2 {
+	if said := p.runThread("  - role: dev\n" + done + "  - role: rev\n" + done); strings.Count(said, "check: test passed") != 2 {
 		t.Errorf("with a prepared workspace:\n%s", said)
 	}
 }
@@ -123,13 +123,13 @@ func TestSubmodulesElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newSuperproject(t)
 	p.write("home/.uwf/config.yaml", "workspace: {submodules: true}\nchecks: {test: 'true'}\n")
-	said := p.run("  - role: dev\n    write: {.gitmodules: '[submodule \"vendor/lib\"]\n\n        path = vendor/lib\n\n        url = https://elsewhere.example/lib.git\n\n'}\n" + done + "  - role: rev\n" + done)
+	said := p.runThread("  - role: dev\n    write: {.gitmodules: '[submodule \"vendor/lib\"]\n\n        path = vendor/lib\n\n        url = https://elsewhere.example/lib.git\n\n'}\n" + done + "  - role: rev\n" + done)
 	if !strings.Contains(said, "vendor/lib: .gitmodules of the commit that the thread began from has no such address") || strings.Contains(said, "elsewhere.example") {
 		t.Errorf("it says\n%s", said)
 	}
 }
 
-func (p superproject) latest() string {
+func (p superproject) latestThread() string {
 	p.Helper()
 	return strings.TrimSpace(p.uwf(0, "thread", "show", "@latest", "--jq", ".thread").Stdout)
 }

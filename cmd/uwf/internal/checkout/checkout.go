@@ -230,7 +230,7 @@ func (s *Scratch) updateIndex(ctx context.Context, env, paths []string, args ...
 // isHidden says whether the sparse checkout leaves a path out.
 func (s *Scratch) isHidden(path string) bool { return s.tags[path]|0x20 == 's' }
 
-// inspectPath says whether a file or link is at a path, or why git can't store what is there.
+// inspectPath reports whether a file or link is at a path. The error says why git can't store it.
 func (s *Scratch) inspectPath(path string, covered func(string, bool) bool) (there bool, why string) {
 	for i := range len(path) {
 		if path[i] != '/' {

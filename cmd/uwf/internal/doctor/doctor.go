@@ -52,9 +52,9 @@ type Options struct {
 	// Sandbox is what confines agents here, a sentence each; SandboxOK: it is enough.
 	Sandbox   []string
 	SandboxOK bool
-	// TryTool runs words as confined agents do if a program is installed, otherwise the error is
-	// ErrNoTool. It returns what they print; hint is the setting that would open what is denied, if
-	// that can be told. It is called by several goroutines. Nil: agents are not confined here.
+	// TryTool runs words as confined agents do, and returns their output. If program is not
+	// installed, the error is ErrNoTool. hint is the setting that would open a denied place, if uwf
+	// knows one. Several goroutines call it. Nil: agents are not confined here.
 	TryTool func(ctx context.Context, program string, words ...string) (output, hint string, err error)
 	// Agents are the programs of somebody else's that agents in use run, by the agents' names.
 	Agents []Agent

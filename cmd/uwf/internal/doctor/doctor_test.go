@@ -298,7 +298,7 @@ func TestSubmodules(t *testing.T) {
 	}
 }
 
-// A runner of one's own keeps what is prepared only if the job says where.
+// A self-hosted runner keeps prepared files only if the job names a folder for them.
 func TestStorageOfOwnRunners(t *testing.T) {
 	const own = "the runner our-own-machine installs what workspace.prepare names again"
 	for old, tt := range map[string][2]string{

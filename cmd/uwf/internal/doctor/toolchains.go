@@ -18,9 +18,9 @@ import (
 // ErrNoTool says that a program is not installed.
 var ErrNoTool = errors.New("it is not installed")
 
-// tools are what is tried of toolchains, besides that they start: the name of the user, pools of
-// processes, listening on loopback as a check does, temporary files and a cache. A script is for
-// sh, its argument is code; it prints the version last.
+// tools are the trials of toolchains: the name of the user, pools of processes, listening on loopback
+// as a check does, temporary files and a cache. sh runs a script, whose argument is code; it prints
+// the version last.
 var tools = [...]struct {
 	program, script, code string
 	files                 []string // say that a repository needs the toolchain

@@ -354,8 +354,8 @@ func TestRunChecks(t *testing.T) {
 	}
 }
 
-// TestChecksWithoutTheirProgram: what this machine lacks is no failure, unless the role's work is what
-// lacks it.
+// TestChecksWithoutTheirProgram: a check whose program this machine lacks is skipped. It fails if only
+// the role's work lacks the program.
 func TestChecksWithoutTheirProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

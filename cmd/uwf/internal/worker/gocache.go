@@ -29,7 +29,7 @@ func (w *Worker) fillHome(ctx context.Context, home, dir string) error {
 	if err != nil || !filepath.IsAbs(cache) {
 		return nil //nolint:nilerr // this machine has no cache
 	}
-	// Others may be at work in it, or have closed some of it: Go compiles what is missing.
+	// Other programs may use the cache, or have closed parts of it. Go compiles the missing packages.
 	err = copytree.CopyPaths(ctx, real, filepath.Join(home, ".cache", "go-build"), listLastUsed(real, maxGoCache))
 	if err != nil {
 		return ctx.Err()
@@ -44,6 +44,7 @@ func listLastUsed(dir string, most int64) []string {
 		path string
 		fs.FileInfo
 	}
+
 	var files []file
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

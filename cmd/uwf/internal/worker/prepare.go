@@ -175,7 +175,7 @@ func (p *preparer) compareManifests(ctx context.Context, req step.PrepareRequest
 		}
 		files, err := p.w.folder.ws.FilesNamed(ctx, commit, names)
 		if subs, serr := p.w.folder.ws.ListSubmodules(ctx, commit); p.w.folder.submodules != nil {
-			files, err = append(files, fmt.Sprint(subs, p.w.folder.submodules.failed)), errors.Join(err, serr)
+			files, err = append(files, fmt.Sprint(subs, p.w.folder.submodules.missing)), errors.Join(err, serr)
 		}
 		confined := p.w.sandbox != nil && !p.w.sandbox.Waives(p.w.sandbox.Check()) // else HOME is not kept
 		return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\n%t\n%q\n%q\n%q\n", imageFormat, confined, p.w.config.Workspace.Prepare, files, tools))), err

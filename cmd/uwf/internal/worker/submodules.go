@@ -43,11 +43,11 @@ const gitmodules = ".gitmodules"
 // the storage root, beside the images of prepared workspaces.
 type submodules struct {
 	w      *Worker
-	images string // of this store
-	url    string // of the repository; empty: unknown
-	base   wire.ID
-	// laid and failed are the paths of those in the folder that agents work in, and that lack there.
-	laid, failed []string
+	images string  // of this store
+	url    string  // of the repository; empty: unknown
+	base   wire.ID // what the thread began from
+	// laid and missing are the paths of those that the agents' folder has, and lacks.
+	laid, missing []string
 }
 
 // newSubmodules makes them for a store. Relative addresses in .gitmodules begin at the state's
@@ -60,11 +60,13 @@ func newSubmodules(ctx context.Context, w *Worker, images string, loc app.Locati
 	return s
 }
 
-// fillFolder fills the folder of a thread that began from base, and has the workspace note it.
+// fillFolder fills the folder of a thread that began from base. It restores the folder once more, which
+// notes what is left out and what lies in submodules, so that an agent's changes show.
 func (s *submodules) fillFolder(ctx context.Context, f *folder, commit, base wire.ID) error {
 	s.base = base
-	done, err := s.fill(ctx, f.ws, f.dir, commit)
-	s.laid, s.failed = done.filled, lists.Map(done.failed, func(l workspace.LeftOut) string { return l.Path })
+	done, err := s.fillSubmodules(ctx, f.ws, f.dir, commit)
+	s.laid = done.filled
+	s.missing = lists.Map(done.failed, func(l workspace.LeftOut) string { return l.Path })
 	if err != nil || len(done.filled)+len(done.failed) == 0 {
 		return err
 	}
@@ -77,7 +79,7 @@ func (f *folder) copyTo(ctx context.Context, commit wire.ID, dir string) error {
 	if err := f.ws.CopyTo(ctx, commit, dir); err != nil {
 		return err
 	}
-	_, err := f.submodules.fill(ctx, f.ws, dir, commit)
+	_, err := f.submodules.fillSubmodules(ctx, f.ws, dir, commit)
 	return err
 }
 
@@ -86,23 +88,26 @@ func (f *folder) isFilled(path string) bool {
 	return f.submodules != nil && slices.ContainsFunc(f.submodules.laid, func(sub string) bool { return strings.HasPrefix(path, sub+"/") })
 }
 
-// fill puts the submodules of a commit into a folder that has its other files. A nil s does nothing.
-func (s *submodules) fill(ctx context.Context, ws *workspace.Workspace, dir string, commit wire.ID) (done filling, err error) {
+// fillSubmodules puts the submodules of a commit into a folder that has its other files. A nil s does
+// nothing.
+func (s *submodules) fillSubmodules(ctx context.Context, ws *workspace.Workspace, dir string, commit wire.ID) (done filling, err error) {
 	if s == nil {
-		return filling{}, nil
+		return done, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, submoduleTime, fmt.Errorf("fetching submodules took more than %s", submoduleTime))
 	defer cancel()
+
 	top := module{url: s.url, dir: dir}
 	if top.inner, err = ws.ListSubmodules(ctx, commit); err != nil || len(top.inner) == 0 {
-		return filling{}, err
+		return done, err
 	}
+
 	now, err := readAddresses(ctx, ws, commit)
 	if top.addresses = now; err == nil && !s.base.IsZero() {
 		top.addresses, err = readAddresses(ctx, ws, s.base)
 	}
 	if err != nil {
-		return filling{}, err
+		return done, err
 	}
 	for at, address := range top.addresses {
 		if now[at] != address { // a role may name any server
@@ -110,8 +115,9 @@ func (s *submodules) fill(ctx context.Context, ws *workspace.Workspace, dir stri
 		}
 	}
 
-	f := filling{submodules: s, empties: s.w.o.Workspace == "" || dir != s.w.folder.dir}
-	return f, f.fillInner(ctx, top)
+	done = filling{s: s, replaces: s.w.o.Workspace == "" || dir != s.w.folder.dir}
+	err = done.fillInner(ctx, top)
+	return done, err
 }
 
 // module is a repository whose files lie in a folder.
@@ -127,10 +133,7 @@ type module struct {
 // readAddresses reads the .gitmodules file of a commit.
 func readAddresses(ctx context.Context, ws *workspace.Workspace, commit wire.ID) (map[string]string, error) {
 	data, err := ws.ReadFile(ctx, commit, gitmodules, maxModules)
-	if err != nil {
-		return nil, err
-	}
-	return parseAddresses(data), nil
+	return parseAddresses(data), err
 }
 
 // parseAddresses returns the addresses of submodules by their paths. A file that can't be read has none.
@@ -146,17 +149,17 @@ func parseAddresses(data []byte) map[string]string {
 
 // filling is how far the submodules of a folder are filled.
 type filling struct {
-	*submodules
-	empties bool // what lies in their folders is removed
-	filled  []string
-	failed  []workspace.LeftOut
+	s        *submodules
+	replaces bool // removes what lies in their folders
+	filled   []string
+	failed   []workspace.LeftOut
 }
 
 // fillInner fills the submodules of a module.
 func (f *filling) fillInner(ctx context.Context, m module) error {
 	for _, sub := range m.inner {
 		inner := module{path: path.Join(m.path, sub.Path), dir: filepath.Join(m.dir, filepath.FromSlash(sub.Path)), depth: m.depth + 1}
-		err := f.fillOne(ctx, m, sub, &inner)
+		err := f.fillModule(ctx, m, sub, &inner)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -164,6 +167,7 @@ func (f *filling) fillInner(ctx context.Context, m module) error {
 			f.failed = append(f.failed, workspace.LeftOut{Path: inner.path, Kind: workspace.LeftSubmodule, Why: text.Cut(text.Line(err.Error()), 300)})
 			continue
 		}
+
 		f.filled = append(f.filled, inner.path)
 		if err := f.fillInner(ctx, inner); err != nil {
 			return err
@@ -172,24 +176,25 @@ func (f *filling) fillInner(ctx context.Context, m module) error {
 	return nil
 }
 
-// fillOne lays the files of a submodule into its folder. What an earlier step left there goes first,
-// so that nothing stale is there if that fails.
-func (f *filling) fillOne(ctx context.Context, m module, sub workspace.Submodule, inner *module) (err error) {
+// fillModule lays the files of a submodule into its folder. It first removes the files of an earlier
+// step, so that nothing stale is there if it fails.
+func (f *filling) fillModule(ctx context.Context, m module, sub workspace.Submodule, inner *module) (err error) {
 	if entries, err := os.ReadDir(inner.dir); err == nil && len(entries) > 0 {
-		if !f.empties && !slices.Contains(f.laid, inner.path) {
-			return errors.New("its folder is not empty: remove what is in it")
+		if !f.replaces && !slices.Contains(f.s.laid, inner.path) {
+			return errors.New("its folder is not empty: remove its files")
 		}
 		if err := removeImage(ctx, inner.dir); err != nil {
 			return err
 		}
 	}
+
 	if len(f.filled)+len(f.failed) >= maxSubmodules || inner.depth > maxNesting {
 		return fmt.Errorf("uwf fetches at most %d submodules, %d deep in one another", maxSubmodules, maxNesting)
 	}
 	if inner.url, err = resolveAddress(m.url, m.addresses[sub.Path]); err != nil {
 		return err
 	}
-	tree, err := f.fetch(ctx, sub.Commit, inner)
+	tree, err := f.s.fetchModule(ctx, sub.Commit, inner)
 	if err != nil {
 		return err
 	}
@@ -227,8 +232,8 @@ func resolveAddress(base, address string) (string, error) {
 // The parts of the copy of a submodule.
 const moduleTree, moduleInner = "tree", "submodules.json"
 
-// fetch returns a folder with the files of a commit of the repository of m, and sets what is in it.
-func (s *submodules) fetch(ctx context.Context, commit wire.ID, m *module) (tree string, err error) {
+// fetchModule returns a folder with the files of a commit of m's repository, and sets m's own submodules.
+func (s *submodules) fetchModule(ctx context.Context, commit wire.ID, m *module) (tree string, err error) {
 	folder := filepath.Join(s.images, fmt.Sprintf("module-%.16x", sha256.Sum256([]byte(m.url))))
 	lock, err := lockImages(ctx, folder)
 	if err != nil {
@@ -238,10 +243,11 @@ func (s *submodules) fetch(ctx context.Context, commit wire.ID, m *module) (tree
 
 	image := filepath.Join(folder, commit.String())
 	if _, err := os.Stat(image); err != nil {
-		if err := s.download(ctx, m.url, commit, image); err != nil {
+		if err := s.downloadModule(ctx, m.url, commit, image); err != nil {
 			return "", err
 		}
 	}
+
 	list, err := os.ReadFile(filepath.Join(image, moduleInner))
 	if err == nil {
 		err = json.Unmarshal(list, &m.inner)
@@ -258,12 +264,13 @@ func (s *submodules) fetch(ctx context.Context, commit wire.ID, m *module) (tree
 	return tree, errors.Join(os.Chtimes(image, used, used), os.Chtimes(folder, used, used))
 }
 
-// download makes the copy of a commit of another repository.
-func (s *submodules) download(ctx context.Context, address string, commit wire.ID, image string) (err error) {
+// downloadModule makes the copy of a commit of another repository.
+func (s *submodules) downloadModule(ctx context.Context, address string, commit wire.ID, image string) (err error) {
 	remote, err := s.w.f.Dial(address)
 	if err != nil {
 		return err
 	}
+
 	half, err := os.MkdirTemp(filepath.Dir(image), halfMade)
 	if err != nil {
 		return err
@@ -277,12 +284,14 @@ func (s *submodules) download(ctx context.Context, address string, commit wire.I
 	if err != nil {
 		return err
 	}
+
 	if err := ws.Restore(ctx, commit); err != nil {
 		if said := (*wire.RemoteError)(nil); errors.As(err, &said) { // which names no folder
 			return said
 		}
 		return err
 	}
+
 	inner, err := ws.ListSubmodules(ctx, commit)
 	if err != nil {
 		return err

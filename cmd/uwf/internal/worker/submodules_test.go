@@ -38,18 +38,19 @@ type libraries struct {
 func newLibraries(t *testing.T) *libraries {
 	t.Helper()
 	l := &libraries{T: t, dir: t.TempDir()}
-	l.restart()
+	l.restartWorker()
 	return l
 }
 
-// restart makes the worker of a new process on the same machine.
-func (l *libraries) restart() {
+// restartWorker makes the worker of a new process on the same machine.
+func (l *libraries) restartWorker() {
 	l.Helper()
 	f := &app.Factory{IO: app.IO{Out: io.Discard, Err: io.Discard}, Environ: []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH"), "UWF_HOME=" + l.dir + "/home"}, Dir: l.dir, Now: time.Now}
 	f.Job = &app.Job{Remote: forge + "shop"}
 	f.DialWire = func(url string, o wire.DialOptions) (wire.Remote, error) { // the server's repositories lie here
 		return wire.Dial(filepath.Join(l.dir, strings.TrimPrefix(url, forge)), o)
 	}
+
 	remote, err := f.Dial(f.Job.Remote)
 	work := filepath.Join(l.dir, "work")
 	if err = errors.Join(err, os.MkdirAll(work, 0o700)); err != nil {
@@ -59,6 +60,7 @@ func (l *libraries) restart() {
 	if err != nil {
 		l.Fatal(err)
 	}
+
 	l.w = &Worker{Stepper: &step.Stepper{}, f: f, config: &config.Config{}}
 	l.w.folder = &folder{
 		store: gitcas.Open(remote, gitcas.Options{}), dir: work, ws: ws, thread: someThread,
@@ -67,7 +69,7 @@ func (l *libraries) restart() {
 	}
 }
 
-func (l *libraries) git(repo string, args ...string) string {
+func (l *libraries) runGit(repo string, args ...string) string {
 	l.Helper()
 	cmd := exec.CommandContext(l.Context(), "git", append([]string{"-C", filepath.Join(l.dir, repo)}, args...)...)
 	cmd.Env = append(os.Environ(), "HOME="+l.dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
@@ -81,15 +83,16 @@ func (l *libraries) git(repo string, args ...string) string {
 // pin is a submodule: its url and its commit.
 type pin struct{ url, id string }
 
-// commit makes a commit of a repository with these files and submodules, and no others.
-func (l *libraries) commit(repo string, has files, modules map[string]pin) string {
+// commitRepo makes a commit of a repository with these files and submodules, and no others.
+func (l *libraries) commitRepo(repo string, has files, modules map[string]pin) string {
 	l.Helper()
 	dir := filepath.Join(l.dir, repo)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		l.Fatal(err)
 	}
-	l.git(repo, "init", "-q", "-b", "main")
-	l.git(repo, "rm", "-rqf", "--cached", "--ignore-unmatch", ".")
+	l.runGit(repo, "init", "-q", "-b", "main")
+	l.runGit(repo, "rm", "-rqf", "--cached", "--ignore-unmatch", ".")
+
 	has = maps.Clone(has)
 	for path, m := range modules {
 		has[".gitmodules"] += fmt.Sprintf("[submodule %q]\n\tpath = %s\n\turl = %s\n", path, path, m.url)
@@ -102,21 +105,22 @@ func (l *libraries) commit(repo string, has files, modules map[string]pin) strin
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text), 0o600)); err != nil {
 			l.Fatal(err)
 		}
-		l.git(repo, "add", "-f", path)
+		l.runGit(repo, "add", "-f", path)
 	}
+
 	links := []string{"update-index", "--add"}
 	for path, m := range modules {
 		links = append(links, "--cacheinfo", "160000,"+m.id+","+path)
 	}
-	l.git(repo, links...)
-	l.git(repo, "commit", "-q", "--allow-empty", "-m", "x")
-	return l.git(repo, "rev-parse", "HEAD")
+	l.runGit(repo, links...)
+	l.runGit(repo, "commit", "-q", "--allow-empty", "-m", "x")
+	return l.runGit(repo, "rev-parse", "HEAD")
 }
 
 type files map[string]string
 
-// restore makes the folder equal to a commit, as a step does.
-func (l *libraries) restore(commit, base string) []workspace.LeftOut {
+// restoreFolder makes the folder equal to a commit, as a step does.
+func (l *libraries) restoreFolder(commit, base string) []workspace.LeftOut {
 	l.Helper()
 	if err := l.w.folder.Restore(l.Context(), plumbing.NewHash(commit), plumbing.NewHash(base)); err != nil {
 		l.Fatal(err)
@@ -124,8 +128,8 @@ func (l *libraries) restore(commit, base string) []workspace.LeftOut {
 	return l.w.folder.ListLeftOut()
 }
 
-// here are the files below a folder.
-func (l *libraries) here(dir string) files {
+// readFolder returns the files below a folder.
+func (l *libraries) readFolder(dir string) files {
 	l.Helper()
 	found := files{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -145,7 +149,7 @@ func (l *libraries) here(dir string) files {
 	return found
 }
 
-func (l *libraries) expect(what string, got, want files) {
+func (l *libraries) expectFiles(what string, got, want files) {
 	l.Helper()
 	if !maps.Equal(got, want) {
 		l.Errorf("%s: %v, want %v", what, got, want)
@@ -158,12 +162,11 @@ const nowhere = "5555555555555555555555555555555555555555"
 // there is in no commit.
 func TestMovedSubmodule(t *testing.T) {
 	l := newLibraries(t)
-	deep := l.commit("deep", files{"d": "1"}, nil)
-	first := l.commit("lib", files{"a": "1", "gone": "1", ".gitignore": "out/\n"}, map[string]pin{"deep": {"../deep", deep}})
-	second := l.commit("lib", files{"a": "2", ".gitignore": "out/\n"}, map[string]pin{"deep": {"../deep", deep}})
-	base := l.commit("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", first}})
-	moved := l.commit("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", second}})
-	l.restore(base, base)
+	deep := l.commitRepo("deep", files{"d": "1"}, nil)
+	first := l.commitRepo("lib", files{"a": "1", "gone": "1", ".gitignore": "out/\n"}, map[string]pin{"deep": {"../deep", deep}})
+	second := l.commitRepo("lib", files{"a": "2", ".gitignore": "out/\n"}, map[string]pin{"deep": {"../deep", deep}})
+	base := l.commitRepo("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", first}})
+	moved := l.commitRepo("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", second}})
 	dir := l.w.folder.dir
 	snapshot := func(of string) workspace.Snapshot {
 		t.Helper()
@@ -173,39 +176,45 @@ func TestMovedSubmodule(t *testing.T) {
 		}
 		return s
 	}
+
+	l.restoreFolder(base, base)
 	if s := snapshot(base); !s.Unchanged || len(s.Skipped) > 0 {
 		t.Errorf("nothing was written: %+v", s)
 	}
+
 	for name, text := range map[string]string{"lib/a": "mine", "lib/new": "1", "lib/out/o": "1", "lib/deep/.git/HEAD": "x", "lib/deep/d": "mine"} {
-		put(t, dir, name, text)
+		writeBelow(t, dir, name, text)
 	}
 	if s := snapshot(base); !s.Unchanged || len(s.Skipped) != 1 || s.Skipped[0].Path != "lib/a" || s.Skipped[0].Why != "it lies in the submodule lib, like 2 more changes" {
 		t.Errorf("%+v", s.Skipped)
 	}
 
-	l.restore(moved, base)
-	l.expect("moved", l.here(dir), files{"f": "1", "lib/a": "2", "lib/.gitignore": "out/\n", "lib/deep/d": "1"})
-	put(t, dir, "lib/mine", "1")
-	lost := l.commit("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", nowhere}})
-	left := l.restore(lost, base)
-	l.expect("moved to a commit that is not there", l.here(dir), files{"f": "1"})
+	l.restoreFolder(moved, base)
+	l.expectFiles("moved", l.readFolder(dir), files{"f": "1", "lib/a": "2", "lib/.gitignore": "out/\n", "lib/deep/d": "1"})
+
+	writeBelow(t, dir, "lib/mine", "1")
+	lost := l.commitRepo("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", nowhere}})
+	left := l.restoreFolder(lost, base)
+	l.expectFiles("moved to a commit that is not there", l.readFolder(dir), files{"f": "1"})
 	if got := workspace.DescribeLeftOut(left); !strings.Contains(got, nowhere) || !strings.Contains(got, "lib: fetch ") || !strings.Contains(got, ": not found") {
 		t.Error(got)
 	}
-	l.restore(base, base)
-	l.expect("back", l.here(dir), files{"f": "1", "lib/a": "1", "lib/gone": "1", "lib/.gitignore": "out/\n", "lib/deep/d": "1"})
+
+	l.restoreFolder(base, base)
+	l.expectFiles("back", l.readFolder(dir), files{"f": "1", "lib/a": "1", "lib/gone": "1", "lib/.gitignore": "out/\n", "lib/deep/d": "1"})
 	if s := snapshot(base); !s.Unchanged || len(s.Skipped) > 0 {
 		t.Errorf("the next role is told of it: %+v", s.Skipped)
 	}
-	l.restore(lost, base)
-	none := l.commit("shop", files{"f": "1", "lib/own": "1"}, nil)
-	if got := workspace.DescribeLeftOut(l.restore(none, base)); got != "" {
+
+	l.restoreFolder(lost, base)
+	none := l.commitRepo("shop", files{"f": "1", "lib/own": "1"}, nil)
+	if got := workspace.DescribeLeftOut(l.restoreFolder(none, base)); got != "" {
 		t.Errorf("of another commit: %s", got)
 	}
-	l.expect("no submodule any more", l.here(dir), files{"f": "1", "lib/own": "1"})
+	l.expectFiles("no submodule any more", l.readFolder(dir), files{"f": "1", "lib/own": "1"})
 }
 
-func put(t *testing.T, dir, name, text string) {
+func writeBelow(t *testing.T, dir, name, text string) {
 	t.Helper()
 	at := filepath.Join(dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text), 0o600)); err != nil {
@@ -217,47 +226,49 @@ func put(t *testing.T, dir, name, text string) {
 // committed, too; what was there before the first one stays.
 func TestSubmodulesOfNamedFolder(t *testing.T) {
 	l := newLibraries(t)
-	lib := l.commit("lib", files{"a": "1"}, nil)
-	shop := l.commit("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", lib}, "own": {"../lib", lib}})
+	lib := l.commitRepo("lib", files{"a": "1"}, nil)
+	shop := l.commitRepo("shop", files{"f": "1"}, map[string]pin{"lib": {"../lib", lib}, "own": {"../lib", lib}})
 	l.w.o.Workspace = l.w.folder.dir
-	put(t, l.w.folder.dir, "own/mine", "1")
+	writeBelow(t, l.w.folder.dir, "own/mine", "1")
+
 	for range 2 {
-		left := l.restore(shop, shop)
-		l.expect("the folder", l.here(l.w.folder.dir), files{"f": "1", "lib/a": "1", "own/mine": "1"})
-		if got := workspace.DescribeLeftOut(left); got != "not in the agents' folder: 1 submodule (own: its folder is not empty: remove what is in it)" {
+		left := l.restoreFolder(shop, shop)
+		l.expectFiles("the folder", l.readFolder(l.w.folder.dir), files{"f": "1", "lib/a": "1", "own/mine": "1"})
+		if got := workspace.DescribeLeftOut(left); got != "not in the agents' folder: 1 submodule (own: its folder is not empty: remove its files)" {
 			t.Error(got)
 		}
-		put(t, l.w.folder.dir, "lib/a", "2")
-		put(t, l.w.folder.dir, "lib/new", "1")
+		writeBelow(t, l.w.folder.dir, "lib/a", "2")
+		writeBelow(t, l.w.folder.dir, "lib/new", "1")
 	}
 }
 
 // TestSubmoduleBounds: no more than so many are laid, and no deeper.
 func TestSubmoduleBounds(t *testing.T) {
 	l := newLibraries(t)
-	id := l.commit("r0", files{"f": "0"}, nil)
+	id := l.commitRepo("r0", files{"f": "0"}, nil)
 	many := map[string]pin{}
 	for i := range maxSubmodules + 2 {
 		many[fmt.Sprintf("m%03d", i)] = pin{"../r0", id}
 	}
-	wide := l.commit("shop", files{"f": "w"}, many)
-	if got := workspace.DescribeLeftOut(l.restore(wide, wide)); !strings.HasPrefix(got, "not in the agents' folder: 2 submodules (m100: uwf fetches at most 100 submodules") {
+	wide := l.commitRepo("shop", files{"f": "w"}, many)
+	if got := workspace.DescribeLeftOut(l.restoreFolder(wide, wide)); !strings.HasPrefix(got, "not in the agents' folder: 2 submodules (m100: uwf fetches at most 100 submodules") {
 		t.Error(got)
 	}
+
 	for i := range maxNesting + 1 {
-		id = l.commit(fmt.Sprintf("r%d", i+1), files{"f": fmt.Sprint(i + 1)}, map[string]pin{"d": {fmt.Sprintf("../r%d", i), id}})
+		id = l.commitRepo(fmt.Sprintf("r%d", i+1), files{"f": fmt.Sprint(i + 1)}, map[string]pin{"d": {fmt.Sprintf("../r%d", i), id}})
 	}
-	deep := l.commit("shop", files{"f": "s"}, map[string]pin{"d": {fmt.Sprintf("../r%d", maxNesting+1), id}})
-	if got := workspace.DescribeLeftOut(l.restore(deep, deep)); !strings.HasPrefix(got, "not in the agents' folder: 1 submodule (d/d/d/d/d/d: uwf fetches at most") {
+	deep := l.commitRepo("shop", files{"f": "s"}, map[string]pin{"d": {fmt.Sprintf("../r%d", maxNesting+1), id}})
+	if got := workspace.DescribeLeftOut(l.restoreFolder(deep, deep)); !strings.HasPrefix(got, "not in the agents' folder: 1 submodule (d/d/d/d/d/d: uwf fetches at most") {
 		t.Error(got)
 	}
-	if got := l.here(l.w.folder.dir); got["d/d/d/d/d/f"] != "2" || len(got) != 6 {
+	if got := l.readFolder(l.w.folder.dir); got["d/d/d/d/d/f"] != "2" || len(got) != 6 {
 		t.Error(got)
 	}
 }
 
-// preparer is one with a command, in the worker of this process.
-func (l *libraries) preparer(line string) *preparer {
+// makePreparer makes one with a command, in the worker of this process.
+func (l *libraries) makePreparer(line string) *preparer {
 	l.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -273,26 +284,29 @@ func (l *libraries) preparer(line string) *preparer {
 // beside them, and another commit of one needs another image.
 func TestPrepareSubmodules(t *testing.T) {
 	l := newLibraries(t)
-	first := l.commit("lib", files{"a": "1"}, nil)
-	second := l.commit("lib", files{"a": "2"}, nil)
-	base := l.commit("shop", files{"go.mod": "module m"}, map[string]pin{"lib": {"../lib", first}})
-	moved := l.commit("shop", files{"go.mod": "module m"}, map[string]pin{"lib": {"../lib", second}})
-	p := l.preparer("mkdir -p lib/out && cp lib/a lib/out/made && echo spoilt > lib/a")
+	first := l.commitRepo("lib", files{"a": "1"}, nil)
+	second := l.commitRepo("lib", files{"a": "2"}, nil)
+	base := l.commitRepo("shop", files{"go.mod": "module m"}, map[string]pin{"lib": {"../lib", first}})
+	moved := l.commitRepo("shop", files{"go.mod": "module m"}, map[string]pin{"lib": {"../lib", second}})
+	p := l.makePreparer("mkdir -p lib/out && cp lib/a lib/out/made && echo spoilt > lib/a")
 	images := map[string]bool{}
+
 	for _, c := range []struct{ name, commit, has string }{{"base", base, "1"}, {"again", base, "1"}, {"moved", moved, "2"}, {"back", base, "1"}} {
-		l.restore(c.commit, base)
+		l.restoreFolder(c.commit, base)
 		if _, err := p.Prepare(t.Context(), step.PrepareRequest{Base: plumbing.NewHash(base), From: plumbing.NewHash(c.commit), Time: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		images[p.image] = true
-		l.expect(c.name, l.here(l.w.folder.dir), files{"go.mod": "module m", "lib/a": c.has, "lib/out/made": c.has})
-		put(t, l.w.folder.dir, "lib/out/poison", "1")
+		l.expectFiles(c.name, l.readFolder(l.w.folder.dir), files{"go.mod": "module m", "lib/a": c.has, "lib/out/made": c.has})
+
+		writeBelow(t, l.w.folder.dir, "lib/out/poison", "1")
 		copied := t.TempDir()
 		if err := errors.Join(l.w.folder.copyTo(t.Context(), plumbing.NewHash(c.commit), copied), p.fillTree(t.Context(), copied, nil)); err != nil {
 			t.Fatal(err)
 		}
-		l.expect(c.name+", copied", l.here(copied), files{"go.mod": "module m", "lib/a": c.has, "lib/out/made": c.has})
+		l.expectFiles(c.name+", copied", l.readFolder(copied), files{"go.mod": "module m", "lib/a": c.has, "lib/out/made": c.has})
 	}
+
 	if len(images) != 2 {
 		t.Errorf("images: %v", images)
 	}
@@ -302,27 +316,29 @@ func TestPrepareSubmodules(t *testing.T) {
 // it can be.
 func TestPrepareWithoutSubmodules(t *testing.T) {
 	l := newLibraries(t)
-	lib := l.commit("lib", files{"a": "1"}, nil)
-	base := plumbing.NewHash(l.commit("shop", files{"go.mod": "module m", ".gitignore": "out\n"}, map[string]pin{"lib": {"../lib", lib}}))
-	p := l.preparer("if test -e lib/a; then cp lib/a out; else echo without > out; fi")
+	lib := l.commitRepo("lib", files{"a": "1"}, nil)
+	base := plumbing.NewHash(l.commitRepo("shop", files{"go.mod": "module m", ".gitignore": "out\n"}, map[string]pin{"lib": {"../lib", lib}}))
+	p := l.makePreparer("if test -e lib/a; then cp lib/a out; else echo without > out; fi")
 	prepare := func() {
 		t.Helper()
-		l.restore(base.String(), base.String())
+		l.restoreFolder(base.String(), base.String())
 		if _, err := p.Prepare(t.Context(), step.PrepareRequest{Base: base, From: base, Time: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	away := filepath.Join(l.dir, "away")
 	if err := os.Rename(filepath.Join(l.dir, "lib"), away); err != nil {
 		t.Fatal(err)
 	}
 	prepare()
-	l.expect("without", l.here(l.w.folder.dir), files{"go.mod": "module m", ".gitignore": "out\n", "out": "without\n"})
+	l.expectFiles("without", l.readFolder(l.w.folder.dir), files{"go.mod": "module m", ".gitignore": "out\n", "out": "without\n"})
+
 	if err := os.Rename(away, filepath.Join(l.dir, "lib")); err != nil {
 		t.Fatal(err)
 	}
 	prepare()
-	l.expect("with", l.here(l.w.folder.dir), files{"go.mod": "module m", ".gitignore": "out\n", "out": "1", "lib/a": "1"})
+	l.expectFiles("with", l.readFolder(l.w.folder.dir), files{"go.mod": "module m", ".gitignore": "out\n", "out": "1", "lib/a": "1"})
 }
 
 func TestSubmoduleAddresses(t *testing.T) {
