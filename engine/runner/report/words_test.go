@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
 
@@ -88,10 +89,23 @@ func TestSentences(t *testing.T) {
 		"Done.":                          {State: Delivered},
 		"The thread is at step 1.":       {},
 		"Done, and no file was changed.": {State: NoChanges},
-		"The job for step 1 could not be started, and nothing goes on by itself.": {State: Failed, Failure: &Failure{Phase: "dispatch"}},
+		"Done, but no file was changed: what an agent wrote could not be kept. The notes below say why.": {State: NoChanges, Steps: []Step{{}, {Notes: []string{"x", "reported by job: " + record.NoteAllSkipped}}}},
+		"The job for step 1 could not be started, and nothing goes on by itself.":                        {State: Failed, Failure: &Failure{Phase: "dispatch"}},
 	} {
 		if got := Sentence(th); got != want {
 			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// A thread whose changes were all skipped does not look like a success.
+func TestIconOfSkippedChanges(t *testing.T) {
+	skipped := []Step{{Notes: []string{record.NoteAllSkipped}}}
+	for want, th := range map[string]Thread{
+		"✅": {State: NoChanges}, "⚠️": {State: NoChanges, Steps: skipped}, "❌": {State: Failed, Steps: skipped},
+	} {
+		if got := th.chooseIcon(); got != want {
+			t.Errorf("%s, not %s", got, want)
 		}
 	}
 }

@@ -370,13 +370,14 @@ func TestChecksWithoutTheirProgram(t *testing.T) {
 		strict  bool
 		skipped bool
 	}{
-		"before, too":           {"echo first; no-such-program --all", base, false, true},
-		"nothing done":          {"no-such-program", work, false, true},
-		"a program of packages": {"sh -c no-such-program || { echo npm error; exit 127; }", base, false, true},
-		"strict":                {"no-such-program", base, true, false},
-		"by the role's work":    {"sh ./line", base, false, false},
-		"an exit code alone":    {"exit 127", base, false, false},
-		"a text alone":          {"echo no-such-program: not found; exit 1", work, false, false},
+		"before, too":            {"echo first; no-such-program --all", base, false, true},
+		"nothing done":           {"no-such-program", work, false, true},
+		"a program of packages":  {"sh -c no-such-program || { echo npm error; exit 127; }", base, false, true},
+		"strict":                 {"no-such-program", base, true, false},
+		"by the role's work":     {"sh ./line", base, false, false},
+		"another failure before": {"test $(cat line) = true && { echo no-such-program: not found; exit 1; }; no-such-program", base, false, false},
+		"an exit code alone":     {"exit 127", base, false, false},
+		"a text alone":           {"echo no-such-program: not found; exit 1", work, false, false},
 	} {
 		w := r.worker(config.Config{Checks: config.Checks{Commands: map[string]string{"test": c.line}, Strict: c.strict}}, "")
 		ch, err := checkerOf(t, w, self)
