@@ -48,10 +48,10 @@ func FormOf(attributes map[string]string) Form {
 	return f
 }
 
-// ToGit returns what git stores of a file. It leaves CRLF where the stored content has it
-// already, which stored reports: git does so for text=auto, and for plain text it would
-// rewrite the whole file. If the file can't be converted, ToGit returns it as it is, and an
-// *EncodingError.
+// ToGit returns what git stores of a file. If the stored content has CRLF already, which stored
+// reports, ToGit leaves CRLF in the file. Git does so for text=auto if the stored content looks
+// like text; otherwise it would rewrite the whole file. If the file can't be converted, ToGit
+// returns it as it is, and an *EncodingError.
 func (f Form) ToGit(file []byte, stored func() (hasCRLF bool)) ([]byte, error) {
 	data, err := f.decodeFile(file)
 	if err != nil {
@@ -103,14 +103,8 @@ func (f Form) addCRLF(data []byte, buf *[]byte) []byte {
 	return out
 }
 
-// HasCRLF reports whether stored content is text with CRLF in it.
-func HasCRLF(stored []byte) bool {
-	if bytes.IndexByte(stored, '\r') < 0 {
-		return false
-	}
-	n := countBytes(stored)
-	return n.crlf > 0 && !n.isBinary()
-}
+// HasCRLF reports whether stored content has CRLF.
+func HasCRLF(stored []byte) bool { return bytes.Contains(stored, []byte("\r\n")) }
 
 // byteCounts are git's text_stat.
 type byteCounts struct{ loneCR, loneLF, crlf, printable, unprintable, nul int }
