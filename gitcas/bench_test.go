@@ -547,7 +547,7 @@ func newBench(b *testing.B, sh shape) *bench {
 	}
 
 	x := &bench{b: b, pristin: benchRepo(b, sh)}
-	needGit(b)
+	testmode.NeedGit(b)
 	if err := gitserver.Available(""); err != nil {
 		b.Skip(err)
 	}

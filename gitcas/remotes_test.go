@@ -16,17 +16,10 @@ import (
 	"github.com/united-workforce/uwf/internal/testmode"
 )
 
-func needGit(t testing.TB) {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-}
-
 // bareRepo makes a bare repository and returns its folder.
 func bareRepo(t testing.TB, config ...string) string {
 	t.Helper()
-	needGit(t)
+	testmode.NeedGit(t)
 	dir := filepath.Join(t.TempDir(), "store.git")
 	if err := gitservertest.MakeBare(dir, "main"); err != nil {
 		t.Fatal(err)
@@ -74,7 +67,7 @@ func TestFile(t *testing.T) {
 
 func httpServer(t testing.TB, o gitserver.Options) *gitservertest.Server {
 	t.Helper()
-	needGit(t)
+	testmode.NeedGit(t)
 	if err := gitserver.Available(""); err != nil {
 		t.Skip(err)
 	}
@@ -154,7 +147,7 @@ func TestNativeGit(t *testing.T) {
 
 // TestSSH: a stand-in for ssh runs on this machine what it is to run on the host.
 func TestSSH(t *testing.T) {
-	needGit(t)
+	testmode.NeedGit(t)
 	ssh := filepath.Join(t.TempDir(), "ssh")
 	script := "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n"
 	if err := os.WriteFile(ssh, []byte(script), 0o700); err != nil { //nolint:gosec // it is run

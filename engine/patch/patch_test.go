@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 func at(data string) Side {
@@ -102,9 +103,7 @@ func TestPatchInTime(t *testing.T) {
 
 // TestPatchAsGit: git takes every diff, and makes the new version of it.
 func TestPatchAsGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	text := func() string {
 		var b strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 var someID = plumbing.NewHash("1111111111111111111111111111111111111111")
@@ -179,10 +180,7 @@ func TestDecodeCommitHostile(t *testing.T) {
 
 // TestAgainstGit has git read what is written here.
 func TestAgainstGit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
+	git := testmode.NeedGit(t)
 	dir := t.TempDir()
 	run := func(in []byte, args ...string) string {
 		t.Helper()

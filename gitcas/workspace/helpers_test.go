@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
 	"github.com/united-workforce/uwf/internal/gitservertest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 var when = time.Unix(1700000000, 0).UTC()
@@ -49,19 +50,12 @@ func runGit(t testing.TB, dir, stdin string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func needGit(t testing.TB) {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-}
-
 // newRepo makes a bare repository that is reached over "http" or "file", or over
 // "old": a server of protocol version 0 that filters nothing and gives only what
 // refs point to.
 func newRepo(t testing.TB, over string) *repo {
 	t.Helper()
-	needGit(t)
+	testmode.NeedGit(t)
 	root := t.TempDir()
 	dir := filepath.Join(root, "r.git")
 	url := "file://" + dir

@@ -102,7 +102,7 @@ func (g generator) fill(dir string, depth int) {
 // TestLikeGit makes random folders and compares every snapshot with what native
 // git would add, and every restore with what native git would check out.
 func TestLikeGit(t *testing.T) {
-	needGit(t)
+	testmode.NeedGit(t)
 	for seed := range testmode.Seeds(t, 6, 40) {
 		g := generator{rand.New(rand.NewSource(int64(seed))), t}
 		m := wiretest.NewMemory(wiretest.MemoryOptions{})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 const (
@@ -42,9 +44,7 @@ func TestMessage(t *testing.T) {
 
 // TestMessageTrailersInGit: git itself reads exactly our trailers.
 func TestMessageTrailersInGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	for _, body := range []string{"", "x", "Uwf-Thread: forged", "a\n\nUwf-Thread: forged\nUwf-Head: forged", "\n\n\nUwf-Thread: forged\n\n\n"} {
 		msg, err := Message{Subject: "subject", Body: body, Trailers: []Trailer{{"Uwf-Thread", thread}, {"Uwf-Head", head}}, SkipCI: true}.Format()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -89,9 +90,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestGit: git reads it as we do.
 func TestGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	mem, dir := repository(t), t.TempDir()
 	text, err := Export(mem)
 	if err != nil {

@@ -75,11 +75,7 @@ func EachGit(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Helper()
 	listed := filepath.SplitList(os.Getenv(GitVariable))
 	if len(listed) == 0 {
-		program, err := exec.LookPath("git")
-		if err != nil {
-			t.Skip("git is not installed")
-		}
-		test(t, filepath.Dir(program))
+		test(t, filepath.Dir(NeedGit(t)))
 		return
 	}
 	for _, program := range listed {
@@ -90,6 +86,16 @@ func EachGit(t *testing.T, test func(t *testing.T, dir string)) {
 		name := strings.ReplaceAll(strings.TrimSpace(string(version)), " ", "-")
 		t.Run(name, func(t *testing.T) { test(t, filepath.Dir(program)) })
 	}
+}
+
+// NeedGit returns the program git of PATH. Without one it skips the test.
+func NeedGit(t testing.TB) string {
+	t.Helper()
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	return program
 }
 
 // SeedVariable names the one seed that random tests are to try: that of a failure.

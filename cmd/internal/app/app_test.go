@@ -21,6 +21,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 func newFactory(t *testing.T, environ ...string) *Factory {
@@ -336,9 +337,7 @@ func TestGitErrorHidesArguments(t *testing.T) {
 // TestProgramsOfAgents: no git, ssh or gh is taken from where agents work, by whichever
 // way uwf runs one.
 func TestProgramsOfAgents(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED: there is no git")
-	}
+	testmode.NeedGit(t)
 	usual := os.Getenv("PATH")
 	top := realPath(t.TempDir())
 	repo, named, home := filepath.Join(top, "repo"), filepath.Join(top, "named"), filepath.Join(top, "home")
@@ -405,9 +404,7 @@ func put(t *testing.T, name, text string) {
 // TestGitOfTheWorkspace: a git that lies in the folder that is asked about, or in the
 // job's workspace, is not run, though PATH names it first.
 func TestGitOfTheWorkspace(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED: there is no git")
-	}
+	testmode.NeedGit(t)
 	workspace, other := t.TempDir(), t.TempDir()
 	bin := filepath.Join(workspace, "node_modules", ".bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // as package managers do

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // hostile is a checkout whose git files an agent may have written: each names a program
@@ -19,9 +21,7 @@ type hostile struct {
 
 func newHostile(t *testing.T) *hostile {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED: there is no git")
-	}
+	testmode.NeedGit(t)
 	dir := t.TempDir()
 	h := &hostile{T: t, root: filepath.Join(dir, "repo"), marker: filepath.Join(dir, "marker"), home: filepath.Join(dir, "home")}
 	h.write(filepath.Join(h.home, "empty"), "")

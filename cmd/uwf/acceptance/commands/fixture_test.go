@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/forgetest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // The states that a fixture's threads are in.
@@ -54,9 +55,7 @@ func newFixture(t *testing.T) func(t *testing.T) *fixture {
 // newFixtureOf is newFixture with files and texts that are not as they should be.
 func newFixtureOf(t *testing.T, edit func(file, text string) string) func(t *testing.T) *fixture {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	from := makeFixture(t, t.TempDir(), edit)
 	return func(t *testing.T) *fixture {
 		t.Helper()

@@ -12,15 +12,14 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 // TestGoldenThreads: the commands that look at threads take those that any version
 // has written, put into a repository by git itself. That the threads go on is
 // engine/thread's test.
 func TestGoldenThreads(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	files, err := filepath.Glob("../../../../engine/thread/testdata/golden/*.txtar")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("%d golden files, %v", len(files), err)

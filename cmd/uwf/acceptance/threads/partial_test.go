@@ -175,10 +175,7 @@ func TestPartialClone(t *testing.T) {
 // begins, and no step of one takes an attempt.
 func TestPartialCloneOfNobody(t *testing.T) {
 	t.Parallel()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
+	git := testmode.NeedGit(t)
 	const help = "\nget all files with git fetch --refetch --no-filter origin, or keep threads on that remote: uwf config set --repo state.remote origin"
 	p := newPartialClone(t, filepath.Dir(git), "--filter=blob:none", "--no-checkout")
 	packs := filepath.Join(p.console.Dir, ".git", "objects", "pack")

@@ -2,10 +2,11 @@ package threads
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/united-workforce/uwf/internal/testmode"
 )
 
 const (
@@ -25,13 +26,10 @@ graph:
 // superproject is a repository with submodules that a server has, and whose owner wants them.
 type superproject struct{ *partialClone }
 
-func newSuperproject(t *testing.T) superproject {
+// newSuperproject makes one with the git program of a folder.
+func newSuperproject(t *testing.T, git string) superproject {
 	t.Helper()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
-	p := superproject{newPartialClone(t, filepath.Dir(git))}
+	p := superproject{newPartialClone(t, git)}
 	p.write("flow.yaml", submoduleFlow)
 	p.write("home/.uwf/config.yaml", "sandbox: auto\nworkspace: {submodules: true}\nchecks: {test: 'cat vendor/lib/menu.c vendor/lib/deep/d.txt && touch vendor/lib/made'}\n")
 	for dir := filepath.Join(p.dir, "home"); dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
@@ -84,9 +82,11 @@ func (p superproject) runThread(script string) string {
 
 // TestSubmodules: agents and checks get the files of submodules, also of those in submodules.
 // A submodule that can't be fetched is named with the reason. Agents' changes to one are not kept.
-func TestSubmodules(t *testing.T) {
+func TestSubmodules(t *testing.T) { testmode.EachGit(t, playSubmodules) }
+
+func playSubmodules(t *testing.T, git string) {
 	t.Parallel()
-	p := newSuperproject(t)
+	p := newSuperproject(t, git)
 	said := p.runThread("  - role: dev\n    write: {d1/f: \"changed\\n\", vendor/lib/menu.c: \"bread\\n\"}\n" + done + "  - role: rev\n" + done)
 	for _, want := range []string{
 		"not in the agents' folder: 3 submodules (vendor/gone: ", "/gone.git: not found",
@@ -121,7 +121,7 @@ func TestSubmodules(t *testing.T) {
 // TestSubmodulesElsewhere: a role can't have uwf fetch from another address.
 func TestSubmodulesElsewhere(t *testing.T) {
 	t.Parallel()
-	p := newSuperproject(t)
+	p := newSuperproject(t, filepath.Dir(testmode.NeedGit(t)))
 	p.write("home/.uwf/config.yaml", "workspace: {submodules: true}\nchecks: {test: 'true'}\n")
 	said := p.runThread("  - role: dev\n    write: {.gitmodules: '[submodule \"vendor/lib\"]\n\n        path = vendor/lib\n\n        url = https://elsewhere.example/lib.git\n\n'}\n" + done + "  - role: rev\n" + done)
 	if !strings.Contains(said, "vendor/lib: .gitmodules of the commit that the thread began from has no such address") || strings.Contains(said, "elsewhere.example") {

@@ -33,9 +33,7 @@ func Main(m *testing.M, programs map[string]func()) {
 // own; `exec uwf …` is a process.
 func RunScripts(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	const dir = "testdata/script"
 	names, err := setVariables(dir)
 	if err != nil {

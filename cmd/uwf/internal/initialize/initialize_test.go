@@ -20,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/testmode"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -37,9 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	testmode.NeedGit(t)
 	w := &world{t: t, dir: filepath.Join(t.TempDir(), "repo"), home: t.TempDir()}
 	w.env = []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "UWF_LOG=off"}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
