@@ -119,6 +119,7 @@ func TestSettingsWithoutSecretsAreOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{"HOME=/nowhere", "PATH=" + filepath.Join(dir, "bin")}
+
 	for text, open := range map[string]bool{
 		"": true, "fund=false\n\naudit = true\n": true, "[global]\nindex = https://npm.example.com:8080/\r\n": true, "cafile=" + file + "\n": true,
 		"cafile=/no/such/file": false, "fund=false\n_auth=true": false, "//npm.example.com/:_authToken=abc": false, "_password=true": false,

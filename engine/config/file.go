@@ -39,7 +39,7 @@ func allSettings(c *Config) table.Setting {
 		table.Field{Name: "limits", Setting: limitSettings(&c.Limits, defaults)},
 		table.Field{Name: "workspace", Setting: table.Object("The folder that agents work in.",
 			table.Field{Name: "prepare", Setting: table.List("Commands that make it ready, such as npm ci: run, confined, before an agent works in it, wherever the files that say what is to be installed changed. What they leave in HOME and in ignored files is kept on this machine, and agents and checks get copies. Where it is set, confine.network is gateway unless something else is said.", &c.Workspace.Prepare)},
-			table.Field{Name: "submodules", Setting: table.Flag("Whether it has the files of submodules, from the addresses in .gitmodules (https or ssh) of the commit that the thread began from. What agents write there is not kept.", &c.Workspace.Submodules).Default(false)},
+			table.Field{Name: "submodules", Setting: table.Flag("Fetch the files of submodules. Their addresses (https or ssh) are those in .gitmodules of the commit that the thread began from. Changes that agents make in them are not kept.", &c.Workspace.Submodules).Default(false)},
 		)},
 		table.Field{Name: "checks", Setting: checkSettings(&c.Checks)},
 		table.Field{Name: "gateway", Setting: table.Object("The way to the models, which agents have in the place of keys.",

@@ -19,7 +19,7 @@ type LimitKind struct {
 	Name  string // in definitions, settings, entries and errors
 	Flag  string // the same, in commands and comments
 	Value string // what people write there
-	On    string // in words: what the limit is on
+	On    string // the limited quantity, in words
 }
 
 // LimitKinds are all kinds of limits, in the order of messages.

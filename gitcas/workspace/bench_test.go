@@ -238,7 +238,7 @@ func BenchmarkSteps(b *testing.B) {
 
 // burnt adds the processor time of f to sum.
 func burnt(sum *time.Duration, f func()) {
-	runtime.GC() // what was before is not to be paid here
+	runtime.GC() // so that f doesn't pay for earlier garbage
 	before := processorTime()
 	f()
 	*sum += processorTime() - before

@@ -13,6 +13,7 @@ import (
 func (w *Workspace) Compare(ctx context.Context, from, to wire.ID) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	var trees [2]*memtree.Dir
 	for i, commit := range []wire.ID{from, to} {
 		if trees[i] = memtree.EmptyDir(); commit.IsZero() {
@@ -23,6 +24,7 @@ func (w *Workspace) Compare(ctx context.Context, from, to wire.ID) ([]Change, er
 			return nil, fmt.Errorf("compare commits: read %s: %w", commit, err)
 		}
 	}
+
 	var s Snapshot
 	err := memtree.CompareTrees("", trees[0], trees[1], func(path string, was, is *memtree.Entry) error {
 		if c, ok := newChange(path, was, is); ok {

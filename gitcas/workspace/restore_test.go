@@ -297,6 +297,7 @@ func TestRestoreInBatches(t *testing.T) {
 		want[fmt.Sprint("f", i)] = strings.Repeat(fmt.Sprint("content ", i), 50_000)
 	}
 	commit := commitOf(t, m, want)
+
 	n := &narrow{Memory: m, most: 1000}
 	dir := t.TempDir()
 	restore(t, open(t, dir, n), commit)
@@ -304,6 +305,7 @@ func TestRestoreInBatches(t *testing.T) {
 		t.Errorf("%d fetches", n.fetches)
 	}
 	equal(t, "restored", contents(t, dir), want)
+
 	n.fetches = 0
 	w := open(t, t.TempDir(), n)
 	w.Expect(commitOf(t, m, files{"f0": want["f0"]}))

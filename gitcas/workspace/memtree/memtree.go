@@ -40,8 +40,8 @@ func (e *Entry) LooksLike(st stamps.Stat) bool {
 	return e != nil && e.Stamp.IsKnown() && e.Stamp == st.Stamp
 }
 
-// IsSize reports whether a file of that size can be the entry's: it is at most the limit, or of
-// the size of the entry, which is known from it or from what was seen last.
+// IsSize reports whether a file of that size can be the entry's. Above the limit it must have the
+// size of the entry or, if only that is known, of the entry with the same id that was seen last.
 func IsSize(limit, size int64, e, seen *Entry) bool {
 	if size <= limit || e.Size == size {
 		return true
@@ -49,7 +49,7 @@ func IsSize(limit, size int64, e, seen *Entry) bool {
 	return seen != nil && seen.ID == e.ID && seen.Size == size
 }
 
-// AsFolder is what is in an entry that is a folder; nil: there is none.
+// AsFolder returns the content of a folder; nil: e is no folder.
 func (e *Entry) AsFolder() *Dir {
 	if e == nil {
 		return nil
@@ -57,7 +57,7 @@ func (e *Entry) AsFolder() *Dir {
 	return e.Dir
 }
 
-// AsFile is an entry that is no folder; nil where it is one.
+// AsFile returns e; nil: e is a folder.
 func (e *Entry) AsFile() *Entry {
 	if e == nil || e.Mode == filemode.Dir {
 		return nil
@@ -144,7 +144,7 @@ func CloneDir(d *Dir) *Dir {
 	return &c
 }
 
-// EntryOf is the entry of a folder; nil where there is none.
+// EntryOf returns the entry of a folder; nil for no folder.
 func EntryOf(name string, d *Dir) *Entry {
 	if d == nil {
 		return nil
@@ -284,11 +284,13 @@ func (n *Objects) AddTree(d, base *Dir) (*Dir, error) {
 		d.ID = base.ID
 		return d, nil
 	}
+
 	o, err := TreeObject(d.Entries)
 	if err != nil {
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	d.ID = o.ID
+
 	var old *wire.Object
 	if len(base.AllEntries()) > 0 {
 		// An old program may have written base in a form that is not ours.

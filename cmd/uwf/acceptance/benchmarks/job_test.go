@@ -31,7 +31,7 @@ func BenchmarkJob(b *testing.B) {
 	j := &benchJob{longThread: made.in(b), edit: made.edit}
 	var walls, cpus, natives, agents []time.Duration
 	for j.Loop() {
-		j.fresh()
+		j.resetMachine()
 		_, m, wall := j.uwf(j.stepArgs()...)
 		agent := j.agentTook()
 		walls, cpus, agents = append(walls, wall-agent), append(cpus, m.Self), append(agents, agent)
@@ -104,8 +104,8 @@ func (j *benchJob) begin() {
 	j.refs = j.git(j.repo, "for-each-ref", "--format=update %(refname) %(objectname)")
 }
 
-// fresh makes the machine of a new job: nothing is left of the last one.
-func (j *benchJob) fresh() {
+// resetMachine makes the machine of a new job: nothing is left of the last one.
+func (j *benchJob) resetMachine() {
 	j.Helper()
 	j.check(errors.Join(os.RemoveAll(j.clone), os.RemoveAll(j.home), os.MkdirAll(j.clone, 0o700), os.MkdirAll(j.home, 0o700)))
 	j.git(j.clone, "init", "-q", "-b", "main")

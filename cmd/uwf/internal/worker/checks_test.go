@@ -364,6 +364,7 @@ func TestChecksWithoutTheirProgram(t *testing.T) {
 	r := newCheckedRepo(t)
 	base := r.commit(map[string]string{"line": "true", "says": "echo"})
 	work := r.commit(map[string]string{"line": "no-such-program", "says": "echo"})
+
 	for name, c := range map[string]struct {
 		line    string
 		base    wire.ID
@@ -388,6 +389,7 @@ func TestChecksWithoutTheirProgram(t *testing.T) {
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %+v %v", name, got, err)
 		}
+
 		skipped := got[0].Status == record.CheckSkipped && !got[0].Enforced && strings.HasPrefix(got[0].Note, "could not run: needs no-such-program")
 		if skipped != c.skipped || !skipped && got[0].Status != record.CheckFailed {
 			t.Errorf("%s: %+v", name, got)

@@ -60,8 +60,8 @@ func newSubmodules(ctx context.Context, w *Worker, images string, loc app.Locati
 	return s
 }
 
-// fillFolder fills the folder of a thread that began from base. It restores the folder once more, which
-// notes what is left out and what lies in submodules, so that an agent's changes show.
+// fillFolder fills the folder of a thread that began from base. Then it restores the folder once more:
+// this lists the submodules that stay empty, and the filled ones, in which changes are named.
 func (s *submodules) fillFolder(ctx context.Context, f *folder, commit, base wire.ID) error {
 	s.base = base
 	done, err := s.fillSubmodules(ctx, f.ws, f.dir, commit)

@@ -29,10 +29,9 @@ const forge = "https://forge.example/"
 // libraries are repositories that git made, with a shop among them which has others as submodules.
 type libraries struct {
 	*testing.T
-	dir string // of all repositories
-	w   *Worker
-	// notices are what a person is told.
-	notices []string
+	dir     string // of all repositories
+	w       *Worker
+	notices []string // to the person
 }
 
 func newLibraries(t *testing.T) *libraries {
@@ -222,8 +221,8 @@ func writeBelow(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestSubmodulesOfNamedFolder: in a folder that was named each role begins with a submodule's files as
-// committed, too; what was there before the first one stays.
+// TestSubmodulesOfNamedFolder: in a folder that was named, too, each role begins with a submodule's
+// committed files. Files that were there before the first role stay.
 func TestSubmodulesOfNamedFolder(t *testing.T) {
 	l := newLibraries(t)
 	lib := l.commitRepo("lib", files{"a": "1"}, nil)
@@ -280,8 +279,8 @@ func (l *libraries) makePreparer(line string) *preparer {
 	return l.w.prepared
 }
 
-// TestPrepareSubmodules: commands that prepare find submodules' files, what they leave there is laid
-// beside them, and another commit of one needs another image.
+// TestPrepareSubmodules: prepare commands find the files of submodules and can add others beside them.
+// Another commit of a submodule needs another image.
 func TestPrepareSubmodules(t *testing.T) {
 	l := newLibraries(t)
 	first := l.commitRepo("lib", files{"a": "1"}, nil)
@@ -312,8 +311,8 @@ func TestPrepareSubmodules(t *testing.T) {
 	}
 }
 
-// TestPrepareWithoutSubmodules: what was made while a submodule could not be fetched is not used once
-// it can be.
+// TestPrepareWithoutSubmodules: an image that was made without a submodule is not used after the
+// submodule could be fetched.
 func TestPrepareWithoutSubmodules(t *testing.T) {
 	l := newLibraries(t)
 	lib := l.commitRepo("lib", files{"a": "1"}, nil)

@@ -458,7 +458,7 @@ func (f *folder) commits() *workspace.Workspace {
 // Restore makes the folder equal to a commit, and tells what it left out.
 func (f *folder) Restore(ctx context.Context, commit, base wire.ID) error {
 	f.left = nil
-	f.ws.NoteFilled(nil, nil) // what was said of another commit
+	f.ws.NoteFilled(nil, nil) // those of another commit
 	err := f.ws.Restore(ctx, commit)
 	if err == nil && f.submodules != nil {
 		err = f.submodules.fillFolder(ctx, f, commit, base)
