@@ -44,7 +44,7 @@ func toolChunk(index, id, name, args string) string {
 
 // Each client is answered in its own dialect, streamed or not, and each answer is counted.
 func TestChatAnswersForeigners(t *testing.T) {
-	const ended = `{"id":"x","choices":[{"index":0,"message":{"role":"assistant",%},"finish_reason":"#"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":40}}}`
+	const ended = `{"id":"x","choices":[{"index":0,"message":{"role":"assistant",%},"finish_reason":"#"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":7}}}`
 	whole := func(message, finish string) string {
 		return strings.NewReplacer("%", message, "#", finish).Replace(ended)
 	}
@@ -62,7 +62,7 @@ func TestChatAnswersForeigners(t *testing.T) {
 		"refusal":        {whole(`"content":null,"refusal":"no"`, "stop"), []string{chunk(`{"refusal":"no"}`, "stop")}, dialect.Answer{Text: "no", Finish: dialect.FinishFilter}},
 	} {
 		for _, f := range foreigners() {
-			u, m := newUpstream(t, answer(200, c.plain), events(append(c.stream, strings.Replace(usageChunk, `"prompt_tokens"`, `"prompt_tokens_details":{"cached_tokens":40},"prompt_tokens"`, 1), doneChunk)...)), &meter{}
+			u, m := newUpstream(t, answer(200, c.plain), events(append(c.stream, strings.Replace(usageChunk, `"prompt_tokens"`, `"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":7},"prompt_tokens"`, 1), doneChunk)...)), &meter{}
 			file := filepath.Join(t.TempDir(), "c.jsonl")
 			g := start(t, Options{Models: []Model{chatOnly(u)}, Meter: m, Record: recorder(t, file, 1, "r")})
 			plain, streamed := post(t, g, f.path, f.plain), post(t, g, f.streams, f.stream)
@@ -76,7 +76,7 @@ func TestChatAnswersForeigners(t *testing.T) {
 				}
 				want, _ := json.Marshal([]any{c.want.Text, c.want.Finish, c.want.Calls})
 				have, _ := json.Marshal([]any{got.Text, got.Finish, got.Calls})
-				if string(have) != string(want) || got.Usage.In != 100 || got.Usage.Out != 20 || got.Usage.CacheRead != 40 {
+				if string(have) != string(want) || got.Usage.In != 100 || got.Usage.Out != 20 || got.Usage.CacheRead != 40 || got.Usage.Reasoning != 7 {
 					t.Errorf("%s, %s, %s: %s (%+v) instead of %s", name, f.d.Name(), how, have, got.Usage, want)
 				}
 			}

@@ -169,6 +169,8 @@ func readOpenAIUsage(u object, in, out string) Usage {
 	details := asObject(u[in+"_tokens_details"])
 	usage.CacheRead, _ = parseCount(asNumber(details["cached_tokens"]))
 	usage.CacheWrite, _ = parseCount(asNumber(details["cache_write_tokens"]))
+	thought, _ := parseCount(asNumber(asObject(u[out+"_tokens_details"])["reasoning_tokens"]))
+	usage.Reasoning = min(thought, usage.Out)
 	usage.CostUSD, usage.HasCost = parsePrice(u["cost"])       // OpenRouter, in US dollars
 	if byok, _ := u["is_byok"].(bool); byok && usage.HasCost { // billed by the provider behind it as well
 		extra, _ := parsePrice(asObject(u["cost_details"])["upstream_inference_cost"])
@@ -181,7 +183,8 @@ func readOpenAIUsage(u object, in, out string) Usage {
 func (r Reply) writeOpenAIUsage(in, out string) object {
 	return object{
 		in + "_tokens": r.Usage.In, out + "_tokens": r.Usage.Out, "total_tokens": r.Usage.In + r.Usage.Out,
-		in + "_tokens_details": object{"cached_tokens": r.Usage.CacheRead},
+		in + "_tokens_details":  object{"cached_tokens": r.Usage.CacheRead},
+		out + "_tokens_details": object{"reasoning_tokens": r.Usage.Reasoning},
 	}
 }
 

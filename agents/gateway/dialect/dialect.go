@@ -151,12 +151,27 @@ func (a *Args) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// BrokenArgs is the name under which a client that takes objects alone gets arguments that are
+// none. The model then reads what it wrote, in the tool's complaint or in its own call. Without
+// them the tool would run on its defaults.
+const BrokenArgs = "uwf_arguments_are_no_json_object"
+
+// toObject is the object that the arguments are; nothing at all stands for an empty one.
+func (a Args) toObject() object {
+	v, err := decodeJSON([]byte(a.Canonical()))
+	if o := asObject(v); err == nil && o != nil {
+		return o
+	}
+	return object{BrokenArgs: string(a)}
+}
+
 // Usage is what an answer cost, in tokens. In holds every input token, those
 // read from or written to a prompt cache too; CacheRead and CacheWrite say how
 // many of them these were, and CacheHour how many of those written are kept for an
 // hour, which costs more.
 type Usage struct {
 	In, Out               int64
+	Reasoning             int64 // those of Out that the model thought, where its provider says
 	CacheRead, CacheWrite int64
 	CacheHour             int64
 	CostUSD               float64 // as the provider itself says; see HasCost

@@ -271,6 +271,7 @@ func readGeminiUsage(u object) Usage {
 	said, hasSaid := parseCount(asNumber(u["candidatesTokenCount"]))
 	thought, hasThought := parseCount(asNumber(u["thoughtsTokenCount"]))
 	usage.Out, usage.HasOut = said+thought, hasSaid || hasThought
+	usage.Reasoning = thought
 	return usage
 }
 
@@ -283,11 +284,7 @@ func geminiParts(r Reply) list {
 		parts = append(parts, object{"text": r.Text})
 	}
 	for _, c := range r.Calls {
-		args, err := decodeJSON([]byte(c.Args))
-		if err != nil || asObject(args) == nil {
-			args = object{}
-		}
-		parts = append(parts, object{"functionCall": object{"id": c.ID, "name": c.Name, "args": args}})
+		parts = append(parts, object{"functionCall": object{"id": c.ID, "name": c.Name, "args": c.Args.toObject()}})
 	}
 	return parts
 }
@@ -296,7 +293,7 @@ func geminiBody(r Reply) object {
 	return object{"candidates": list{object{"index": 0, "finishReason": geminiFormat().writeEnd(r.Finish),
 		"content": object{"role": "model", "parts": geminiParts(r)}}},
 		"usageMetadata": object{"promptTokenCount": r.Usage.In, "cachedContentTokenCount": r.Usage.CacheRead,
-			"candidatesTokenCount": r.Usage.Out, "totalTokenCount": r.Usage.In + r.Usage.Out},
+			"candidatesTokenCount": r.Usage.Out - r.Usage.Reasoning, "thoughtsTokenCount": r.Usage.Reasoning, "totalTokenCount": r.Usage.In + r.Usage.Out},
 		"modelVersion": r.Model, "responseId": r.ID}
 }
 

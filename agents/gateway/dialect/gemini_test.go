@@ -141,7 +141,7 @@ func TestGeminiAnswers(t *testing.T) {
 	for body, want := range map[string]Answer{
 		`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"a"},{"text":"b"}]},"finishReason":"STOP"}],
 			"usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":3,"thoughtsTokenCount":5,"toolUsePromptTokenCount":2}}`: {Text: "ab", Finish: FinishStop, Bytes: 4,
-			Usage: Usage{In: 12, CacheRead: 4, Out: 8, HasIn: true, HasOut: true}},
+			Usage: Usage{In: 12, CacheRead: 4, Out: 8, Reasoning: 5, HasIn: true, HasOut: true}},
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{"p":1}}},{"functionCall":{"name":"b"}}]},"finishReason":"STOP"}]}`: {Finish: FinishCalls, Bytes: 2,
 			Calls: []Call{{Name: "a", Args: `{"p":1}`}, {Name: "b", Args: "{}"}}},
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`:                                              {Finish: FinishFilter},

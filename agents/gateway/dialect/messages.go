@@ -117,6 +117,8 @@ func (c *Collector) addAnthropicUsage(u object) {
 	}
 	if out, ok := parseCount(asNumber(u["output_tokens"])); ok {
 		known.Out, known.HasOut = max(known.Out, out), true
+		keep(&known.Reasoning, asObject(u["output_tokens_details"])["thinking_tokens"])
+		known.Reasoning = min(known.Reasoning, known.Out)
 	}
 }
 
@@ -129,11 +131,7 @@ func anthropicBody(r Reply) object {
 		content = append(content, object{"type": "text", "text": r.Text})
 	}
 	for _, c := range r.Calls {
-		input, err := decodeJSON([]byte(c.Args))
-		if err != nil || asObject(input) == nil {
-			input = object{}
-		}
-		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": input})
+		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": c.Args.toObject()})
 	}
 	u := r.Usage
 	return object{"id": "msg_" + r.ID, "type": "message", "role": "assistant", "model": r.Model,
@@ -142,5 +140,6 @@ func anthropicBody(r Reply) object {
 			"cache_read_input_tokens":     u.CacheRead,
 			"cache_creation_input_tokens": u.CacheWrite,
 			"output_tokens":               u.Out,
+			"output_tokens_details":       object{"thinking_tokens": u.Reasoning},
 		}}
 }

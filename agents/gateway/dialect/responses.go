@@ -123,10 +123,9 @@ func responseItems(r Reply) list {
 }
 
 func responseBody(r Reply) object {
-	usage := r.writeOpenAIUsage("input", "output")
-	usage["output_tokens_details"] = object{"reasoning_tokens": 0}
 	o := object{"id": "resp_" + r.ID, "object": "response", "created_at": 0, "model": r.Model,
-		"status": "completed", "error": nil, "incomplete_details": nil, "output": responseItems(r), "usage": usage}
+		"status": "completed", "error": nil, "incomplete_details": nil, "output": responseItems(r),
+		"usage": r.writeOpenAIUsage("input", "output")}
 	if r.Finish == FinishLength || r.Finish == FinishFilter {
 		o["status"], o["incomplete_details"] = "incomplete", object{"reason": responsesFormat().writeEnd(r.Finish)}
 	}

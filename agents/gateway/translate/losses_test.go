@@ -130,6 +130,15 @@ replay are the same; a cassette has what the program asked and got in its own di
 counted by estimate where a program asks for a count. A refused or filtered answer never looks
 like one that ended well, and a stream that was cut is an error.
 
+A client that asks for thoughts gets what the provider calls ` + "`reasoning_content`" + `: by ` + "`thinking`" + `
+(messages), ` + "`reasoning.summary`" + ` (responses) or ` + "`includeThoughts`" + ` (gemini). Otherwise thoughts are left
+out, and so are those that come after the first text of a stream. Their tokens are in the usage of every wire.
+
+If a model's tool arguments are no JSON object, chat and responses pass the text on. Clients of messages
+and gemini take objects alone: they get the text in one field, ` + "`" + dialect.BrokenArgs + "`" + `.
+The tool then refuses it, and the model reads what it wrote. The gateway does not ask again: that costs
+as much as the first answer, and a streamed one has begun already.
+
 This table is written by a test out of the code; ` + "`uwf agent check`" + ` says the same lines.
 
 | wire | what is lost | what becomes of it |

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -221,7 +222,7 @@ func through(t testing.TB, d dialect.Dialect, tr *Translation, events []byte, us
 }
 
 func TestStreamsAreReadBack(t *testing.T) {
-	usage := dialect.Usage{In: 100, Out: 20, CacheRead: 30, HasIn: true, HasOut: true}
+	usage := dialect.Usage{In: 100, Out: 20, Reasoning: 7, CacheRead: 30, HasIn: true, HasOut: true}
 	for _, a := range []dialect.Answer{
 		{Text: "hello, Wörld", Finish: dialect.FinishStop},
 		{Text: "a", Thoughts: "hm, well", Finish: dialect.FinishLength},
@@ -260,6 +261,41 @@ func TestStreamsAreReadBack(t *testing.T) {
 			}
 			if a.Thoughts != "" && !bytes.Contains(body, []byte(a.Thoughts)) {
 				t.Errorf("%s: the thoughts are lost in %s", d.Name(), body)
+			}
+		}
+	}
+}
+
+// A client that takes objects alone gets the text that the model wrote, under one name that says
+// what is wrong with it. It never gets an empty object: a tool would run on its defaults.
+func TestBrokenArgumentsAreShown(t *testing.T) {
+	for args, want := range map[dialect.Args]string{
+		`{"city": "Par`:        `{"uwf_arguments_are_no_json_object":"{\"city\": \"Par"}`,
+		`{"a":1}{"a":1}`:       `{"uwf_arguments_are_no_json_object":"{\"a\":1}{\"a\":1}"}`,
+		`["Paris"]`:            `{"uwf_arguments_are_no_json_object":"[\"Paris\"]"}`,
+		`null`:                 `{"uwf_arguments_are_no_json_object":"null"}`,
+		`get_weather("Paris")`: `{"uwf_arguments_are_no_json_object":"get_weather(\"Paris\")"}`,
+		"":                     `{}`,
+		" \n":                  `{}`,
+		`{"city":"Paris"}`:     `{"city":"Paris"}`,
+	} {
+		a := dialect.Answer{Text: "look", Finish: dialect.FinishCalls, Calls: []dialect.Call{{ID: "c1", Name: "f", Args: args}}}
+		for _, d := range []dialect.Dialect{dialect.Messages, dialect.Gemini, dialect.Responses} {
+			tr := mustTranslate(t, d, "{"+said(d)+"}", Options{Model: "m"})
+			streamed, ok := through(t, d, tr, chatEvents(a), dialect.Usage{})
+			body, err := tr.WriteAnswer(a, dialect.Usage{})
+			plain, bad := dialect.ParseAnswer(d, body)
+			if !ok || err != nil || bad != nil {
+				t.Fatalf("%s: %v, %v", d.Name(), err, bad)
+			}
+
+			for how, got := range map[string]dialect.Answer{"streamed": streamed, "plain": plain} {
+				if d == dialect.Responses { // its arguments are a text
+					want = cmp.Or(string(args), "{}")
+				}
+				if got.Finish != dialect.FinishCalls || len(got.Calls) != 1 || got.Calls[0].Args.Canonical() != dialect.Args(want).Canonical() {
+					t.Errorf("%s, %s: %q becomes %+v, not %s", d.Name(), how, args, got.Calls, want)
+				}
 			}
 		}
 	}
