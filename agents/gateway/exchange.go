@@ -26,7 +26,7 @@ type exchange struct {
 	request  *dialect.Request
 	sent     *dialect.Request // as the provider gets it: request, or what that is translated to
 	foreign  *foreignAnswer   // nil: the provider speaks the client's dialect
-	size     int              // bytes of the client's body
+	size     int              // bytes of the client's body, and of the former answers that it refers to
 	header   http.Header
 	path     string
 	model    *Model

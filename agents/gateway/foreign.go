@@ -25,12 +25,13 @@ func (x *exchange) chooseWire() (ok bool) {
 		return true
 	}
 	t, err := translate.NewTranslation(x.request, translate.Options{
-		Model: x.request.Model, ID: fmt.Sprintf("uwf-%d", x.g.translated.Add(1)), MaxOutput: x.model.MaxOutput,
+		Model: x.request.Model, ID: fmt.Sprintf("uwf-%d", x.g.translated.Add(1)), MaxOutput: x.model.MaxOutput, Items: x.g.items,
 	})
 	if err != nil {
 		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRequest, err.Error())
 		return false
 	}
+	x.size += t.Added
 	x.sent, x.foreign = t.Request, &foreignAnswer{Translation: t}
 	for _, what := range t.Lost {
 		x.request.Dropped = append(x.request.Dropped, what+" (by translation into chat)")

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,7 +191,8 @@ func TestForeignersAreRefusedByName(t *testing.T) {
 	u := newUpstream(t, answer(200, chatBody))
 	g := start(t, Options{Models: []Model{chatOnly(u)}})
 	for body, says := range map[string]string{
-		`{"model":"main","input":"hi","previous_response_id":"resp_1"}`:                                     "previous_response_id names",
+		`{"model":"main","input":"hi","previous_response_id":"resp_1"}`:                                     `previous_response_id "resp_1" names nothing that is kept`,
+		`{"model":"main","input":[{"type":"item_reference","id":"msg_1"}]}`:                                 `item_reference "msg_1" names nothing that is kept`,
 		`{"model":"main","input":"hi","tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}}`: `"web_search", which tool_choice forces`,
 	} {
 		if r := post(t, g, "/v1/responses", body); r.status != 400 || !strings.Contains(strings.ReplaceAll(r.body, `\"`, `"`), says) {
@@ -244,6 +246,50 @@ func TestAnswersHaveIDsOfTheirOwn(t *testing.T) {
 		}
 		if len(seen) == 0 {
 			t.Errorf("%s: no ids", f.d.Name())
+		}
+	}
+}
+
+// A client of the responses API refers to former answers: the provider gets the whole conversation,
+// which counts. What the client asked not to keep is not there.
+func TestFormerAnswersAreReferredTo(t *testing.T) {
+	const spoke = `{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"look","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
+	streamed := events(chunk(`{"content":"look"}`, "null"), toolChunk("0", "1", "f", "{}"), chunk(`{}`, "tool_calls"), doneChunk)
+	const first = `"model":"main","tools":[{"type":"function","name":"f"}],"input":"` + "hi, this is the question" + `"`
+	const conversation = `{"content":"hi, this is the question","role":"user"},{"content":"look","role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"f"},"id":"1","type":"function"}]},` +
+		`{"content":"done","role":"tool","tool_call_id":"1"}`
+
+	for how, said := range map[string]http.HandlerFunc{"plain": answer(200, spoke), "streamed": streamed} {
+		u := newUpstream(t, said, answer(200, chatBody), answer(200, chatBody), said, answer(200, chatBody))
+		m := &meter{}
+		g := start(t, Options{Models: []Model{chatOnly(u)}, Meter: m})
+		post(t, g, "/v1/responses", `{`+first+`,"stream":`+strconv.FormatBool(how == "streamed")+`}`)
+		before := m.in
+
+		const asks, result = `{"model":"main","input":[`, `{"type":"function_call_output","call_id":"1","output":"done"}]`
+		const call = `{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},`
+		for _, body := range []string{
+			asks + result + `,"previous_response_id":"resp_uwf-1"}`,
+			asks + `{"role":"user","content":"hi, this is the question"},{"type":"item_reference","id":"msg_uwf-1"},` + call + result + `}`,
+		} {
+			if r := post(t, g, "/v1/responses", body); r.status != 200 {
+				t.Fatalf("%s: %d %s", how, r.status, r.body)
+			}
+			if all := u.all(); !strings.Contains(all[len(all)-1].body, `"messages":[`+conversation+`]`) {
+				t.Errorf("%s: %s becomes %s", how, body, all[len(all)-1].body)
+			}
+		}
+		if m.in <= before {
+			t.Errorf("%s: nothing is counted", how)
+		}
+
+		post(t, g, "/v1/responses", `{`+first+`,"store":false,"stream":`+strconv.FormatBool(how == "streamed")+`}`)
+		if r := post(t, g, "/v1/responses", asks+result+`,"previous_response_id":"resp_uwf-4"}`); r.status != 400 || !strings.Contains(r.body, "store: false") {
+			t.Errorf("%s: what was not to be kept is kept: %d %s", how, r.status, r.body)
+		}
+		if r := post(t, g, "/v1/responses", asks+`{"role":"user","content":"and?"}],"previous_response_id":"resp_uwf-2"}`); r.status != 200 ||
+			!strings.Contains(u.all()[4].body, `"messages":[`+conversation+`,{"content":"hello","role":"assistant"},{"content":"and?","role":"user"}]`) {
+			t.Errorf("%s: %d %s for %s", how, r.status, r.body, u.all()[4].body)
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/gateway/cassette"
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/agents/gateway/translate"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -157,7 +158,8 @@ type Gateway struct {
 	sides  *semaphore.Weighted // requests to Sides under way
 	models map[string]*Model
 
-	translated atomic.Int64 // answers, for their ids
+	translated atomic.Int64     // answers, for their ids
+	items      *translate.Items // those that clients may refer to
 
 	upstream  context.Context    // of requests to providers, whatever clients do
 	cancel    context.CancelFunc // ends them, and so everything that runs
@@ -205,6 +207,7 @@ func startOn(ctx context.Context, l net.Listener, o Options) *Gateway {
 		transport: o.Transport,
 		serving:   make(chan struct{}),
 		told:      map[string]bool{},
+		items:     translate.NewItems(int(o.MaxRequest)),
 	}
 	g.upstream, g.cancel = context.WithCancel(ctx)
 	clients, stop := context.WithCancel(g.upstream)

@@ -210,7 +210,7 @@ func (g *Gateway) passRequest(w http.ResponseWriter, r *http.Request, d dialect.
 		return
 	}
 	x.askUsage = in.Stream && x.sent.Dialect == dialect.Chat
-	x.expected = expectUsage(x.sent, in.size, x.model)
+	x.expected = expectUsage(x.sent, x.size, x.model)
 	cost, known := x.model.costOf(x.expected)
 	if !known {
 		cost = g.o.Budget.CostUSD // one at a time, until the provider has told

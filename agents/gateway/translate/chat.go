@@ -66,10 +66,13 @@ type builder struct {
 	lost     []string
 	thoughts bool
 	calls    int // made up ids
+	items    *Items
+	added    int   // see Translation
+	input    []any // see Translation
 }
 
-func newBuilder(asked object) *builder {
-	return &builder{asked: asked, fields: object{}, tools: newTools()}
+func newBuilder(asked object, items *Items) *builder {
+	return &builder{asked: asked, fields: object{}, tools: newTools(), items: items}
 }
 
 // lose notes something that chat has no place for.

@@ -45,7 +45,7 @@ func allLosses() []Loss {
 		{"safetySettings", "the provider's own", false, gemini},
 		{"more than one candidate", "one", false, gemini},
 		{"a forced tool that the model does not get", "an error that names the tool", true, all},
-		{"previous_response_id", "an error: nothing is kept between requests", true, responses},
-		{"item_reference", "an error: nothing is kept between requests", true, responses},
+		{"previous_response_id of an answer that is no longer kept", "an error that names it", true, responses},
+		{"item_reference of an answer that is no longer kept", "an error that names it", true, responses},
 	}
 }

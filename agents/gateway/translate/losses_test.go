@@ -53,15 +53,15 @@ func TestEachLossIsOne(t *testing.T) {
 			"a forced tool that the model does not get": `"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`,
 		},
 		dialect.Responses: {
-			"what the model thought before":             `"input":[{"type":"reasoning","summary":[],"encrypted_content":"x"},{"role":"user","content":"hi"}]`,
-			"images and files":                          `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,eA=="}]}]`,
-			"tools that only one provider knows":        `"tools":[{"type":"local_shell"}]`,
-			"items that only one provider knows":        `"input":[{"type":"local_shell_call","call_id":"c","action":{}},{"role":"user","content":"hi"}]`,
-			"text.verbosity":                            `"text":{"verbosity":"low"}`,
-			"a choice among some of the tools":          `"tools":[{"type":"function","name":"a"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"}]}`,
-			"a forced tool that the model does not get": `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`,
-			"previous_response_id":                      `"previous_response_id":"resp_1"`,
-			"item_reference":                            `"input":[{"type":"item_reference","id":"msg_1"}]`,
+			"what the model thought before":                            `"input":[{"type":"reasoning","summary":[],"encrypted_content":"x"},{"role":"user","content":"hi"}]`,
+			"images and files":                                         `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,eA=="}]}]`,
+			"tools that only one provider knows":                       `"tools":[{"type":"local_shell"}]`,
+			"items that only one provider knows":                       `"input":[{"type":"local_shell_call","call_id":"c","action":{}},{"role":"user","content":"hi"}]`,
+			"text.verbosity":                                           `"text":{"verbosity":"low"}`,
+			"a choice among some of the tools":                         `"tools":[{"type":"function","name":"a"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"}]}`,
+			"a forced tool that the model does not get":                `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`,
+			"previous_response_id of an answer that is no longer kept": `"previous_response_id":"resp_1"`,
+			"item_reference of an answer that is no longer kept":       `"input":[{"type":"item_reference","id":"msg_1"}]`,
 		},
 		dialect.Gemini: {
 			"what the model thought before":             `"contents":[{"role":"model","parts":[{"text":"hm","thought":true},{"text":"a"}]}]`,
@@ -138,6 +138,10 @@ If a model's tool arguments are no JSON object, chat and responses pass the text
 and gemini take objects alone: they get the text in one field, ` + "`" + dialect.BrokenArgs + "`" + `.
 The tool then refuses it, and the model reads what it wrote. The gateway does not ask again: that costs
 as much as the first answer, and a streamed one has begun already.
+
+Clients of the responses API may refer to former answers by ` + "`previous_response_id` and `item_reference`" + `.
+The gateway keeps the answers of the step in its memory, the newest up to ` + "`gateway.maxBody`" + ` bytes, unless
+the request says ` + "`store: false`" + `.
 
 This table is written by a test out of the code; ` + "`uwf agent check`" + ` says the same lines.
 

@@ -142,20 +142,19 @@ func (b *builder) addSaid(role, said string) {
 
 // readResponses reads a request of OpenAI's responses.
 func (b *builder) readResponses() error {
-	if textAt(b.asked, "previous_response_id") != "" {
-		return fmt.Errorf("%w: previous_response_id names an answer that was kept, and none is: send the whole conversation as input", ErrRequest)
+	whole, added, err := b.items.resolve(b.asked)
+	if err != nil {
+		return err
+	}
+	if b.added = added; b.asked["store"] != false {
+		b.input = whole
 	}
 	for _, v := range listAt(b.asked, "tools") {
 		b.readResponsesTool("", v)
 	}
 	b.addSystem(textAt(b.asked, "instructions"))
-	if s, plain := b.asked["input"].(string); plain {
-		b.addText("user", s)
-	}
-	for _, v := range listAt(b.asked, "input") {
-		if err := b.readItem(v); err != nil {
-			return err
-		}
+	for _, v := range whole {
+		b.readItem(v)
 	}
 	b.carry(b.asked, map[string]string{"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"})
 	if effort := textAt(b.asked, "reasoning", "effort"); effort != "" {
@@ -222,7 +221,7 @@ func (b *builder) readResponsesTool(namespace string, v any) {
 	}
 }
 
-func (b *builder) readItem(item any) error {
+func (b *builder) readItem(item any) {
 	id := textAt(item, "call_id")
 	switch kind := textAt(item, "type"); kind {
 	case "message", "":
@@ -235,12 +234,9 @@ func (b *builder) readItem(item any) error {
 		b.addCall(id, tool{textAt(item, "namespace"), textAt(item, "name"), true}, textAt(item, "input"))
 	case "function_call_output", "custom_tool_call_output":
 		b.addResult(id, b.readParts(fieldAt(item, "output")))
-	case "item_reference":
-		return fmt.Errorf("%w: an item_reference names what was kept, and nothing is: send the whole conversation as input", ErrRequest)
 	default:
 		b.lose("items that only one provider knows: " + kind)
 	}
-	return nil
 }
 
 // readGemini reads a request of Google's generateContent.

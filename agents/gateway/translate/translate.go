@@ -1,7 +1,7 @@
 // Package translate lets a client that speaks OpenAI's responses, Anthropic's messages or
 // Google's generateContent be answered by a provider that speaks chat completions alone. It
 // turns the request into one of chat, and the answer, streamed or not, into the client's
-// dialect. It translates into chat only, opens no connection and keeps nothing.
+// dialect. It translates into chat only and opens no connection. [Items] alone keep something.
 package translate
 
 import (
@@ -33,6 +33,7 @@ type Options struct {
 	Model     string // as the client is told
 	ID        string // of the answer: programs take two answers of one id for parts of one
 	MaxOutput int    // tokens that the model can write at most; 0: unknown
+	Items     *Items // what clients of the responses API may refer to; nil: nothing
 }
 
 // Translation is one exchange of a client on a wire that is not its own.
@@ -41,12 +42,15 @@ type Translation struct {
 	Request *dialect.Request
 	// Lost names what the request has and chat has no place for, see Losses.
 	Lost []string
+	// Added is how many bytes the request has grown by, because it refers to former answers.
+	Added int
 
 	client   dialect.Dialect
 	o        Options
 	tools    *tools
 	thoughts bool // the client wants to read what the model thinks
 	fields   object
+	input    []any // of the responses API, with what it refers to; nil: the answer is not to be kept
 }
 
 // NewTranslation translates a request. Its errors wrap ErrRequest, or are those of
@@ -59,7 +63,7 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	if r.Forced != "" {
 		return nil, fmt.Errorf("%w: the tool %.100q, which tool_choice forces, runs at the provider and is not there", ErrRequest, r.Forced)
 	}
-	b := newBuilder(asked)
+	b := newBuilder(asked, o.Items)
 	var err error
 	switch r.Dialect {
 	case dialect.Messages:
@@ -74,7 +78,7 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Translation{client: r.Dialect, o: o, tools: b.tools, thoughts: b.thoughts, Lost: b.lost}
+	t := &Translation{client: r.Dialect, o: o, tools: b.tools, thoughts: b.thoughts, Lost: b.lost, Added: b.added, input: b.input}
 	t.fields, err = b.writeChat(r, o)
 	if err != nil {
 		return nil, err
@@ -110,7 +114,7 @@ func (t *Translation) WriteAnswer(a dialect.Answer, usage dialect.Usage) ([]byte
 }
 
 // writeReply is a chat answer as the client has it: its calls by the client's names for the
-// tools. An answer that ended for no known reason may not be whole, and is none.
+// tools. An answer that ended for no known reason may not be whole, and is none; others are kept.
 func (t *Translation) writeReply(a dialect.Answer, usage dialect.Usage) (dialect.Reply, error) {
 	out := dialect.Reply{Answer: a, ID: t.o.ID, Model: t.o.Model}
 	out.Usage, out.Calls = usage, nil
@@ -139,6 +143,7 @@ func (t *Translation) writeReply(a dialect.Answer, usage dialect.Usage) (dialect
 	default:
 		return out, fmt.Errorf("%w: it ended because of %.100q, which is no end that is known", ErrAnswer, a.Finish)
 	}
+	t.keep(out)
 	return out, nil
 }
 
