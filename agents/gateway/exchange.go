@@ -94,10 +94,10 @@ func (x *exchange) waitForRetry(client context.Context, err error) (again bool) 
 	case x.wrote:
 		x.cutStream(u)
 		return false
-	case x.askUsage && u.noOptions:
+	case x.askUsage && bytes.Contains(u.refusal, []byte("stream_options")):
 		x.askUsage = false // this server does not know the wish for usage
 		return true
-	case u.otherLimit && x.renameLimit():
+	case x.adaptRequest(u.refusal):
 		return true
 	}
 	if x.outage == nil { // the first try may have hung for long: that is no part of it

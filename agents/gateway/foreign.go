@@ -25,7 +25,7 @@ func (x *exchange) chooseWire() (ok bool) {
 		return true
 	}
 	t, err := translate.NewTranslation(x.request, translate.Options{
-		Model: x.request.Model, ID: fmt.Sprintf("uwf-%d", x.g.translated.Add(1)), MaxOutput: x.model.MaxOutput, Items: x.g.items,
+		Model: x.request.Model, ID: fmt.Sprintf("uwf-%d", x.g.translated.Add(1)), MaxOutput: x.model.MaxOutput, Items: x.g.items, Refused: x.g.refusedBy(x.model),
 	})
 	if err != nil {
 		x.g.refuseRequest(x.w, x.request.Dialect, http.StatusBadRequest, codeRequest, err.Error())
@@ -39,13 +39,27 @@ func (x *exchange) chooseWire() (ok bool) {
 	return true
 }
 
-// renameLimit asks again with the other name of the answer's limit, once.
-func (x *exchange) renameLimit() bool {
-	if x.foreign == nil || !x.foreign.UseCompletionLimit() {
+// adaptRequest changes a translated request that the provider refuses, if it says what it refuses.
+// Later requests to that model leave the same fields out.
+func (x *exchange) adaptRequest(refusal []byte) bool {
+	if x.foreign == nil || refusal == nil {
 		return false
 	}
+	without, ok := x.foreign.Adapt(refusal)
+	for _, field := range without {
+		x.request.Dropped = append(x.request.Dropped, field+" (the provider refuses it)")
+	}
+	x.g.refusedBy(x.model, without...)
 	x.sent = x.foreign.Request
-	return true
+	return ok
+}
+
+// refusedBy are the fields that a model's provider was seen to refuse, with these.
+func (g *Gateway) refusedBy(m *Model, more ...string) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused[m] = append(g.refused[m], more...)
+	return g.refused[m]
 }
 
 // translateWhole is a plain answer as the client gets it.

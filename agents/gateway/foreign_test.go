@@ -293,3 +293,33 @@ func TestFormerAnswersAreReferredTo(t *testing.T) {
 		}
 	}
 }
+
+// Fields that a provider refuses by name are left out, with a word, and not sent to that model again.
+func TestRefusedFieldsAreLeftOut(t *testing.T) {
+	const request = `{"model":"main","input":"hi","prompt_cache_key":"k","service_tier":"flex","metadata":{"a":"b"}}`
+	refusal := answer(422, `{"detail":[{"type":"extra_forbidden","loc":["body","prompt_cache_key"],"msg":"Extra inputs are not permitted"},{"loc":["body","metadata"]}]}`)
+	u := newUpstream(t, refusal, answer(200, chatBody), answer(200, chatBody))
+	var dropped []string
+	g := start(t, Options{Models: []Model{chatOnly(u)}, OnCall: func(c Call) { dropped = append(dropped, c.Dropped...) }})
+	for range 2 {
+		if r := post(t, g, "/v1/responses", request); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	}
+	if err := g.Close(); err != nil { // OnCall was called then
+		t.Fatal(err)
+	}
+
+	asked := u.all()
+	if len(asked) != 3 || !strings.Contains(asked[0].body, `"prompt_cache_key":"k"`) {
+		t.Fatalf("%d requests, the first with %s", len(asked), asked[0].body)
+	}
+	for _, r := range asked[1:] {
+		if strings.Contains(r.body, "prompt_cache_key") || strings.Contains(r.body, "metadata") || !strings.Contains(r.body, `"service_tier":"flex"`) {
+			t.Errorf("it asks with %s", r.body)
+		}
+	}
+	if got := strings.Join(dropped, ", "); got != "prompt_cache_key (the provider refuses it), metadata (the provider refuses it)" {
+		t.Errorf("the run is told of %s", got)
+	}
+}

@@ -175,7 +175,8 @@ type Gateway struct {
 	code    string
 	last    error           // of the provider; cleared by its next good answer
 	told    map[string]bool // names of dropped fields
-	endings []served        // the newest last
+	refused map[*Model][]string
+	endings []served // the newest last
 }
 
 // Start opens a gateway on a free port of 127.0.0.1. It ends with Close, and
@@ -207,6 +208,7 @@ func startOn(ctx context.Context, l net.Listener, o Options) *Gateway {
 		transport: o.Transport,
 		serving:   make(chan struct{}),
 		told:      map[string]bool{},
+		refused:   map[*Model][]string{},
 		items:     translate.NewItems(int(o.MaxRequest)),
 	}
 	g.upstream, g.cancel = context.WithCancel(ctx)

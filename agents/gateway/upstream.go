@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -30,8 +29,7 @@ type UpstreamError struct {
 	unreached  bool          // the request was never sent
 	retryAfter time.Duration // as the provider asks
 	body       []byte        // as it came, for the client; nil: make one
-	noOptions  bool          // it complains about stream_options
-	otherLimit bool          // it wants the answer's limit as max_completion_tokens
+	refusal    []byte        // what it says of a request that it can't take
 }
 
 func (e *UpstreamError) Error() string {
@@ -197,8 +195,9 @@ func copyIncoming(to, from http.Header) {
 func readFailure(p Provider, status int, h http.Header, body []byte, now time.Time) *UpstreamError {
 	e := &UpstreamError{Provider: p.Name, KeyName: p.KeyName, Status: status, temporary: isTemporary(status), body: body}
 	e.Code, e.Message = dialect.ErrorMessage(body)
-	e.noOptions = (status == 400 || status == 422) && bytes.Contains(body, []byte("stream_options"))
-	e.otherLimit = (status == 400 || status == 422) && bytes.Contains(body, []byte("max_completion_tokens"))
+	if status == 400 || status == 422 {
+		e.refusal = body
+	}
 	if e.Code == "" && e.Message == "" {
 		e.body = nil // no error that a client would understand
 	}

@@ -67,12 +67,13 @@ type builder struct {
 	thoughts bool
 	calls    int // made up ids
 	items    *Items
-	added    int   // see Translation
-	input    []any // see Translation
+	refused  []string // see Options
+	added    int      // see Translation
+	input    []any    // see Translation
 }
 
-func newBuilder(asked object, items *Items) *builder {
-	return &builder{asked: asked, fields: object{}, tools: newTools(), items: items}
+func newBuilder(asked object, o Options) *builder {
+	return &builder{asked: asked, fields: object{}, tools: newTools(), items: o.Items, refused: o.Refused}
 }
 
 // lose notes something that chat has no place for.
@@ -82,10 +83,16 @@ func (b *builder) lose(what string) {
 	}
 }
 
+// optionalFields are those of chat that not every server knows. They cost or save money, or say
+// who asks; a request is the same without them.
+func optionalFields() []string {
+	return []string{"service_tier", "prompt_cache_key", "prompt_cache_retention", "store", "metadata", "user", "safety_identifier", "verbosity"}
+}
+
 // carry copies fields that chat has by another name, or by the same.
 func (b *builder) carry(from any, names map[string]string) {
 	for theirs, ours := range names {
-		if v := fieldAt(from, theirs); v != nil {
+		if v := fieldAt(from, theirs); v != nil && !slices.Contains(b.refused, ours) {
 			b.fields[ours] = v
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,9 @@ func TestEachLossIsOne(t *testing.T) {
 			"how much the model is to think":            `"thinking":{"type":"enabled","budget_tokens":5000}`,
 			"top_k":                                     `"top_k":5`,
 			"more than four stop sequences":             `"stop_sequences":["a","b","c","d","e"]`,
+			"log probabilities":                         `"top_logprobs":5`,
+			"cache_control of the whole request":        `"cache_control":{"type":"ephemeral"}`,
+			"output_config.task_budget":                 `"output_config":{"task_budget":{"type":"tokens","total":1000}}`,
 			"context_management":                        `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]}`,
 			"tools that only one provider knows":        `"tools":[{"type":"bash_20250124","name":"bash"}]`,
 			"a forced tool that the model does not get": `"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`,
@@ -57,7 +61,12 @@ func TestEachLossIsOne(t *testing.T) {
 			"images and files":                                         `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,eA=="}]}]`,
 			"tools that only one provider knows":                       `"tools":[{"type":"local_shell"}]`,
 			"items that only one provider knows":                       `"input":[{"type":"local_shell_call","call_id":"c","action":{}},{"role":"user","content":"hi"}]`,
-			"text.verbosity":                                           `"text":{"verbosity":"low"}`,
+			"how much the model is to think":                           `"reasoning":{"max_tokens":100}`,
+			"top_k":                                                    `"top_k":5`,
+			"log probabilities":                                        `"top_logprobs":5`,
+			"cache_control of the whole request":                       `"cache_control":{"type":"ephemeral"}`,
+			"max_tool_calls":                                           `"max_tool_calls":3`,
+			"truncation":                                               `"truncation":"auto"`,
 			"a choice among some of the tools":                         `"tools":[{"type":"function","name":"a"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"a"}]}`,
 			"a forced tool that the model does not get":                `"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`,
 			"previous_response_id of an answer that is no longer kept": `"previous_response_id":"resp_1"`,
@@ -68,6 +77,7 @@ func TestEachLossIsOne(t *testing.T) {
 			"images and files":                          `"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}]`,
 			"how much the model is to think":            `"generationConfig":{"thinkingConfig":{"thinkingBudget":8192}}`,
 			"top_k":                                     `"generationConfig":{"topK":64}`,
+			"log probabilities":                         `"generationConfig":{"responseLogprobs":true}`,
 			"more than four stop sequences":             `"generationConfig":{"stopSequences":["a","b","c","d","e"]}`,
 			"a choice among some of the tools":          `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["a","b"]}},"tools":[{"functionDeclarations":[{"name":"a"},{"name":"b"},{"name":"c"}]}]`,
 			"safetySettings":                            `"safetySettings":[{"category":"HARM_CATEGORY_HATE_SPEECH","threshold":"BLOCK_NONE"}]`,
@@ -151,6 +161,19 @@ This table is written by a test out of the code; ` + "`uwf agent check`" + ` say
 	for _, d := range []dialect.Dialect{dialect.Messages, dialect.Responses, dialect.Gemini} {
 		for _, l := range Losses(d) {
 			fmt.Fprintf(&page, "| %s | %s | %s |\n", d.Name(), l.What, l.Becomes)
+		}
+	}
+	page.WriteString(`
+Every other field is carried. Those of chat completions that not every server knows (` + "`" + strings.Join(optionalFields(), "`, `") + "`" + `)
+are left out at a model whose provider refuses them by name, and the run says so. These fields mean
+nothing to chat completions, and are left out without a word:
+
+| wire | field | why |
+|---|---|---|
+`)
+	for _, d := range []dialect.Dialect{dialect.Messages, dialect.Responses, dialect.Gemini} {
+		for _, field := range slices.Sorted(maps.Keys(meaningless[d])) {
+			fmt.Fprintf(&page, "| %s | %s | %s |\n", d.Name(), field, meaningless[d][field])
 		}
 	}
 	const file = "../../../docs/translation.md"

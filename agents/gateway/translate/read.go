@@ -22,19 +22,14 @@ func (b *builder) readMessages() error {
 		}
 		b.tools.offer(tool{name: textAt(v, "name")}, textAt(v, "description"), fieldAt(v, "input_schema"))
 	}
-	b.carry(b.asked, map[string]string{"max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"})
+	b.carryNamed("max_tokens")
+	delete(b.fields, "metadata") // the user's id at Anthropic
+	if b.fields["service_tier"] == "standard_only" {
+		b.fields["service_tier"] = "default"
+	}
 	b.stopAt(listAt(b.asked, "stop_sequences"))
 	thinking := textAt(b.asked, "thinking", "type")
 	b.thoughts = thinking != "" && thinking != "disabled" && textAt(b.asked, "thinking", "display") != "omitted"
-	if thinking != "" && thinking != "disabled" || fieldAt(b.asked, "output_config", "effort") != nil {
-		b.lose("how much the model is to think")
-	}
-	if b.asked["top_k"] != nil {
-		b.lose("top_k")
-	}
-	if b.asked["context_management"] != nil {
-		b.lose("context_management")
-	}
 	for _, format := range []any{b.asked["output_format"], fieldAt(b.asked, "output_config", "format")} {
 		if schema := fieldAt(format, "schema"); schema != nil {
 			b.answerAs("", schema, nil)
@@ -52,6 +47,21 @@ func (b *builder) readMessages() error {
 		return b.chooseTool(tool{name: textAt(b.asked, "tool_choice", "name")})
 	}
 	return nil
+}
+
+// carryNamed carries what a wire has by the same names as chat.
+func (b *builder) carryNamed(limit string) {
+	names := map[string]string{limit: "max_tokens", "temperature": "temperature", "top_p": "top_p"}
+	for _, name := range optionalFields() {
+		names[name] = name
+	}
+	b.carry(b.asked, names)
+	if effort := textAt(b.asked, "reasoning", "effort"); effort != "" {
+		b.fields["reasoning_effort"] = effort
+	}
+	if b.asked["parallel_tool_calls"] == false {
+		b.fields["parallel_tool_calls"] = false
+	}
 }
 
 // readParts is the text of a content: a text, or a list of parts.
@@ -156,22 +166,14 @@ func (b *builder) readResponses() error {
 	for _, v := range whole {
 		b.readItem(v)
 	}
-	b.carry(b.asked, map[string]string{"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"})
-	if effort := textAt(b.asked, "reasoning", "effort"); effort != "" {
-		b.fields["reasoning_effort"] = effort
-	}
-	b.thoughts = textAt(b.asked, "reasoning", "summary") != ""
-	if fieldAt(b.asked, "text", "verbosity") != nil {
-		b.lose("text.verbosity")
-	}
+	b.carryNamed("max_output_tokens")
+	b.carry(b.asked["text"], map[string]string{"verbosity": "verbosity"})
+	b.thoughts = textAt(b.asked, "reasoning", "summary")+textAt(b.asked, "reasoning", "generate_summary") != ""
 	switch format := fieldAt(b.asked, "text", "format"); textAt(format, "type") {
 	case "json_schema":
 		b.answerAs(textAt(format, "name"), fieldAt(format, "schema"), fieldAt(format, "strict"))
 	case "json_object":
 		b.answerAs("", nil, nil)
-	}
-	if parallel, ok := b.asked["parallel_tool_calls"].(bool); ok && !parallel {
-		b.fields["parallel_tool_calls"] = false
 	}
 	return b.readToolChoice()
 }
@@ -256,9 +258,6 @@ func (b *builder) readGemini() error {
 		}
 	}
 	b.readGeminiConfig(fieldAt(b.asked, "generationConfig"))
-	if b.asked["safetySettings"] != nil {
-		b.lose("safetySettings")
-	}
 	switch textAt(b.asked, "toolConfig", "functionCallingConfig", "mode") {
 	case "NONE":
 		b.fields["tool_choice"] = "none"
@@ -280,12 +279,6 @@ func (b *builder) readGeminiConfig(config any) {
 		"presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"})
 	b.stopAt(listAt(config, "stopSequences"))
 	b.thoughts = flagAt(config, "thinkingConfig", "includeThoughts")
-	if fieldAt(config, "thinkingConfig", "thinkingBudget") != nil || fieldAt(config, "thinkingConfig", "thinkingLevel") != nil {
-		b.lose("how much the model is to think")
-	}
-	if fieldAt(config, "topK") != nil {
-		b.lose("top_k")
-	}
 	if n := fmt.Sprint(fieldAt(config, "candidateCount")); n != "1" && n != "<nil>" {
 		b.lose("more than one candidate")
 	}

@@ -5,8 +5,10 @@
 package translate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -30,10 +32,11 @@ func WireFor(spoken []dialect.Dialect, d dialect.Dialect) (wire dialect.Dialect,
 
 // Options of a translation.
 type Options struct {
-	Model     string // as the client is told
-	ID        string // of the answer: programs take two answers of one id for parts of one
-	MaxOutput int    // tokens that the model can write at most; 0: unknown
-	Items     *Items // what clients of the responses API may refer to; nil: nothing
+	Model     string   // as the client is told
+	ID        string   // of the answer: programs take two answers of one id for parts of one
+	MaxOutput int      // tokens that the model can write at most; 0: unknown
+	Items     *Items   // what clients of the responses API may refer to; nil: nothing
+	Refused   []string // fields that the provider is known to refuse, see Adapt
 }
 
 // Translation is one exchange of a client on a wire that is not its own.
@@ -63,7 +66,7 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	if r.Forced != "" {
 		return nil, fmt.Errorf("%w: the tool %.100q, which tool_choice forces, runs at the provider and is not there", ErrRequest, r.Forced)
 	}
-	b := newBuilder(asked, o.Items)
+	b := newBuilder(asked, o)
 	var err error
 	switch r.Dialect {
 	case dialect.Messages:
@@ -78,6 +81,7 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.loseFields(r.Dialect)
 	t := &Translation{client: r.Dialect, o: o, tools: b.tools, thoughts: b.thoughts, Lost: b.lost, Added: b.added, input: b.input}
 	t.fields, err = b.writeChat(r, o)
 	if err != nil {
@@ -86,16 +90,23 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	return t, t.parse()
 }
 
-// UseCompletionLimit names the limit of the answer as OpenAI's models that reason know it
-// alone. It reports whether there is one that had the usual name.
-func (t *Translation) UseCompletionLimit() bool {
-	limit, ok := t.fields["max_tokens"]
-	if !ok {
-		return false
+// Adapt changes the request by what a provider says in refusing it: OpenAI's models that reason
+// have another name for the limit of the answer, and some servers refuse fields that they do not know.
+// It returns the names of the fields that it leaves out, and reports whether anything changed.
+func (t *Translation) Adapt(refusal []byte) (without []string, ok bool) {
+	names := func(field string) bool {
+		return t.fields[field] != nil && regexp.MustCompile(`\b`+field+`\b`).Match(refusal)
 	}
-	delete(t.fields, "max_tokens")
-	t.fields["max_completion_tokens"] = limit
-	return t.parse() == nil
+	if limit := t.fields["max_tokens"]; limit != nil && bytes.Contains(refusal, []byte("max_completion_tokens")) {
+		delete(t.fields, "max_tokens")
+		t.fields["max_completion_tokens"] = limit
+		return nil, t.parse() == nil
+	}
+	without = slices.DeleteFunc(optionalFields(), func(field string) bool { return !names(field) })
+	for _, field := range without {
+		delete(t.fields, field)
+	}
+	return without, len(without) > 0 && t.parse() == nil
 }
 
 func (t *Translation) parse() error {

@@ -63,7 +63,7 @@ func TestConversations(t *testing.T) {
 			"tools":[{"function":{"description":"run","name":"Bash","parameters":{"type":"object"}},"type":"function"},{"function":{"name":"mcp_x_y","parameters":{"type":"object"}},"type":"function"}]}`,
 		dialect.Responses: `{"max_tokens":100,"messages":[{"content":"You are\n\nan agent","role":"system"},{"content":"go","role":"user"},
 			{"content":"I look","role":"assistant","tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"multi__spawn_agent"},"id":"c1","type":"function"},{"function":{"arguments":"{\"input\":\"*** Begin \\\"x\\\"\"}","name":"apply_patch"},"id":"c2","type":"function"}]},
-			{"content":"one","role":"tool","tool_call_id":"c1"},{"content":"two","role":"tool","tool_call_id":"c2"}],"model":"m","reasoning_effort":"low","stream":true,
+			{"content":"one","role":"tool","tool_call_id":"c1"},{"content":"two","role":"tool","tool_call_id":"c2"}],"model":"m","prompt_cache_key":"k","reasoning_effort":"low","store":false,"stream":true,
 			"tools":[{"function":{"name":"multi__spawn_agent","parameters":{"type":"object"}},"type":"function"},{"function":{"description":"patch\n\nThe input must follow this lark grammar:\nstart: x","name":"apply_patch","parameters":{"properties":{"input":{"type":"string"}},"required":["input"],"type":"object"}},"type":"function"}]}`,
 		dialect.Gemini: `{"max_tokens":50,"messages":[{"content":"You are","role":"system"},{"content":"go","role":"user"},
 			{"content":"I look","role":"assistant","tool_calls":[{"function":{"arguments":"{\"p\":1}","name":"a"},"id":"call_uwf_1","type":"function"},{"function":{"arguments":"{}","name":"a"},"id":"call_uwf_2","type":"function"}]},
