@@ -651,11 +651,11 @@ func TestMCP(t *testing.T) {
 	if !slices.ContainsFunc(config.SecretsOf(c), func(x redact.Secret) bool { return x.Value == fakeKey }) || strings.Contains(fmt.Sprint(c.Values()), fakeKey) {
 		t.Error("the value is no secret")
 	}
-	if got := c.PinCommand("docs", "a.b", "sha256:0"); got != `uwf config set --repo 'mcp.docs.pins."a.b"' sha256:0` {
+	if got := c.PinCommand("docs", "a.b", `{"a":"b c"}`); got != `uwf config set --repo 'mcp.docs.pins."a.b"' '{"a":"b c"}'` {
 		t.Error(got)
 	}
 	s.home, s.repo = s.repo, ""
-	if got := mustLoad(t, s).PinCommand("docs", "a", "sha256:0"); got != `uwf config set mcp.docs.pins.a sha256:0` {
+	if got := mustLoad(t, s).PinCommand("docs", "a", "{}"); got != `uwf config set mcp.docs.pins.a '{}'` {
 		t.Error(got)
 	}
 	for value, want := range map[string]string{"": "the variable KEY is not set, which its header X-Key is made of", "a\nX: y": "holds what no header can"} {
@@ -675,7 +675,7 @@ func TestMCP(t *testing.T) {
 		"a: {url: https://a.com/, headers: {A: 'Bearer ${A} b'}}":                     "is not made of a variable",
 		"a: {url: https://a.com/, tools: ['a b']}":                                    `"a b" can't be the name of a tool`,
 		"abcdefghij: {url: https://a.com/, tools: [" + strings.Repeat("a", 48) + "]}": "at most 57 together",
-		"a: {url: https://a.com/, tools: [a], pins: {a: sha256:1}}":                   "is not sha256: and 64 digits",
+		"a: {url: https://a.com/, tools: [a], pins: {a: sha256:1}}":                   "is no definition of a tool as JSON",
 		"a: {url: https://a.com/, tool: [a]}":                                         `did you mean "tools"`,
 	} {
 		if _, err := (sources{home: "mcp: {" + text + "}\n"}).load(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), fakeKey) {

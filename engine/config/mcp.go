@@ -18,13 +18,12 @@ type MCPServer struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"` // name → what it is made of: "Bearer ${VARIABLE}"
 	Tools   []string          `json:"tools"`
-	Pins    map[string]string `json:"pins,omitempty"` // tool → sha256: and digits
+	Pins    map[string]string `json:"pins,omitempty"` // tool → its definition, as JSON
 }
 
 var (
 	mcpName     = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 	mcpTool     = lazyregexp.New(`^[A-Za-z0-9_.-]{1,56}$`)
-	mcpPin      = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 	headerName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 	headerValue = lazyregexp.New(`^([A-Za-z]+ )?\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}$`)
 )
@@ -38,7 +37,7 @@ func mcpSettings(name string, m *MCPServer, keep func()) table.Setting {
 		table.Field{Name: "url", Setting: table.Text("Its address: https://mcp.example.com/mcp.", &m.URL)},
 		table.Field{Name: "headers", Setting: table.Texts("Headers that it gets, by name. Agents see none of them.", "A variable that holds the value, with or without a word before it: Bearer ${DOCS_TOKEN}. Never the value itself.", &m.Headers)},
 		table.Field{Name: "tools", Setting: table.List("The tools that agents may use.", &m.Tools)},
-		table.Field{Name: "pins", Setting: table.Texts("What these tools are, by their names. A tool that is not pinned, or is no longer what was pinned, is left out, and the run says how it is pinned.", "sha256: and the SHA-256 of its name, description and input schema.", &m.Pins)},
+		table.Field{Name: "pins", Setting: table.Texts("What these tools are, by their names. A tool that is not pinned, or is no longer what was pinned, is left out, and the run says how it is pinned.", "Its description and input schema, as JSON: what the run shows.", &m.Pins)},
 	).Then(func(r *table.Reader, n *strictyaml.Node, path string) {
 		note := func(key, fix, format string, args ...any) {
 			r.NoteProblem(valueOf(n, key), table.Join(path, key), fix, format, args...)
@@ -61,8 +60,9 @@ func mcpSettings(name string, m *MCPServer, keep func()) table.Setting {
 			}
 		}
 		for _, tool := range sortedKeys(m.Pins) {
-			if !mcpPin.MatchString(m.Pins[tool]) {
-				note("pins", "the run says what to write", "the pin of %.80q is not sha256: and 64 digits", tool)
+			var definition map[string]any
+			if text.DecodeJSON([]byte(m.Pins[tool]), &definition) != nil {
+				note("pins", "the run says what to write", "the pin of %.80q is no definition of a tool as JSON", tool)
 			}
 		}
 		keep()
@@ -117,11 +117,11 @@ func (c *Config) MCPHeaders(server string) (map[string]string, error) {
 func (c *Config) MCPServers() []string { return slices.Sorted(maps.Keys(c.MCP)) }
 
 // PinCommand is the command that pins a tool of a server, in the file that names the server.
-func (c *Config) PinCommand(server, tool, sum string) string {
+func (c *Config) PinCommand(server, tool, definition string) string {
 	at := table.Join("mcp", server)
 	flag := ""
 	if file, _, _ := splitOrigin(c.Origins[at]); c.shared != "" && file == c.shared {
 		flag = "--repo "
 	}
-	return fmt.Sprintf("uwf config set %s%s %s", flag, text.ShellWord(table.Join(at+".pins", tool)), sum)
+	return fmt.Sprintf("uwf config set %s%s %s", flag, text.ShellWord(table.Join(at+".pins", tool)), text.ShellWord(definition))
 }

@@ -33,7 +33,7 @@ gateway: {maxBody: 1000000}
 workspace: {prepare: [npm ci], submodules: true}
 checks: {test: go test ./..., strict: true, time: 15m, protect: [e2e/**]}
 sandbox: require
-mcp: {docs: {url: "https://mcp.example.com/", headers: {X-Key: "${DOCS_KEY}"}, tools: [search], pins: {search: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}}}
+mcp: {docs: {url: "https://mcp.example.com/", headers: {X-Key: "${DOCS_KEY}"}, tools: [search], pins: {search: '{"description":"Finds pages.","inputSchema":{"type":"object"}}'}}}
 fetch: {hosts: [docs.example.com, "*.example.org"]}
 confine: {network: gateway, read: [/opt/tool], write: [/var/cache/tool]}
 redact: {env: [A_NAME], patterns: {p: 'a+'}, allow: [text], minLength: 7}

@@ -2,14 +2,15 @@ package mcp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -22,21 +23,24 @@ type Tool struct {
 	InputSchema map[string]any `json:"inputSchema"`
 }
 
-// Sum is what a tool is pinned by: sha256: and the SHA-256, in hexadecimal digits, of its JSON
-// as it is written here: keys in order, no white space.
-func (t Tool) Sum() (string, error) {
-	b, err := text.EncodeJSON(t)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("sha256:%x", sha256.Sum256(b)), nil
+// definition is what a tool is pinned by: what it says to models.
+func (t Tool) definition() map[string]any {
+	return map[string]any{"description": t.Description, "inputSchema": t.InputSchema}
+}
+
+// listedTool is a tool in a server's list.
+type listedTool struct {
+	Tool
+	Execution struct {
+		TaskSupport string `json:"taskSupport"`
+	} `json:"execution"`
 }
 
 // Bounds of a server's list.
 const (
-	maxPages = 20
-	maxTools = 1000
-	maxShown = 1500 // bytes of a description in a message
+	maxPages      = 20
+	maxTools      = 1000
+	maxDefinition = 64 << 10 // bytes that can be pinned: they are shown whole, and fit a command
 )
 
 // listForAgent is the answer to an agent that asks for the tools: all on one page.
@@ -45,7 +49,7 @@ func (p *Proxy) listForAgent(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return text.EncodeJSON(map[string]any{"tools": append([]Tool{}, tools...)})
+	return encode(map[string]any{"tools": append([]Tool{}, tools...)}), nil
 }
 
 // loadTools asks the server for its tools, once, and keeps those that agents get.
@@ -59,19 +63,28 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	sessionless := p.session.version == stateless
+	p.mu.Unlock()
+
 	var kept []Tool
 	for _, name := range p.o.Tools {
-		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
-		if i < 0 {
-			p.tellOf(name, fmt.Sprintf("is allowed, and the server has none of that name; it has: %s", text.Cut(namesOf(all), 400)))
-			continue
+		i := slices.IndexFunc(all, func(t listedTool) bool { return t.Name == name })
+		why := ""
+		switch {
+		case i < 0:
+			why = fmt.Sprintf("is allowed, and the server has none of that name; it has: %s", text.Cut(namesOf(all), 400))
+		case all[i].Execution.TaskSupport == "required":
+			why = "runs as a task alone (taskSupport: required), which uwf does not do; agents don't get it"
+		case sessionless && bytes.Contains(encode(all[i].InputSchema), []byte(`"x-mcp-header":`)):
+			why = "wants arguments in headers (x-mcp-header), which uwf does not send; agents don't get it"
+		default:
+			why = p.checkPin(all[i].Tool)
 		}
-		ok, err := p.checkPin(all[i])
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			kept = append(kept, all[i])
+		if why == "" {
+			kept = append(kept, all[i].Tool)
+		} else {
+			p.o.Tell(fmt.Sprintf("MCP server %s: the tool %s %s", p.o.Name, name, why))
 		}
 	}
 	p.tools, p.listed = kept, true
@@ -79,7 +92,7 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 }
 
 // fetchTools reads all pages of the server's list.
-func (p *Proxy) fetchTools(ctx context.Context) (all []Tool, err error) {
+func (p *Proxy) fetchTools(ctx context.Context) (all []listedTool, err error) {
 	cursor := map[string]any{}
 	for range maxPages {
 		raw, err := p.callServer(ctx, "tools/list", cursor)
@@ -87,13 +100,17 @@ func (p *Proxy) fetchTools(ctx context.Context) (all []Tool, err error) {
 			return nil, err
 		}
 		var page struct {
-			Tools []Tool `json:"tools"`
-			Next  string `json:"nextCursor"`
+			Tools []listedTool `json:"tools"`
+			Next  string       `json:"nextCursor"`
 		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber() // a number is pinned as it is written
-		if err := d.Decode(&page); err != nil {
+		if raw, err = p.cleanResult(raw); err != nil {
+			return nil, err
+		}
+		if err := text.DecodeJSON(raw, &page); err != nil { // a number is pinned as it is written
 			return nil, fmt.Errorf("its list of tools can't be read: %w", err)
+		}
+		for _, t := range page.Tools {
+			delete(t.InputSchema, "$schema") // libraries change it by themselves, so it is not pinned
 		}
 		if all = append(all, page.Tools...); len(all) > maxTools {
 			return nil, fmt.Errorf("it has more than %d tools", maxTools)
@@ -106,40 +123,56 @@ func (p *Proxy) fetchTools(ctx context.Context) (all []Tool, err error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// checkPin compares a tool with its pin, and tells where they differ.
-func (p *Proxy) checkPin(t Tool) (ok bool, err error) {
-	sum, err := t.Sum()
+// checkPin compares a tool with its pin, and says why agents don't get it; empty: they do.
+func (p *Proxy) checkPin(t Tool) string {
+	now := t.definition()
+	written := escapeHidden(string(encode(now)))
 	pin := p.o.Pins[t.Name]
-	if err != nil || pin == sum {
-		return err == nil, err
-	}
-	why := "is no longer what was pinned, and agents don't get it"
-	if pin == "" {
-		why = "is not pinned, and agents don't get it"
-	}
-	command := ""
-	if p.o.PinCommand != nil {
-		command = p.o.PinCommand(t.Name, sum)
-	}
-	p.tellOf(t.Name, fmt.Sprintf("%s; it says now: %s; arguments: %s; to let agents have it as it is now: %s",
-		why, text.Cut(text.Line(t.Description), maxShown), text.Cut(describeSchema(t.InputSchema), maxShown), cmp.Or(command, "pin "+sum)))
-	return false, nil
-}
-
-func describeSchema(schema map[string]any) string {
-	b, err := text.EncodeJSON(schema)
-	if err != nil { // it was read from JSON
+	var pinned any
+	why := "is not pinned, and agents don't get it"
+	switch {
+	case text.DecodeJSON([]byte(pin), &pinned) == nil && bytes.Equal(encode(pinned), encode(now)):
 		return ""
+	case len(written) > maxDefinition:
+		return fmt.Sprintf("can't be pinned, and agents don't get it: its description and schema have %d bytes, and %d can be shown", len(written), maxDefinition)
+	case pin != "":
+		why = "is no longer what was pinned, and agents don't get it: " + strings.Join(differences("", pinned, now), "; ")
 	}
-	return text.Line(string(b))
+	return why + "; to let agents have it as it is now: " + p.o.PinCommand(t.Name, written)
 }
 
-func (p *Proxy) tellOf(tool, what string) {
-	if p.o.Tell != nil {
-		p.o.Tell(p.secrets.Replace(fmt.Sprintf("MCP server %s: the tool %s %s", p.o.Name, tool, what)))
+// differences lists where two values differ, each with its path, what was there and what is.
+func differences(at string, before, after any) (out []string) {
+	old, isOld := before.(map[string]any)
+	fresh, isNew := after.(map[string]any)
+	if !isOld || !isNew {
+		was, is := escapeHidden(string(encode(before))), escapeHidden(string(encode(after)))
+		if was != is {
+			out = append(out, fmt.Sprintf("%s was %s and is %s", escapeHidden(at), was, is))
+		}
+		return out
 	}
+	names := maps.Clone(old)
+	maps.Copy(names, fresh)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, differences(strings.TrimPrefix(at+"."+name, "."), old[name], fresh[name])...)
+	}
+	return out
 }
 
-func namesOf(tools []Tool) string {
-	return strings.Join(lists.Map(tools, func(t Tool) string { return text.OneLine(t.Name) }), ", ")
+// hidden are the characters that nobody sees.
+var hidden = lazyregexp.New(`[^\pL\pM\pN\pP\pS ]|[\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]`)
+
+// escapeHidden escapes them as JSON does, so that a person sees all that they pin.
+func escapeHidden(s string) string {
+	return hidden.ReplaceAllStringFunc(s, func(c string) (out string) {
+		for _, unit := range utf16.Encode([]rune(c)) {
+			out += fmt.Sprintf(`\u%04x`, unit)
+		}
+		return out
+	})
+}
+
+func namesOf(tools []listedTool) string {
+	return strings.Join(lists.Map(tools, func(t listedTool) string { return text.OneLine(t.Name) }), ", ")
 }

@@ -101,7 +101,7 @@ mcp:
 		t.Errorf("without the variable: %s", j)
 	}
 	j := step(env, id)
-	command := regexp.MustCompile(`uwf config set (mcp\.docs\.pins\.search) (sha256:[0-9a-f]{64})`).FindStringSubmatch(j.errs.String())
+	command := regexp.MustCompile(`uwf config set (mcp\.docs\.pins\.search) '(\{.*\})'`).FindStringSubmatch(j.errs.String())
 	if command == nil || strings.Contains(offered[1], "mcp__") || !strings.Contains(offered[1], "Allowed hosts: docs.example.com.") {
 		t.Fatalf("not pinned: %s", j)
 	}
@@ -111,7 +111,7 @@ mcp:
 	again := m.startThread()
 	j = step(env, again, "--record", cassette)
 	said := offered[len(offered)-1]
-	if !strings.Contains(said, "gap 7 found with [header removed]") || !strings.Contains(said, "evil.example.org is not listed; allowed are: docs.example.com") {
+	if !strings.Contains(said, "gap 7 found with [redacted:X-Docs-Key]") || !strings.Contains(said, "evil.example.org is not listed; allowed are: docs.example.com") {
 		t.Errorf("the model got %s\n%s", said, j)
 	}
 	server.Close()

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,22 +33,23 @@ func (w *Worker) openSides(o *gateway.Options, t task.Task) *sides {
 	if len(s.hosts) > 0 {
 		o.Sides[fetch.Path] = fetch.New(fetch.Options{Hosts: s.hosts, Proxy: http.ProxyFromEnvironment})
 	}
+	notice := func(text string) {
+		w.logEvent(thread.Event{Kind: "notice", Thread: t.Thread, Step: t.Step, Role: t.Role, Text: text})
+	}
 	s.servers = slices.DeleteFunc(s.servers, func(name string) bool {
-		p := mcp.Options{Name: name}
+		p := mcp.Options{Name: name, Tell: notice}
+		var err error
 		if w.player == nil {
-			headers, err := w.config.MCPHeaders(name)
-			if err != nil { // as with a model whose key is not set
-				w.logEvent(thread.Event{Kind: "notice", Thread: t.Thread, Step: t.Step, Role: t.Role, Text: err.Error() + "; agents go without its tools"})
-				return true
-			}
 			m := w.config.MCP[name]
-			p.URL, p.Headers, p.Tools, p.Pins, p.Proxy = m.URL, headers, m.Tools, m.Pins, http.ProxyFromEnvironment
-			p.PinCommand = func(tool, sum string) string { return w.config.PinCommand(name, tool, sum) }
-			p.Tell = func(text string) {
-				w.logEvent(thread.Event{Kind: "notice", Thread: t.Thread, Step: t.Step, Role: t.Role, Text: text})
-			}
+			p.URL, p.Tools, p.Pins, p.Proxy = m.URL, m.Tools, m.Pins, http.ProxyFromEnvironment
+			p.PinCommand = func(tool, definition string) string { return w.config.PinCommand(name, tool, definition) }
+			p.Headers, err = w.config.MCPHeaders(name)
 		}
-		proxy := mcp.New(p)
+		proxy, unusable := mcp.New(p)
+		if err = errors.Join(err, unusable); err != nil { // as with a model whose key is not set
+			notice(err.Error() + "; agents go without its tools")
+			return true
+		}
 		s.open = append(s.open, proxy)
 		o.Sides[mcp.PathOf(name)] = proxy
 		return false
