@@ -108,10 +108,10 @@ func TryBranch(ctx context.Context, remote wire.Remote, most int, branch string,
 	ref := layout.Heads + branch
 	updates := []wire.RefUpdate{
 		{Name: ref, Old: tip, New: commit.ID},
-		// No ref has these values. A hidden ref is no part of what git does at once, so the
+		// No ref has these values; they are no rewrite, which some servers refuse. A hidden ref is no part of what git does at once, so the
 		// update that is certain to fail stands beside the branch.
-		{Name: ref + "-never", Old: wire.EmptyTree, New: commit.ID},
-		{Name: layout.Trials + "never", Old: wire.EmptyTree, New: commit.ID},
+		{Name: ref + "-never", Old: commit.ID, New: commit.ID},
+		{Name: layout.Trials + "never", Old: commit.ID, New: commit.ID},
 	}
 	if most < 2 {
 		parent, _, _ := strings.Cut(branch, "/")

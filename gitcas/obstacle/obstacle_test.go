@@ -71,6 +71,8 @@ done`
 		"another state's":    {branches: []string{"x"}},
 		"a branch below it":  {branches: []string{work + "/x"}, want: "branch"},
 		"deletions are kept": {config: map[string]string{"receive.denyDeletes": "true"}},
+		"no rewrites":        {config: map[string]string{"receive.denyNonFastForwards": "true"}},
+		"no rewrites, a tip": {config: map[string]string{"receive.denyNonFastForwards": "true"}, there: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
