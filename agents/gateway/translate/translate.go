@@ -8,10 +8,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -90,21 +90,23 @@ func NewTranslation(r *dialect.Request, o Options) (*Translation, error) {
 	return t, t.parse()
 }
 
+var word = lazyregexp.New(`\w+`)
+
 // Adapt changes the request by what a provider says in refusing it: OpenAI's models that reason
 // have another name for the limit of the answer, and some servers refuse fields that they do not know.
 // It returns the names of the fields that it leaves out, and reports whether anything changed.
 func (t *Translation) Adapt(refusal []byte) (without []string, ok bool) {
-	names := func(field string) bool {
-		return t.fields[field] != nil && regexp.MustCompile(`\b`+field+`\b`).Match(refusal)
-	}
 	if limit := t.fields["max_tokens"]; limit != nil && bytes.Contains(refusal, []byte("max_completion_tokens")) {
 		delete(t.fields, "max_tokens")
 		t.fields["max_completion_tokens"] = limit
 		return nil, t.parse() == nil
 	}
-	without = slices.DeleteFunc(optionalFields(), func(field string) bool { return !names(field) })
-	for _, field := range without {
-		delete(t.fields, field)
+	words := word.FindAllString(string(refusal), -1)
+	for _, field := range optionalFields() {
+		if t.fields[field] != nil && slices.Contains(words, field) {
+			without = append(without, field)
+			delete(t.fields, field)
+		}
 	}
 	return without, len(without) > 0 && t.parse() == nil
 }
