@@ -314,7 +314,7 @@ func TestBadServers(t *testing.T) {
 		"fails in other JSON":          {&server{before: status(502, `{"a":[1]}`)}, `it answers status 502: Bad Gateway"`},
 		"speaks others": {&server{before: status(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no","data":{"supported":["2031-01-01","2032-02-02"]}}}`)},
 			`it speaks version \"2031-01-01 2032-02-02\" of the protocol, and only [2026-07-28 2025-06-18`},
-		"refuses without a reason": {&server{before: status(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not today"}}`)}, `"message":"not today"`},
+		"refuses without a reason": {&server{before: status(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"not today"}}`)}, `"message":"MCP server docs: list its tools: not today"`},
 		"wants an answer first":    {&server{result: `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}`}, `it wants something before it answers (\"input_required\"): uwf's gateway asks neither`},
 		"an error of its own":      {&server{before: write("application/json", `{"jsonrpc":"2.0","id":3,"error":{"code":-5,"message":"no `+token+`"}}`)}, `"code":-5,"message":"no [redacted:Authorization]"`},
 		"another's answer":         {&server{before: write("application/json", `{"jsonrpc":"2.0","id":99,"result":{}}`)}, "answer is to request 99 and not to 3"},

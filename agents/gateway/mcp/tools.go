@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,8 +61,8 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 		return p.tools, nil
 	}
 	all, err := p.fetchTools(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil { // as a text, so that the server is named, whatever its own error is
+		return nil, errors.New("list its tools: " + err.Error())
 	}
 	p.mu.Lock()
 	sessionless := p.session.version == stateless

@@ -13,7 +13,8 @@ import (
 )
 
 // TestOthers runs agents that are no command lines through the rows that have to do with them:
-// uwf's own, and the servers of the Agent Client Protocol that are real here.
+// uwf's own, and the servers of the Agent Client Protocol that are real here; and servers and
+// clients of the Model Context Protocol through theirs.
 func TestOthers(t *testing.T) {
 	others := []cli.CLI{{Name: "builtin", Wires: []string{"messages"}}}
 	real := os.Getenv("UWF_AGENTS_BIN") != ""
@@ -46,6 +47,12 @@ func TestOthers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("modelcontextprotocol", func(t *testing.T) {
+		if !real {
+			t.Skip("with the real servers and clients only: .ci/run agents")
+		}
+		testMCP(t, os.Getenv("UWF_AGENTS_BIN"))
+	})
 }
 
 // TestSmallWindow: a model whose window a program fills at once is refused by name, before there is
