@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents"
 	"github.com/united-workforce/uwf/agents/gateway/mcp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -49,10 +50,12 @@ type Client struct {
 	Policy Policy
 	// Progress is told what the server's tools do, a line each. Nil: nobody is.
 	Progress func(line string)
+	// Environ is the server's environment: a login that reads a variable in it needs nobody.
+	Environ []string
 
 	conn      *conn
-	methods   []string // names of the logins that the server offers
-	takesHTTP bool     // MCP servers over HTTP
+	logins    []login // that the server offers
+	takesHTTP bool    // MCP servers over HTTP
 	session   string
 	offered   []string // modes
 	cancelled bool
@@ -70,6 +73,29 @@ func NewClient(output io.Reader, input io.Writer) *Client {
 
 // Close lets go of the server.
 func (c *Client) Close() { c.conn.closeConn() }
+
+// login is a way to log in. The kind env_var reads variables, which the draft of the protocol had
+// and codex-acp has.
+type login struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Vars []struct {
+		Name     string `json:"name"`
+		Optional bool   `json:"optional"`
+	} `json:"vars"`
+}
+
+// isReady says whether the login reads variables alone, and has them.
+func (l login) isReady(environ []string) bool {
+	for _, v := range l.Vars {
+		isSet := func(e string) bool { return strings.HasPrefix(e, v.Name+"=") && e != v.Name+"=" }
+		if !v.Optional && !slices.ContainsFunc(environ, isSet) {
+			return false
+		}
+	}
+	return l.Type == "env_var" && len(l.Vars) > 0
+}
 
 // LoginError: the server wants a login before it works.
 type LoginError struct {
@@ -117,10 +143,7 @@ func (c *Client) Initialize(ctx context.Context) error {
 				HTTP bool `json:"http"`
 			} `json:"mcpCapabilities"`
 		} `json:"agentCapabilities"`
-		AuthMethods []struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		} `json:"authMethods"`
+		AuthMethods []login `json:"authMethods"`
 	}
 	off := map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false}
 	if err := c.callMethod(ctx, "initialize", map[string]any{
@@ -132,14 +155,13 @@ func (c *Client) Initialize(ctx context.Context) error {
 		return fmt.Errorf("it speaks version %d of the Agent Client Protocol, uwf version %d; install a version of the program that speaks it", got.ProtocolVersion, protocolVersion)
 	}
 	c.takesHTTP = got.AgentCapabilities.MCP.HTTP
-	for _, m := range got.AuthMethods[:min(len(got.AuthMethods), 20)] {
-		c.methods = append(c.methods, text.OneLine(m.Name))
-	}
+	c.logins = got.AuthMethods[:min(len(got.AuthMethods), 20)]
 	return nil
 }
 
 // StartSession starts the session, in a folder. MCP servers, which take a key, are left out where
 // the server takes none over HTTP. Meta is a JSON object for extensions of the protocol; nil: there is none.
+// If the server wants a login, and one reads variables that it has, StartSession logs in and asks again, once.
 func (c *Client) StartSession(ctx context.Context, dir string, servers []mcp.Address, key string, meta json.RawMessage) error {
 	list := []any{}
 	for _, m := range servers {
@@ -160,7 +182,15 @@ func (c *Client) StartSession(ctx context.Context, dir string, servers []mcp.Add
 			} `json:"availableModes"`
 		} `json:"modes"`
 	}
-	if err := c.callMethod(ctx, "session/new", params, &got); err != nil {
+	err := c.callMethod(ctx, "session/new", params, &got)
+	var wanted *LoginError
+	ready := slices.IndexFunc(c.logins, func(l login) bool { return l.isReady(c.Environ) })
+	if errors.As(err, &wanted) && ready >= 0 {
+		if err = c.callMethod(ctx, "authenticate", map[string]any{"methodId": c.logins[ready].ID}, nil); err == nil {
+			err = c.callMethod(ctx, "session/new", params, &got)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if got.SessionID == "" {
@@ -233,7 +263,7 @@ func (c *Client) callMethod(ctx context.Context, method string, params, result a
 func (c *Client) explainError(method string, err error) error {
 	var rpc *RPCError
 	if errors.As(err, &rpc) && rpc.Code == authRequired {
-		err = &LoginError{Methods: c.methods, Err: rpc}
+		err = &LoginError{Methods: lists.Map(c.logins, func(l login) string { return text.OneLine(l.Name) }), Err: rpc}
 	}
 	if err == nil {
 		return nil

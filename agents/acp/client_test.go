@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -378,4 +379,35 @@ func FuzzServer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A login that reads variables which the server has is done once; no other is.
+func TestLoginByVariable(t *testing.T) {
+	const (
+		offers  = `{"id":1,"result":{"protocolVersion":1,"authMethods":[{"id":"chatgpt","name":"ChatGPT"},{"type":"env_var","id":"codex","name":"Codex","vars":[{"name":"CODEX_API_KEY"}]},{"type":"env_var","id":"openai","name":"OpenAI","vars":[{"name":"OPENAI_API_KEY"},{"name":"OPENAI_ORG","optional":true}]}]}}`
+		opens   = `{"id":%,"method":"session/new","params":{"cwd":"/workspace","mcpServers":[]}}`
+		refuses = `{"id":%,"error":{"code":-32000,"message":"Authentication required"}}`
+	)
+	id := func(line, n string) string { return strings.Replace(line, "%", n, 1) }
+	begun := []string{`> {"id":1,"method":"initialize"}`, "< " + offers, "> " + id(opens, "2"), "< " + id(refuses, "2")}
+	login := `> {"id":3,"method":"authenticate","params":{"methodId":"openai"}}`
+	for name, tt := range map[string]struct {
+		environ []string
+		lines   []string
+		fails   string
+	}{
+		"a variable is set": {[]string{"OPENAI_API_KEY=k"}, []string{login, `< {"id":3,"result":{}}`, "> " + id(opens, "4"), `< {"id":4,"result":{"sessionId":"s"}}`}, ""},
+		"none is set":       {[]string{"OPENAI_ORG=o", "CODEX_API_KEY="}, nil, "session/new: it wants a login (error -32000: Authentication required; it offers: ChatGPT, Codex, OpenAI)"},
+		"it fails":          {[]string{"OPENAI_API_KEY=k"}, []string{login, `< {"id":3,"error":{"code":-32603,"message":"bad key"}}`}, "authenticate: error -32603: bad key"},
+		"it does not help":  {[]string{"OPENAI_API_KEY=k"}, []string{login, `< {"id":3,"result":{}}`, "> " + id(opens, "4"), "< " + id(refuses, "4")}, "session/new: it wants a login"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startServer(t, replay(append(slices.Clone(begun), tt.lines...)))
+			c.Environ = tt.environ
+			err := begin(t.Context(), c, "", "")
+			if tt.fails == "" && err != nil || tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)) {
+				t.Errorf("%v, want %q", err, tt.fails)
+			}
+		})
+	}
 }

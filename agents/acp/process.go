@@ -42,6 +42,7 @@ func startProcess(mark string, argv []string, dir string, env []string) (*proces
 	output, stdout := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{Client: NewClient(output, input), input: input, output: output, errs: headtail.Tail{Keep: keepStderr}, stop: stop, done: make(chan struct{})}
+	p.Client.Environ = env
 	go func() {
 		defer close(p.done)
 		res, err := proc.NewRunner(mark).Run(ctx, proc.Spec{
