@@ -62,7 +62,7 @@ func mcpSettings(name string, m *MCPServer, keep func()) table.Setting {
 		for _, tool := range sortedKeys(m.Pins) {
 			var definition map[string]any
 			if text.DecodeJSON([]byte(m.Pins[tool]), &definition) != nil {
-				note("pins", "the run says what to write", "the pin of %.80q is no definition of a tool as JSON", tool)
+				note("pins", "take it out, and the run says what to write", "the pin of %.80q is no definition of a tool as JSON", tool)
 			}
 		}
 		keep()

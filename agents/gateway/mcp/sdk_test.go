@@ -62,9 +62,10 @@ func (s *swapped) swap(now http.Handler) (asked []string) {
 // restarted or changes its kind between two calls: it opens a session again, once.
 func TestServersOfSDK(t *testing.T) {
 	sessions := func() http.Handler { return realServer(nil, nil) }
-	strict := func() http.Handler {
-		return refuseInitialize(realServer(&sdk.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}}, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	newest := func(json bool) http.Handler {
+		return refuseInitialize(realServer(&sdk.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}}, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: json}))
 	}
+	strict := func() http.Handler { return newest(true) }
 	tried := []string{"tools/call", "initialize", "notifications/initialized", "tools/call"}
 	for name, c := range map[string]struct {
 		first, then func() http.Handler
@@ -74,6 +75,7 @@ func TestServersOfSDK(t *testing.T) {
 		"sessions, JSON":      {func() http.Handler { return realServer(nil, &sdk.StreamableHTTPOptions{JSONResponse: true}) }, sessions, tried},
 		"without sessions":    {func() http.Handler { return realServer(nil, &sdk.StreamableHTTPOptions{Stateless: true}) }, strict, []string{"tools/call", "initialize", "tools/call"}},
 		"the newest alone":    {strict, strict, []string{"tools/call"}},
+		"the newest, events":  {func() http.Handler { return newest(false) }, strict, []string{"tools/call"}},
 		"then the newest":     {sessions, strict, []string{"tools/call", "initialize", "tools/call"}},
 		"from newest to old":  {strict, sessions, tried},
 		"a 400 for a session": {forgetful, forgetful, tried},

@@ -24,11 +24,6 @@ type Tool struct {
 	InputSchema map[string]any `json:"inputSchema"`
 }
 
-// definition is what a tool is pinned by: what it says to models.
-func (t Tool) definition() map[string]any {
-	return map[string]any{"description": t.Description, "inputSchema": t.InputSchema}
-}
-
 // listedTool is a tool in a server's list.
 type listedTool struct {
 	Tool
@@ -71,7 +66,7 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 	var kept []Tool
 	for _, name := range p.o.Tools {
 		i := slices.IndexFunc(all, func(t listedTool) bool { return t.Name == name })
-		why := ""
+		var why string
 		switch {
 		case i < 0:
 			why = fmt.Sprintf("is allowed, and the server has none of that name; it has: %s", text.Cut(namesOf(all), 400))
@@ -124,9 +119,10 @@ func (p *Proxy) fetchTools(ctx context.Context) (all []listedTool, err error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// checkPin compares a tool with its pin, and says why agents don't get it; empty: they do.
+// checkPin compares what a tool says to models with its pin, and says why agents don't get it;
+// empty: they do.
 func (p *Proxy) checkPin(t Tool) string {
-	now := t.definition()
+	now := map[string]any{"description": t.Description, "inputSchema": t.InputSchema}
 	written := escapeHidden(string(encode(now)))
 	pin := p.o.Pins[t.Name]
 	var pinned any

@@ -95,7 +95,7 @@ func newRealMCP(t *testing.T, bin string) *realMCP {
 
 func (m *realMCP) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(m.Context(), filepath.Join(m.bin, "node"), args...)
-	_, port, _ := net.SplitHostPort(m.addr) //nolint:errcheck // a client has none
+	_, port, _ := net.SplitHostPort(m.addr) // a client has none
 	cmd.Env = append(os.Environ(), "UWF_AGENTS_BIN="+m.bin, "PORT="+port)
 	cmd.Stdout, cmd.Stderr = m.said, m.said
 	return cmd
