@@ -93,6 +93,7 @@ func TestIncludedSchemasRefused(t *testing.T) {
 		head + `{"$ref":"other.json#/a"}}}`:                                      `"other.json#/a" refers to another file`,
 		head + `{"$ref":"#/$defs/D0"}},"$defs":{` + bomb.String() + `"D40":{}}}`: "the references make more than 20000 schemas of it",
 		head + `{"type":"string","pattern":"^(?!main$)"}}}`:                      "RE2 has no look-around",
+		head + `{"type":"string","pattern":"^.{1,2000}$"}}}`:                     "write the length as minLength and maxLength",
 		head + `{}},"dependentRequired":{"a":["b"]}}`:                            "write it as if: {required: [a]}, then: {required: [b]}",
 		head + `{}},"unevaluatedProperties":false}`:                              "write `additionalProperties: false` in each object",
 	} {

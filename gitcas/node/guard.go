@@ -1,8 +1,10 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,7 +260,12 @@ func (g *guard) checkPattern(path, expr string) {
 		g.addProblem(path, "the expression is longer than %d bytes", maxPattern)
 		return
 	}
-	if _, err := regexp.Compile(expr); err != nil {
+	_, err := regexp.Compile(expr)
+	var bad *syntax.Error
+	switch {
+	case errors.As(err, &bad) && bad.Code == syntax.ErrInvalidRepeatSize:
+		g.addProblem(path, "a repeat count in the expression is larger than RE2 takes, at most 1000: %s", bad.Expr)
+	case err != nil:
 		g.addProblem(path, "not an RE2 expression (no look-around, no back-references): %v", err)
 	}
 }

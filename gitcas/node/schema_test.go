@@ -57,6 +57,7 @@ func TestCheckSchema(t *testing.T) {
 		{`{"format":"date"}`, "/format: the only format"},
 		{`{"format":["ocas_ref"]}`, "/format: the only format"},
 		{`{"pattern":"(?=x)"}`, "/pattern: not an RE2"},
+		{`{"pattern":"^[a-z]{10,5000}$"}`, "/pattern: a repeat count in the expression is larger than RE2 takes, at most 1000: {10,5000}"},
 		{`{"pattern":"(a"}`, "/pattern: not an RE2"},
 		{`{"pattern":1}`, "/pattern: must be a string"},
 		{`{"patternProperties":{"(":{}}}`, "/patternProperties/(: not an RE2"},

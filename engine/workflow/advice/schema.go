@@ -62,6 +62,9 @@ func Schema(schema any, p node.Problem) string {
 		if s, _ := value.(string); strings.Contains(s, "(?!") || strings.Contains(s, "(?=") || strings.Contains(s, "(?<") {
 			return "RE2 has no look-around: write what must not match as `not: {pattern: …}` beside it, or list the values with `enum`"
 		}
+		if strings.Contains(p.Message, "repeat count") {
+			return "write the length as minLength and maxLength beside the pattern, and + or * in the pattern"
+		}
 		return "use the syntax of RE2 (github.com/google/re2/wiki/Syntax)"
 	}
 	if _, text := value.(string); text && p.Message == "a schema must be an object, not a string" {

@@ -43,6 +43,7 @@ type budget struct {
 	measure
 	err    error
 	parts  int
+	ranges int // items that ranges made
 	begin  time.Time
 	until  time.Time
 	sample []metrics.Sample

@@ -35,7 +35,7 @@ type Condition struct {
 	// Agents are the names that it compares the agent of steps with.
 	Agents []Name
 	// Suspects are the names in the expression that stand for nothing, so that it
-	// can't be what was meant.
+	// can't be what was meant, and what is evaluated otherwise than by jsonata.
 	Suspects []SyntaxError
 }
 
@@ -84,7 +84,10 @@ func Compile(expression string) (*Condition, error) {
 	if err != nil {
 		return nil, explainError(expression, tokens, err)
 	}
-	return &Condition{compiled: compiled, Roles: roleNames(tokens, "role"), Agents: roleNames(tokens, "agent"), Suspects: suspectNames(tokens)}, nil
+	if again, err := compileExpression(rewriteSource(expression, tokens)); err == nil {
+		compiled = again
+	}
+	return &Condition{compiled: compiled, Roles: roleNames(tokens, "role"), Agents: roleNames(tokens, "agent"), Suspects: append(suspectNames(tokens), differences(tokens)...)}, nil
 }
 
 // compileExpression calls the library, which reports some of its own mistakes by panicking.
@@ -155,7 +158,7 @@ func (c *Condition) evalExpression(b *budget, t *Thread) (v any, err error) {
 			v, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	env := gnata.NewCustomEnv(t.customFunctions())
+	env := gnata.NewCustomEnv(t.customFunctions(b))
 	guardFunctions(b, env)
 	return c.compiled.EvalWithCustomFuncs(b, t.data, env)
 }

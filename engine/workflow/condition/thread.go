@@ -115,9 +115,10 @@ func getField(v any, key string) any {
 // customFunctions are $first and $last, and what stands in the place of the functions
 // that conditions can't use. The scan of an expression refuses those by name; this
 // holds where they are reached some other way.
-func (t *Thread) customFunctions() map[string]gnata.CustomFunc {
+func (t *Thread) customFunctions(b *budget) map[string]gnata.CustomFunc {
 	out := map[string]gnata.CustomFunc{
 		"first": outputOf("first", t.first), "last": outputOf("last", t.last), "distinct": distinctValues,
+		rangeName: rangeOf(b),
 	}
 	for name, why := range refusedFunctions() {
 		out[name] = func([]any, any) (any, error) { return nil, fmt.Errorf("$%s %s", name, why) }

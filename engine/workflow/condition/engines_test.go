@@ -1,0 +1,152 @@
+package condition_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/united-workforce/uwf/engine/workflow/condition"
+)
+
+// decided are the conditions that uwf decides otherwise than jsonata, with the row of
+// docs/workflows.md that says so.
+var decided = map[string]string{
+	"$count(steps[output.score]) = 0":    "a field that holds a number as a predicate",
+	"$count(steps[output.estimate]) = 1": "a field that holds a number as a predicate",
+	"steps{role: $count($)}.coder = 2":   "a group before a dot",
+	`steps@$s.$s.role[0] = "planner"`:    "a position after a join by `@`",
+}
+
+// TestAnswersOfJSONata holds uwf against what jsonata answers (.ci/tools/engines): the
+// same, or a refusal that names the way round, or a row of docs/workflows.md.
+func TestAnswersOfJSONata(t *testing.T) {
+	var corpus struct {
+		Input struct {
+			Start map[string]any
+			Steps []map[string]any
+		}
+		Cases []string
+	}
+	readJSON(t, "testdata/corpus.json", &corpus)
+	var answers map[string]struct {
+		Answer *bool
+		Error  string
+	}
+	readJSON(t, "testdata/answers.json", &answers)
+	if len(corpus.Cases) < 160 || len(answers) != len(corpus.Cases) {
+		t.Fatalf("%d conditions with %d answers", len(corpus.Cases), len(answers))
+	}
+
+	var steps []condition.Step
+	for _, s := range corpus.Input.Steps {
+		body, _ := s["content"].(string)
+		steps = append(steps, condition.Step{Role: s["role"].(string), Output: s["output"].(map[string]any), Body: body, Node: s})
+	}
+	thread := newThread(t, corpus.Input.Start, steps)
+
+	for _, source := range corpus.Cases {
+		want := answers[source]
+		differs, refused := compareAnswer(thread, source, want.Answer)
+		row := decided[source]
+		if differs != "" && row == "" {
+			t.Errorf("%s: %s; jsonata: %v %s", source, differs, show(want.Answer), want.Error)
+		}
+		if row != "" && differs == "" && !refused {
+			t.Errorf("%s answers as jsonata does: take it out of the decisions", source)
+		}
+	}
+	checkDecisions(t, "conditions", decided, func(source string) bool { _, ok := answers[source]; return ok })
+}
+
+// compareAnswer says how uwf differs from an answer; nil stands for an error. What
+// validation refuses does not differ.
+func compareAnswer(thread *condition.Thread, source string, want *bool) (differs string, refused bool) {
+	c, err := condition.Compile(source)
+	var bad *condition.SyntaxError
+	switch {
+	case errors.As(err, &bad) && bad.Fix == "":
+		return "refused without a way round: " + bad.Error(), true
+	case err != nil, len(c.Suspects) > 0:
+		return "", true
+	}
+	got, err := c.Holds(thread)
+	switch {
+	case err != nil && want != nil:
+		return err.Error(), false
+	case err == nil && want == nil:
+		return show(&got), false
+	case err == nil && got != *want:
+		return show(&got), false
+	}
+	return "", false
+}
+
+func show(answer *bool) string {
+	data, _ := json.Marshal(answer)
+	return strings.ReplaceAll(string(data), "null", "an error")
+}
+
+func readJSON(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkDecisions wants a case for each row of a table in docs/workflows.md, and a row
+// for each decision.
+func checkDecisions(t *testing.T, table string, decided map[string]string, known func(source string) bool) {
+	t.Helper()
+	data, err := os.ReadFile("../../../docs/workflows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(data), "| in "+table+" |")
+	rows, _, _ = strings.Cut(rows, "\n\n")
+
+	said := map[string]bool{}
+	for _, line := range strings.Split(rows, "\n")[2:] {
+		said[strings.TrimSpace(strings.Split(line, "|")[1])] = true
+	}
+	used := map[string]bool{}
+	for source, row := range decided {
+		used[row] = true
+		if !said[row] || !known(source) {
+			t.Errorf("%s: no such case, or no row %q in docs/workflows.md", source, row)
+		}
+	}
+	if len(used) != len(said) {
+		t.Errorf("docs/workflows.md has %d rows about %s, and %d are tried", len(said), table, len(used))
+	}
+}
+
+// A range is refused before it is made, alone and as a product.
+func TestRangesAreRefused(t *testing.T) {
+	thread := someThread(t)
+	for _, source := range []string{
+		"$count([1..1000000000]) > 1", "$count([1..2000000]) > 1", "$count([1..3].$count([1..600000])) > 1",
+		"($n := 100000000; $exists([1, 0..$n]))",
+	} {
+		c, err := condition.Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = c.Holds(thread)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, condition.ErrTooLarge) {
+			t.Errorf("%s: %v", source, err)
+		}
+		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; made > 100 {
+			t.Errorf("%s: %d MB", source, made)
+		}
+	}
+}
