@@ -17,7 +17,7 @@ func newClaudeCode() CLI {
 		Name: "claude-code", Program: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code",
 		Versions: program.Range{Min: "2.1.197", Tested: "2.1.332"}, Wires: []string{"messages"},
 		Credential: ".claude/.credentials.json", Window: claudeWindow,
-		argv: claudeArgs, environ: claudeEnviron, files: func(c call) map[string]string { return serverFile(c) }, read: readClaude,
+		argv: claudeArgs, environ: claudeEnviron, files: func(c call) map[string]string { return serverFile(c, "url") }, read: readClaude,
 	}
 }
 

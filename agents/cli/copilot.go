@@ -16,7 +16,7 @@ func newCopilot() CLI {
 		Name: "copilot", Program: "copilot", Title: "GitHub Copilot CLI", Package: "@github/copilot",
 		Versions: program.Range{Min: "1.0.102", Tested: "1.0.102"}, Wires: []string{"chat"}, Token: "COPILOT_GITHUB_TOKEN",
 		Seed: &agents.Seed{Args: []string{"--version"}, Folder: ".cache/copilot"},
-		argv: copilotArgs, environ: copilotEnviron, files: copilotFiles, read: readCopilot,
+		argv: copilotArgs, environ: copilotEnviron, files: func(c call) map[string]string { return serverFile(c, "url") }, read: readCopilot,
 	}
 }
 
@@ -44,8 +44,6 @@ func copilotEnviron(c call) []string {
 	}
 	return env
 }
-
-func copilotFiles(c call) map[string]string { return serverFile(c) }
 
 type copilotLine struct {
 	Type string `json:"type"`

@@ -5,14 +5,15 @@ import "github.com/united-workforce/uwf/internal/text"
 // mcpFile is the file below HOME that lists the servers.
 const mcpFile = "uwf-mcp.json"
 
-// serverFile is that file in the form that Claude Code introduced; none: there are no servers.
-func serverFile(c call) map[string]string {
+// serverFile is that file in the form that Claude Code introduced; none: there are no servers. Qwen
+// Code and Gemini have another name for the address: to them url is a server that speaks HTTP+SSE.
+func serverFile(c call, address string) map[string]string {
 	if len(c.MCP) == 0 {
 		return nil
 	}
 	servers := map[string]any{}
 	for _, m := range c.MCP {
-		servers[m.Name] = map[string]any{"type": "http", "url": m.URL, "headers": map[string]string{"Authorization": "Bearer " + c.Key}}
+		servers[m.Name] = map[string]any{"type": "http", address: m.URL, "headers": map[string]string{"Authorization": "Bearer " + c.Key}}
 	}
 	return map[string]string{mcpFile: writeJSON(map[string]any{"mcpServers": servers})}
 }

@@ -6,14 +6,15 @@ import (
 	"github.com/united-workforce/uwf/agents/program"
 )
 
-// newQwenCode is Alibaba's CLI. --bare leaves out hooks, MCP servers, skills and the files that
-// instruct it. What it prints has the form of Claude Code's lines, as one list.
+// newQwenCode is Alibaba's CLI. --bare leaves out hooks, skills, the files that instruct it and
+// all MCP servers but those of --mcp-config. What it prints has the form of Claude Code's lines, as one list.
 func newQwenCode() CLI {
 	return CLI{
 		Name: "qwen-code", Program: "qwen", Title: "Qwen Code", Package: "@qwen-code/qwen-code",
 		Versions: program.Range{Min: "0.24.4", Tested: "0.24.4"}, Wires: []string{"chat"},
 		Credential: ".qwen/oauth_creds.json",
 		argv:       qwenArgs, environ: qwenEnviron, read: readQwen, whole: true,
+		files: func(c call) map[string]string { return serverFile(c, "httpUrl") },
 	}
 }
 
@@ -21,6 +22,9 @@ func qwenArgs(c call) []string {
 	args := []string{"--output-format", "json", "--yolo", "--bare"}
 	if c.URL != "" {
 		args = append(args, "--auth-type", "openai", "-m", c.Model)
+	}
+	if len(c.MCP) > 0 {
+		args = append(args, "--mcp-config", c.Home+"/"+mcpFile)
 	}
 	if c.Resume {
 		args = append(args, "--resume", c.Session)

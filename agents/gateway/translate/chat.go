@@ -66,14 +66,13 @@ type builder struct {
 	lost     []string
 	thoughts bool
 	calls    int // made up ids
-	items    *Items
-	refused  []string // see Options
-	added    int      // see Translation
-	input    []any    // see Translation
+	o        Options
+	added    int   // see Translation
+	input    []any // see Translation
 }
 
 func newBuilder(asked object, o Options) *builder {
-	return &builder{asked: asked, fields: object{}, tools: newTools(), items: o.Items, refused: o.Refused}
+	return &builder{asked: asked, fields: object{}, tools: newTools(), o: o}
 }
 
 // lose notes something that chat has no place for.
@@ -92,7 +91,7 @@ func optionalFields() []string {
 // carry copies fields that chat has by another name, or by the same.
 func (b *builder) carry(from any, names map[string]string) {
 	for theirs, ours := range names {
-		if v := fieldAt(from, theirs); v != nil && !slices.Contains(b.refused, ours) {
+		if v := fieldAt(from, theirs); v != nil && !slices.Contains(b.o.Refused, ours) {
 			b.fields[ours] = v
 		}
 	}

@@ -152,7 +152,7 @@ func (b *builder) addSaid(role, said string) {
 
 // readResponses reads a request of OpenAI's responses.
 func (b *builder) readResponses() error {
-	whole, added, err := b.items.resolve(b.asked)
+	whole, added, err := b.o.Items.resolve(b.asked)
 	if err != nil {
 		return err
 	}
