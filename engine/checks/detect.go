@@ -3,11 +3,14 @@
 package checks
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // testCheck and lintCheck are the checks that toolchains have a command for.
@@ -26,9 +29,10 @@ func Detect(name string, read func(file string) ([]byte, bool)) (Found, bool) {
 	if _, ok := read("go.mod"); ok && goCommands[name] != "" {
 		return Found{Command: goCommands[name], File: "go.mod"}, true
 	}
-	if b, ok := read("package.json"); ok {
-		if script := packageScript(b, name); script != "" {
-			return Found{Command: packageManager(read) + " run " + name, File: "package.json", Script: script}, true
+	for _, r := range runners {
+		b, _ := read(r.file)
+		if script := namedScript(b, r.field, name); script != "" {
+			return Found{Command: cmp.Or(r.runs, packageManager(read)+" run") + " " + name, File: r.file, Script: script}, true
 		}
 	}
 	for _, t := range toolchains {
@@ -45,6 +49,12 @@ func Detect(name string, read func(file string) ([]byte, bool)) (Found, bool) {
 
 var goCommands = map[string]string{testCheck: "go test ./...", lintCheck: "go vet ./..."}
 
+// runners run the scripts that a field of a file names; without a program of their own, by the
+// package manager.
+var runners = [...]struct{ file, field, runs string }{
+	{"package.json", "scripts", ""}, {"deno.json", "tasks", "deno task"}, {"deno.jsonc", "tasks", "deno task"}, {"composer.json", "scripts", "composer run-script"},
+}
+
 // toolchains have a command where a file is there, and says something.
 var toolchains = [...]struct{ check, file, says, command string }{
 	{testCheck, "Cargo.toml", "", "cargo test"},
@@ -59,20 +69,27 @@ var toolchains = [...]struct{ check, file, says, command string }{
 	{testCheck, "deno.jsonc", "", "deno test"},
 	{testCheck, ".rspec", "", "bundle exec rspec"},
 	{testCheck, "Rakefile", "TestTask", "bundle exec rake test"},
+	{testCheck, "Directory.Packages.props", "Microsoft.NET.Test.Sdk", "dotnet test"},
+	{testCheck, "Directory.Build.props", "Microsoft.NET.Test.Sdk", "dotnet test"},
 	{testCheck, "phpunit.xml", "", "vendor/bin/phpunit"},
 	{testCheck, "phpunit.xml.dist", "", "vendor/bin/phpunit"},
 }
 
-// packageScript is what a script of a package.json runs, with what runs before and after it;
-// what `npm init` writes in the place of tests is none. Names are compared as npm does, which
-// knows no "Scripts": else other text would be shown than runs.
-func packageScript(b []byte, name string) string {
+var commentLine = lazyregexp.New(`(?m)^\s*//.*$`)
+
+// namedScript is what a script of a package.json or its like runs, with what runs before and after
+// it; what `npm init` writes in the place of tests is none. Names are compared as npm does, which
+// knows no "Scripts": else other text would be shown than runs. Deno reads comments.
+func namedScript(b []byte, field, name string) string {
 	var file map[string]json.RawMessage
 	var scripts map[string]any
-	if json.Unmarshal(b, &file) != nil || json.Unmarshal(file["scripts"], &scripts) != nil {
+	if json.Unmarshal([]byte(commentLine.ReplaceAllString(string(b), "")), &file) != nil || json.Unmarshal(file[field], &scripts) != nil {
 		return ""
 	}
 	script, _ := scripts[name].(string)
+	if list, ok := scripts[name].([]any); ok { // composer runs one after the other
+		script = strings.Join(lists.Map(list, func(v any) string { return fmt.Sprint(v) }), " && ")
+	}
 	if strings.TrimSpace(script) == "" || strings.Contains(script, "no test specified") {
 		return ""
 	}
