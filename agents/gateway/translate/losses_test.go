@@ -146,8 +146,8 @@ out, and so are those that come after the first text of a stream. Their tokens a
 
 If a model's tool arguments are no JSON object, chat and responses pass the text on. Clients of messages
 and gemini take objects alone: they get the text in one field, ` + "`" + dialect.BrokenArgs + "`" + `.
-The tool then refuses it, and the model reads what it wrote. The gateway does not ask again: that costs
-as much as the first answer, and a streamed one has begun already.
+A tool that checks its arguments refuses it, and the model reads what it wrote. The gateway does not ask
+again: that costs as much as the first answer, and a streamed one has begun already.
 
 Clients of the responses API may refer to former answers by ` + "`previous_response_id` and `item_reference`" + `.
 The gateway keeps the answers of the step in its memory, the newest up to ` + "`gateway.maxBody`" + ` bytes, unless

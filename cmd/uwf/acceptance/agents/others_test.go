@@ -14,7 +14,7 @@ import (
 
 // TestOthers runs agents that are no command lines through the rows that have to do with them:
 // uwf's own, and the servers of the Agent Client Protocol that are real here; and servers and
-// clients of the Model Context Protocol through theirs.
+// clients of the Model Context Protocol, and the SDKs of models, through theirs.
 func TestOthers(t *testing.T) {
 	others := []cli.CLI{{Name: "builtin", Wires: []string{"messages"}}}
 	real := os.Getenv("UWF_AGENTS_BIN") != ""
@@ -52,6 +52,12 @@ func TestOthers(t *testing.T) {
 			t.Skip("with the real servers and clients only: .ci/run agents")
 		}
 		testMCP(t, os.Getenv("UWF_AGENTS_BIN"))
+	})
+	t.Run("sdk", func(t *testing.T) {
+		if !real {
+			t.Skip("with the real SDKs only: .ci/run agents")
+		}
+		testSDKs(t, os.Getenv("UWF_AGENTS_BIN"))
 	})
 }
 
