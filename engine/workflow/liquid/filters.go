@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -52,21 +54,87 @@ func (d dictionary) takeFilters() {
 	d.add["json"] = toJSON
 	d.add["capitalize"] = capitalizeText
 	d.add["truncate"] = truncateText
+	d.add["truncatewords"] = truncateWords
+	d.add["newline_to_br"] = func(s string) string { return strings.ReplaceAll(s, "\n", "<br />\n") }
+	d.add["divided_by"] = divideNumbers
+	d.add["slice"] = slicePart
+	d.add["sum"] = sumItems
+	d.add["replace_last"] = replaceLast
+	d.add["where"] = func(list any, field string, want any) []any { return selectItems(list, field, want, true) }
+	d.add["reject"] = func(list any, field string, want any) []any { return selectItems(list, field, want, false) }
+	d.add["find"] = func(list any, field string, want any) any { return firstOf(selectItems(list, field, want, true)) }
+	d.add["has"] = func(list any, field string, want any) bool { return len(selectItems(list, field, want, true)) > 0 }
+	d.add["push"] = func(list, item any) []any { return append(itemsOf(list), item) }
+	d.add["at_least"] = func(a, b any) float64 { return max(numberOf(a), numberOf(b)) }
+	d.add["at_most"] = func(a, b any) float64 { return min(numberOf(a), numberOf(b)) }
+}
+
+// takeComparisons adds the filters that rewriteText writes for operators.
+func (d dictionary) takeComparisons() {
+	for operator, name := range comparisons() {
+		d.add[name] = comparing(map[string]func(int) bool{
+			"<": func(n int) bool { return n < 0 }, "<=": func(n int) bool { return n <= 0 },
+			">": func(n int) bool { return n > 0 }, ">=": func(n int) bool { return n >= 0 },
+		}[operator])
+	}
 }
 
 // addFilters gives cfg the filters, each charged to the budget.
 func addFilters(cfg *render.Config, b *budget) {
 	all := dictionary{add: map[string]any{}}
 	all.takeFilters()
+	all.takeComparisons()
 	for name, fn := range all.add {
 		f := reflect.ValueOf(fn)
-		cfg.AddFilter(name, reflect.MakeFunc(f.Type(), func(args []reflect.Value) []reflect.Value {
+		cfg.AddFilter(name, reflect.MakeFunc(tolerantType(f.Type()), func(args []reflect.Value) []reflect.Value {
 			b.spendOrPanic(0)
+			for i := range args {
+				args[i] = convertArgument(args[i], f.Type().In(i))
+			}
 			out := f.Call(args)
 			b.spendOrPanic(sizeOf(out[0]))
 			return out
 		}).Interface())
 	}
+}
+
+var (
+	anyType  = reflect.TypeFor[any]()
+	listType = reflect.TypeFor[[]any]()
+)
+
+// tolerantType is a filter's type that takes any value for a list, a number or a text.
+// The library would fail on another kind, after the step was paid.
+func tolerantType(t reflect.Type) reflect.Type {
+	var in, out []reflect.Type
+	for i := range t.NumIn() {
+		p := t.In(i)
+		if p == listType || p.Kind() == reflect.Float64 || p.Kind() == reflect.String {
+			p = anyType
+		}
+		in = append(in, p)
+	}
+	for i := range t.NumOut() {
+		out = append(out, t.Out(i))
+	}
+	return reflect.FuncOf(in, out, false)
+}
+
+// convertArgument makes of a value what a filter takes, as liquidjs does.
+func convertArgument(v reflect.Value, to reflect.Type) reflect.Value {
+	switch {
+	case v.Type() == to:
+		return v
+	case to == listType:
+		return reflect.ValueOf(itemsOf(v.Interface()))
+	case to.Kind() == reflect.String:
+		return reflect.ValueOf(textOf(v.Interface()))
+	}
+	n := numberOf(v.Interface())
+	if math.IsNaN(n) {
+		n = 0
+	}
+	return reflect.ValueOf(n)
 }
 
 // sizeOf is about what a value takes that a filter made.
@@ -95,12 +163,31 @@ func joinList(list []any, sep func(string) string) (string, error) {
 		if i > 0 && out.Len() > 0 {
 			out.WriteString(s)
 		}
-		out.WriteString(fmt.Sprint(v))
+		out.WriteString(textOf(v))
 		if out.Len() > maxBytes {
 			return "", errTooMuch
 		}
 	}
 	return out.String(), nil
+}
+
+// textOf is a value as a template writes it.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		var out strings.Builder
+		for _, item := range v {
+			if out.WriteString(textOf(item)); out.Len() > maxBytes {
+				panic(errTooMuch) // Render recovers it
+			}
+		}
+		return out.String()
+	}
+	return fmt.Sprint(v)
 }
 
 func replaceText(s, old, by string) (string, error) {
@@ -136,7 +223,16 @@ func toJSON(v any) (string, error) {
 
 func capitalizeText(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + s[n:]
+	return strings.ToUpper(s[:n]) + strings.ToLower(s[n:])
+}
+
+// truncateWords shortens text to so many words.
+func truncateWords(s string, length func(int) int, ellipsis func(string) string) string {
+	n, words := max(length(15), 1), strings.Fields(s)
+	if len(words) < n {
+		return strings.Join(words, " ")
+	}
+	return strings.Join(words[:n], " ") + ellipsis("...")
 }
 
 // truncateText shortens text to so many characters, the ellipsis among them.

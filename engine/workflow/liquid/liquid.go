@@ -3,6 +3,7 @@ package liquid
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -69,7 +70,12 @@ func (t *Template) Render(data map[string]any) (out string, err error) {
 	}
 	vars, _ := liquidForm(normal).(object)
 	cfg := newConfig(b)
-	root, bad := cfg.Compile(t.text, parser.SourceLoc{LineNo: 1})
+	rewritten, texts := rewriteText(t.text)
+	if vars == nil {
+		vars = object{}
+	}
+	maps.Copy(vars, texts)
+	root, bad := cfg.Compile(rewritten, parser.SourceLoc{LineNo: 1})
 	if bad != nil {
 		return "", fmt.Errorf("rendering a template: %s", errorReason(bad))
 	}

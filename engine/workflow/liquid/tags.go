@@ -292,6 +292,8 @@ func sequenceOf(v any) sequence {
 	switch v := v.(type) {
 	case nil:
 		return sequence{}
+	case string:
+		return sequence{min(len(v), 1), func(int) any { return v }}
 	case values.Range:
 		return sequence{max(v.Len(), 0), v.Index}
 	case object:
