@@ -56,9 +56,7 @@ func (b *builder) carryNamed(limit string) {
 		names[name] = name
 	}
 	b.carry(b.asked, names)
-	if effort := textAt(b.asked, "reasoning", "effort"); effort != "" {
-		b.fields["reasoning_effort"] = effort
-	}
+	b.carry(b.asked["reasoning"], map[string]string{"effort": "reasoning_effort"})
 	if b.asked["parallel_tool_calls"] == false {
 		b.fields["parallel_tool_calls"] = false
 	}
