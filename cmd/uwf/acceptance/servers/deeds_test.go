@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // secret is what the threads are about, and what a purge takes out.
@@ -92,7 +93,7 @@ var deeds = []deed{
 	{"show", func(v *visit) string { return v.wants(0, `"status": "ended"`, "thread", "show", v.thread) }},
 	{"read", func(v *visit) string { return v.wants(0, secret, "thread", "read", v.thread) }},
 	{"details", func(v *visit) string { return v.wants(0, "", "thread", "step-details", v.thread+":1") }},
-	{"diff", func(v *visit) string { return v.wants(0, `made-again\.txt`, "thread", "diff", v.thread) }},
+	{"diff", func(v *visit) string { return v.wants(0, "made-again.txt", "thread", "diff", v.thread) }},
 	{"fsck", func(v *visit) string { return v.wants(0, `"ok": true`, "fsck") }},
 	{"history", func(v *visit) string { return v.wants(0, `"ok": true`, "fsck", "--history") }},
 	{"cancel", func(v *visit) string { return v.wants(0, "", "thread", "cancel", v.fork) }},
@@ -153,7 +154,7 @@ func (l *lab) checkRepository() {
 	}
 }
 
-var versionNumber = regexp.MustCompile(`\d+(\.\d+)+[-+.\w]*`)
+var versionNumber = lazyregexp.New(`\d+(\.\d+)+[-+.\w]*`)
 
 // readVersion is the first version in what a command prints.
 func readVersion(command []string) string {
@@ -225,10 +226,10 @@ func (v *visit) stepAtOnce() string {
 	return read
 }
 
-// wants runs a command whose output must match an expression.
+// wants runs a command whose output must contain a text.
 func (v *visit) wants(code int, output string, args ...string) string {
 	out, read := v.uwf(code, "home", args...)
-	if read == "" && !regexp.MustCompile(output).MatchString(out) {
+	if read == "" && !strings.Contains(out, output) {
 		return fmt.Sprintf("no %s in %s", output, out)
 	}
 	return read
@@ -268,14 +269,14 @@ func field(object, name string) string {
 
 // changing are the words of a message that are others at each run, and what stands for them.
 var changing = []struct {
-	word  *regexp.Regexp
+	word  *lazyregexp.Regexp
 	stand string
 }{
-	{regexp.MustCompile(`(http|ssh|file|git)://[^\s"']*[^\s"':,.;)]`), "URL"},
-	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "THREAD"},
-	{regexp.MustCompile(`\b[0-9a-f]{7,64}\b`), "ID"},
-	{regexp.MustCompile(`\b\d+ bytes\b`), "N bytes"},
-	{regexp.MustCompile(`(^|[\s"'(])(/[\w.+-]+){2,}`), "${1}PATH"},
+	{lazyregexp.New(`(http|ssh|file|git)://[^\s"']*[^\s"':,.;)]`), "URL"},
+	{lazyregexp.New(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "THREAD"},
+	{lazyregexp.New(`\b[0-9a-f]{7,64}\b`), "ID"},
+	{lazyregexp.New(`\b\d+ bytes\b`), "N bytes"},
+	{lazyregexp.New(`(^|[\s"'(])(/[\w.+-]+){2,}`), "${1}PATH"},
 }
 
 // firstWords is the message of what uwf printed, without notes before it and without what

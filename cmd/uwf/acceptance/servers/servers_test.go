@@ -79,7 +79,7 @@ func TestServers(t *testing.T) {
 	if os.Getenv(variable) == "" {
 		t.Skip("on demand: .ci/run servers")
 	}
-	rows := slices.Concat(backendRows(), webServerRows(), sshRows())
+	rows := slices.Concat(backendRows(), webServerRows(), proxyRows(), sshRows(), programRows())
 	done := make([]*result, len(rows))
 	t.Run("rows", func(t *testing.T) {
 		for i, r := range rows {

@@ -3,6 +3,7 @@ package servers
 import (
 	"os/user"
 	"path/filepath"
+	"strings"
 )
 
 // fcgiwrap starts the program that runs git's http-backend for servers that speak FastCGI. It
@@ -26,12 +27,12 @@ func (l *lab) web(program, config string, words []string, args ...string) access
 	port := l.freePort()
 	words = append(words, "%PORT%", port, "%DIR%", l.dir, "%ROOT%", l.root, "%USER%", l.account(), "%BACKEND%", l.backendProgram())
 	file := l.file(program+".conf", config, words...)
+	fill := strings.NewReplacer("%CONFIG%", file, "%PORT%", port)
+	filled := make([]string, len(args))
 	for i, arg := range args {
-		if arg == "%CONFIG%" {
-			args[i] = file
-		}
+		filled[i] = fill.Replace(arg)
 	}
-	l.daemon("127.0.0.1:"+port, nil, program, args...)
+	l.daemon("127.0.0.1:"+port, nil, program, filled...)
 	return access{url: "http://127.0.0.1:" + port + "/r.git"}
 }
 
