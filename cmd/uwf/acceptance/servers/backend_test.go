@@ -90,6 +90,8 @@ func backendRows() []row {
 		{name: "receive.denyDeletes", config: []string{"receive.denyDeletes", "true"}},
 		{name: "receive.denyNonFastForwards", config: []string{"receive.denyNonFastForwards", "true"}, says: map[string]string{"purge": "the remote takes no new history of the state branch"}},
 		{name: "a hook that prints 400 lines", hooks: map[string]string{"pre-receive": "i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo \"line $i of a hook\" >&2; done\n"}},
+		{name: "a pre-receive hook that says no", hooks: map[string]string{"pre-receive": "echo 'Ask the release team.' >&2\nexit 1\n"}, says: refusedAtStart("Ask the release team.")},
+		{name: "an update hook that keeps refs/uwf", hooks: map[string]string{"update": "case $1 in refs/uwf/*) echo 'No such folder here.' >&2; exit 1;; esac\n"}, says: refusedAtStart("No such folder here.")},
 		{name: "transfer.hideRefs = refs/uwf", config: []string{"transfer.hideRefs", "refs/uwf"}, says: refusedAtStart("the server hides this ref")},
 		{name: "receive.hideRefs = refs/uwf", config: []string{"receive.hideRefs", "refs/uwf"}, says: refusedAtStart("the server hides this ref")},
 		{name: "uploadpack.hideRefs = refs/uwf", config: []string{"uploadpack.hideRefs", "refs/uwf"}, says: refusedAtStart("the server lists no refs/uwf")},

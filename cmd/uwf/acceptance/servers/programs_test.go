@@ -19,7 +19,7 @@ func serveHelper(kind string) func(*lab) access {
 func serveGoGit(l *lab) access {
 	a := serveHelper("go-git")(l)
 	helper := "[credential]\n\thelper = \"!f() { echo username=someone; echo password=word; }; f\"\n"
-	a.env = []string{"GIT_CONFIG_GLOBAL=" + l.file("gitconfig", helper)}
+	a.env = []string{"GIT_CONFIG_GLOBAL=" + l.file("home/.gitconfig", helper)}
 	return a
 }
 
