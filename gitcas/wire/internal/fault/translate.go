@@ -57,6 +57,8 @@ func errorRules() []rule {
 			"stale info", "failed to update ref", "failed to delete", "failed to lock", "cannot lock ref", "unable to lock",
 			"reference already exists", "incorrect old value", "but expected", "fetch first", "updated by another client",
 			"remote ref…does not match", "atomic transaction failed", "atomic push fail", "transaction aborted",
+			// JGit and go-git.
+			"invalid old id", "changed concurrently",
 		}},
 		// GitLab's text for a missing project speaks of permission too.
 		{ErrNotFound, []string{"project you were looking for could not be found"}},
@@ -121,6 +123,11 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 	if line, _, ok := TooManyRefs(text + "\n" + reason); ok {
 		return joinDetail(reason, line), ErrTooManyRefs
 	}
+	if reason == "already exists" || reason == "no such ref" {
+		// JGit, of a ref to be made or moved. In longer texts these words mean other things.
+		return reason, ErrLostRace
+	}
+
 	known, kind := Translate(reason)
 	generic := !known || strings.Contains(reason, "hook declined") || strings.Contains(reason, "abnormal exit") ||
 		strings.Contains(reason, "rule violations")

@@ -139,7 +139,13 @@ func TestRefusals(t *testing.T) {
 		"GitLab, secret": {
 			"pre-receive hook declined", "PUSH BLOCKED: Secrets detected in code changes\n", ErrSecretRefused, "PUSH BLOCKED",
 		},
-		"GitLab, stale": {"failed to update ref", "", ErrLostRace, "failed to update ref"},
+		"JGit, stale":              {"invalid old id sent", "", ErrLostRace, "invalid old id sent"},
+		"JGit, exists":             {"already exists", "", ErrLostRace, "already exists"},
+		"JGit, gone":               {"no such ref", "", ErrLostRace, "no such ref"},
+		"JGit, another's":          {"transaction aborted", "", ErrLostRace, "transaction aborted"},
+		"go-git, stale":            {"reference has changed concurrently", "", ErrLostRace, "changed concurrently"},
+		"a rule with JGit's words": {"a branch of that name already exists upstream", "", ErrProtected, "upstream"},
+		"GitLab, stale":            {"failed to update ref", "", ErrLostRace, "failed to update ref"},
 
 		"Gitea, protected": {
 			"pre-receive hook declined", "\nGitea: Not allowed to push to protected branch main\n", ErrProtected, "protected branch main",
