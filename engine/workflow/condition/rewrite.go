@@ -151,7 +151,7 @@ func countingFunctions() []string {
 func differences(tokens []token) []SyntaxError {
 	var out []SyntaxError
 	for i, t := range tokens {
-		message, fix := "", ""
+		var message, fix string
 		switch {
 		case isToken(tokens, i, "*") && isToken(tokens, i-1, "."):
 			message, fix = "all fields by .* are not supported", "name the fields, or use $each(…, function($v, $k) {…})"
