@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
@@ -38,8 +39,14 @@ func NewItems(most int) *Items {
 	return &Items{most: most, shelves: map[string]*shelf{previousResponse: newShelf(), itemReference: newShelf()}}
 }
 
+// put keeps a value in the place of an older one of that id: some providers count their calls
+// from one in each answer.
 func (s *shelf) put(id string, value any, most int) {
 	raw := json.RawMessage(encode(value))
+	if old, again := s.held[id]; again {
+		s.bytes -= len(old)
+		s.order = slices.DeleteFunc(s.order, func(kept string) bool { return kept == id })
+	}
 	s.held[id] = raw
 	s.order = append(s.order, id)
 

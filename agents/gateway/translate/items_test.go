@@ -57,3 +57,15 @@ func TestItemsAreBounded(t *testing.T) {
 		t.Errorf("%d are kept", len(s.held))
 	}
 }
+
+// A provider may use the ids of its calls again: the newest item counts, and its bytes once.
+func TestItemTakesPlaceOfSameID(t *testing.T) {
+	s := NewItems(1).shelves[itemReference]
+	for n := range 20 {
+		s.put("fc_call_1", fmt.Sprint("answer ", n), 40)
+	}
+
+	if len(s.order) != 1 || s.bytes != len(s.held["fc_call_1"]) || string(s.held["fc_call_1"]) != `"answer 19"` {
+		t.Errorf("%d bytes, %d entries, %s", s.bytes, len(s.order), s.held["fc_call_1"])
+	}
+}
