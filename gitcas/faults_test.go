@@ -210,6 +210,11 @@ func TestFsckNotFound(t *testing.T) {
 		if err != nil || n > 2 && !strings.Contains(told, "not found") && !strings.Contains(told, "not there any more") { // the tip is asked for again
 			t.Errorf("answer %d of %d: %+v, %v", n, f.n, r.Problems, err)
 		}
+		lost = &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotGiven}}
+		r, err = Open(lost, testOptions()).Fsck(t.Context(), true)
+		if err != nil || !r.OK() || n > 2 && len(r.Unread) == 0 {
+			t.Errorf("answer %d of %d, not given: %+v, %v", n, f.n, r, err)
+		}
 	}
 }
 

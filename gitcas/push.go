@@ -263,13 +263,17 @@ func objectRefs(o wire.Object) []wire.ID {
 // Init makes the store where there is none, and reads the one that is there.
 func (s *Store) Init(ctx context.Context) (*View, error) {
 	o := s.o.outagePolicy().Begin()
+	var refusal error // what the last failure means where it stays
 	for try := 0; ; try++ {
 		v, err := s.Load(ctx)
 		if !errors.Is(err, ErrNoStore) {
 			return v, err
 		}
 		err = pusher{s}.createBranch(ctx)
-		if after, away := wire.IsOutage(err); away {
+		if after, away := wire.IsOutage(err); away && refusal != nil {
+			err = refusal
+		} else if away {
+			refusal = wire.RefusalIn(err)
 			err = o.WaitToRetry(ctx, err, after)
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
 			err = nil

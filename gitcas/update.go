@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -11,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
@@ -64,6 +66,7 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			c.callLanded(next)
 			return next, nil
 		}
+		failed := err
 		if err := u.waitForRetry(ctx, sent, err); err != nil {
 			return nil, u.markUnsure(err)
 		}
@@ -78,6 +81,9 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			return next, nil
 		case u.last != nil:
 			return nil, u.markUnsure(u.last)
+		}
+		if err := u.findRefusal(ctx, v, sent, failed); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -95,9 +101,37 @@ type updating struct {
 	races     int
 	lostSince time.Time
 	toldAt    time.Time // when somebody was told of them; zero: nobody was
-	tryBegan  time.Time // when the store was read for the last try
+	// unmovedSince is when the first of the last pushes failed after which nothing had moved; zero:
+	// something has.
+	unmovedSince time.Time
+	tryBegan     time.Time // when the store was read for the last try
 	// last is why nothing more is pushed, unless what was is found; nil: it may be.
 	last error
+}
+
+// leastUnmoved is how long a server may show old values of refs that were moved.
+const leastUnmoved = 5 * time.Second
+
+// findRefusal tells a server that refuses without saying so: no push comes through, and nobody
+// moves anything.
+func (u *updating) findRefusal(ctx context.Context, v *View, sent *sending, failed error) error {
+	refusal := wire.RefusalIn(failed)
+	switch now := u.s.o.Now(); {
+	case refusal == nil || v.Commit != sent.base:
+		u.unmovedSince = time.Time{}
+		return nil
+	case u.unmovedSince.IsZero():
+		u.unmovedSince = u.tryBegan
+		return nil
+	case now.Sub(u.unmovedSince) < leastUnmoved:
+		return nil
+	}
+	l, err := u.s.source.Remote.List(ctx, lists.Map(sent.updates, func(c wire.RefUpdate) string { return c.Name })...)
+	if err != nil || slices.ContainsFunc(sent.updates, func(c wire.RefUpdate) bool { return l.Refs[c.Name] != c.Old }) {
+		u.unmovedSince = time.Time{}
+		return nil
+	}
+	return fmt.Errorf("update the state branch: %w", refusal)
 }
 
 // beginTry notes when an outage would have begun.
@@ -113,7 +147,7 @@ func (u *updating) waitForRetry(ctx context.Context, sent *sending, err error) e
 		return err
 	}
 	unreadable := errors.Is(err, wire.ErrUnreadable)
-	if unreadable || errors.Is(err, wire.ErrUnreachable) {
+	if unreadable || errors.Is(err, wire.ErrUnreachable) || errors.Is(err, wire.ErrUnconfirmed) {
 		u.unanswered = append(u.unanswered, sent)
 	}
 	after, away := wire.IsOutage(err)

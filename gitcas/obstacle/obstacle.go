@@ -40,6 +40,8 @@ func List() []Obstacle {
 			"leave STATE and uwf/** out of the rule that requires signed commits, or let uwf bypass it: PLACE"},
 		{"size", "A file, or the whole push, is larger than the server takes.", true, wire.ErrTooLarge,
 			"name the large file in .gitignore, or raise the server's limit (git: receive.maxInputSize; nginx: client_max_body_size)"},
+		{"objects", "The server can't read the objects of a push.", false, wire.ErrUnpack,
+			"see the server's log, and what git says of the repository there: git fsck"},
 		{"rule", "A branch rule or a hook of the server refuses the push: the state branch is protected, say.", true, wire.ErrProtected,
 			"let uwf push to STATE, uwf/** and refs/uwf/**: PLACE"},
 	}

@@ -23,13 +23,15 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// Report is what Fsck found. A store without Problems is sound.
+// Report is what Fsck found. A store without Problems is sound, but for what could not be read.
 type Report struct {
 	Problems []Problem `json:"problems"`
-	Nodes    int       `json:"nodes"`             // node files read and checked
-	Threads  int       `json:"threads"`           // live threads
-	Ended    int       `json:"ended"`             // threads that have ended, once or more often
-	Commits  int       `json:"commits,omitempty"` // state commits walked; 0 without history
+	// Unread is what the server doesn't give: see wire.ErrNotGiven.
+	Unread  []Problem `json:"unread,omitempty"`
+	Nodes   int       `json:"nodes"`             // node files read and checked
+	Threads int       `json:"threads"`           // live threads
+	Ended   int       `json:"ended"`             // threads that have ended, once or more often
+	Commits int       `json:"commits,omitempty"` // state commits walked; 0 without history
 }
 
 // Problem is one thing that is wrong, at a path of the branch, a ref or a commit.
@@ -53,6 +55,11 @@ func (r *Report) NoteError(path string, err error) error {
 		return nil
 	case errors.As(err, &d):
 		r.addProblem(d.What, "%s", d.Why)
+		return nil
+	case errors.Is(err, wire.ErrNotGiven):
+		if len(r.Unread) < maxReported {
+			r.Unread = append(r.Unread, Problem{path, err.Error()})
+		}
 		return nil
 	case errors.Is(err, wire.ErrNotFound):
 		r.addProblem(path, "%v", err)

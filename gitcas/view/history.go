@@ -167,7 +167,7 @@ func (v *View) LoadEnded(ctx context.Context, e statefile.Ended) (*View, error) 
 	id := plumbing.NewHash(e.Commit)
 	past, err := v.Source.OpenCommit(ctx, v.at, id)
 	switch {
-	case errors.Is(err, wire.ErrNotFound): // v was read, so that it isn't the repository
+	case errors.Is(err, wire.ErrNotFound) && !errors.Is(err, wire.ErrNotGiven): // v was read, so that it isn't the repository
 		return nil, &tree.DamagedError{
 			What: "commit " + id.String(), Kind: tree.ErrContent, Why: fmt.Sprintf("history names it for the ended thread %s, and it is not there any more", e.Thread),
 			Restore: fmt.Sprintf("push it from a clone that has it: git push <remote> %s:refs/heads/<name>", id), Err: err,

@@ -31,8 +31,13 @@ var (
 	ErrTooLarge = fault.ErrTooLarge
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = fault.ErrSecretRefused
+	// ErrUnpack: the server could not read the objects of a push. Nothing was taken.
+	ErrUnpack = fault.ErrUnpack
 	// ErrNotFound: no such repository or object.
 	ErrNotFound = fault.ErrNotFound
+	// ErrNotGiven: no ref leads to the object, and the server gives no others, as those of
+	// protocol 0 do. It is an ErrNotFound.
+	ErrNotGiven = fault.ErrNotGiven
 	// ErrUnreachable: no answer, or the connection broke. A push that failed
 	// with it may or may not have happened.
 	ErrUnreachable = fault.ErrUnreachable
@@ -57,6 +62,10 @@ var (
 	// ErrInTheWay: RemoteError.InTheWay keeps the ref from being made. It is an ErrInvalid.
 	ErrInTheWay = fault.ErrInTheWay
 )
+
+// ErrUnconfirmed is an ErrLostRace of which only the refs' values tell: the server said that it
+// took a push, and then listed other values. It may have taken the push, and another one after it.
+var ErrUnconfirmed = fmt.Errorf("%w: the server took the push and lists another value", ErrLostRace)
 
 // ErrTooLong is an ErrUnreachable of a server that kept answering and did not come to
 // an end within DialOptions.Total. To ask it again at once is unlikely to help.
@@ -90,6 +99,25 @@ func RefLimitAfter(err error, tried int) (most int, ok bool) {
 	return tried / 2, true
 }
 
+// RefusalIn is what the error of a push means where the same push fails so again and again and all
+// its refs still have their old values: that it was neither a race nor an outage. Nil: it may be.
+func RefusalIn(err error) error {
+	var e *RemoteError
+	if !errors.As(err, &e) {
+		return nil
+	}
+	refusal := &RemoteError{Op: e.Op, URL: e.URL, Ref: e.Ref, Kind: ErrProtected, Detail: e.Detail}
+	switch {
+	case e.empty:
+		refusal.Detail = "the server ends without a report; its log, or a reference-transaction hook, says why"
+	case !errors.Is(e, ErrLostRace) || e.Detail == "" || fault.IsLocked(e.Detail):
+		return nil
+	case strings.Contains(e.Detail, "already exists"):
+		refusal.Kind, refusal.Detail = ErrHidden, fmt.Sprintf("the server lists no %s, though it has it", e.Ref)
+	}
+	return refusal
+}
+
 // RemoteError is a failed operation on a remote.
 type RemoteError struct {
 	Op     string // "list refs", "fetch", "push"
@@ -107,6 +135,8 @@ type RemoteError struct {
 
 	// spoke: there was an answer, which was not what was asked for, or had nothing in it.
 	spoke bool
+	// empty: the answer to a push was complete, and had nothing in it.
+	empty bool
 	cause error // context.Canceled and its like, ErrTooLong or an address that leads nowhere, for errors.Is
 }
 

@@ -376,9 +376,20 @@ func wantTooLong(t *testing.T, err error, limit, what string) {
 	}
 }
 
+// answers is a server of version 2, for its clients.
 type answers func(*http.Request) *http.Response
 
-func (a answers) RoundTrip(q *http.Request) (*http.Response, error) { return a(q), nil }
+func (a answers) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.Method != http.MethodGet {
+		return a(q), nil
+	}
+	w := httptest.NewRecorder()
+	gitAnswer(version2)(w, q)
+	return w.Result(), nil
+}
+
+// version2 is what a server of version 2 says when it is asked for its version.
+const version2 = "001e# service=git-upload-pack\n0000000eversion 2\n0000"
 
 // dripping gives some bytes after each pause.
 type dripping struct {
@@ -433,7 +444,7 @@ func TestTalkingServer(t *testing.T) {
 	for op, words := range talk {
 		t.Run(op, func(t *testing.T) {
 			hungUp := make(chan struct{})
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			s := httptest.NewServer(knownServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 				defer close(hungUp)
 				_, _ = io.Copy(io.Discard, q.Body)
 				gitAnswer(words[0])(w, q)
@@ -444,7 +455,7 @@ func TestTalkingServer(t *testing.T) {
 					}
 					time.Sleep(5 * time.Millisecond) // so that it is time that ends it, not the amount
 				}
-			}))
+			})))
 			defer s.Close()
 			secret := "s3c" + "ret"
 			r := dialBed(t, strings.Replace(s.URL, "://", "://user:"+secret+"@", 1)+"/r.git", "", wire.DialOptions{Total: limit}).remote

@@ -15,7 +15,7 @@ import (
 // fetchRequest asks for objects in protocol version 2. Everything is said at
 // once ("done"), so the answer comes in one round. thin-pack is not asked for:
 // a pack then stands for itself.
-func fetchRequest(req FetchRequest, filter bool) []byte {
+func fetchRequest(req FetchRequest, offered transport.Caps) []byte {
 	b := pktline.Append(nil, "command=fetch")
 	b = pktline.Append(b, "agent=", transport.Agent)
 	b = append(b, "0001"...)
@@ -27,10 +27,10 @@ func fetchRequest(req FetchRequest, filter bool) []byte {
 	for _, h := range req.Haves {
 		b = pktline.Append(b, "have ", h.String(), "\n")
 	}
-	if req.Depth > 0 {
+	if req.Depth > 0 && offered.Offers("shallow") {
 		b = pktline.Append(b, "deepen ", strconv.Itoa(req.Depth), "\n")
 	}
-	if filter {
+	if req.Filter != "" && offered.Offers("filter") {
 		b = pktline.Append(b, "filter ", req.Filter, "\n")
 	}
 	b = pktline.Append(b, "done\n")
@@ -69,17 +69,24 @@ func parseFetch(r io.Reader, lim pack.Limits) (Objects, error) {
 }
 
 // fetchRequestV0 asks for objects in protocol version 0, without a filter: the
-// one fall-back. Capabilities that a server doesn't have it ignores here.
-func fetchRequestV0(req FetchRequest) []byte {
-	var b []byte
-	for i, w := range req.Wants {
-		caps := ""
-		if i == 0 {
-			caps = " side-band-64k ofs-delta no-progress agent=" + transport.Agent
-		}
-		b = pktline.Append(b, "want ", w.String(), caps, "\n")
+// one fall-back. It names only capabilities that the server offers.
+func fetchRequestV0(req FetchRequest, offered transport.Caps) []byte {
+	names := []string{"side-band-64k", "ofs-delta", "no-progress", "agent"}
+	if !offered.Offers("agent") {
+		// dulwich 0.21, which has no name, insists on a thin pack. Who keeps no objects can read
+		// one only if it says that it has none.
+		req.Haves = nil
 	}
-	if req.Depth > 0 {
+	if offered != nil && len(req.Haves) == 0 {
+		names = append(names, "thin-pack")
+	}
+	caps := nameOffered(offered, names)
+	var b []byte
+	for _, w := range req.Wants {
+		b = pktline.Append(b, "want ", w.String(), caps, "\n")
+		caps = ""
+	}
+	if req.Depth > 0 && offered.Offers("shallow") {
 		b = pktline.Append(b, "deepen ", strconv.Itoa(req.Depth), "\n")
 	}
 	b = append(b, "0000"...)
@@ -87,6 +94,20 @@ func fetchRequestV0(req FetchRequest) []byte {
 		b = pktline.Append(b, "have ", h.String(), "\n")
 	}
 	return pktline.Append(b, "done\n")
+}
+
+// nameOffered is how a request names those of some capabilities that a server offers.
+func nameOffered(offered transport.Caps, names []string) string {
+	var b strings.Builder
+	for _, name := range names {
+		if offered.Offers(name) {
+			b.WriteString(" " + name)
+			if name == "agent" {
+				b.WriteString("=" + transport.Agent)
+			}
+		}
+	}
+	return b.String()
 }
 
 // parseFetchV0 reads the shallow lines (when a depth was asked for), the one

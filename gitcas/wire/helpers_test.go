@@ -91,7 +91,6 @@ func beds() map[string]func(t *testing.T) *bed {
 		},
 		"ssh v0": func(t *testing.T) *bed {
 			d := bare(t)
-			gitIn(t, d, "config", "uploadpack.allowAnySHA1InWant", "true")
 			return dialBed(t, "git@example.org:"+filepath.ToSlash(d), d, wire.DialOptions{Env: sshEnv(t, false)})
 		},
 	}

@@ -57,9 +57,11 @@ var ErrUnsure = errors.New("whether it was done is not known, as nobody answered
 
 // PushRefs pushes refs whose values alone say whether they were taken, and waits for the
 // remote, by the policy, where it is away. A ref that somebody else moved is ErrLostRace;
-// where nobody answered to the end, the error matches ErrUnsure.
+// where nobody answered to the end, the error matches ErrUnsure. A server that twice ends without
+// a report, and changes nothing, refuses.
 func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (time.Time, error) {
 	o := p.Begin()
+	var refusal error
 	for unanswered := false; ; {
 		at, err := r.Push(ctx, req)
 		after, away := IsOutage(err)
@@ -81,7 +83,10 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 			return at, nil
 		case !away:
 			return at, err
+		case refusal != nil:
+			return at, refusal
 		}
+		refusal = RefusalIn(err)
 	}
 }
 

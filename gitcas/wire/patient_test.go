@@ -47,7 +47,7 @@ func TestOutages(t *testing.T) {
 		"504":                   {status(504, ""), true, 0},
 		"reset":                 {closed, true, 0},
 		"half a reply": {func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 			w.Header().Set("Content-Length", "4000")
 			_, _ = w.Write([]byte("0032"))
 		}, true, 0},

@@ -11,33 +11,39 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pktline"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // pushRequest makes the body of a push: the commands with their expected
-// values, and the pack, unless refs are only deleted. The capabilities are
-// named without knowing the server's: a server ignores those it doesn't have,
-// and the report is checked ref by ref.
-func pushRequest(req PushRequest) ([]byte, error) {
+// values, and the pack, unless refs are only deleted. Of a server that is not known, capabilities
+// are named that git's has: it ignores those it doesn't have, and the report is checked ref by
+// ref.
+func pushRequest(req PushRequest, offered transport.Caps, thin bool) ([]byte, error) {
+	if req.Atomic && !offered.Offers("atomic") {
+		return nil, ErrNotAtomic
+	}
+	names := []string{"report-status", "side-band-64k", "agent"}
+	if req.Atomic {
+		names = append(names, "atomic")
+	}
+	caps := "\x00" + nameOffered(offered, names)
 	var head []byte
 	onlyDeletes := true
-	for i, u := range req.Updates {
-		caps := ""
-		if i == 0 {
-			caps = "\x00 report-status side-band-64k"
-			if req.Atomic {
-				caps += " atomic"
-			}
-			caps += " agent=" + transport.Agent
-		}
+	for _, u := range req.Updates {
 		head = pktline.Append(head, u.Old.String(), " ", u.New.String(), " ", u.Name, caps)
+		caps = ""
 		onlyDeletes = onlyDeletes && u.New.IsZero()
 	}
 	head = append(head, "0000"...)
 	if onlyDeletes {
 		return head, nil
 	}
+	objs := req.Objects
+	if !thin || offered["no-thin"] {
+		objs = lists.Map(objs, func(o PackObject) PackObject { return PackObject{Object: o.Object} })
+	}
 	out := bytes.NewBuffer(head)
-	if err := pack.Append(out, req.Objects); err != nil {
+	if err := pack.Append(out, objs); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil

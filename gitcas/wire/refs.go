@@ -80,15 +80,16 @@ func parseSymref(attrs string, prefixes []string) string {
 	return ""
 }
 
-// advertisement is what a server of protocol version 0 sends unasked.
+// advertisement is what a server sends unasked.
 type advertisement struct {
 	Listing
-	caps map[string]bool
+	v2   bool
+	caps transport.Caps
 }
 
 // parseAdvertisement reads the refs and capabilities of protocol version 0
-// (gitprotocol-pack(5)), with or without the line that HTTP puts before them.
-// Of the refs it keeps those that the prefixes ask for.
+// (gitprotocol-pack(5)), with or without the line that HTTP puts before them, or the
+// capabilities of version 2. Of the refs it keeps those that the prefixes ask for.
 func parseAdvertisement(r io.Reader, limit int64, prefixes []string) (advertisement, error) {
 	ad := advertisement{Listing: Listing{Refs: make(map[string]ID)}}
 	p := pktline.NewReader(r, limit)
@@ -109,6 +110,9 @@ func parseAdvertisement(r io.Reader, limit int64, prefixes []string) (advertisem
 			continue
 		case line == "version 1":
 			continue
+		case line == "version 2":
+			ad.v2, ad.caps = true, transport.Caps{}
+			continue
 		}
 		if err := ad.addLine(line, prefixes); err != nil {
 			return advertisement{}, err
@@ -117,14 +121,16 @@ func parseAdvertisement(r io.Reader, limit int64, prefixes []string) (advertisem
 }
 
 func (ad *advertisement) addLine(line string, prefixes []string) error {
+	if ad.v2 {
+		return ad.caps.Add(line)
+	}
 	line, caps, first := strings.Cut(line, "\x00")
 	if first || ad.caps == nil {
-		ad.caps = make(map[string]bool)
+		ad.caps = transport.Caps{}
+		if err := ad.caps.Add(caps); err != nil {
+			return err
+		}
 		for c := range strings.FieldsSeq(caps) {
-			if c == transport.FormatSHA256 {
-				return ErrSHA256
-			}
-			ad.caps[c] = true
 			if target, ok := strings.CutPrefix(c, "symref=HEAD:"); ok && hasPrefix("HEAD", prefixes) && validRefName(target) {
 				ad.Head = target
 			}

@@ -13,7 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire/internal/fault"
+	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // remote is a git server reached by a transport.
@@ -21,12 +23,12 @@ type remote struct {
 	t transport.Transport
 
 	// What was learned about the server. Each only ever becomes true.
-	v2Works  atomic.Bool // it answered in version 2
-	noV2     atomic.Bool // it answered in version 0 after refusing 2
-	noFilter atomic.Bool // it answered in version 2 after refusing a filter
-	advert   atomic.Bool // it takes pushes only after its advertisement
-	// canAtomic: whether there are atomic pushes; nil: not known.
-	canAtomic atomic.Pointer[bool]
+	v2Works atomic.Bool // it answered in version 2
+	noV2    atomic.Bool // it answered in version 0 after refusing 2
+	noThin  atomic.Bool // it can't read a push whose objects build on those that it has
+	// What it offers to those who read and to those who push; nil: not known.
+	uploads, receives atomic.Pointer[transport.Caps]
+	past              past
 	// seen holds ids that the server is known to have had as values of refs: a step's claim,
 	// which its last push deletes, needs no listing of its own.
 	seenMu sync.Mutex
@@ -38,29 +40,23 @@ var _ Remote = (*remote)(nil)
 // URL names the remote for messages.
 func (r *remote) URL() string { return r.t.URL() }
 
-// form is how something is asked of upload-pack.
-type form struct{ v2, filter bool }
-
-// askInForms asks in one form after the other, until the server doesn't refuse the form:
-// in version 2 with the filter, if there is one, without it, and in version 0.
-func (r *remote) askInForms(filter bool, ask func(form) error) error {
-	var err error
-	for _, f := range []form{{v2: true, filter: true}, {v2: true}, {}} {
-		if f.filter && (!filter || r.noFilter.Load()) || f.v2 && r.noV2.Load() || !f.v2 && r.v2Works.Load() {
-			continue
-		}
-		switch err = ask(f); {
-		case err == nil && !f.v2:
-			r.noV2.Store(true)
-		case err == nil && filter && !f.filter:
-			r.noFilter.Store(true)
-			fallthrough
-		case err == nil:
+// ask asks something of upload-pack, in version 2 and where that is refused in version 0.
+func (r *remote) ask(ctx context.Context, ask func(v2 bool) error) error {
+	if err := r.askVersion(ctx); err != nil {
+		return err
+	}
+	if !r.noV2.Load() {
+		err := ask(true)
+		if err == nil {
 			r.v2Works.Store(true)
 		}
-		if !errors.Is(err, fault.ErrRefused) {
+		if !errors.Is(err, fault.ErrRefused) || r.v2Works.Load() {
 			return err
 		}
+	}
+	err := ask(false)
+	if err == nil {
+		r.noV2.Store(true)
 	}
 	return err
 }
@@ -78,22 +74,23 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 	if err := CheckPrefixes(prefixes); err != nil {
 		return Listing{}, err
 	}
-	err = r.askInForms(false, func(f form) error {
+	err = r.ask(ctx, func(v2 bool) error {
 		c := transport.Call{Service: transport.UploadPack, Advert: true}
-		if f.v2 {
-			c = transport.Call{Service: transport.UploadPack, V2: true, Body: lsRefsRequest(prefixes)}
+		if v2 {
+			c = r.newRead(true, func(transport.Caps) []byte { return lsRefsRequest(prefixes) })
 		}
 		a, err := r.t.Exchange(ctx, c)
 		if err != nil {
 			return err
 		}
-		if f.v2 {
+		if v2 {
 			l, err = parseLsRefs(a, transport.MaxRefs, prefixes)
 			err = treatSilenceAsRefusal(err)
 		} else {
 			var ad advertisement
 			ad, err = parseAdvertisement(a, transport.MaxRefs, prefixes)
 			l = ad.Listing
+			l.WholeOnly = !r.givesSingle(note(&r.uploads, ad.caps))
 		}
 		l.Time, l.TimeGuessed = a.At, a.Guessed
 		return a.Finish(err)
@@ -179,28 +176,28 @@ func filterIDs(ids []ID, keep func(ID) bool) []ID {
 }
 
 func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objects, err error) {
-	err = r.askInForms(req.Filter != "", func(f form) error {
-		c := transport.Call{Service: transport.UploadPack, Body: fetchRequestV0(req)}
-		if f.v2 {
-			c = transport.Call{Service: transport.UploadPack, V2: true, Body: fetchRequest(req, f.filter)}
+	err = r.ask(ctx, func(v2 bool) error {
+		if !v2 {
+			objs, err = r.fetchV0(ctx, req)
+			return err
 		}
-		a, err := r.t.Exchange(ctx, c)
+		a, err := r.t.Exchange(ctx, r.newRead(true, func(offered transport.Caps) []byte { return fetchRequest(req, offered) }))
 		if err != nil {
 			return err
 		}
-		limits := fetchLimits
-		if req.MaxBytes > 0 {
-			limits.Total = min(limits.Total, req.MaxBytes)
-		}
-		if f.v2 {
-			objs, err = parseFetch(a, limits)
-			err = treatSilenceAsRefusal(err)
-		} else {
-			objs, err = parseFetchV0(a, limits, req.Depth > 0)
-		}
-		return a.Finish(err)
+		objs, err = parseFetch(a, limitsOf(req))
+		return a.Finish(treatSilenceAsRefusal(err))
 	})
 	return objs, err
+}
+
+// limitsOf are the bounds of what a fetch may hold.
+func limitsOf(req FetchRequest) pack.Limits {
+	limits := fetchLimits
+	if req.MaxBytes > 0 {
+		limits.Total = min(limits.Total, req.MaxBytes)
+	}
+	return limits
 }
 
 // Push updates refs with the objects they need.
@@ -220,7 +217,7 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 	if err := req.Check(); err != nil {
 		return time.Time{}, err
 	}
-	if known := r.canAtomic.Load(); req.Atomic && known != nil && !*known {
+	if req.Atomic && !note(&r.receives, nil).Offers("atomic") {
 		return time.Time{}, ErrNotAtomic
 	}
 	stale, err := r.staleDeletes(ctx, req)
@@ -278,38 +275,57 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 	return stale, nil
 }
 
-// sendPush carries a push to the server.
+// sendPush carries a push to the server. One without atomic pushes has its refs listed then:
+// dulwich 0.21 reports "ok" of an update whose expected value no longer held.
 func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, error) {
-	body, err := pushRequest(req)
-	if err != nil {
-		return time.Time{}, err
+	at, err := r.sendKnowing(ctx, req)
+	if err != nil || note(&r.receives, nil).Offers("atomic") {
+		return at, err
 	}
-	if !r.advert.Load() {
-		at, err := r.exchangePush(ctx, body, req)
-		if !errors.Is(err, fault.ErrRefused) {
-			return at, err
+	l, err := r.listRefs(ctx, lists.Map(req.Updates, func(u RefUpdate) string { return u.Name }))
+	if err != nil {
+		return at, fmt.Errorf("%w: %w", errNoReport, err)
+	}
+	part := &PartialError{URL: r.URL(), Refused: map[string]*RemoteError{}}
+	for _, u := range req.Updates {
+		if l.Refs[u.Name] == u.New {
+			part.Applied = append(part.Applied, u.Name)
+			continue
 		}
+		part.Refused[u.Name] = &RemoteError{Op: opPush, URL: r.URL(), Ref: u.Name, Kind: ErrUnconfirmed, Detail: "it is " + idText(l.Refs[u.Name])}
 	}
-	ok, err := r.canPushAtomically(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if req.Atomic && !ok {
-		return time.Time{}, ErrNotAtomic
-	}
-	at, err := r.exchangePush(ctx, body, req)
-	if err == nil {
-		r.advert.Store(true)
-	}
-	return at, err
+	return at, part.asError(req.Updates)
 }
 
-func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest) (time.Time, error) {
-	c := transport.Call{Service: transport.ReceivePack, Body: body}
-	if req.Atomic {
-		c.Needs = "atomic"
+// sendKnowing sends a push, with what is known of the server. One that may be git is known only
+// by its answer.
+func (r *remote) sendKnowing(ctx context.Context, req PushRequest) (time.Time, error) {
+	if err := r.askVersion(ctx); err != nil {
+		return time.Time{}, err
 	}
-	a, err := r.t.Exchange(ctx, c)
+	if r.noV2.Load() && r.isHTTP() && r.receives.Load() == nil {
+		if err := r.readReceiver(ctx); err != nil {
+			return time.Time{}, err
+		}
+	}
+	at, err := r.exchangePush(ctx, req)
+	switch {
+	case errors.Is(err, fault.ErrRefused) && r.receives.Load() == nil:
+		if err := r.readReceiver(ctx); err != nil {
+			return time.Time{}, err
+		}
+	case errors.Is(err, ErrUnpack) && !r.noThin.Swap(true) && slices.ContainsFunc(req.Objects, func(o PackObject) bool { return o.Base != nil }):
+		// Nothing was taken, and whole objects every server can read.
+	default:
+		return at, err
+	}
+	return r.exchangePush(ctx, req)
+}
+
+func (r *remote) exchangePush(ctx context.Context, req PushRequest) (time.Time, error) {
+	a, err := r.t.Exchange(ctx, transport.Call{Service: transport.ReceivePack, Body: func(said transport.Caps) ([]byte, error) {
+		return pushRequest(req, note(&r.receives, said), !r.noThin.Load())
+	}})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -324,7 +340,7 @@ func (r *remote) exchangePush(ctx context.Context, body []byte, req PushRequest)
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.
-		r.canAtomic.Store(new(false))
+		note(&r.receives, transport.Caps{"report-status": true, "side-band-64k": true})
 	}
 	return a.At, err
 }
@@ -339,20 +355,12 @@ func (r *remote) Atomic(ctx context.Context) (bool, error) {
 }
 
 func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
-	if known := r.canAtomic.Load(); known != nil {
-		return *known, nil
+	if r.receives.Load() == nil {
+		if err := r.readReceiver(ctx); err != nil {
+			return false, err
+		}
 	}
-	a, err := r.t.Exchange(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
-	if err != nil {
-		return false, err
-	}
-	ad, err := parseAdvertisement(a, transport.MaxRefs, nil)
-	if err = a.Finish(err); err != nil {
-		return false, err
-	}
-	ok := ad.caps["atomic"]
-	r.canAtomic.CompareAndSwap(nil, &ok)
-	return ok, nil
+	return note(&r.receives, nil)["atomic"], nil
 }
 
 // newError makes the *RemoteError of an operation. When the caller's context ended, that

@@ -65,6 +65,7 @@ func NewError(op, url string, err error) *RemoteError {
 	}
 	_, e.MostRefs, _ = fault.TooManyRefs(detail)
 	e.spoke = errors.Is(err, fault.ErrRefused)
+	e.empty = op == opPush && errors.Is(err, fault.ErrNothing)
 	var later *fault.LaterError
 	if errors.As(err, &later) {
 		e.RetryAfter = later.After

@@ -50,14 +50,14 @@ func without(header string, next http.Handler) http.Handler {
 }
 
 // TestRoundTrips guards what makes a job cheap: one request an operation, and
-// no advertisement.
+// one for the server's version.
 func TestRoundTrips(t *testing.T) {
 	var rs requests
 	b := httpBed(t, gitserver.Options{Middleware: rs.count}, wire.DialOptions{})
 	cs, _, _ := history(t, b.remote, "refs/heads/main", 2)
 	list(t, b.remote, "refs/heads/")
 	fetch(t, b.remote, wire.FetchRequest{Wants: []wire.ID{cs[1].ID}, Depth: 1, Filter: "tree:2"})
-	want := "POST /git-receive-pack, POST /git-upload-pack, POST /git-upload-pack"
+	want := "GET /info/refs, POST /git-receive-pack, POST /git-upload-pack, POST /git-upload-pack"
 	if got := rs.take(); got != want {
 		t.Errorf("requests: %s\nwant:     %s", got, want)
 	}
@@ -189,10 +189,10 @@ func TestAdvertisementNeeded(t *testing.T) {
 	b := httpBed(t, gitserver.Options{Middleware: func(h http.Handler) http.Handler {
 		return rs.count(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			mu.Lock()
-			ok := asked || q.Method == http.MethodGet
+			ok := asked || q.URL.Query().Get("service") == "git-receive-pack"
 			asked = ok
 			mu.Unlock()
-			if !ok {
+			if !ok && q.Method == http.MethodPost {
 				http.Error(w, "read the advertisement first", http.StatusBadRequest)
 				return
 			}
@@ -202,7 +202,7 @@ func TestAdvertisementNeeded(t *testing.T) {
 	tr := tree()
 	c := commit("c", tr)
 	push(t, b.remote, []wire.RefUpdate{{Name: "refs/heads/a", New: c.ID}}, plain(tr, c)...)
-	if log := rs.take(); log != "POST /git-receive-pack, GET /info/refs, POST /git-receive-pack" {
+	if log := rs.take(); log != "GET /info/refs, POST /git-receive-pack, GET /info/refs, POST /git-receive-pack" {
 		t.Errorf("requests: %s", log)
 	}
 }
@@ -390,7 +390,7 @@ func TestStatuses(t *testing.T) {
 		"endless lines": {gitAnswer(strings.Repeat("0005x", 100)), wire.ErrUnreadable, wire.ErrUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(tc.answer))
+			s := httptest.NewServer(knownServer(http.HandlerFunc(tc.answer)))
 			defer s.Close()
 			r := dialBed(t, s.URL+"/r.git", "", wire.DialOptions{}).remote
 			_, err := r.List(t.Context(), "refs/")
@@ -418,6 +418,17 @@ func gitAnswer(body string) func(http.ResponseWriter, *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		_, _ = fmt.Fprint(w, body)
 	}
+}
+
+// knownServer says that a server speaks version 2, and leaves the rest to it.
+func knownServer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.RawQuery == "service=git-upload-pack" {
+			gitAnswer(version2)(w, q)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
 }
 
 // TestServerClock: the time comes from the server.

@@ -74,6 +74,9 @@ type Listing struct {
 	// (resolution one second), this machine's clock over file://; over ssh that too,
 	// put right by what https://<host>/ says of the time.
 	Time time.Time
+	// WholeOnly: the server gives single objects only where a ref points to them. Others are
+	// read with the whole history of a ref.
+	WholeOnly bool
 	// TimeGuessed: nobody knows the server's clock, and Time is this machine's.
 	TimeGuessed bool
 }

@@ -142,6 +142,8 @@ func remoteAdvice(err error) string {
 		return inTheWay.Mend("the state branch", "see the rules and hooks of the remote")
 	case errors.Is(err, gitcas.ErrDamaged), errors.Is(err, wire.ErrTooLong):
 		return ""
+	case errors.Is(err, wire.ErrNotGiven):
+		return singleAdvice
 	case errors.Is(err, wire.ErrPromised):
 		return promisedAdvice(err)
 	case errors.Is(err, wire.ErrNoProgram):
@@ -175,6 +177,8 @@ func remoteAdvice(err error) string {
 	}
 	return ""
 }
+
+const singleAdvice = "let the server speak git's protocol 2 (AcceptEnv GIT_PROTOCOL in its sshd_config), or set uploadpack.allowAnySHA1InWant in the repository there"
 
 const installGit = "install git (https://git-scm.com/downloads), or put the folder that it lies in on PATH"
 

@@ -126,7 +126,7 @@ func (l *lab) try() *result {
 		if (read == "") != (want == "") || !strings.Contains(read, want) {
 			l.Errorf("%s: %q\nwant %q", d.name, read, want)
 		}
-		if v.stopped {
+		if v.stopped = v.stopped || d.name == l.last; v.stopped {
 			break
 		}
 	}
@@ -248,7 +248,8 @@ func (v *visit) uwf(code int, home string, args ...string) (out, read string) {
 	cmd.Stderr = &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return "", fmt.Sprintf("no end within %v: %s", deedLimit, v.firstWords(stderr.String()))
+		waits, _, _ := strings.Cut(v.firstWords(stderr.String()), "; trying again")
+		return "", fmt.Sprintf("no end within %v: %s", deedLimit, waits)
 	}
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		v.Logf("uwf %s: %v\n%s%s", strings.Join(args, " "), err, &stdout, &stderr)

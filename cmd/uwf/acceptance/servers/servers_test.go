@@ -55,8 +55,9 @@ type row struct {
 	serve   func(*lab) access
 
 	// says has the words that a user reads, by the name of each deed that doesn't hold. After a
-	// refused start the other deeds are not tried.
+	// refused start the other deeds are not tried, and none after the deed last.
 	says map[string]string
+	last string
 }
 
 // access is how clients reach a server's repository.

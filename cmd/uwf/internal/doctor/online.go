@@ -53,7 +53,11 @@ func (e *examination) checkRepository(ctx context.Context) (found Finding, empty
 	case tip.IsZero():
 		return findOK("%s can be read; the first thread makes the branch %s", e.o.Remote.URL(), e.o.Branch), false
 	}
-	return findOK("%s can be read, and has the branch %s", e.o.Remote.URL(), e.o.Branch), false
+	whole := ""
+	if l.WholeOnly {
+		whole = "; in the protocol that it speaks, ended threads are read with the whole history of a branch: AcceptEnv GIT_PROTOCOL in its sshd_config makes that short"
+	}
+	return findOK("%s can be read, and has the branch %s%s", e.o.Remote.URL(), e.o.Branch, whole), false
 }
 
 // stateOf tells a refusal, which something mends, from what may pass.

@@ -59,7 +59,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 }
 
 func (r result) writeText(w *output.Writer) {
-	for _, p := range r.Problems {
+	for _, p := range append(r.Problems, r.Unread...) {
 		w.Bold(p.Path)
 		w.Printf(": %s\n", p.Why)
 	}
@@ -68,6 +68,9 @@ func (r result) writeText(w *output.Writer) {
 	} else {
 		w.Bad("damaged")
 		w.Printf(", problems: %d", len(r.Problems))
+	}
+	if len(r.Unread) > 0 {
+		w.Printf(", but for what the server doesn't give: %d", len(r.Unread))
 	}
 	w.Printf("; checked nodes: %d, live threads: %d, ended: %d", r.Nodes, r.Threads, r.Ended)
 	if r.Commits > 0 {

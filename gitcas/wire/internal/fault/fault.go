@@ -32,8 +32,12 @@ var (
 	ErrTooLarge = fmt.Errorf("%w: larger than the server takes", ErrProtected)
 	// ErrSecretRefused: the server's push protection found a secret.
 	ErrSecretRefused = errors.New("refused because the server found a secret in the push")
+	// ErrUnpack: the server could not read the objects of a push. Nothing was taken.
+	ErrUnpack = errors.New("the server could not read the objects of the push")
 	// ErrNotFound: no such repository or object.
 	ErrNotFound = errors.New("not found")
+	// ErrNotGiven: no ref leads to the object, and the server gives no others.
+	ErrNotGiven = fmt.Errorf("%w: the server gives only what a ref leads to", ErrNotFound)
 	// ErrUnreachable: no answer, or the connection broke. A push that failed
 	// with it may or may not have happened.
 	ErrUnreachable = errors.New("unreachable")
@@ -128,8 +132,8 @@ func Reading(err error) error {
 // ErrUnreachable, any other unreadable.
 func KindOf(err error) error {
 	for _, k := range []error{
-		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrHidden, ErrUnsigned, ErrTooLarge, ErrProtected, ErrSecretRefused,
-		ErrNotFound, ErrSHA256, ErrPromised, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInTheWay, ErrInvalid, ErrReadOnly, ErrNoProgram,
+		ErrLostRace, ErrDenied, ErrTooManyRefs, ErrHidden, ErrUnsigned, ErrTooLarge, ErrProtected, ErrSecretRefused, ErrUnpack,
+		ErrNotGiven, ErrNotFound, ErrSHA256, ErrPromised, ErrUnreachable, ErrUnreadable, ErrNotAtomic, ErrInTheWay, ErrInvalid, ErrReadOnly, ErrNoProgram,
 	} {
 		if errors.Is(err, k) {
 			return k

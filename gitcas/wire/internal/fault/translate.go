@@ -78,7 +78,7 @@ func errorRules() []rule {
 		}},
 		// What isn't there.
 		{ErrNotFound, []string{
-			"not our ref", "missing necessary objects", "unresolved delta", "bad pack header…missing", "repository not found",
+			"not our ref", "want …not valid", "wants invalid object", "missing necessary objects", "unresolved delta", "bad pack header…missing", "repository not found",
 			"repository…does not exist", "does not appear to be a git repository", "not a git repository", "no such project",
 			"could not find repository", "not found…repositor", "no such file or directory",
 		}},
@@ -138,6 +138,9 @@ func TranslateRefusal(ref, reason, text string) (detail string, kind error) {
 	if ok, said := Translate(saying); ok && (generic || errors.Is(said, ErrInvalid) || errors.Is(said, ErrReadOnly)) && !hookErred(reason, saying) {
 		return joinDetail(reason, saying), said
 	}
+	if !known && strings.HasPrefix(reason, "unpack ") {
+		return joinDetail(reason, saying), ErrUnpack
+	}
 	if !known {
 		// A server refuses a well-formed update for a rule of its own.
 		return joinDetail(reason, saying), ErrProtected
@@ -162,6 +165,13 @@ func TooManyRefs(text string) (line string, most int, ok bool) {
 		return strings.Trim(OneLine(line), "- "), max(most, 0), true
 	}
 	return "", 0, false
+}
+
+// IsLocked reports whether a lost race is one for a server's lock of a ref, by what it says: git
+// and JGit.
+func IsLocked(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "unable to create") || strings.Contains(text, "to lock")
 }
 
 // inTheWay begins what git says of a ref that keeps another one from being made, behind its name.

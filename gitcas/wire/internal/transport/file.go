@@ -30,6 +30,9 @@ func (t *fileTransport) URL() string {
 }
 
 func (t *fileTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
+	if err := c.makeBody(nil); err != nil {
+		return nil, err
+	}
 	hooks, err := t.configuredHooks(ctx)
 	if err != nil {
 		return nil, err
@@ -47,7 +50,7 @@ func (t *fileTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 		return nil, err
 	}
 	at := t.o.Now()
-	ch.writeRequest(c.Body)
+	ch.writeRequest(c.made)
 	return ch.newAnswer(at), nil
 }
 

@@ -57,6 +57,9 @@ func (t *httpTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 	if _, _, err := t.askCredentials(ctx); err != nil {
 		return nil, t.hidePassword(err)
 	}
+	if err := c.makeBody(nil); err != nil {
+		return nil, err
+	}
 	w := newWatch(ctx, t.o)
 	a, err := t.sendCall(w, c)
 	if err != nil {
@@ -118,7 +121,7 @@ func followRedirect(base *url.URL, c Call, resp *http.Response) (*url.URL, error
 
 func (t *httpTransport) sendRequest(w *watch, c Call, base *url.URL) (*http.Response, error) {
 	method, body := http.MethodPost, func() (io.ReadCloser, error) {
-		return io.NopCloser(&watched{bytes.NewReader(c.Body), w}), nil
+		return io.NopCloser(&watched{bytes.NewReader(c.made), w}), nil
 	}
 	if c.Advert {
 		method = http.MethodGet
@@ -130,7 +133,7 @@ func (t *httpTransport) sendRequest(w *watch, c Call, base *url.URL) (*http.Resp
 	if !c.Advert {
 		req.Body, _ = body()
 		req.GetBody = body
-		req.ContentLength = int64(len(c.Body))
+		req.ContentLength = int64(len(c.made))
 		req.Header.Set("Content-Type", "application/x-"+c.Service+"-request")
 		req.Header.Set("Accept", "application/x-"+c.Service+"-result")
 	}
@@ -266,7 +269,7 @@ func (t *httpTransport) checkStatus(c Call, resp *http.Response, body io.Reader)
 	case code == http.StatusNotFound, code == http.StatusGone:
 		kind = fault.ErrNotFound
 	case code == http.StatusRequestEntityTooLarge:
-		kind, detail = fault.ErrTooLarge, fmt.Sprintf("the push of %d bytes is too large for the server: %s", len(c.Body), detail)
+		kind, detail = fault.ErrTooLarge, fmt.Sprintf("the push of %d bytes is too large for the server: %s", len(c.made), detail)
 	case code >= 400:
 		kind = fault.ErrRefused
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,10 +106,10 @@ func (t *sshTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 		return nil, err
 	}
 	if !c.Advert {
-		if err := t.readGreeting(ch, c); err != nil {
+		if err := answerGreeting(ch.out, &c); err != nil {
 			return nil, ch.waitForEnd(err)
 		}
-		ch.writeRequest(c.Body)
+		ch.writeRequest(c.made)
 	}
 	ahead, known := t.ahead()
 	a := ch.newAnswer(t.o.Now())
@@ -120,48 +119,43 @@ func (t *sshTransport) Exchange(ctx context.Context, c Call) (*Answer, error) {
 	return a, nil
 }
 
-// readGreeting reads what the server says first: its capabilities in version 2, its
-// refs in version 0.
-func (t *sshTransport) readGreeting(ch *child, c Call) error {
-	if c.Service == UploadPack && c.V2 {
-		p := pktline.NewReader(ch.out, MaxRefs)
-		_, line, err := p.Line()
-		if err != nil {
-			return err
-		}
-		if line != "version 2" {
-			return fault.ErrRefused
-		}
-		for kind := pktline.Data; kind != pktline.Flush; {
-			if kind, line, err = p.Line(); err != nil {
-				return err
-			}
-			if line == FormatSHA256 {
-				return fault.ErrSHA256
-			}
-		}
-		return nil
+// answerGreeting reads what the server says first, and makes the request for it.
+func answerGreeting(said io.Reader, c *Call) error {
+	caps, v2, err := readGreeting(said)
+	switch {
+	case err != nil:
+		return err
+	case c.V2 && !v2:
+		return fault.ErrRefused
 	}
-	caps, err := skipAdvertisement(ch.out, MaxRefs)
-	if err == nil && c.Needs != "" && !slices.Contains(caps, c.Needs) {
-		return fault.ErrNotAtomic
-	}
-	return err
+	return c.makeBody(caps)
 }
 
-// skipAdvertisement reads over an advertisement of protocol version 0 and gives
-// back the capabilities in it.
-func skipAdvertisement(r io.Reader, limit int64) (caps []string, err error) {
-	p := pktline.NewReader(r, limit)
+// readGreeting reads the capabilities of version 2, or those of version 0 and over the refs
+// behind them.
+func readGreeting(r io.Reader) (caps Caps, v2 bool, err error) {
+	caps = Caps{}
+	p := pktline.NewReader(r, MaxRefs)
 	kind, line, err := p.Line()
 	if err != nil || kind == pktline.Flush {
-		return nil, err
+		return caps, false, err
 	}
-	_, list, _ := strings.Cut(line, "\x00")
-	if caps = strings.Fields(list); slices.Contains(caps, FormatSHA256) {
-		return nil, fault.ErrSHA256
+	if line != "version 2" {
+		_, list, _ := strings.Cut(line, "\x00")
+		if err := caps.Add(list); err != nil {
+			return nil, false, err
+		}
+		return caps, false, p.SkipToFlush()
 	}
-	return caps, p.SkipToFlush()
+	for {
+		kind, line, err = p.Line()
+		if err != nil || kind == pktline.Flush {
+			return caps, true, err
+		}
+		if err := caps.Add(line); err != nil {
+			return nil, true, err
+		}
+	}
 }
 
 func (t *sshTransport) startProgram(ctx context.Context, c Call) (*child, error) {

@@ -30,13 +30,40 @@ type Call struct {
 	Service string
 	// V2 asks for protocol version 2.
 	V2 bool
-	// Advert asks for the service's advertisement (version 0) and sends nothing.
+	// Advert asks for the service's advertisement, and sends nothing.
 	Advert bool
-	// Body is the request, complete up to and with its last flush or pack.
-	Body []byte
-	// Needs names a capability without which the body must not be sent, where
-	// the transport reads the advertisement anyway.
-	Needs string
+	// Body makes the request, complete up to and with its last flush or pack, for what the
+	// server offers. A transport that hears of it only in an advertisement of its own gives nil.
+	Body func(Caps) ([]byte, error)
+
+	made []byte // by Body
+}
+
+// makeBody makes the request for a server that offers something.
+func (c *Call) makeBody(offered Caps) (err error) {
+	if !c.Advert {
+		c.made, err = c.Body(offered)
+	}
+	return err
+}
+
+// Caps are the words in what a server offers to a service: the names of capabilities of version 0
+// (gitprotocol-capabilities(5)) or of version 2 (gitprotocol-v2(5)), and their values. Nil: nobody
+// knows.
+type Caps map[string]bool
+
+// Offers reports whether a server has something, for all that is known.
+func (c Caps) Offers(name string) bool { return c == nil || c[name] }
+
+// Add takes a line of capabilities. A repository of SHA-256 is fault.ErrSHA256.
+func (c Caps) Add(line string) error {
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '=' }) {
+		c[word] = true
+	}
+	if c["sha256"] {
+		return fault.ErrSHA256
+	}
+	return nil
 }
 
 // Answer is what came back, and the server's time of it. Finish must be called
@@ -111,9 +138,6 @@ func (o Options) withDefaults() Options {
 // Agent names this program to servers, in requests and as HTTP User-Agent. Some
 // servers look for the "git/".
 const Agent = "git/uwf"
-
-// FormatSHA256 is the capability of a repository that names its objects by SHA-256.
-const FormatSHA256 = "object-format=sha256"
 
 // MaxRefs is how many bytes a listing of refs may have: some 3 million refs.
 const MaxRefs = 256 << 20

@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
+)
+
+// note keeps what a server said that it offers, and returns what is known of it; nil: nothing.
+func note(known *atomic.Pointer[transport.Caps], said transport.Caps) transport.Caps {
+	if said != nil {
+		known.Store(&said)
+	}
+	if is := known.Load(); is != nil {
+		return *is
+	}
+	return nil
+}
+
+// newRead is a call of those that read.
+func (r *remote) newRead(v2 bool, body func(transport.Caps) []byte) transport.Call {
+	return transport.Call{Service: transport.UploadPack, V2: v2, Body: func(said transport.Caps) ([]byte, error) {
+		return body(note(&r.uploads, said)), nil
+	}}
+}
+
+func (r *remote) isHTTP() bool { return strings.HasPrefix(r.URL(), "http") }
+
+// isKnown reports whether nothing has to be asked before the first request: ssh's servers and
+// local ones say what they offer with each answer, and github.com's offers are known.
+func (r *remote) isKnown() bool {
+	return !r.isHTTP() || r.v2Works.Load() || r.noV2.Load() || strings.HasPrefix(r.URL(), "https://github.com/")
+}
+
+// askVersion asks over HTTP, once, which version the server speaks, and what it offers in it
+// (gitprotocol-http(5)). To a request in version 2 dulwich 0.21 answers with status 500, gitkit 0.4
+// with bare text, and npm's servers not at all: one of them ends when the request is given up.
+func (r *remote) askVersion(ctx context.Context) error {
+	if r.isKnown() {
+		return nil
+	}
+	ad, err := r.readAdvertisement(ctx, transport.Call{Service: transport.UploadPack, Advert: true, V2: true})
+	if err != nil {
+		return err
+	}
+	note(&r.uploads, ad.caps)
+	known := &r.noV2
+	if ad.v2 {
+		known = &r.v2Works
+	}
+	known.Store(true)
+	return nil
+}
+
+// readReceiver reads what the server offers to those who push.
+func (r *remote) readReceiver(ctx context.Context) error {
+	ad, err := r.readAdvertisement(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
+	if err == nil {
+		note(&r.receives, ad.caps)
+	}
+	return err
+}
+
+func (r *remote) readAdvertisement(ctx context.Context, c transport.Call) (advertisement, error) {
+	a, err := r.t.Exchange(ctx, c)
+	if err != nil {
+		return advertisement{}, err
+	}
+	ad, err := parseAdvertisement(a, transport.MaxRefs, nil)
+	if ad.caps == nil {
+		ad.caps = transport.Caps{} // it offers nothing
+	}
+	return ad, a.Finish(err)
+}

@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
+)
+
+// past is the history of refs, of a server that gives single objects only where a ref points to
+// them: git over ssh in version 0, JGit and dulwich.
+type past struct {
+	mu   sync.Mutex
+	tips []ID // whose history is in objs
+	objs Objects
+}
+
+// Bounds of what is kept of the history of refs, in bytes, and of how many refs are read singly.
+const (
+	maxPast  = 256 << 20
+	mostTips = 64
+)
+
+// find returns what is kept, if all wants are in it, else nil.
+func (p *past) find(wants []ID) Objects {
+	if slices.ContainsFunc(wants, func(id ID) bool { _, has := p.objs[id]; return !has }) {
+		return nil
+	}
+	return maps.Clone(p.objs)
+}
+
+// givesSingle reports whether a server may give objects to which no ref points, in version 0: git
+// does over HTTP without saying so (check_non_tip of its upload-pack). A server without a name is
+// dulwich.
+func (r *remote) givesSingle(offered transport.Caps) bool {
+	return offered.Offers("allow-reachable-sha1-in-want") || r.isHTTP() && offered["agent"]
+}
+
+// fetchV0 fetches objects in version 0, from the history of refs where they are not given singly.
+func (r *remote) fetchV0(ctx context.Context, req FetchRequest) (Objects, error) {
+	if r.givesSingle(note(&r.uploads, nil)) || !slices.ContainsFunc(req.Wants, func(id ID) bool { return !r.wasSeen(id) }) {
+		objs, err := r.exchangeFetchV0(ctx, req)
+		if !errors.Is(err, ErrNotFound) {
+			return objs, err
+		}
+	}
+	r.past.mu.Lock()
+	defer r.past.mu.Unlock()
+	if objs := r.past.find(req.Wants); objs != nil {
+		return objs, nil
+	}
+	return r.fetchPast(ctx, req.Wants)
+}
+
+func (r *remote) exchangeFetchV0(ctx context.Context, req FetchRequest) (Objects, error) {
+	a, err := r.t.Exchange(ctx, r.newRead(false, func(offered transport.Caps) []byte { return fetchRequestV0(req, offered) }))
+	if err != nil {
+		return nil, err
+	}
+	offered := note(&r.uploads, nil)
+	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && offered.Offers("shallow"))
+	return objs, a.Finish(err)
+}
+
+// fetchPast fetches the history of one ref after the other, and in the end of all, until the wants
+// are in it.
+func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
+	r.seenMu.Lock()
+	known := maps.Clone(r.seen)
+	r.seenMu.Unlock()
+	for again := true; again; {
+		l, err := r.listRefs(ctx, []string{"refs/"})
+		if err != nil {
+			return nil, err
+		}
+		// What is looked for mostly lies behind a ref that was listed before.
+		var groups [][]ID
+		for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
+			if id := l.Refs[name]; known[id] && len(groups) < mostTips {
+				groups = append(groups, []ID{id})
+			}
+		}
+		again = false
+		for _, tips := range append(groups, slices.Collect(maps.Values(l.Refs))) {
+			err := r.addPast(ctx, tips)
+			if objs := r.past.find(wants); objs != nil {
+				return objs, nil
+			}
+			again = again || errors.Is(err, ErrNotFound) // one moved since it was listed
+			if err != nil && !again && !errors.Is(err, ErrUnreadable) {
+				return nil, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNotGiven, wants[0])
+}
+
+// addPast fetches the history of tips.
+func (r *remote) addPast(ctx context.Context, tips []ID) error {
+	p := &r.past
+	tips = filterIDs(tips, func(id ID) bool { _, has := p.objs[id]; return !has && !id.IsZero() })
+	if len(tips) == 0 {
+		return nil
+	}
+	objs, err := r.exchangeFetchV0(ctx, FetchRequest{Wants: tips, Haves: p.tips, MaxBytes: max(1, maxPast-p.objs.Size())})
+	if err != nil {
+		return err
+	}
+	if p.objs == nil {
+		p.objs = make(Objects)
+	}
+	maps.Copy(p.objs, objs)
+	p.tips = append(p.tips, tips...)
+	return nil
+}
