@@ -25,6 +25,7 @@ func TestLostRacesThatAreNone(t *testing.T) {
 		"other words":   {"stale info", false, wire.ErrProtected, "stale info"},
 		"a lock":        {"cannot lock ref 'refs/heads/uwf-state': Unable to create '/r.git/refs/heads/uwf-state.lock': File exists.", false, ErrLostRace, "others were faster"},
 		"JGit's lock":   {"failed to lock", false, ErrLostRace, "others were faster"},
+		"another value": {"cannot lock ref 'refs/uwf/store': is at 1111111 but expected 2222222", false, ErrLostRace, "others were faster"},
 		"others' steps": {"stale info", true, ErrLostRace, "others were faster"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,6 +171,6 @@ func loseCommits(f *fixture, ours *remote, meanwhile func()) beforeRequest {
 			meanwhile()
 			ours.setBefore(lose)
 		}
-		return &wire.RemoteError{Op: op, URL: "memory:", Kind: wire.ErrLostRace, Detail: fmt.Sprintf("at %s", time.Now())}
+		return &wire.RemoteError{Op: op, URL: "memory:", Kind: wire.ErrLostRace, Detail: fmt.Sprintf("failed to lock at %s", time.Now())}
 	}
 }

@@ -431,8 +431,8 @@ var guarded = []struct {
 	}},
 	{"TestUnreadableAnswer", mutation{
 		"a push whose answer can't be read is not looked for", "../../gitcas/update.go",
-		"if unreadable || errors.Is(err, wire.ErrUnreachable) {",
-		"if errors.Is(err, wire.ErrUnreachable) {",
+		"if unreadable || errors.Is(err, wire.ErrUnreachable) ||",
+		"if errors.Is(err, wire.ErrUnreachable) ||",
 	}},
 	{"TestRestingBranchIsBroughtUp", mutation{
 		"a thread comes to rest with a branch that lags", "../workbranch/workbranch.go",

@@ -110,7 +110,7 @@ func RefusalIn(err error) error {
 	switch {
 	case e.empty:
 		refusal.Detail = "the server ends without a report; its log, or a reference-transaction hook, says why"
-	case !errors.Is(e, ErrLostRace) || e.Detail == "" || fault.IsLocked(e.Detail):
+	case !errors.Is(e, ErrLostRace) || e.Detail == "" || fault.TellsRace(e.Detail):
 		return nil
 	case strings.Contains(e.Detail, "already exists"):
 		refusal.Kind, refusal.Detail = ErrHidden, fmt.Sprintf("the server lists no %s, though it has it", e.Ref)

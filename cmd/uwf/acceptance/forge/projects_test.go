@@ -266,6 +266,7 @@ var varying = []struct {
 	{regexp.MustCompile(`http://127\.0\.0\.1:\d+`), "https://github.example"},
 	{regexp.MustCompile(`(/[\w.-]+)+/(uwf-[a-z]+-)[\w-]+`), "/tmp/${2}1"},
 	{regexp.MustCompile(`\b(\d+m ?)?\d+(\.\d+)?m?s\b|\(cached\)`), "2s"},
+	{regexp.MustCompile(`(passed|exit code \d+), 2s`), "$1"}, // a fast check has no time
 }
 
 // add adds what a person reads.

@@ -167,11 +167,11 @@ func TooManyRefs(text string) (line string, most int, ok bool) {
 	return "", 0, false
 }
 
-// IsLocked reports whether a lost race is one for a server's lock of a ref, by what it says: git
-// and JGit.
-func IsLocked(text string) bool {
+// TellsRace reports whether the words of a lost race say that somebody else is at the ref: that they
+// lock it, as git and JGit say it, or that it has another value.
+func TellsRace(text string) bool {
 	text = strings.ToLower(text)
-	return strings.Contains(text, "unable to create") || strings.Contains(text, "to lock")
+	return strings.Contains(text, "unable to create") || strings.Contains(text, "to lock") || strings.Contains(text, "but expected")
 }
 
 // inTheWay begins what git says of a ref that keeps another one from being made, behind its name.
