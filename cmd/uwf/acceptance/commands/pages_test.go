@@ -100,8 +100,11 @@ func TestPackagesPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const command = "go test ./cmd/uwf/acceptance/commands -run TestPackagesPage -update-schemas"
 	var b strings.Builder
-	b.WriteString("# All packages\n\nWhat each is for, in the first words of its documentation (`go doc ./engine/lease`); `go test\n./cmd/uwf/acceptance/commands -run TestPackagesPage -update-schemas` writes this page.\n[design](design.md) draws how they stand upon each other.\n")
+	b.WriteString("# All packages\n\nWhat each is for, in the first words of its documentation (`go doc ./engine/lease`); `" +
+		strings.Replace(command, "test ", "test\n", 1) +
+		"` writes this page.\n[design](design.md) draws how they stand upon each other.\n")
 	last := ""
 	for _, folder := range slices.Sorted(maps.Keys(said)) {
 		if said[folder] == "" {
@@ -120,7 +123,23 @@ func TestPackagesPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if old, err := os.ReadFile(page); err != nil || string(old) != b.String() {
-		t.Errorf("docs/packages.md is not what the packages say (%v); its first line says how it is written", err)
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
 	}
+	is, want := strings.Split(string(old), "\n"), strings.Split(b.String(), "\n")
+	for i := range max(len(is), len(want)) {
+		has, says := lineAt(is, i), lineAt(want, i)
+		if has != says {
+			t.Fatalf("docs/packages.md is out of date; write it with\n\t%s\nIts line %d is\n\t%s\nand the packages say\n\t%s", command, i+1, has, says)
+		}
+	}
+}
+
+// lineAt is a line, or says that the text has ended.
+func lineAt(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(the end)"
 }
