@@ -1,6 +1,7 @@
 package liquid
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/osteele/liquid/filters"
@@ -57,6 +59,7 @@ func (d dictionary) takeFilters() {
 	d.add["truncatewords"] = truncateWords
 	d.add["newline_to_br"] = func(s string) string { return strings.ReplaceAll(s, "\n", "<br />\n") }
 	d.add["divided_by"] = divideNumbers
+	d.add["round"] = roundNumber
 	d.add["slice"] = slicePart
 	d.add["sum"] = sumItems
 	d.add["replace_last"] = replaceLast
@@ -65,12 +68,13 @@ func (d dictionary) takeFilters() {
 	d.add["find"] = func(list any, field string, want any) any { return firstOf(selectItems(list, field, want, true)) }
 	d.add["has"] = func(list any, field string, want any) bool { return len(selectItems(list, field, want, true)) > 0 }
 	d.add["push"] = func(list, item any) []any { return append(itemsOf(list), item) }
-	d.add["at_least"] = func(a, b any) float64 { return max(numberOf(a), numberOf(b)) }
-	d.add["at_most"] = func(a, b any) float64 { return min(numberOf(a), numberOf(b)) }
+	d.add["at_least"] = math.Max
+	d.add["at_most"] = math.Min
 }
 
-// takeComparisons adds the filters that rewriteText writes for operators.
-func (d dictionary) takeComparisons() {
+// takeOperators adds the filters that rewriteText writes for operators.
+func (d dictionary) takeOperators() {
+	d.add[rangeEnd] = func(v any) int { return int(math.Ceil(countOf(v))) }
 	for operator, name := range comparisons() {
 		d.add[name] = comparing(map[string]func(int) bool{
 			"<": func(n int) bool { return n < 0 }, "<=": func(n int) bool { return n <= 0 },
@@ -83,7 +87,7 @@ func (d dictionary) takeComparisons() {
 func addFilters(cfg *render.Config, b *budget) {
 	all := dictionary{add: map[string]any{}}
 	all.takeFilters()
-	all.takeComparisons()
+	all.takeOperators()
 	for name, fn := range all.add {
 		f := reflect.ValueOf(fn)
 		cfg.AddFilter(name, reflect.MakeFunc(tolerantType(f.Type()), func(args []reflect.Value) []reflect.Value {
@@ -130,11 +134,7 @@ func convertArgument(v reflect.Value, to reflect.Type) reflect.Value {
 	case to.Kind() == reflect.String:
 		return reflect.ValueOf(textOf(v.Interface()))
 	}
-	n := numberOf(v.Interface())
-	if math.IsNaN(n) {
-		n = 0
-	}
-	return reflect.ValueOf(n)
+	return reflect.ValueOf(countOf(v.Interface()))
 }
 
 // sizeOf is about what a value takes that a filter made.
@@ -153,9 +153,9 @@ func sizeOf(v reflect.Value) int {
 
 var errTooMuch = errors.New("the result is too long")
 
-func joinList(list []any, sep func(string) string) (string, error) {
+func joinList(list []any, sep any) (string, error) {
 	var out strings.Builder
-	s := sep(" ")
+	s := textOf(cmp.Or(sep, " "))
 	for i, v := range list {
 		if v == nil {
 			continue
@@ -194,7 +194,11 @@ func replaceText(s, old, by string) (string, error) {
 	if n := strings.Count(s, old); n > 0 && len(by) > 0 && n > maxBytes/len(by) {
 		return "", errTooMuch
 	}
-	return strings.ReplaceAll(s, old, by), nil
+	out := strings.ReplaceAll(s, old, by)
+	if old == "" { // not before the first character and after the last
+		out = strings.TrimSuffix(strings.TrimPrefix(out, by), by)
+	}
+	return out, nil
 }
 
 func uniqueItems(list []any) ([]any, error) {
@@ -226,21 +230,24 @@ func capitalizeText(s string) string {
 	return strings.ToUpper(s[:n]) + strings.ToLower(s[n:])
 }
 
-// truncateWords shortens text to so many words.
-func truncateWords(s string, length func(int) int, ellipsis func(string) string) string {
-	n, words := max(length(15), 1), strings.Fields(s)
-	if len(words) < n {
+// truncateWords shortens text to so many words. White space at the end counts as one.
+func truncateWords(s string, most, ellipsis any) string {
+	words := strings.Fields(s)
+	if len(words) == 0 || strings.TrimRightFunc(s, unicode.IsSpace) != s {
+		words = append(words, "")
+	}
+	n := max(countOf(cmp.Or(most, 15)), 1)
+	if float64(len(words)) < n {
 		return strings.Join(words, " ")
 	}
-	return strings.Join(words[:n], " ") + ellipsis("...")
+	return strings.Join(words[:int(n)], " ") + textOf(cmp.Or(ellipsis, "..."))
 }
 
 // truncateText shortens text to so many characters, the ellipsis among them.
-func truncateText(s string, length func(int) int, ellipsis func(string) string) string {
-	n, end := length(50), []rune(ellipsis("..."))
-	runes := []rune(s)
-	if len(runes) <= n {
+func truncateText(s string, most, ellipsis any) string {
+	n, end, runes := countOf(cmp.Or(most, 50)), textOf(cmp.Or(ellipsis, "...")), []rune(s)
+	if float64(len(runes)) <= math.Ceil(n) {
 		return s
 	}
-	return string(runes[:max(n-len(end), 0)]) + string(end)
+	return string(runes[:int(math.Ceil(max(n-float64(utf8.RuneCountInString(end)), 0)))]) + end
 }

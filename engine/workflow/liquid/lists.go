@@ -38,6 +38,14 @@ func numberOf(v any) float64 {
 	return math.NaN()
 }
 
+// countOf is a value as a number that counts something.
+func countOf(v any) float64 {
+	if n := numberOf(v); !math.IsNaN(n) {
+		return n
+	}
+	return 0
+}
+
 // comparing is an operator: texts compare as texts, everything else as numbers.
 func comparing(holds func(order int) bool) func(a, b any) bool {
 	return func(a, b any) bool {
@@ -64,6 +72,26 @@ func divideNumbers(a, b float64) any {
 		return strings.TrimPrefix(fmt.Sprint(q), "+") + "inity"
 	}
 	return q
+}
+
+// roundNumber rounds the decimal digits as they are written: 1.005 to 1.01.
+func roundNumber(n float64, places any) float64 {
+	by := countOf(places)
+	scaled := shiftDecimal(n, by)
+	if !(math.Abs(scaled) < 1<<53) {
+		return n
+	}
+	return shiftDecimal(math.Round(scaled), -by) + 0 // not -0
+}
+
+// shiftDecimal moves the decimal point. It is NaN if by is no whole number.
+func shiftDecimal(n, by float64) float64 {
+	digits, power, _ := strings.Cut(strconv.FormatFloat(n, 'e', -1, 64), "e")
+	out, err := strconv.ParseFloat(fmt.Sprint(digits, "e", numberOf(power)+by), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return out
 }
 
 // itemsOf is a value as a list: a text and an object are one item.
@@ -127,23 +155,27 @@ func sumItems(list any, field string) any {
 	return sum
 }
 
-// slicePart is a part of a list or of a text.
-func slicePart(v any, start int, length func(int) int) any {
+// slicePart is a part of a list or of a text, none if it would begin before that.
+func slicePart(v, start, most any) any {
 	list, isList := v.([]any)
 	text := []rune(textOf(v))
-	size := len(text)
+	size := float64(len(text))
 	if isList {
-		size = len(list)
+		size = float64(len(list))
 	}
-	if start < 0 {
-		start += size
+	from, length := countOf(start), countOf(cmp.Or(most, 1))
+	if from < 0 {
+		from += size
 	}
-	from := min(max(start, 0), size)
-	to := max(min(start+length(1), size), from)
+	if from < 0 || length < 0 || isList && (start == nil || math.IsNaN(numberOf(start))) {
+		size = 0
+	}
+	at := func(n float64) int { return int(min(max(n, 0), size)) }
 	if isList {
-		return list[from:to]
+		return list[at(from):at(from+length)]
 	}
-	return string(text[from:to])
+	from = math.Ceil(from)
+	return string(text[at(from):at(from+math.Ceil(length))])
 }
 
 func replaceLast(s, old, by string) string {

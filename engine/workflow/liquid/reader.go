@@ -219,6 +219,8 @@ func (r *reader) checkExpression(t parser.Token, text string) *SyntaxError {
 		return r.newError(t, "write {% if "+name+" %} … {% endif %}, or {% for item in "+name+" %} … {% endfor %}", "%s is mustache, and the definition's version has Liquid", t.Source)
 	case strings.Contains(text, "$"):
 		return r.newError(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
+	case strings.Contains(text, "allow_false:"):
+		return r.newError(t, "write {% if name == nil %} … {% endif %}", "%s: allow_false is not supported", t.Source)
 	case strings.ContainsAny(text, "&?!") && !strings.Contains(text, "!="):
 		return r.newError(t, "write `and`, `or`, ==, !=", "%s: not a Liquid expression", t.Source)
 	}

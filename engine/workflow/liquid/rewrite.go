@@ -20,6 +20,11 @@ func comparisons() map[string]string {
 	return map[string]string{"<": "uwf_lt", "<=": "uwf_le", ">": "uwf_gt", ">=": "uwf_ge"}
 }
 
+// rangeEnd is the filter that makes whole numbers of the ends of loopRange.
+const rangeEnd = "uwf_whole"
+
+var loopRange = lazyregexp.New(`^(\w+\s+in\s+)\(([^()"']*)\.\.([^()"']*)\)`)
+
 // rewriteText writes what the library does otherwise than liquidjs in other words. The
 // texts with escapes become variables, which it returns.
 func rewriteText(text string) (string, map[string]any) {
@@ -37,7 +42,8 @@ func rewriteText(text string) (string, map[string]any) {
 			verbatim = t.Name
 		case t.Type != parser.TextTokenType && t.Name != "cycle" && len(written) <= maxTag:
 			if i := strings.LastIndex(written, t.Args); t.Args != "" {
-				written = written[:i] + rewriteArgs(t.Args, texts) + written[i+len(t.Args):]
+				args := loopRange.ReplaceAllString(t.Args, "$1(($2 | "+rangeEnd+")..($3 | "+rangeEnd+"))")
+				written = written[:i] + rewriteArgs(args, texts) + written[i+len(t.Args):]
 			}
 		}
 		out.WriteString(written)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 
@@ -210,11 +210,12 @@ func compileLoop(b *budget) render.BlockCompiler {
 			if err != nil {
 				return err
 			}
-			s, err := sliceOf(v, stmt.Loop, ctx)
+			all := sequenceOf(v)
+			s, err := sliceOf(all, stmt.Loop, ctx)
 			if err != nil {
 				return err
 			}
-			if s.n == 0 && len(node.Clauses) > 0 {
+			if all.n == 0 && len(node.Clauses) > 0 {
 				return ctx.RenderBlock(w, node.Clauses[0])
 			}
 			return renderLoop(w, ctx, b, stmt.Loop.Variable, s)
@@ -257,35 +258,31 @@ type sequence struct {
 	at func(int) any
 }
 
-// sliceOf is the value as a sequence, cut by the loop's modifiers.
-func sliceOf(v any, l expressions.Loop, ctx render.Context) (sequence, error) {
-	s := sequenceOf(v)
-	if l.Reversed {
-		all := s
-		s.at = func(i int) any { return all.at(all.n - 1 - i) }
-	}
-	bound := func(e expressions.Expression, what string) (int, bool, error) {
+// sliceOf is a sequence as it is cut by the loop's modifiers. A negative one counts
+// from the end.
+func sliceOf(all sequence, l expressions.Loop, ctx render.Context) (sequence, error) {
+	bound := func(e expressions.Expression, size, otherwise int) (int, error) {
 		if e == nil {
-			return 0, false, nil
+			return otherwise, nil
 		}
 		v, err := ctx.Evaluate(e)
-		n, ok := v.(int)
-		if err == nil && !ok {
-			err = fmt.Errorf("the %s of a loop must be a whole number", what)
+		n := math.Trunc(countOf(cmp.Or(v, any(otherwise))))
+		if n < 0 {
+			n += float64(size)
 		}
-		return max(n, 0), true, err
+		return int(min(max(n, 0), float64(size))), err
 	}
-	skip, _, err := bound(l.Offset, "offset")
+
+	from, err := bound(l.Offset, all.n, 0)
 	if err != nil {
-		return s, err
+		return all, err
 	}
-	all := s
-	s.n, s.at = max(all.n-skip, 0), func(i int) any { return all.at(i + skip) }
-	most, has, err := bound(l.Limit, "limit")
-	if has {
-		s.n = min(s.n, most)
+	n, err := bound(l.Limit, all.n-from, all.n-from)
+	at := func(i int) any { return all.at(from + i) }
+	if l.Reversed {
+		at = func(i int) any { return all.at(from + n - 1 - i) }
 	}
-	return s, err
+	return sequence{n, at}, err
 }
 
 func sequenceOf(v any) sequence {
