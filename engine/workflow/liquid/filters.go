@@ -17,6 +17,7 @@ import (
 	"github.com/osteele/liquid/filters"
 	"github.com/osteele/liquid/render"
 
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -191,14 +192,10 @@ func textOf(v any) string {
 }
 
 func replaceText(s, old, by string) (string, error) {
-	if n := strings.Count(s, old); n > 0 && len(by) > 0 && n > maxBytes/len(by) {
+	if strings.Count(s, old) > maxBytes/(len(by)+16) {
 		return "", errTooMuch
 	}
-	out := strings.ReplaceAll(s, old, by)
-	if old == "" { // not before the first character and after the last
-		out = strings.TrimSuffix(strings.TrimPrefix(out, by), by)
-	}
-	return out, nil
+	return strings.Join(strings.Split(s, old), by), nil
 }
 
 func uniqueItems(list []any) ([]any, error) {
@@ -230,12 +227,11 @@ func capitalizeText(s string) string {
 	return strings.ToUpper(s[:n]) + strings.ToLower(s[n:])
 }
 
+var spaces = lazyregexp.New(`[\s\p{Z}]+`)
+
 // truncateWords shortens text to so many words. White space at the end counts as one.
 func truncateWords(s string, most, ellipsis any) string {
-	words := strings.Fields(s)
-	if len(words) == 0 || strings.TrimRightFunc(s, unicode.IsSpace) != s {
-		words = append(words, "")
-	}
+	words := strings.Split(spaces.ReplaceAllString(strings.TrimLeftFunc(s, unicode.IsSpace), " "), " ")
 	n := max(countOf(cmp.Or(most, 15)), 1)
 	if float64(len(words)) < n {
 		return strings.Join(words, " ")

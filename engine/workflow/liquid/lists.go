@@ -87,11 +87,7 @@ func roundNumber(n float64, places any) float64 {
 // shiftDecimal moves the decimal point. It is NaN if by is no whole number.
 func shiftDecimal(n, by float64) float64 {
 	digits, power, _ := strings.Cut(strconv.FormatFloat(n, 'e', -1, 64), "e")
-	out, err := strconv.ParseFloat(fmt.Sprint(digits, "e", numberOf(power)+by), 64)
-	if err != nil {
-		return math.NaN()
-	}
-	return out
+	return numberOf(fmt.Sprint(digits, "e", numberOf(power)+by))
 }
 
 // itemsOf is a value as a list: a text and an object are one item.
@@ -148,9 +144,7 @@ func sumItems(list any, field string) any {
 		if field != "" {
 			item = fieldOf(item, field)
 		}
-		if n := numberOf(item); !math.IsNaN(n) {
-			sum += n
-		}
+		sum += countOf(item)
 	}
 	return sum
 }
