@@ -3,6 +3,7 @@ package condition
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/metrics"
 	"time"
 )
@@ -16,7 +17,7 @@ import (
 const (
 	maxParts  = 500_000 // parts of the expression evaluated; a third of a second
 	maxTime   = 5 * time.Second
-	maxMemory = 256 << 20 // bytes that the heap may grow by
+	maxMemory = 96 << 20 // bytes that the heap may grow by
 	heapBytes = "/memory/classes/heap/objects:bytes"
 )
 
@@ -75,7 +76,9 @@ func (b *budget) Err() error {
 	case b.parts%32 == 0 && b.now().After(b.until):
 		b.err = fmt.Errorf("%w: more than %v", ErrTimeout, maxTime)
 	case b.inUse() > b.heap:
-		b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, b.memory>>20)
+		if runtime.GC(); b.inUse() > b.heap {
+			b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, b.memory>>20)
+		}
 	}
 	return b.err
 }

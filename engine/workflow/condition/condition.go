@@ -84,7 +84,7 @@ func Compile(expression string) (*Condition, error) {
 	if err != nil {
 		return nil, explainError(expression, tokens, err)
 	}
-	if again, err := compileExpression(rewriteSource(expression, tokens)); err == nil {
+	if again, err := compileExpression(rewriteSource(expression)); err == nil {
 		compiled = again
 	}
 	return &Condition{compiled: compiled, Roles: roleNames(tokens, "role"), Agents: roleNames(tokens, "agent"), Suspects: append(suspectNames(tokens), differences(tokens)...)}, nil
@@ -100,32 +100,24 @@ func compileExpression(expression string) (out *gnata.Expression, err error) {
 	return gnata.Compile(expression)
 }
 
-// maxTries is how often an expression that ran out of memory is tried: it may be
-// others in this process who took it.
-const maxTries = 3
-
 // Holds reports whether the expression's value counts as true: everything but
 // null, "", 0, NaN, false and no value at all. An empty list counts as true.
 func (c *Condition) Holds(t *Thread) (bool, error) {
-	for try := 1; ; try++ {
-		b := newBudget(t.measure)
-		v, err := c.evalWatched(b, t)
-		if errors.Is(err, errStuck) {
-			return false, err
-		}
-		if err := t.spendBudget(b); err != nil {
-			return false, err
-		}
-		switch {
-		case b.err != nil && errors.Is(b.err, ErrTooLarge) && try < maxTries:
-			continue
-		case b.err != nil:
-			return false, b.err
-		case err != nil:
-			return false, fmt.Errorf("%w: %s", ErrFailed, errorReason(err))
-		}
-		return isTruthy(v), nil
+	b := newBudget(t.measure)
+	v, err := c.evalWatched(b, t)
+	if errors.Is(err, errStuck) {
+		return false, err
 	}
+	if err := t.spendBudget(b); err != nil {
+		return false, err
+	}
+	switch {
+	case b.err != nil:
+		return false, b.err
+	case err != nil:
+		return false, fmt.Errorf("%w: %s", ErrFailed, errorReason(err))
+	}
+	return isTruthy(v), nil
 }
 
 // errStuck: an evaluation didn't stop when it should have.

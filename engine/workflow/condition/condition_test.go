@@ -104,12 +104,12 @@ func TestHoldsFails(t *testing.T) {
 			t.Errorf("%s: %v, want %v", expression, err, want)
 		}
 	}
-	c, err := condition.Compile("($f := function($s,$n){$n = 0 ? $s : $f($s & $s, $n - 1)}; $length($f('aaaaaaaa', 60)))")
+	c, err := condition.Compile("($f := function($s,$n){$n = 0 ? $s : $f([$s, $s], $n - 1)}; $count($f([1], 60)))")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Holds(someThread(t).SetMemory(16 << 20)); !errors.Is(err, condition.ErrTooLarge) || !strings.Contains(err.Error(), "needs more than 16 MB") {
-		t.Errorf("a text that doubles 60 times: %v", err)
+		t.Errorf("a list that doubles 60 times: %v", err)
 	}
 }
 

@@ -1,19 +1,24 @@
 package condition
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp/syntax"
 	"strings"
 
 	"github.com/recolabs/gnata"
+
+	"github.com/united-workforce/uwf/internal/lazyregexp"
 )
 
 // What one call of a function over texts may take: nothing asks the budget while the
 // library is within one of its own functions.
 const (
-	maxWork    = 1 << 28 // characters times instructions of a regular expression
-	maxCounted = 1 << 15 // bytes of a text whose characters $match and $replace count, from the start for each match
+	maxWork    = 1 << 28  // characters times instructions of a regular expression
+	maxText    = 16 << 20 // bytes that $join, $replace and $string make, roughly
+	maxPicture = 1000     // bytes of how a number or a time is to be written
+	maxCounted = 1 << 15  // bytes of a text whose characters $match and $replace count, from the start for each match
 )
 
 // How large a regular expression may be once it is compiled.
@@ -25,7 +30,8 @@ const (
 // guardedFunctions are the functions whose results, or work, can be far larger than what they
 // are given.
 func guardedFunctions() map[string]func(args []any) error {
-	return map[string]func([]any) error{"contains": checkSearchable, "split": checkSearchable, "match": checkCountable, "replace": checkReplaceable, "join": checkJoinable, "string": checkWritable}
+	return map[string]func([]any) error{"contains": checkSearchable, "split": checkSearchable, "match": checkCountable, "replace": checkReplaceable, "join": checkJoinable, "string": checkWritable, "distinct": checkWritable,
+		"formatInteger": checkPicture, "formatNumber": checkPicture, "fromMillis": checkPicture, "toMillis": checkPicture}
 }
 
 // guardFunctions puts a check before each of the guarded functions of an environment. The
@@ -126,7 +132,7 @@ func checkCountable(args []any) error {
 func checkReplaceable(args []any) error {
 	text, _ := textAt(args, 0)
 	with, _ := textAt(args, 2)
-	if len(text)*(len(with)+1) > maxMemory {
+	if len(text)*(len(with)+1) > maxText {
 		return fmt.Errorf("is to put %d bytes in the place of each match in %d", len(with), len(text))
 	}
 	return checkCountable(args)
@@ -137,26 +143,37 @@ func checkJoinable(args []any) error {
 	if len(args) == 0 {
 		return nil
 	}
-	list, _ := gnata.NormalizeValue(args[0]).([]any)
 	between, _ := textAt(args, 1)
-	size := 0
-	for _, v := range list {
-		s, _ := v.(string)
-		if size += len(s) + len(between); size > maxMemory {
-			return fmt.Errorf("makes more than %d MB of text", maxMemory>>20)
-		}
-	}
-	return nil
+	list, _ := gnata.NormalizeValue(args[0]).([]any)
+	return weighAll(args, len(list)*len(between))
 }
 
 // checkWritable: a value can hold the same part many times, and is written out with each.
-func checkWritable(args []any) error {
-	left := maxMemory
+func checkWritable(args []any) error { return weighAll(args, 0) }
+
+func weighAll(args []any, more int) error {
+	left := maxText - more
 	for _, v := range args {
 		weighValue(reflect.ValueOf(v), 0, &left)
 	}
 	if left < 0 {
-		return fmt.Errorf("makes more than %d MB of text", maxMemory>>20)
+		return fmt.Errorf("takes at most %d MB: use a part of the values", maxText>>20)
+	}
+	return nil
+}
+
+// widePicture has a width of five digits.
+var widePicture = lazyregexp.New(`,[\s+]*\d[\s\d]{4}`)
+
+// checkPicture: the library writes as many digits as a picture asks for.
+func checkPicture(args []any) error {
+	picture, ok := textAt(args, 1)
+	if !ok {
+		return nil
+	}
+	roman := strings.HasPrefix(strings.ToLower(picture), "i")
+	if n, _ := numberOf(args[0]); len(picture) > maxPicture || widePicture.MatchString(picture) || roman && n > 1e6 {
+		return errors.New("is to write too many characters: shorten the picture, or the number")
 	}
 	return nil
 }
@@ -168,7 +185,10 @@ const maxDepth = 100
 // weighValue takes from left what a value is as text, roughly, until nothing is left. The
 // values are the library's own, whose types it doesn't export.
 func weighValue(v reflect.Value, depth int, left *int) {
-	if *left -= 8; *left < 0 || depth > maxDepth {
+	if *left -= 8 + 2*depth; depth > maxDepth { // $string indents
+		*left = -1
+	}
+	if *left < 0 {
 		return
 	}
 	switch v.Kind() {

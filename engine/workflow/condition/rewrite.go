@@ -25,9 +25,17 @@ type edit struct {
 }
 
 // rewriteSource writes what the library does otherwise than jsonata in other words:
-// descending sorts, which put items without the field last, and ranges.
-func rewriteSource(expression string, tokens []token) string {
-	var edits []edit
+// descending sorts, which put items without the field last, ranges, and texts.
+func rewriteSource(expression string) string {
+	tokens := scanTokens(expression)
+	var texts, edits []edit
+	for i := range tokens {
+		if isToken(tokens, i, "&") {
+			texts = append(texts, textEdits(tokens, i)...)
+		}
+	}
+	expression = applyEdits(expression, texts)
+	tokens = scanTokens(expression)
 	for i := range tokens {
 		switch {
 		case isToken(tokens, i, "^") && isToken(tokens, i+1, "("):
@@ -36,6 +44,10 @@ func rewriteSource(expression string, tokens []token) string {
 			edits = append(edits, rangeEdits(tokens, i)...)
 		}
 	}
+	return applyEdits(expression, edits)
+}
+
+func applyEdits(expression string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Compare(a.at, b.at) })
 
 	var out strings.Builder
@@ -80,16 +92,36 @@ func rangeEdits(tokens []token, i int) []edit {
 	}
 }
 
+// textOperators end an operand of "&".
+const textOperators = "& + - = != < > <= >= ~> and or in ? : ?: ?? := .. ; | ^"
+
+// textEdits has $string make the texts of both sides of the i-th token, which is "&": what
+// the operator makes of a value has no limit. A sign's operand is a number.
+func textEdits(tokens []token, i int) []edit {
+	var edits []edit
+	ends := strings.Fields(textOperators)
+	for _, side := range [][2]int{{partEnd(tokens, i-1, -1, ends...) + 1, i}, {i + 1, partEnd(tokens, i+1, 1, ends...)}} {
+		from, to := side[0], side[1]
+		if from == to || from+1 == to && tokens[from].kind == quoted {
+			continue
+		}
+		if last := tokens[to-1]; from > i || from == 0 || !strings.Contains("&+-", tokens[from-1].text) {
+			edits = append(edits, edit{at: tokens[from].at, text: "$string("}, edit{at: last.at + last.length, text: ")"})
+		}
+	}
+	return edits
+}
+
 // partEnd is the comma or bracket that ends the part of a list with the i-th token,
-// forwards or backwards. It is beyond the tokens if nothing does.
-func partEnd(tokens []token, i, step int) int {
+// forwards or backwards, or one of the operators. It is beyond the tokens if nothing does.
+func partEnd(tokens []token, i, step int, operators ...string) int {
 	depth := 0
 	for ; i >= 0 && i < len(tokens); i += step {
-		if tokens[i].kind != other {
+		if tokens[i].kind != other && !isWord(tokens, i) {
 			continue
 		}
 		switch opens, closes := strings.Contains("([{", tokens[i].text), strings.Contains(")]}", tokens[i].text); {
-		case depth == 0 && (tokens[i].text == "," || closes && step > 0 || opens && step < 0):
+		case depth == 0 && (tokens[i].text == "," || slices.Contains(operators, tokens[i].text) || closes && step > 0 || opens && step < 0):
 			return i
 		case opens:
 			depth += step
