@@ -72,12 +72,12 @@ func (b *budget) Err() error {
 	b.parts++
 	switch {
 	case b.parts > maxParts:
-		b.err = fmt.Errorf("%w: more than %d parts", ErrTimeout, maxParts)
+		b.err = fmt.Errorf("%w: it evaluates more than %d parts; go through fewer items", ErrTimeout, maxParts)
 	case b.parts%32 == 0 && b.now().After(b.until):
 		b.err = fmt.Errorf("%w: more than %v", ErrTimeout, maxTime)
 	case b.inUse() > b.heap:
 		if runtime.GC(); b.inUse() > b.heap {
-			b.err = fmt.Errorf("%w: it needs more than %d MB", ErrTooLarge, b.memory>>20)
+			b.err = fmt.Errorf("%w: it needs more than %d MB of memory; take a part of the steps or texts", ErrTooLarge, b.memory>>20)
 		}
 	}
 	return b.err

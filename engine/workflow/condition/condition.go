@@ -51,10 +51,10 @@ type SyntaxError = source.SyntaxError
 
 // refusedFunctions are the functions that a condition can't use, and why.
 func refusedFunctions() map[string]string {
-	const again = "would decide differently when it is asked again"
+	const again = "can answer differently each time, and a condition must not"
 	return map[string]string{
 		"now": again, "millis": again, "random": again, "shuffle": again,
-		"eval": "would run text that nobody has checked",
+		"eval": "runs text that nobody has checked",
 	}
 }
 
@@ -72,11 +72,11 @@ func Compile(expression string) (*Condition, error) {
 	for _, t := range tokens {
 		why, bad := refusedFunctions()[t.name]
 		if bad && t.kind == variable {
-			return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: fmt.Sprintf("$%s %s", t.name, why), Fix: "decide by what is in start and steps"}
+			return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: fmt.Sprintf("$%s %s", t.name, why), Fix: "compare fields of start and steps"}
 		}
 		if t.kind == pattern {
 			if why := tooLarge(t.text); why != "" {
-				return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: why, Fix: "look for less"}
+				return nil, &SyntaxError{Offset: t.at, Length: t.length, Message: why, Fix: "write a shorter one, with fewer groups and repetitions"}
 			}
 		}
 	}

@@ -127,10 +127,10 @@ func TestCompileRefuses(t *testing.T) {
 		"steps[":                          "5+1 ends too early",
 		"(a":                              "1+1 ends too early",
 		"a and":                           "4+1 ends too early",
-		"a b":                             "2+1 unexpected",
-		"a = = b":                         "4+1 prefix",
-		"steps[-1] .output == 1":          "19+1 prefix",
-		"a)":                              "1+1 unexpected",
+		"a b":                             "2+1 can't stand here",
+		"a = = b":                         "4+1 can't stand here",
+		"steps[-1] .output == 1":          "19+1 can't stand here",
+		"a)":                              "1+1 can't stand here",
 		"x = 'abc":                        "4+1 never closed",
 		"x.`abc":                          "2+1 never closed",
 		"x /* abc":                        "2+1 never closed",
@@ -139,8 +139,8 @@ func TestCompileRefuses(t *testing.T) {
 		"a := 1":                          "2+2 :=",
 		"(a; b c)":                        "6+1 can't stand here",
 		"\xff":                            "0+1 UTF-8",
-		strings.Repeat("a.", 200) + "a b": "-1+1 unexpected", // where is not looked for
-		strings.Repeat(" ", 2048) + "a b": "-1+1 unexpected",
+		strings.Repeat("a.", 200) + "a b": "-1+1 can't stand here", // where is not looked for
+		strings.Repeat(" ", 2048) + "a b": "-1+1 can't stand here",
 		strings.Repeat("a.", 5000) + "a":  "0+1 limit",
 	} {
 		_, err := condition.Compile(expression)

@@ -111,10 +111,10 @@ func checkSearchable(args []any) error {
 		return nil
 	}
 	if n := countInstructions(re); len(text)*n > maxWork {
-		return fmt.Errorf("is to look through %d bytes with a regular expression of %d instructions", len(text), n)
+		return fmt.Errorf("can't search %d bytes with a regular expression of %d instructions: take a part of the text by $substring", len(text), n)
 	}
 	if n := re.MaxCap() + 1; len(text)*(24+16*n) > maxMemory {
-		return fmt.Errorf("is to look through %d bytes for %d groups", len(text), n)
+		return fmt.Errorf("can't search %d bytes for %d groups: use fewer groups", len(text), n)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func checkSearchable(args []any) error {
 // checkCountable: for each match the library counts the characters before it.
 func checkCountable(args []any) error {
 	if text, _ := textAt(args, 0); len(text) > maxCounted {
-		return fmt.Errorf("is to look through %d bytes; the limit is %d: take a part of the text", len(text), maxCounted)
+		return fmt.Errorf("can't search %d bytes; the limit is %d: take a part of the text by $substring", len(text), maxCounted)
 	}
 	return checkSearchable(args)
 }
@@ -133,7 +133,7 @@ func checkReplaceable(args []any) error {
 	text, _ := textAt(args, 0)
 	with, _ := textAt(args, 2)
 	if len(text)*(len(with)+1) > maxText {
-		return fmt.Errorf("is to put %d bytes in the place of each match in %d", len(with), len(text))
+		return fmt.Errorf("can't put %d bytes in the place of each match in %d bytes: take a part of the text by $substring", len(with), len(text))
 	}
 	return checkCountable(args)
 }
@@ -157,7 +157,7 @@ func weighAll(args []any, more int) error {
 		weighValue(reflect.ValueOf(v), 0, &left)
 	}
 	if left < 0 {
-		return fmt.Errorf("takes at most %d MB: use a part of the values", maxText>>20)
+		return fmt.Errorf("takes at most %d MB of values (& calls $string): take a part of them", maxText>>20)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func checkPicture(args []any) error {
 	}
 	roman := strings.HasPrefix(strings.ToLower(picture), "i")
 	if n, _ := numberOf(args[0]); len(picture) > maxPicture || widePicture.MatchString(picture) || roman && n > 1e6 {
-		return errors.New("is to write too many characters: shorten the picture, or the number")
+		return errors.New("would write too many characters: shorten the picture or the number")
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func TestManyConditions(t *testing.T) {
 	c := compileExpression(t, "$count($map([1..20000], function($x){$x})) = 0")
 	for range 1000 {
 		if _, err := c.Holds(thread); err != nil {
-			if !errors.Is(err, condition.ErrTimeout) || !strings.Contains(err.Error(), "together have more than") {
+			if !errors.Is(err, condition.ErrTimeout) || !strings.Contains(err.Error(), "together evaluate more than") {
 				t.Error(err)
 			}
 			return

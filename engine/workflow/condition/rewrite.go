@@ -151,7 +151,7 @@ func rangeOf(b *budget) gnata.CustomFunc {
 			return nil, nil
 		}
 		if count > float64(maxRange-b.ranges) {
-			b.err = fmt.Errorf("%w: its ranges have more than %d items", ErrTooLarge, maxRange)
+			b.err = fmt.Errorf("%w: its ranges have more than %d items; make them shorter", ErrTooLarge, maxRange)
 			return nil, b.err
 		}
 		b.ranges += int(count)
@@ -186,7 +186,7 @@ func differences(tokens []token) []SyntaxError {
 		var message, fix string
 		switch {
 		case isToken(tokens, i, "*") && isToken(tokens, i-1, "."):
-			message, fix = "all fields by .* are not supported", "name the fields, or use $each(…, function($v, $k) {…})"
+			message, fix = ".* is not supported", "name the fields, or use $each(…, function($v, $k) {…})"
 		case i > 0 && isToken(tokens, i-1, "[") && afterValue(tokens[:i-1]) && isPosition(tokens, i):
 			message, fix = "a number in [ ] is a position, and this number depends on the item", "compare it: ["+t.text+"(…) > 0]"
 		default:

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -133,7 +134,7 @@ func explainError(expression string, tokens []token, err error) *SyntaxError {
 	out := &SyntaxError{Offset: -1, Length: 1, Message: wordError(err), Fix: "see docs.jsonata.org for the syntax"}
 	if i := len(tokens) - 1; i >= 0 && tokens[i].kind == broken {
 		out.Offset = tokens[i].at
-		out.Message, out.Fix = "this is never closed", "close it"
+		out.Message, out.Fix = "the quote or comment that begins here is never closed", "close it"
 		return out
 	}
 	for i := 1; i < len(tokens); i++ {
@@ -189,7 +190,7 @@ func suggestSyntaxFix(tokens []token, i int) string {
 
 var (
 	coded    = lazyregexp.New(`^(?:JSONata error )?(S0\d+|[A-Z]\d{4})(?: at token "((?:[^"\\]|\\.)*)")?: (.*)$`)
-	expected = lazyregexp.New(`expected token (\d+), got \d+ \("(.*)"\)`)
+	expected = lazyregexp.New(`expected token (\d+), got \d+ \("(.*)"\)|^invalid use of token as prefix|^unexpected token`)
 )
 
 // wordError is the library's message for people: its numbers of tokens say nothing.
@@ -200,10 +201,7 @@ func wordError(err error) string {
 	}
 	message := m[3]
 	if e := expected.FindStringSubmatch(message); e != nil {
-		message = "something else is needed here"
-		if e[2] != "" {
-			message = fmt.Sprintf("%q can't stand here", e[2])
-		}
+		message = fmt.Sprintf("%q can't stand here", cmp.Or(e[2], m[2], "this"))
 	}
 	if m[2] != "" && !strings.Contains(message, m[2]) && m[2] != "EOF" {
 		message = fmt.Sprintf("%s at %q", message, m[2])

@@ -41,7 +41,7 @@ func (t *Thread) spendBudget(b *budget) error {
 	parts, spent := t.parts.Add(int64(b.parts)), time.Duration(t.spent.Add(int64(b.now().Sub(b.begin))))
 	switch {
 	case parts > maxAllParts:
-		return fmt.Errorf("%w: all conditions of this step together have more than %d parts", ErrTimeout, maxAllParts)
+		return fmt.Errorf("%w: all conditions of this step together evaluate more than %d parts; go through fewer items", ErrTimeout, maxAllParts)
 	case spent > maxAllTime:
 		return fmt.Errorf("%w: all conditions of this step together took %v", ErrTimeout, spent.Round(time.Millisecond))
 	}
@@ -133,7 +133,7 @@ func outputOf(name string, outputs map[string]any) gnata.CustomFunc {
 		}
 		role, ok := args[0].(string)
 		if !ok && args[0] != nil {
-			return nil, fmt.Errorf("$%s takes a role's name, not %T", name, args[0])
+			return nil, fmt.Errorf("$%s takes a role's name, such as $%s(\"coder\"), and got another value", name, name)
 		}
 		return outputs[role], nil
 	}

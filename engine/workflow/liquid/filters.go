@@ -21,12 +21,12 @@ import (
 	"github.com/united-workforce/uwf/internal/text"
 )
 
-// refusedFilters are standard filters that a template can't use, and why.
-func refusedFilters() map[string]string {
-	return map[string]string{
-		"date":    "it can read the clock: let the role give the date as it is to be shown",
-		"type":    "it shows how uwf is made, not what the output holds",
-		"inspect": "use json",
+// refusedFilters are standard filters that a template can't use, why, and what to do.
+func refusedFilters() map[string][2]string {
+	return map[string][2]string{
+		"date":    {"it can read the clock", "have the role give the date as text"},
+		"type":    {"it names types of uwf's own language", "leave it out"},
+		"inspect": {"json does the same", "use json"},
 	}
 }
 

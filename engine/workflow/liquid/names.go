@@ -57,7 +57,7 @@ func (s *scanner) scanAll() {
 			}
 			s.at += end + 2
 		case strings.HasPrefix(rest, "..") && !s.ranges:
-			s.failAt(2, "use a range in {% for i in (1..3) %} only", "a range can't stand here")
+			s.failAt(2, "write {% for i in (1..3) %}", "a range can stand in a loop only")
 		case c == '|':
 			filter = true
 			s.at++
@@ -92,7 +92,7 @@ func (s *scanner) scanName(word string, filter bool) {
 		s.at += len(word)
 		return
 	case word == "empty" || word == "blank":
-		s.failAt(len(word), "compare its size: {% if list.size == 0 %}", "%s is not known here", word)
+		s.failAt(len(word), "compare its size: {% if list.size == 0 %}", "%s is not supported", word)
 		return
 	}
 	r := Read{Path: []string{word}, Offset: s.base + s.at}
@@ -171,7 +171,7 @@ func (s *scanner) scanFilter(name string) {
 		return
 	}
 	if why, refused := refusedFilters()[name]; refused {
-		s.failAt(len(name), "leave it out", "the filter %q can't be used: %s", name, why)
+		s.failAt(len(name), why[1], "the filter %q is not supported: %s", name, why[0])
 		return
 	}
 	s.failAt(len(name), "known are: "+strings.Join(Filters(), ", "), "there is no filter %q", name)

@@ -114,7 +114,7 @@ func (r *reader) readToken(t parser.Token, stack *[]block) *SyntaxError {
 		return nil
 	}
 	if t.Type != parser.TextTokenType && len(t.Source) > maxTag {
-		return r.newError(t, "divide it", "a tag has %d bytes; the limit is %d", len(t.Source), maxTag)
+		return r.newError(t, "split it", "a tag has %d bytes; the limit is %d", len(t.Source), maxTag)
 	}
 	switch t.Type {
 	case parser.TextTokenType:
@@ -220,7 +220,7 @@ func (r *reader) checkExpression(t parser.Token, text string) *SyntaxError {
 	case strings.Contains(text, "$"):
 		return r.newError(t, "leave the $ field out: an edge is for one status, which you can write as text", "%s: a name in Liquid can't have a $", t.Source)
 	case strings.Contains(text, "allow_false:"):
-		return r.newError(t, "write {% if name == nil %} … {% endif %}", "%s: allow_false is not supported", t.Source)
+		return r.newError(t, "write {% if name == nil %} … {% else %}{{ name }}{% endif %}", "%s: allow_false is not supported", t.Source)
 	case strings.ContainsAny(text, "&?!") && !strings.Contains(text, "!="):
 		return r.newError(t, "write `and`, `or`, ==, !=", "%s: not a Liquid expression", t.Source)
 	}
@@ -252,7 +252,7 @@ func (r *reader) readTag(t parser.Token, stack *[]block) *SyntaxError {
 		return r.openBlock(t, stack)
 	case strings.HasPrefix(t.Name, "end") && slices.Contains(blockTags(), t.Name[3:]):
 		if top.name != t.Name[3:] {
-			return r.newError(t, "open it first, and close blocks in the reverse order of opening", "{%% %s %%} closes a block that is not the innermost open one", t.Name)
+			return r.newError(t, "close the innermost block first, or remove it", "{%% %s %%} closes no block that is open here", t.Name)
 		}
 		closed := *top
 		*stack = (*stack)[:len(*stack)-1]
@@ -272,7 +272,7 @@ func (r *reader) readTag(t parser.Token, stack *[]block) *SyntaxError {
 func (r *reader) openBlock(t parser.Token, stack *[]block) *SyntaxError {
 	b := block{name: t.Name, offset: r.offset, length: len(t.Source), items: []Item{}}
 	if len(*stack) > maxNesting {
-		return r.newError(t, "flatten the template", "blocks nest deeper than %d levels", maxNesting)
+		return r.newError(t, "move inner blocks out of the others", "blocks nest deeper than %d levels", maxNesting)
 	}
 	var bad *SyntaxError
 	switch t.Name {
@@ -360,7 +360,7 @@ func (r *reader) readSimple(t parser.Token, stack []block) *SyntaxError {
 		return bad
 	case "break", "continue", "cycle":
 		if !slices.ContainsFunc(stack, func(b block) bool { return b.name == "for" }) {
-			return r.newError(t, "move it between {% for … %} and {% endfor %}", "{%% %s %%} stands outside of a loop", t.Name)
+			return r.newError(t, "move it between {% for … %} and {% endfor %}", "{%% %s %%} stands outside a loop", t.Name)
 		}
 		if t.Name == "cycle" && tryStatement(expressions.CycleStatementSelector, t.Args) != nil {
 			return r.newError(t, `write {% cycle "a", "b" %}`, "%s: cycle takes texts", t.Source)
