@@ -75,7 +75,9 @@ var toolchains = [...]struct{ check, file, says, command string }{
 	{testCheck, "phpunit.xml.dist", "", "vendor/bin/phpunit"},
 }
 
-var commentLine = lazyregexp.New(`(?m)^\s*//.*$`)
+// lenient finds what Deno allows in JSON: comments, and a comma before a bracket. Its groups, a text
+// and the bracket, stay.
+var lenient = lazyregexp.New(`(?s)("(?:[^"\\]|\\.)*")|,(?:\s|//[^\n]*|/\*.*?\*/)*([}\]])|//[^\n]*|/\*.*?\*/`)
 
 // namedScript is what a script of a package.json or its like runs, with what runs before and after
 // it; what `npm init` writes in the place of tests is none. Names are compared as npm does, which
@@ -83,12 +85,15 @@ var commentLine = lazyregexp.New(`(?m)^\s*//.*$`)
 func namedScript(b []byte, field, name string) string {
 	var file map[string]json.RawMessage
 	var scripts map[string]any
-	if json.Unmarshal([]byte(commentLine.ReplaceAllString(string(b), "")), &file) != nil || json.Unmarshal(file[field], &scripts) != nil {
+	if json.Unmarshal([]byte(lenient.ReplaceAllString(string(b), "$1$2")), &file) != nil || json.Unmarshal(file[field], &scripts) != nil {
 		return ""
 	}
 	script, _ := scripts[name].(string)
 	if list, ok := scripts[name].([]any); ok { // composer runs one after the other
 		script = strings.Join(lists.Map(list, func(v any) string { return fmt.Sprint(v) }), " && ")
+	}
+	if task, ok := scripts[name].(map[string]any); ok { // of Deno
+		script = fmt.Sprint(cmp.Or(task["command"], task["dependencies"]))
 	}
 	if strings.TrimSpace(script) == "" || strings.Contains(script, "no test specified") {
 		return ""

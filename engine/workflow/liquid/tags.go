@@ -274,15 +274,12 @@ func sliceOf(all sequence, l expressions.Loop, ctx render.Context) (sequence, er
 	}
 
 	from, err := bound(l.Offset, all.n, 0)
-	if err != nil {
-		return all, err
-	}
-	n, err := bound(l.Limit, all.n-from, all.n-from)
+	n, bad := bound(l.Limit, all.n-from, all.n-from)
 	at := func(i int) any { return all.at(from + i) }
 	if l.Reversed {
 		at = func(i int) any { return all.at(from + n - 1 - i) }
 	}
-	return sequence{n, at}, err
+	return sequence{n, at}, errors.Join(err, bad)
 }
 
 func sequenceOf(v any) sequence {
