@@ -96,13 +96,15 @@ func rangeEdits(tokens []token, i int) []edit {
 const textOperators = "& + - = != < > <= >= ~> and or in ? : ?: ?? := .. ; | ^"
 
 // textEdits has $string make the texts of both sides of the i-th token, which is "&": what
-// the operator makes of a value has no limit. A sign's operand is a number.
+// the operator makes of a value has no limit. A sign's operand is a number,
+// and the library knows no parent (%) in an argument.
 func textEdits(tokens []token, i int) []edit {
 	var edits []edit
 	ends := strings.Fields(textOperators)
 	for _, side := range [][2]int{{partEnd(tokens, i-1, -1, ends...) + 1, i}, {i + 1, partEnd(tokens, i+1, 1, ends...)}} {
 		from, to := side[0], side[1]
-		if from == to || from+1 == to && tokens[from].kind == quoted {
+		parent := slices.ContainsFunc(tokens[from:to], func(t token) bool { return t.text == "%" })
+		if from == to || from+1 == to && tokens[from].kind == quoted || parent {
 			continue
 		}
 		if last := tokens[to-1]; from > i || from == 0 || !strings.Contains("&+-", tokens[from-1].text) {
