@@ -245,3 +245,35 @@ func TestPast(t *testing.T) {
 	}
 	fetch(t, b.remote, wire.FetchRequest{Wants: []wire.ID{roots[0].ID}}) // it is kept
 }
+
+// TestPastEnds: a server that lists a ref and then refuses it is not listed for ever, and an outage
+// in the middle is told as one.
+func TestPastEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		kind   error
+	}{
+		"refused": {gitAnswer(pkt("ERR upload-pack: not our ref 1111111")), wire.ErrNotGiven},
+		"away":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) }, wire.ErrUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rs requests
+			o := newOld()
+			b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler {
+				return rs.count(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+					if filepath.Base(q.URL.Path) == "git-upload-pack" {
+						tc.answer(w, q)
+						return
+					}
+					o.wrap(next).ServeHTTP(w, q)
+				}))
+			}}, wire.DialOptions{})
+			history(t, withoutAtomic{b.remote}, "refs/heads/main", 2)
+			rs.take()
+			_, err := b.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{blob("none").ID}})
+			if !errors.Is(err, tc.kind) || strings.Count(rs.take(), "POST") > 6 {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}

@@ -19,10 +19,12 @@ type past struct {
 	objs Objects
 }
 
-// Bounds of what is kept of the history of refs, in bytes, and of how many refs are read singly.
+// Bounds of what is kept of the history of refs, in bytes, of how many refs are read singly, and
+// of how often they are listed where they move meanwhile.
 const (
-	maxPast  = 256 << 20
-	mostTips = 64
+	maxPast      = 256 << 20
+	mostTips     = 64
+	mostListings = 3
 )
 
 // find returns what is kept, if all wants are in it, else nil.
@@ -72,7 +74,7 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 	r.seenMu.Lock()
 	known := maps.Clone(r.seen)
 	r.seenMu.Unlock()
-	for again := true; again; {
+	for again, left := true, mostListings; again && left > 0; left-- {
 		l, err := r.listRefs(ctx, []string{"refs/"})
 		if err != nil {
 			return nil, err
@@ -90,8 +92,10 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 			if objs := r.past.find(wants); objs != nil {
 				return objs, nil
 			}
-			again = again || errors.Is(err, ErrNotFound) // one moved since it was listed
-			if err != nil && !again && !errors.Is(err, ErrUnreadable) {
+			switch {
+			case errors.Is(err, ErrNotFound): // it moved since it was listed
+				again = true
+			case err != nil && !errors.Is(err, ErrUnreadable): // of what is too large, too
 				return nil, err
 			}
 		}
