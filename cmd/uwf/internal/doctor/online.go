@@ -55,7 +55,7 @@ func (e *examination) checkRepository(ctx context.Context) (found Finding, empty
 	}
 	whole := ""
 	if l.WholeOnly {
-		whole = "; in the protocol that it speaks, ended threads are read with the whole history of a branch: AcceptEnv GIT_PROTOCOL in its sshd_config makes that short"
+		whole = "; it speaks git's protocol 0, so ended threads are read with the whole history of a branch: AcceptEnv GIT_PROTOCOL in its sshd_config makes that quicker"
 	}
 	return findOK("%s can be read, and has the branch %s%s", e.o.Remote.URL(), e.o.Branch, whole), false
 }
