@@ -59,8 +59,7 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Dra
 	if err == nil {
 		draft, err = s.runProcess(ctx, t, r.folders, cell.Argv, env)
 	}
-	var failed *task.AgentError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*task.AgentError](err); ok {
 		failed.Detail = strings.TrimRight(failed.Detail+"\n"+cell.ExplainDenial(failed.Detail), "\n")
 	}
 	if lerr := cell.Leave(); lerr != nil && err == nil {

@@ -40,8 +40,7 @@ func CheckEnding(ctx context.Context, environ []string, transport http.RoundTrip
 // DescribeEnding says of the model's last answer that it is not whole, for an agent whose program
 // failed and may not tell, as an *AnswerError; nil: it is, or nobody knows.
 func (s *Session) DescribeEnding(ctx context.Context) error {
-	var bad *AnswerError
-	if errors.As(s.checkEnding(ctx, ""), &bad) {
+	if bad, ok := errors.AsType[*AnswerError](s.checkEnding(ctx, "")); ok {
 		return bad
 	}
 	return nil

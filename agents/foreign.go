@@ -122,8 +122,7 @@ func (s *Spawner) foreignOf(r resolved) (Foreign, bool) {
 func (s *Spawner) locateProgram(f Foreign) (program.Program, error) {
 	find := func(name string) (string, error) { return s.o.findProgram(name, name) }
 	file, err := find(f.Program)
-	var missing *CommandError
-	if errors.As(err, &missing) && f.Install != "" {
+	if missing, ok := errors.AsType[*CommandError](err); ok && f.Install != "" {
 		missing.Fix = "install it: " + f.Install
 	}
 	if err != nil {

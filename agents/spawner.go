@@ -216,8 +216,7 @@ func (e modelError) Unwrap() []error { return []error{e.error, e.ended} }
 // unwrapCause takes the wrapping off an error of this package, so that it is not said
 // twice whose agent it was.
 func unwrapCause(err error) error {
-	var agent *task.AgentError
-	if errors.As(err, &agent) {
+	if agent, ok := errors.AsType[*task.AgentError](err); ok {
 		return agent.Err
 	}
 	return err

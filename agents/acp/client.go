@@ -183,9 +183,8 @@ func (c *Client) StartSession(ctx context.Context, dir string, servers []mcp.Add
 		} `json:"modes"`
 	}
 	err := c.callMethod(ctx, "session/new", params, &got)
-	var wanted *LoginError
 	ready := slices.IndexFunc(c.logins, func(l login) bool { return l.isReady(c.Environ) })
-	if errors.As(err, &wanted) && ready >= 0 {
+	if errors.As(err, new(*LoginError)) && ready >= 0 {
 		if err = c.callMethod(ctx, "authenticate", map[string]any{"methodId": c.logins[ready].ID}, nil); err == nil {
 			err = c.callMethod(ctx, "session/new", params, &got)
 		}
@@ -261,8 +260,7 @@ func (c *Client) callMethod(ctx context.Context, method string, params, result a
 
 // explainError says what was being done when an error came.
 func (c *Client) explainError(method string, err error) error {
-	var rpc *RPCError
-	if errors.As(err, &rpc) && rpc.Code == authRequired {
+	if rpc, ok := errors.AsType[*RPCError](err); ok && rpc.Code == authRequired {
 		err = &LoginError{Methods: lists.Map(c.logins, func(l login) string { return text.OneLine(l.Name) }), Err: rpc}
 	}
 	if err == nil {

@@ -50,8 +50,7 @@ func startProcess(mark string, argv []string, dir string, env []string) (*proces
 			Started: func(int) { _ = stdin.Close() }, // so that the end of the server is the end of the pipe
 		})
 		_ = stdin.Close() // of a server that did not start; closed twice it does nothing
-		var leftover *proc.LeftoverError
-		if errors.As(err, &leftover) {
+		if errors.As(err, new(*proc.LeftoverError)) {
 			p.left = err
 		}
 		_ = stdout.CloseWithError(describeEnd(res, err)) // never fails

@@ -85,8 +85,7 @@ func (c *chat) explainFailure(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	var api *openai.APIError
-	if errors.As(err, &api) && api.HTTPStatusCode != 0 {
+	if api, ok := errors.AsType[*openai.APIError](err); ok && api.HTTPStatusCode != 0 {
 		return fmt.Errorf("model %s: HTTP %d: %s", c.model.Name, api.HTTPStatusCode, api.Message)
 	}
 	return fmt.Errorf("model %s: %w", c.model.Name, err)

@@ -127,10 +127,9 @@ func (x *exchange) reserveTry(client context.Context) (ok bool) {
 		return true
 	}
 	err := x.g.ledger.reserveBudget(client, x.reserved)
-	var budget *BudgetError
 	switch {
 	case err == nil:
-	case errors.As(err, &budget):
+	case errors.As(err, new(*BudgetError)):
 		x.g.keepError(codeBudget, err)
 		x.refuseAsked(codeBudget, err)
 		return false
@@ -323,8 +322,7 @@ func (x *exchange) newUnusableError(err error) *UpstreamError {
 // errorInside is an error that came with status 200.
 func (x *exchange) errorInside(err error) *UpstreamError {
 	u := &UpstreamError{Provider: x.model.Provider.Name, Status: http.StatusBadGateway, Message: err.Error(), temporary: true}
-	var s *dialect.StreamError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*dialect.StreamError](err); ok {
 		u.Code, u.Message, u.temporary = s.Code, s.Message, s.Temporary()
 		if status, err := strconv.Atoi(s.Code); err == nil && status >= 400 && status < 600 {
 			u.Status, u.Code = status, ""

@@ -145,8 +145,7 @@ func (s *Set) Names() []string {
 // describeError names the tool in an error, and turns what the file system says into
 // a *CallError: a missing file is the model's business.
 func describeError(name string, err error) error {
-	var leftover *proc.LeftoverError
-	if errors.As(err, &leftover) {
+	if errors.As(err, new(*proc.LeftoverError)) {
 		return err
 	}
 	return newError("%s: %v", name, err)

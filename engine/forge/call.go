@@ -157,15 +157,13 @@ func (c *connection) unreachedError(ctx context.Context, r request, err error) *
 
 // neverSent: the request did not leave this machine.
 func neverSent(err error) bool {
-	var dns *net.DNSError
 	var op *net.OpError
-	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+	return errors.As(err, new(*net.DNSError)) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 // unwrapURLError leaves out what repeats method and address.
 func unwrapURLError(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

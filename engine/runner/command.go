@@ -319,8 +319,7 @@ func limitsOf(c *event.Command) (map[string]float64, error) {
 
 // steerError is an engine's error without what can only be typed in a shell.
 func steerError(err error) string {
-	var refused *life.DeedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*life.DeedError](err); ok {
 		return effects.MakeSentence(refused.Reason)
 	}
 	return effects.MakeSentence(effects.FirstLine(err.Error()))

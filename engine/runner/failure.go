@@ -69,8 +69,7 @@ func (j *steps) endAfterError(ctx context.Context, res thread.Result, expect nod
 		return err
 	}
 	j.Outcome.Status = "failed"
-	var failed *life.FailedError
-	if errors.As(err, &failed) && (failed.Attempt != "" || failed.Unsure) {
+	if failed, ok := errors.AsType[*life.FailedError](err); ok && (failed.Attempt != "" || failed.Unsure) {
 		j.tellFailure(ctx, res.Thread, err)
 		return err
 	}
@@ -102,8 +101,7 @@ func (j *steps) tellLimit(ctx context.Context, res thread.Result, err *life.Deed
 	}
 	t := j.DescribeThread(p, report.Limited)
 	t.Question = err.Reason
-	var reached *moderator.LimitError
-	if errors.As(err, &reached) {
+	if reached, ok := errors.AsType[*moderator.LimitError](err); ok {
 		t.Limit = reached.Limit
 	}
 	j.TellState(ctx, p, t, effects.LabelWaiting)
@@ -143,8 +141,7 @@ func (j *steps) suspendBroken(ctx context.Context, id gitcas.ThreadID, head node
 func (j *steps) describeError(p *threadview.Thread, err error) report.Failure {
 	f := countTries(p.Entry)
 	f.Message, f.ByForge, f.Advice = err.Error(), isForgeAnswer(err), j.adviseOn(err, p.Entry.Status)
-	var failed *life.FailedError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*life.FailedError](err); ok {
 		f.Phase, f.Attempt, f.Message = failed.Phase, failed.Attempt, failed.Err.Error()
 	}
 	return f
@@ -168,8 +165,7 @@ func (j *steps) adviseOn(err error, status gitcas.Status) string {
 	if status == gitcas.StatusSuspended {
 		again = "Put it right, then comment /uwf retry."
 	}
-	var changed *workflowfiles.ChangedError
-	if errors.As(err, &changed) || workflowfiles.Refused(err) {
+	if errors.As(err, new(*workflowfiles.ChangedError)) || workflowfiles.Refused(err) {
 		return "GitHub lets no job's own token change files below .github/workflows. Have the roles leave them alone, or give the input token one that may (a GitHub App's, or a fine-grained one with \"workflows: write\"). " + again
 	}
 	return strings.TrimSpace(j.AdvisePush(err) + " " + again)

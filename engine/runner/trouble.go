@@ -106,8 +106,7 @@ func (j *sweeper) tellDamage(ctx context.Context, err error) {
 // be put back to what uwf wrote last, nothing is written on top of it.
 func (j *sweeper) suspendUnread(ctx context.Context, cause error) {
 	id := j.threadAtHand()
-	var d *gitcas.DamagedError
-	if id == "" || errors.As(cause, &d) && d.Restore != "" {
+	if d, ok := errors.AsType[*gitcas.DamagedError](cause); id == "" || ok && d.Restore != "" {
 		return
 	}
 	ctx, cancel := effects.WithEffectTime(ctx)

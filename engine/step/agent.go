@@ -113,8 +113,7 @@ func (r *agentRun) salvageTree(ctx context.Context) wire.ID {
 			return wire.ZeroID
 		}
 		snap, err := r.takeSnapshot(ctx, "attempt", nil)
-		var found *screen.FoundError
-		if errors.As(err, &found) && !found.Known() {
+		if found, ok := errors.AsType[*screen.FoundError](err); ok && !found.Known() {
 			snap, err = r.takeSnapshot(ctx, "attempt", nil, found.Paths()...)
 		}
 		if err != nil {
@@ -156,8 +155,7 @@ func (r *agentRun) takeSnapshot(ctx context.Context, result string, s *sealed, w
 		return r.snap, r.addWorkCommit(result, s, r.Lease.ServerTime())
 	}
 	snap, err := r.snapshotChecked(ctx, result, s, without...)
-	var found *screen.FoundError
-	r.unreadable = err != nil && !errors.As(err, &found)
+	r.unreadable = err != nil && !errors.As(err, new(*screen.FoundError))
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

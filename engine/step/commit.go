@@ -88,8 +88,7 @@ func (r *run) judgeLostRace(ctx context.Context, lost error) error {
 // endUncommitted is the end of a job that did not commit its step; there is no error where another
 // job did that.
 func (r *keeper) endUncommitted(err error) (thread.Result, error) {
-	var done *broughtInError
-	if errors.As(err, &done) {
+	if done, ok := errors.AsType[*broughtInError](err); ok {
 		r.dropFromDisk()
 		return done.res, nil
 	}

@@ -176,8 +176,7 @@ func (p *poking) tipOf(ctx context.Context, v *gitcas.View, work gitcas.Work) (w
 		}
 		return fresh, err
 	})
-	var div *workbranch.DivergedError
-	if errors.As(err, &div) {
+	if div, ok := errors.AsType[*workbranch.DivergedError](err); ok {
 		return at, p.refusePoke(div.Error())
 	}
 	return at, err

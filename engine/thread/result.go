@@ -70,12 +70,10 @@ func (res *Result) Conclude(r Redactor, err error) error {
 	}
 	err = CleanError(r, err)
 	res.Error = &StepError{Message: err.Error(), Next: life.NextOf(err)}
-	var failed *life.FailedError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*life.FailedError](err); ok {
 		res.Error.StepHash = failed.Step
 	}
-	var claimed *life.ClaimedError
-	if errors.As(err, &claimed) && claimed.For == "" {
+	if claimed, ok := errors.AsType[*life.ClaimedError](err); ok && claimed.For == "" {
 		res.Status = string(life.Running)
 	}
 	return err

@@ -84,8 +84,7 @@ func DecodeCBOR(b []byte) (any, error) {
 	}
 	var v any
 	if err := m.Unmarshal(b, &v); err != nil {
-		var extra *cbor.ExtraneousDataError
-		if errors.As(err, &extra) {
+		if errors.As(err, new(*cbor.ExtraneousDataError)) {
 			return nil, fmt.Errorf("read CBOR: %w: more than one item", ErrPayload)
 		}
 		return nil, fmt.Errorf("read CBOR: %w: %w", ErrPayload, err)

@@ -63,11 +63,10 @@ func DamagedBy(path string, err error) *DamagedError {
 // DamagedUnlessWire says of a check that failed on a file that the file is
 // damaged, unless the remote, or a file that it refers to, is to blame.
 func DamagedUnlessWire(path string, err error) error {
-	var we *wire.RemoteError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &we), errors.Is(err, ErrDamaged):
+	case errors.As(err, new(*wire.RemoteError)), errors.Is(err, ErrDamaged):
 		return fmt.Errorf("check %s: %w", path, err)
 	}
 	return DamagedBy(path, err)

@@ -253,8 +253,7 @@ func (p *Proxy) newOutcome(ctx context.Context, result json.RawMessage, err erro
 	}
 	code := codeServer
 	said := fmt.Sprintf("MCP server %s: %v", p.o.Name, err)
-	var own *RPCError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*RPCError](err); ok {
 		code, said = own.Code, own.Message
 	}
 	said, _ = p.secrets.String(said)

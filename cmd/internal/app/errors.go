@@ -94,11 +94,10 @@ func ExitCodeOf(err error) int {
 
 // Message is what stderr says of an error; empty when nothing more is to be said.
 func Message(err error) string {
-	var quiet *Exit
 	var invalid *workflow.InvalidError
 	var unknown *life.UnknownThreadError
 	switch {
-	case err == nil, errors.As(err, &quiet):
+	case err == nil, errors.As(err, new(*Exit)):
 		return ""
 	case errors.As(err, &invalid):
 		return invalid.Report()

@@ -291,8 +291,7 @@ func (e *GitError) Error() string {
 			break
 		}
 	}
-	var missing *exec.Error
-	if errors.As(e.Err, &missing) {
+	if errors.As(e.Err, new(*exec.Error)) {
 		return verb + ": git is not installed, or not on PATH"
 	}
 	if e.Stderr != "" {
@@ -307,8 +306,7 @@ func (e *GitError) Unwrap() error { return e.Err }
 // localTip looks a branch up in the repository around the working directory.
 func localTip(ctx context.Context, f *Factory, branch string) (wire.ID, bool, error) {
 	id, err := GitHere(ctx, f, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
 		return wire.ZeroID, false, nil // there is none
 	}
 	return plumbing.NewHash(id), err == nil, err

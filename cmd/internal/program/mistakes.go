@@ -23,19 +23,15 @@ func explainMistake(cmd *cobra.Command, err error) error {
 }
 
 func rewordError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(cmd, unknown)
 	}
-	var lone *pflag.ValueRequiredError
-	if errors.As(err, &lone) {
+	if lone, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		what, _ := pflag.UnquoteUsage(lone.GetFlag())
 		return fmt.Errorf("--%s needs a value; write: --%[1]s %s", lone.GetFlag().Name, what)
 	}
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
-		var number *strconv.NumError
-		written := errors.As(err, &number) || value.GetFlag().Value.Type() == "duration" && strings.HasPrefix(value.Unwrap().Error(), "time: ")
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		written := errors.As(err, new(*strconv.NumError)) || value.GetFlag().Value.Type() == "duration" && strings.HasPrefix(value.Unwrap().Error(), "time: ")
 		if shape := valueShape(value.GetFlag().Value.Type()); written && shape != "" {
 			return fmt.Errorf("--%s can't be %q: write %s", value.GetFlag().Name, value.GetValue(), shape)
 		}

@@ -108,8 +108,7 @@ func FirstLine(s string) string {
 // and how to ask again.
 func (j *Effects) DescribeFailure(what string, err error) string {
 	why, mend := err.Error(), j.AdvisePush(err)
-	var d *gitcas.DamagedError
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*gitcas.DamagedError](err); ok {
 		bare := *d
 		bare.Restore = ""
 		why, mend = strings.Replace(why, d.Error(), bare.Error(), 1), report.Mending(d.Restore)

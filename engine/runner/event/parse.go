@@ -23,8 +23,7 @@ func Parse(name string, payload []byte) (Event, error) {
 		err = p.parseEvent()
 		err = cmp.Or(wrong, err)
 	}
-	var bad *PayloadError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*PayloadError](err); ok {
 		bad.Event = name
 		return Event{Name: name}, err
 	}

@@ -176,9 +176,8 @@ func (s *settings) takeOver(all map[string]any) {
 	}
 	// What uwf refuses is left out, until it refuses nothing.
 	for range 1000 {
-		var invalid *config.InvalidError
 		err := whyNotLoaded(out)
-		if !errors.As(err, &invalid) || !s.dropRefused(out, invalid.Problems[0]) {
+		if invalid, ok := errors.AsType[*config.InvalidError](err); !ok || !s.dropRefused(out, invalid.Problems[0]) {
 			break
 		}
 	}

@@ -118,8 +118,7 @@ func (o commitOptions) runCommit(ctx context.Context) (err error) {
 	if err = agents.CheckEnding(ctx, o.Environ, o.Transport, a.Text); err == nil {
 		handle, err = agents.Commit(c, stage, a)
 	}
-	var bad *agents.AnswerError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*agents.AnswerError](err); ok {
 		handle, err = o.extractOrCorrect(ctx, c, stage, a, bad)
 	}
 	if err != nil {

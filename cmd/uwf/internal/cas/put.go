@@ -112,10 +112,8 @@ func checkSame(old, n node.Node) error {
 // the payload.
 func checkFits(ctx context.Context, v *gitcas.View, n node.Node) error {
 	err := node.Check(v.Getter(ctx), n)
-	var schema *node.SchemaError
-	var payload *node.ValidationError
 	switch {
-	case errors.As(err, &schema), errors.As(err, &payload), errors.Is(err, node.ErrNotSchema), errors.Is(err, node.ErrTooLarge):
+	case errors.As(err, new(*node.SchemaError)), errors.As(err, new(*node.ValidationError)), errors.Is(err, node.ErrNotSchema), errors.Is(err, node.ErrTooLarge):
 		return &app.UsageError{Err: err}
 	case errors.Is(err, node.ErrNotFound):
 		return &app.UnknownError{What: "type", ID: string(n.Type), Hint: "put its schema first: uwf cas put schema"}

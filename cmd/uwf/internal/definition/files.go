@@ -171,8 +171,7 @@ func (r *Resolver) Compile(ctx context.Context, name string, data []byte) (res *
 	}
 	d, err := workflow.Parse(filepath.ToSlash(name), data, o)
 	if err != nil {
-		var invalid *workflow.InvalidError
-		if errors.As(err, &invalid) && r.Invalid != nil {
+		if invalid, ok := errors.AsType[*workflow.InvalidError](err); ok && r.Invalid != nil {
 			r.Invalid(invalid)
 		}
 		return nil, err

@@ -94,8 +94,7 @@ func (r *Resolver) addInput(in *Inputs, arg string) error {
 
 // Reason is a system's error without the path that is said anyway.
 func Reason(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err

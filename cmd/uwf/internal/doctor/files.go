@@ -371,8 +371,7 @@ func (e *examination) checkDefinition(file string) error {
 	if schemas.asked {
 		return nil
 	}
-	var invalid *workflow.InvalidError
-	if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+	if invalid, ok := errors.AsType[*workflow.InvalidError](err); ok && len(invalid.Problems) > 0 {
 		return errors.New(invalid.Problems[0].String())
 	}
 	return err

@@ -176,8 +176,7 @@ func (p Place) IsGitea(ctx context.Context, c *http.Client) (bool, error) {
 	}
 	res, err := own.Do(req)
 	if err != nil {
-		var at *url.Error
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*url.Error](err); ok {
 			err = at.Err // without the address, which who asks knows
 		}
 		return false, err

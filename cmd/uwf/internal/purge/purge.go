@@ -93,8 +93,7 @@ func purgeRun(ctx context.Context, o *Options) error {
 	}
 	p := &purge{o: o, t: t}
 	err = p.runPurge(ctx)
-	var exit *app.Exit
-	if err == nil || errors.As(err, &exit) {
+	if err == nil || errors.As(err, new(*app.Exit)) {
 		return err
 	}
 	return &cleanError{text: t.cleanText(app.Message(err)), code: app.ExitCodeOf(err)}
@@ -236,12 +235,10 @@ func verifyWorkflow(g node.Getter, h node.Hash, n node.Node) error {
 
 // explainError says what to do about an error of the rewrite.
 func (p *purge) explainError(err error) error {
-	var fixed *rewrite.FixedError
-	var none *rewrite.NothingError
 	switch {
-	case errors.As(err, &fixed):
+	case errors.As(err, new(*rewrite.FixedError)):
 		return app.Usagef("nothing was changed: %w\ngive more of the text, or leave it in these names: --leave-names", err)
-	case errors.As(err, &none):
+	case errors.As(err, new(*rewrite.NothingError)):
 		return app.Usagef("nothing was changed: %w", err)
 	case errors.Is(err, rewrite.ErrMoved):
 		return &cleanError{text: p.t.cleanText("nothing was changed: " + err.Error() + ", perhaps by another purge: run it again"), code: app.CodeNotYours}

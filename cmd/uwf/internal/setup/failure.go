@@ -61,7 +61,6 @@ func (p Prober) explainUnreached(t Target, req *http.Request, err error) *Failur
 	cause := rootCause(err)
 	f := &Failure{Kind: KindUnreachable, cause: err, What: fmt.Sprintf("%s can't be reached: %s", req.URL.Host, p.cleanWords(cause.Error())),
 		Do: "check " + t.addressBy() + " for a slip of the finger, the network, a firewall, and HTTPS_PROXY or NO_PROXY where there is a proxy"}
-	var certificate *tls.CertificateVerificationError
 	var op *net.OpError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED) && t.Provider == ollama:
@@ -69,7 +68,7 @@ func (p Prober) explainUnreached(t Target, req *http.Request, err error) *Failur
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op) && op.Timeout():
 		f.What = fmt.Sprintf("%s did not answer within %s", req.URL.Host, probeTime)
 		f.Do += "; a model on this machine may still be loading: try again"
-	case errors.As(err, &certificate):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		f.Do = "check " + t.addressBy() + " and this machine's clock; where something between here and there has a certificate of its own, as in companies, let SSL_CERT_FILE name it"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		f.Do = "write http:// if that server is on this machine; a key should not go anywhere else without TLS"

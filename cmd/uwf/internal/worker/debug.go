@@ -44,8 +44,7 @@ func taskAttrs(t task.Task) []slog.Attr {
 
 // exitOf is the exit code of an agent's process; -1: a signal ended it, or it had none.
 func exitOf(err error) int {
-	var exit *agents.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*agents.ExitError](err); ok {
 		return exit.Code
 	}
 	if err != nil {
