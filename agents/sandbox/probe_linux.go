@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -57,12 +58,7 @@ func hasCapabilities(wanted ...uint) bool {
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return false
 	}
-	for _, c := range wanted {
-		if data[0].Effective&(1<<c) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(wanted, func(c uint) bool { return data[0].Effective&(1<<c) == 0 })
 }
 
 // isMapped says whether a number exists in this process's user namespace.

@@ -200,12 +200,10 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 
 // wasPoked reports whether it was there, and was taken back since.
 func (r *bringing) wasPoked() bool {
-	for _, h := range r.PokedStep() {
-		if s, err := r.tried.ReadStep(h); err == nil && reading.SameStep(s, r.brought.step) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.PokedStep(), func(h node.Hash) bool {
+		s, err := r.tried.ReadStep(h)
+		return err == nil && reading.SameStep(s, r.brought.step)
+	})
 }
 
 // checkBrought checks what can be checked before anything is pushed: all that the file

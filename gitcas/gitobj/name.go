@@ -2,6 +2,7 @@ package gitobj
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -57,12 +58,7 @@ func looksLikeDotGit(name string) bool {
 	if strings.EqualFold(hfsVisible(name), ".git") {
 		return true
 	}
-	for part := range strings.SplitSeq(name, `\`) {
-		if ntfsDotGit(part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(name, `\`), ntfsDotGit)
 }
 
 // ntfsDotGit reports whether NTFS would take name for ".git": any case, the

@@ -143,12 +143,10 @@ func (p *payload) inTag(s string, is rule) bool {
 	if is != template {
 		return false
 	}
-	for _, t := range tag.FindAllString(s, -1) {
-		if _, n := p.find.Replace(t, nil); n > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tag.FindAllString(s, -1), func(t string) bool {
+		_, n := p.find.Replace(t, nil)
+		return n > 0
+	})
 }
 
 // pointerTo is a JSON pointer without what is looked for.

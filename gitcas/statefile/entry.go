@@ -182,20 +182,13 @@ func readStatus(v value, name string) (Status, error) {
 // from a hostile file can't reach into another folder of refs.
 func branchOK(s string) bool {
 	if s == "" || len(s) > maxBranch || s[0] == '-' || strings.HasSuffix(s, ".") || s == "@" || !utf8.ValidString(s) ||
-		strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.ContainsAny(s, " ~^:?*[\\\x7f") {
+		strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.ContainsAny(s, " ~^:?*[\\\x7f") ||
+		strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 		return false
 	}
-	for i := range len(s) {
-		if s[i] < ' ' {
-			return false
-		}
-	}
-	for part := range strings.SplitSeq(s, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(s, "/"), func(part string) bool {
+		return part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock")
+	})
 }
 
 func commitOK(s string) bool { return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == "" }

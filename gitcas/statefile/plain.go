@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,12 +113,7 @@ func (p *plain) readList(indent, depth int) (value, bool) {
 }
 
 func hasKey(pairs []pair, key string) bool {
-	for _, p := range pairs {
-		if p.key == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pairs, func(p pair) bool { return p.key == key })
 }
 
 // plainKey reads `word:` or `"text":` at the beginning of a line, and what

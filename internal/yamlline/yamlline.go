@@ -7,6 +7,7 @@ package yamlline
 import (
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -200,12 +201,10 @@ var (
 // isOutdented reports whether a line, or one after that which opened a quote or a bracket, is
 // indented no deeper than that one: it is no content of it, unless it closes it.
 func (d *document) isOutdented(opened, line int) bool {
-	for _, l := range d.lines[opened:line] {
-		if body := strings.TrimLeft(l, " \t\n"); body != "" && !strings.ContainsAny(body[:1], `]}"'#`) && countIndent(l) <= countIndent(d.lines[opened-1]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.lines[opened:line], func(l string) bool {
+		body := strings.TrimLeft(l, " \t\n")
+		return body != "" && !strings.ContainsAny(body[:1], `]}"'#`) && countIndent(l) <= countIndent(d.lines[opened-1])
+	})
 }
 
 func countIndent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

@@ -203,7 +203,7 @@ func sameMeaning(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return (a == nil || len(a.Content) == 0) && (b == nil || len(b.Content) == 0)
 	}
-	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor || len(a.Content) != len(b.Content) {
+	if a.Kind != b.Kind || a.ShortTag() != b.ShortTag() || a.Anchor != b.Anchor {
 		return false
 	}
 	if a.Kind == yaml.ScalarNode && a.Value != b.Value && !(isEmpty(a) && isEmpty(b)) {
@@ -212,12 +212,7 @@ func sameMeaning(a, b *yaml.Node) bool {
 	if a.Kind == yaml.AliasNode && a.Value != b.Value {
 		return false
 	}
-	for i := range a.Content {
-		if !sameMeaning(a.Content[i], b.Content[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Content, b.Content, sameMeaning)
 }
 
 // indentOf is by how many spaces a file indents its mappings; 2 where none of them is.

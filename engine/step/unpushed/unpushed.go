@@ -189,12 +189,8 @@ func goodName(s string) bool { return s != "" && len(s) <= maxName && text.IsLin
 // goodUsage: no more of anything than a run can take.
 func goodUsage(u record.Usage) bool {
 	const most, longest = 1e12, 35 * 24 * 3_600_000 // no run of a workflow lasts longer
-	for _, n := range []float64{float64(u.Turns), float64(u.InputTokens), float64(u.OutputTokens), float64(u.DurationMs), u.CostUSD} {
-		if !(n >= 0 && n <= most) {
-			return false
-		}
-	}
-	return u.DurationMs <= longest
+	amounts := []float64{float64(u.Turns), float64(u.InputTokens), float64(u.OutputTokens), float64(u.DurationMs), u.CostUSD}
+	return u.DurationMs <= longest && !slices.ContainsFunc(amounts, func(n float64) bool { return !(n >= 0 && n <= most) })
 }
 
 func readHeader(in *bufio.Reader) (header, error) {

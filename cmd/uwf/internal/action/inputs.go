@@ -220,12 +220,7 @@ func isPath(p string) bool {
 	if p == "" || p == "." || path.Clean(p) != p || !filepath.IsLocal(filepath.FromSlash(p)) || strings.ContainsAny(p, "\\\x00\n\r:") {
 		return false
 	}
-	for part := range strings.SplitSeq(p, "/") {
-		if strings.EqualFold(part, ".git") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
 // settingsEnviron is the environment that the settings are read with: the job's own, with what

@@ -84,10 +84,8 @@ func newerParts() []string {
 // isNewer reports whether a complaint is about a part that actionlint does not know yet. It takes
 // the newer kinds of steps for steps that do nothing.
 func isNewer(wrong *actionlint.Error, jobs []pair) bool {
-	for _, part := range newerParts() {
-		if strings.HasPrefix(wrong.Message, part) {
-			return true
-		}
+	if slices.ContainsFunc(newerParts(), func(part string) bool { return strings.HasPrefix(wrong.Message, part) }) {
+		return true
 	}
 	if !strings.HasPrefix(wrong.Message, "step must run script") {
 		return false
