@@ -127,11 +127,11 @@ func (u *updating) findRefusal(ctx context.Context, v *View, sent *sending, fail
 		return nil
 	}
 	l, err := u.s.source.Remote.List(ctx, lists.Map(sent.updates, func(c wire.RefUpdate) string { return c.Name })...)
-	if err != nil || slices.ContainsFunc(sent.updates, func(c wire.RefUpdate) bool { return l.Refs[c.Name] != c.Old }) {
-		u.unmovedSince = time.Time{}
-		return nil
+	if err == nil && !slices.ContainsFunc(sent.updates, func(c wire.RefUpdate) bool { return l.Refs[c.Name] != c.Old }) {
+		return fmt.Errorf("update the state branch: %w", refusal)
 	}
-	return fmt.Errorf("update the state branch: %w", refusal)
+	u.unmovedSince = time.Time{}
+	return nil
 }
 
 // beginTry notes when an outage would have begun.

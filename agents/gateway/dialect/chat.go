@@ -71,7 +71,9 @@ func (c *Collector) addChatMessage(m object) {
 		if part.ID != "" {
 			call.ID = part.ID
 		}
-		call.Name += part.Name
+		if part.Name != call.Name { // some servers repeat it in each event
+			call.Name += part.Name
+		}
 		call.Args += part.Args
 	}
 }

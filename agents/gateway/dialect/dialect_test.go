@@ -240,6 +240,19 @@ func TestUsageOfStreams(t *testing.T) {
 	}
 }
 
+// A tool's name comes once, in pieces, or again and again: MiniMax repeats it in each event.
+func TestNamesInStreams(t *testing.T) {
+	for _, names := range [][]string{{"find", "", ""}, {"fi", "nd", ""}, {"find", "find", "find"}} {
+		c := NewCollector(Chat)
+		for _, name := range names {
+			c.Add(Event{Data: []byte(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"` + name + `","arguments":"{}"}}]}}]}`)})
+		}
+		if got := c.AnswerSoFar().Calls; len(got) != 1 || got[0].Name != "find" || got[0].Args != "{}{}{}" {
+			t.Errorf("%q: %+v", names, got)
+		}
+	}
+}
+
 func TestErrorsInsideAnswers(t *testing.T) {
 	for body, temporary := range map[string]bool{
 		`{"error":{"code":502,"message":"upstream down"}}`:          true,

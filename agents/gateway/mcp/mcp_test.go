@@ -224,6 +224,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Agents get an object for a schema that is true; what was pinned is what the server says.
+func TestAnyValue(t *testing.T) {
+	schema := `{"additionalProperties":true,"properties":{"any":true,"none":false,"q":{"type":"string"}},"type":"object"}`
+	s := &server{tools: `{"name":"search","description":"Finds pages.","inputSchema":` + schema + `}`}
+	p, told := start(t, s, mcp.Options{Pins: map[string]string{"search": `{"description":"Finds pages.","inputSchema":` + schema + `}`}})
+	if got, want := ask(t, p, list), strings.Replace(schema, `"any":true`, `"any":{}`, 1); !strings.Contains(got, want) || len(*told) > 0 {
+		t.Errorf("%s, told %q", got, *told)
+	}
+}
+
 // A tool that is not what was pinned is left out, and the run says what it is, what differs, and
 // how it is pinned: all of it, in characters that a person sees.
 func TestPins(t *testing.T) {

@@ -78,6 +78,7 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 			why = p.checkPin(all[i].Tool)
 		}
 		if why == "" {
+			writeOutAny(all[i].InputSchema)
 			kept = append(kept, all[i].Tool)
 		} else {
 			p.o.Tell(fmt.Sprintf("MCP server %s: the tool %s %s", p.o.Name, name, why))
@@ -85,6 +86,17 @@ func (p *Proxy) loadTools(ctx context.Context) ([]Tool, error) {
 	}
 	p.tools, p.listed = kept, true
 	return p.tools, nil
+}
+
+// writeOutAny makes an object of each property's schema that is true, as MCP's Go SDK writes it for
+// any value: with one of them clients of the TypeScript SDK 1.32 lose all tools.
+func writeOutAny(schema map[string]any) {
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		if property == true {
+			properties[name] = map[string]any{}
+		}
+	}
 }
 
 // fetchTools reads all pages of the server's list.
