@@ -3,11 +3,15 @@ package gitcas
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/united-workforce/uwf/gitcas/gitserver"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -83,5 +87,33 @@ func TestNotGiven(t *testing.T) {
 	r, err := stingy.Fsck(t.Context(), true)
 	if err != nil || !r.OK() || len(r.Unread) == 0 || !strings.Contains(r.Unread[0].Why, "gives only what a ref leads to") {
 		t.Errorf("fsck: %+v, %v", r, err)
+	}
+}
+
+// TestInitRefused: a server that ends without a report, as git does where a reference-transaction
+// hook says no, refuses. That is no outage.
+func TestInitRefused(t *testing.T) {
+	srv := httpServer(t, gitserver.Options{Hooks: true})
+	url, err := srv.Init("r.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := filepath.Join(srv.Dir("r.git"), "hooks")
+	if err := os.MkdirAll(hooks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(hooks, "reference-transaction"), []byte("#!/bin/sh\n! grep -q refs/uwf/store\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	remote, err := wire.Dial(url, wire.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := testOptions()
+	told := 0
+	o.Waiting = func(outage.Wait) { told++ }
+	_, err = Open(remote, o).Init(t.Context())
+	if !errors.Is(err, wire.ErrProtected) || !strings.Contains(err.Error(), "the server ends without a report") || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
 	}
 }

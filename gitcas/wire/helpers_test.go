@@ -158,6 +158,7 @@ case "$prev" in git@example.org|example.org) ;; *) echo "ssh: Could not resolve 
 ` + drop + `
 export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=uploadpack.allowFilter GIT_CONFIG_VALUE_0=true
 export GIT_CONFIG_KEY_1=safe.directory GIT_CONFIG_VALUE_1='*' GIT_CONFIG_GLOBAL=/dev/null
+if [ -x "$HOME/before" ]; then "$HOME/before"; fi
 exec sh -c "$this"
 `
 	writeFile(t, filepath.Join(d, "ssh"), script, 0o700)

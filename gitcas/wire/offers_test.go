@@ -121,7 +121,9 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 		{Wants: []wire.ID{c2.ID}, Haves: []wire.ID{c1.ID}},
 		{Wants: []wire.ID{f.ID}}, // no tip
 	} {
-		got := fetch(t, b.redial(), req)
+		r := b.redial()
+		list(t, r, "refs/")
+		got := fetch(t, r, req)
 		if _, has := got[req.Wants[0]]; !has {
 			t.Errorf("%v is not among what came", req.Wants)
 		}
@@ -132,6 +134,22 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 	_, err := other.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/b", New: c2.ID}}, Objects: plain(c2)})
 	if got, want := rs.take(), advert+", POST /git-receive-pack, "+listing; got != want || err != nil {
 		t.Errorf("the first push asked %s, want %s: %v", got, want, err)
+	}
+}
+
+// TestGitHub: what github.com offers is known, and not asked.
+func TestGitHub(t *testing.T) {
+	var asked []string
+	server := roundTrip(func(q *http.Request) (*http.Response, error) {
+		asked = append(asked, q.Method+" "+q.URL.Path)
+		w := httptest.NewRecorder()
+		gitAnswer("0000")(w, q)
+		return w.Result(), nil
+	})
+	o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}}
+	list(t, dialBed(t, "https://github.com/o/r.git", "", o).remote, "refs/")
+	if got := fmt.Sprint(asked); got != "[POST /o/r.git/git-upload-pack]" {
+		t.Errorf("asked %s", got)
 	}
 }
 
@@ -219,7 +237,9 @@ func TestEmptyReports(t *testing.T) {
 // history of a ref, once; and what no ref leads to is not said to be missing.
 func TestPast(t *testing.T) {
 	d := bare(t)
-	b := dialBed(t, "git@example.org:"+filepath.ToSlash(d), d, wire.DialOptions{Env: sshEnv(t, false)})
+	env := sshEnv(t, false)
+	home := strings.TrimPrefix(env[1], "HOME=")
+	b := dialBed(t, "git@example.org:"+filepath.ToSlash(d), d, wire.DialOptions{Env: env})
 	cs, roots, subs := history(t, b.remote, "refs/heads/main", 3)
 	history(t, b.remote, "refs/heads/other", 2)
 	if l := list(t, b.remote, "refs/heads/main"); !l.WholeOnly {
@@ -228,9 +248,10 @@ func TestPast(t *testing.T) {
 	lost := commit("lost", roots[0], cs[0])
 	push(t, b.remote, []wire.RefUpdate{{Name: "refs/heads/lost", New: lost.ID}}, plain(lost)...)
 	push(t, b.remote, []wire.RefUpdate{{Name: "refs/heads/lost", Old: lost.ID}})
-	// Another job moves the branch that was listed.
+	// Another job moves the branch when it was just listed.
 	next := commit("next", roots[2], cs[2])
-	push(t, b.redial(), []wire.RefUpdate{{Name: "refs/heads/main", Old: cs[2].ID, New: next.ID}}, plain(next)...)
+	push(t, b.redial(), []wire.RefUpdate{{Name: "refs/heads/next", New: next.ID}}, plain(next)...)
+	writeFile(t, filepath.Join(home, "before"), "#!/bin/sh\necho >> $HOME/calls\n[ $(wc -l < $HOME/calls) = 2 ] && git -C "+d+" update-ref refs/heads/main "+next.ID.String()+"\ntrue\n", 0o700)
 	for _, want := range []wire.ID{cs[0].ID, roots[1].ID, subs[0].ID} {
 		if _, has := fetch(t, b.remote, wire.FetchRequest{Wants: []wire.ID{want}, Depth: 1, Filter: "blob:none"})[want]; !has {
 			t.Errorf("%s did not come", want)
