@@ -175,11 +175,7 @@ func (q *search) readSpots() (Found, error) {
 	case 1:
 		return found[0], q.checkFound(found[0])
 	}
-	e := &AmbiguousError{Hash: q.h}
-	for _, f := range found {
-		e.Places = append(e.Places, f.Place)
-	}
-	return Found{}, e
+	return Found{}, &AmbiguousError{Hash: q.h, Places: lists.Map(found, func(f Found) Place { return f.Place })}
 }
 
 // checkFound checks a node in its place: a record refers to it, with this digest. What no

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // shmFolder is where the C library puts semaphores and shared memory.
@@ -68,9 +70,5 @@ func emptyShm(uid int) error {
 		return nil // runs have one each
 	}
 	names, _ := listShm(uid)
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, os.RemoveAll(filepath.Join(shmFolder, name)))
-	}
-	return errors.Join(errs...)
+	return errors.Join(lists.Map(names, func(name string) error { return os.RemoveAll(filepath.Join(shmFolder, name)) })...)
 }

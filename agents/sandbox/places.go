@@ -1,10 +1,13 @@
 package sandbox
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // system is what every program may need to read. Of /etc only what programs and
@@ -88,13 +91,9 @@ type deniedPaths struct {
 // findDeniedPaths are those of the job and of the user's home. The root folder is none: a HOME
 // of "/" says nothing.
 func (o Options) findDeniedPaths() deniedPaths {
-	closed, shared := slices.Concat(closedPlaces[:], o.Protect), sharedPlaces[:]
-	for _, name := range closedVariables {
-		closed = append(closed, Getenv(o.Environ, name))
-	}
-	for _, name := range sharedVariables {
-		shared = append(shared, Getenv(o.Environ, name))
-	}
+	getenv := func(name string) string { return Getenv(o.Environ, name) }
+	closed := slices.Concat(closedPlaces[:], o.Protect, lists.Map(closedVariables[:], getenv))
+	shared := slices.Concat(sharedPlaces[:], lists.Map(sharedVariables[:], getenv))
 	// A runner keeps its temporary files in _work/_temp below its own folder.
 	if temp := Getenv(o.Environ, "RUNNER_TEMP"); filepath.IsAbs(temp) {
 		for _, name := range runnerFiles {
@@ -136,9 +135,7 @@ func resolveAll(places []string) []string {
 func (w deniedPaths) withCredentials(o Options, toolchains []string) deniedPaths {
 	shared := append(slices.Clone(w.shared), Getenv(o.Environ, "XDG_CACHE_HOME"))
 	for _, home := range homeFolders(o.Environ) {
-		for _, dir := range sharedFolders {
-			shared = append(shared, filepath.Join(home, dir))
-		}
+		shared = append(shared, lists.Map(sharedFolders[:], func(dir string) string { return filepath.Join(home, dir) })...)
 	}
 	return newDeniedPaths(slices.Concat(w.closed, findCredentials(o.Environ, toolchains)), shared)
 }
@@ -175,9 +172,7 @@ func readablePlaces(o Options) []string {
 	for _, name := range toolVariables {
 		places = append(places, filepath.SplitList(Getenv(o.Environ, name))...)
 	}
-	for _, dir := range findToolFolders(o.Environ) {
-		places = append(places, dir)
-	}
+	places = slices.AppendSeq(places, maps.Values(findToolFolders(o.Environ)))
 	for _, part := range cargoParts {
 		places = append(places, filepath.Join(cargoFolder(o.Environ), part))
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // helperName is the command of this binary that confines itself and becomes an
@@ -55,11 +57,8 @@ func (p policy) helperEnviron(env []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []string{policyName + "=" + string(b)}
-	for _, kv := range env {
-		out = append(out, laterPrefix+kv)
-	}
-	return out, nil
+	later := lists.Map(env, func(kv string) string { return laterPrefix + kv })
+	return append([]string{policyName + "=" + string(b)}, later...), nil
 }
 
 // takePolicy takes the policy out of the helper's environment, and gives the agent's.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/regular"
 )
 
@@ -53,9 +54,7 @@ func findNestedCredentials(dir string) []string {
 	for _, versions := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
 		for _, name := range nestedCredentials {
 			found, _ := fs.Glob(os.DirFS(dir), versions+"/"+name) // no pattern is malformed
-			for _, at := range found {
-				out = append(out, filepath.Join(dir, at))
-			}
+			out = append(out, lists.Map(found, func(at string) string { return filepath.Join(dir, at) })...)
 		}
 	}
 	return out

@@ -1,6 +1,10 @@
 package checks
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
+)
 
 // tool installs what a lock file names.
 type tool struct {
@@ -75,8 +79,5 @@ func Manifests() []string {
 		"Gemfile", ".ruby-version", "composer.json", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.lockfile",
 		"mix.exs", "deno.json", ".tool-versions", "mise.toml", ".sdkmanrc",
 	}
-	for _, t := range tools {
-		out = append(out, t.lock)
-	}
-	return out
+	return append(out, lists.Map(tools[:], func(t tool) string { return t.lock })...)
 }

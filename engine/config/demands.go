@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/config/table"
 	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/redact"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -55,9 +56,7 @@ func IsRemoteName(s string) bool { return !strings.ContainsAny(s, `:/\`) && s !=
 // nobody is asked about agents who only looks at threads.
 func (l *loader) settleDemands(repo, home *Config) (all, left []consent.Demand, withoutPlace bool) {
 	found := l.findDemands(repo, home)
-	for _, d := range found {
-		all = append(all, d.Demand)
-	}
+	all = lists.Map(found, func(d demand) consent.Demand { return d.Demand })
 	if len(all) == 0 || l.s.RepoTrusted || l.s.Consented != nil && l.s.Consented(all) {
 		return all, nil, false
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // MaxBody is the longest body of a comment, an issue or a pull request, in
@@ -144,9 +146,7 @@ func (c *client) ListComments(ctx context.Context, number int) ([]Comment, error
 	do := fmt.Sprintf("list the comments of %d", number)
 	var out []Comment
 	more, err := readPages(ctx, c, request{do: do, method: http.MethodGet, path: fmt.Sprintf("/issues/%d/comments", number)}, maxPages, func(list []comment) bool {
-		for _, co := range list {
-			out = append(out, co.toComment())
-		}
+		out = append(out, lists.Map(list, comment.toComment)...)
 		return false
 	})
 	if err == nil && more {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // ListBranchRules are the rules that pushes to a branch meet, which need not exist: those of
@@ -148,9 +150,7 @@ func (c *client) listRulesets(ctx context.Context, branch string) (rules []strin
 	_, err = readPages(ctx, c, request{
 		do: "read the rules of the branch " + branch, method: http.MethodGet, path: "/rules/branches/" + escapeBranch(branch),
 	}, maxPages, func(list []rule) bool {
-		for _, r := range list {
-			rules = append(rules, r.Type)
-		}
+		rules = append(rules, lists.Map(list, func(r rule) string { return r.Type })...)
 		return false
 	})
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound) {

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Kind is what a node stands for.
@@ -62,9 +63,7 @@ const (
 // Of is the graph of a definition, without any marks.
 func Of(d *workflow.Definition) *Graph {
 	g := &Graph{Name: d.Name, Nodes: []Node{{Name: workflow.Start, Kind: Start}}}
-	for _, name := range orderRoles(d) {
-		g.Nodes = append(g.Nodes, Node{Name: name, Kind: Role})
-	}
+	g.Nodes = append(g.Nodes, lists.Map(orderRoles(d), func(name string) Node { return Node{Name: name, Kind: Role} })...)
 	if leadsTo(d, workflow.End) {
 		g.Nodes = append(g.Nodes, Node{Name: workflow.End, Kind: End})
 	}

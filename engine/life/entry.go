@@ -8,6 +8,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -27,10 +28,8 @@ func LinkAttempts(entry *gitcas.Entry, id gitcas.ThreadID, died []string, own ..
 // AttemptsOf are the refs of the attempts that an entry names, those that a claim names in
 // died, as <run>.<attempt>, and some more, each once.
 func AttemptsOf(entry gitcas.Entry, id gitcas.ThreadID, died []string, more ...string) []string {
-	attempts, refs := slices.Clone(entry.Attempts), make([]string, 0, len(died)+len(more))
-	for _, d := range died {
-		refs = append(refs, layout.AttemptRefs(id)+d)
-	}
+	attempts := slices.Clone(entry.Attempts)
+	refs := lists.Map(died, func(d string) string { return layout.AttemptRefs(id) + d })
 	for _, ref := range append(refs, more...) {
 		if !slices.Contains(attempts, ref) {
 			attempts = append(attempts, ref)

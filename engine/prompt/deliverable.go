@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -205,9 +206,7 @@ func writeSuspension(b *strings.Builder, in Input) {
 	case in.Definition.AgentSuspends:
 		how = fmt.Sprintf("with `%s: %s` and a field `reason` with your question, instead of the fields above", workflow.StatusField, workflow.Suspend)
 	case len(statuses) > 0:
-		for i, s := range statuses {
-			statuses[i] = "`" + key + ": " + writeScalar(s) + "`"
-		}
+		statuses = lists.Map(statuses, func(s string) string { return "`" + key + ": " + writeScalar(s) + "`" })
 		how = "with " + strings.Join(statuses, " or ") + " and say exactly what you need to know"
 	case len(conditions) > 0:
 		how = "so that the condition " + strings.Join(conditions, " or ") + " holds, and say exactly what you need to know"

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -62,9 +63,7 @@ func Assemble(in Input) string {
 
 // joinParts puts an empty line between parts, and leaves out those that are empty.
 func joinParts(parts ...string) string {
-	for i := range parts {
-		parts[i] = strings.Trim(parts[i], "\n")
-	}
+	parts = lists.Map(parts, func(p string) string { return strings.Trim(p, "\n") })
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	if len(parts) == 0 {
 		return ""

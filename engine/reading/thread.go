@@ -259,10 +259,7 @@ func FindPast(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.
 // EndLine is the line that history gets of a thread that ends with an entry, which may have
 // a step more than was read.
 func (r *Thread) EndLine(entry gitcas.Entry, reason string, at time.Time) gitcas.Ended {
-	steps := make([]node.Hash, 0, len(r.Chain.Steps)+1)
-	for _, s := range r.Chain.Steps {
-		steps = append(steps, s.Hash)
-	}
+	steps := lists.Map(r.Chain.Steps, func(s gitcas.ChainStep) node.Hash { return s.Hash })
 	if entry.Head != r.Entry.Head {
 		steps = append(steps, entry.Head)
 	}

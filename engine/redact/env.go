@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // FromEnv picks the secrets of an environment ("NAME=value" each): the values of
@@ -69,10 +70,7 @@ var camel = lazyregexp.New(`([a-z])([A-Z])`)
 // begins a word; in capitals.
 func nameWords(name string) []string {
 	words := strings.FieldsFunc(camel.ReplaceAllString(name, "${1}_$2"), func(c rune) bool { return c > unicode.MaxASCII || !isAlnum(byte(c)) })
-	for i, w := range words {
-		words[i] = strings.ToUpper(w)
-	}
-	return words
+	return lists.Map(words, strings.ToUpper)
 }
 
 // isLocation tells a file's path, by its first folder, from a secret; SSH_KEY and

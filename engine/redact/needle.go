@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -45,9 +46,8 @@ func NewNeedle(texts []string) (n *Needle, num int, err error) {
 		if err := checkNeedle(text); err != nil {
 			return nil, i, err
 		}
-		for _, v := range textVariants(text) { // New takes each once
-			secrets = append(secrets, Secret{Name: "purge", Value: v})
-		}
+		variants := textVariants(text) // New takes each once
+		secrets = append(secrets, lists.Map(variants, func(v string) Secret { return Secret{Name: "purge", Value: v} })...)
 		// Messages are cut once they are quiet, and pages escape what was cut.
 		quiet := commitmsg.Quiet(text)
 		for _, form := range slices.Compact([]string{text, quiet, markdown.Escape(text), markdown.Escape(quiet)}) {

@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/advice"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -66,11 +67,7 @@ func (c *compiler) findFrom(name string) *fromAt {
 }
 
 func (c *compiler) roleNames() []string {
-	out := make([]string, 0, len(c.roles)+2)
-	for _, r := range c.roles {
-		out = append(out, r.Name)
-	}
-	return out
+	return lists.Map(c.roles, func(r roleAt) string { return r.Name })
 }
 
 // checkSchemas runs the guard walk that every schema node must pass.

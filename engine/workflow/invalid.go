@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/workflow/source"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Problem is one mistake in a definition, with its place and a fix.
@@ -18,12 +19,8 @@ type InvalidError struct {
 }
 
 func (e *InvalidError) Error() string {
-	lines := make([]string, 0, len(e.Problems)+1)
-	lines = append(lines, e.summarizeProblems())
-	for _, p := range e.Problems {
-		lines = append(lines, "  "+p.String())
-	}
-	return strings.Join(lines, "\n")
+	lines := lists.Map(e.Problems, func(p Problem) string { return "\n  " + p.String() })
+	return e.summarizeProblems() + strings.Join(lines, "")
 }
 
 // Text is all problems for a terminal, see Problem.Text, and how many there are.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -27,9 +28,7 @@ func fileExtensions() []string { return []string{".yaml", ".yml"} }
 func Layouts(name string) []string {
 	var out []string
 	for _, file := range []string{name, name + "/index"} {
-		for _, ext := range fileExtensions() {
-			out = append(out, file+ext)
-		}
+		out = append(out, lists.Map(fileExtensions(), func(ext string) string { return file + ext })...)
 	}
 	return out
 }
@@ -39,9 +38,7 @@ func Layouts(name string) []string {
 func Folders(dir string) []string {
 	var out []string
 	for d := path.Clean(dir); ; d = path.Dir(d) {
-		for _, f := range definitionFolders() {
-			out = append(out, path.Join(d, f))
-		}
+		out = append(out, lists.Map(definitionFolders(), func(f string) string { return path.Join(d, f) })...)
 		if d == "." || d == "/" || strings.HasPrefix(d, "..") {
 			return out
 		}
@@ -79,9 +76,7 @@ func Candidates(name, dir string) []string {
 	}
 	var out []string
 	for _, folder := range Folders(dir) {
-		for _, file := range Layouts(name) {
-			out = append(out, path.Join(folder, file))
-		}
+		out = append(out, lists.Map(Layouts(name), func(file string) string { return path.Join(folder, file) })...)
 	}
 	return out
 }

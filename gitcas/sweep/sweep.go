@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options say what may go.
@@ -262,11 +263,8 @@ func Delete(ctx context.Context, remote wire.Remote, refs []Ref, most int) ([]Re
 	}
 	for len(todo) > 0 {
 		chunk := todo[:min(max(most, 1), len(todo))]
-		var req wire.PushRequest
-		for _, i := range chunk {
-			req.Updates = append(req.Updates, wire.RefUpdate{Name: out[i].Name, Old: out[i].ID})
-		}
-		_, err := remote.Push(ctx, req)
+		updates := lists.Map(chunk, func(i int) wire.RefUpdate { return wire.RefUpdate{Name: out[i].Name, Old: out[i].ID} })
+		_, err := remote.Push(ctx, wire.PushRequest{Updates: updates})
 		if fewer, ok := wire.RefLimitAfter(err, len(chunk)); ok {
 			most = fewer
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/wholefile"
 )
 
@@ -140,9 +141,7 @@ func (r *Recorder) newAnswer(x Exchange) (Answer, error) {
 // turns: what each says is in the answer.
 func (r *Recorder) holdsWholeSecrets(x Exchange) (bool, error) {
 	texts := append(slices.Collect(maps.Values(joinEvents(x.Raw))), x.Answer.Text)
-	for _, c := range x.Answer.Calls {
-		texts = append(texts, string(c.Args))
-	}
+	texts = append(texts, lists.Map(x.Answer.Calls, func(c dialect.Call) string { return string(c.Args) })...)
 	for _, joined := range texts {
 		if clean, err := r.o.Redact(joined); err != nil || clean != joined {
 			return false, err

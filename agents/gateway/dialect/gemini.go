@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -332,9 +333,7 @@ func geminiToolNames(tool object) []string {
 			names = append(names, field)
 			continue
 		}
-		for _, f := range asList(v) {
-			names = append(names, asString(asObject(f)["name"]))
-		}
+		names = append(names, lists.Map(asList(v), func(f any) string { return asString(asObject(f)["name"]) })...)
 	}
 	slices.Sort(names)
 	return names

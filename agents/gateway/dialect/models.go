@@ -1,6 +1,10 @@
 package dialect
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/united-workforce/uwf/internal/lists"
+)
 
 // ModelInfo is one entry of a list of models.
 type ModelInfo struct {
@@ -11,10 +15,7 @@ type ModelInfo struct {
 // ModelList is the answer to a question for the models, in the form of the dialect's own
 // provider. Google's names them with "models/" before.
 func ModelList(d Dialect, models []ModelInfo) []byte {
-	data := list{}
-	for _, m := range models {
-		data = append(data, modelObject(d, m))
-	}
+	data := lists.Map(models, func(m ModelInfo) object { return modelObject(d, m) })
 	o := object{"object": "list", "data": data}
 	switch d {
 	case Gemini:

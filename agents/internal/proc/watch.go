@@ -50,11 +50,8 @@ func encodeWords(words []string) [][]byte {
 }
 
 func decodeWords(raw [][]byte) []string {
-	words := make([]string, len(raw)) // never nil: that would be this process's own environment
-	for i, word := range raw {
-		words[i] = string(word)
-	}
-	return words
+	// Never nil: that would be this process's own environment.
+	return lists.Map(raw, func(word []byte) string { return string(word) })
 }
 
 // beginning says that the program runs, or why it doesn't.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Group makes a command out of others: alone it shows its help, with a word that
@@ -58,10 +59,7 @@ func nearCommands(group *cobra.Command, word string) []string {
 			words = append(words, w)
 		}
 	}
-	near := SuggestNames(word, words)
-	for i, w := range near {
-		near[i] = means[w]
-	}
+	near := lists.Map(SuggestNames(word, words), func(w string) string { return means[w] })
 	slices.Sort(near)
 	return slices.Compact(near)
 }

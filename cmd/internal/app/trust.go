@@ -157,11 +157,7 @@ func DemandChanges(f *Factory, demands []consent.Demand) []string {
 	if len(known) == 0 {
 		return nil
 	}
-	lines := consent.Diff(known, demands)
-	for i, line := range lines {
-		lines[i] = f.CleanMessage(line)
-	}
-	return lines
+	return lists.Map(consent.Diff(known, demands), f.CleanMessage)
 }
 
 // KeepConsent keeps the person's consent.

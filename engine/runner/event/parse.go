@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Parse reads the payload of an event. What is certainly not for uwf has the kind
@@ -134,11 +135,8 @@ func (p parser) labelUpdated() {
 		p.setNone("this forge doesn't say which labels of #%d were changed: Gitea does from 1.24 on; comment /uwf start instead", p.e.Subject.Number)
 		return
 	}
-	var added []string
-	for _, l := range p.object.readObject("changes").readObjects("added_labels", maxLabels) {
-		added = append(added, l.readName("name"))
-	}
-	p.setLabeled(added)
+	added := p.object.readObject("changes").readObjects("added_labels", maxLabels)
+	p.setLabeled(lists.Map(added, func(l object) string { return l.readName("name") }))
 }
 
 func (p parser) setLabeled(added []string) {

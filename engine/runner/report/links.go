@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // CommitURL is where a commit is shown; empty where the repository isn't known.
@@ -48,9 +50,7 @@ func (l Links) joinURL(path string) string {
 
 // escapePath escapes each part of a path. Round brackets would end a Markdown link.
 func escapePath(s string) string {
-	parts := strings.Split(s, "/")
-	for i, p := range parts {
-		parts[i] = strings.NewReplacer("(", "%28", ")", "%29").Replace(url.PathEscape(p))
-	}
-	return strings.Join(parts, "/")
+	return strings.Join(lists.Map(strings.Split(s, "/"), func(p string) string {
+		return strings.NewReplacer("(", "%28", ")", "%29").Replace(url.PathEscape(p))
+	}), "/")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/markdown"
 )
 
@@ -31,9 +32,7 @@ func (p page) whoDecided() string {
 	if n := len(p.Said) - mostSaid; n > 0 {
 		lines = append(lines, fmt.Sprintf("- … %d more, see the thread's page", n))
 	}
-	for _, s := range p.Said[max(len(p.Said)-mostSaid, 0):] {
-		lines = append(lines, p.saidLine(s))
-	}
+	lines = append(lines, lists.Map(p.Said[max(len(p.Said)-mostSaid, 0):], p.saidLine)...)
 	if len(title) == 0 {
 		title = []string{"who decided"}
 	}

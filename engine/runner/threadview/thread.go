@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Thread is a thread as it is shown.
@@ -112,9 +113,7 @@ func Build(in func(gitcas.Place) node.Getter, id gitcas.ThreadID, entry gitcas.E
 func (p *Thread) readWords(in func(gitcas.Place) node.Getter) error {
 	add := func(step int, of, h node.Hash) error {
 		words, err := reading.ReadAnswer(in, p.ID, of, h)
-		for _, w := range words {
-			p.Said = append(p.Said, report.Said{Step: step, Word: w})
-		}
+		p.Said = append(p.Said, lists.Map(words, func(w record.Word) report.Said { return report.Said{Step: step, Word: w} })...)
 		return err
 	}
 	for i, s := range p.Chain.Steps {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -21,10 +22,9 @@ deprecated $comment format`)
 
 // Schema says how to mend what the guard walk complains about.
 func Schema(schema any, p node.Problem) string {
-	parts := strings.Split(strings.TrimPrefix(p.Path, "/"), "/")
-	for i, part := range parts {
-		parts[i] = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
-	}
+	parts := lists.Map(strings.Split(strings.TrimPrefix(p.Path, "/"), "/"), func(part string) string {
+		return strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+	})
 	value := LookUp(schema, parts)
 	key := parts[len(parts)-1]
 	if _, err := strconv.Atoi(key); err == nil && strings.Contains(p.Message, "twice") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -125,10 +126,7 @@ func printableLine(line string) []rune {
 
 // blankLike is as wide as a text, with its tabs.
 func blankLike(text string) string {
-	parts := strings.Split(text, "\t")
-	for i, p := range parts {
-		parts[i] = strings.Repeat(" ", displaywidth.String(p))
-	}
+	parts := lists.Map(strings.Split(text, "\t"), func(p string) string { return strings.Repeat(" ", displaywidth.String(p)) })
 	return strings.Join(parts, "\t")
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options are what uwf-import works with.
@@ -145,10 +147,7 @@ func importRun(ctx context.Context, o *Options) error {
 
 // takeSettings looks for settings in what was named, and where uwf has its own.
 func (o *Options) takeSettings() (*settings, []redact.Secret, error) {
-	var dirs []string
-	for _, p := range o.Paths {
-		dirs = append(dirs, o.Factory.Path(p))
-	}
+	dirs := lists.Map(o.Paths, o.Factory.Path)
 	if root, err := o.Factory.StorageRoot(); err == nil { // else there is none
 		dirs = append(dirs, root)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/internal/commitmsg"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -330,11 +331,7 @@ func placeNodes(id gitcas.ThreadID, head node.Hash, nodes []ocas.Node) []gitcas.
 }
 
 func stepsOf(chain ocas.Chain) []node.Hash {
-	out := []node.Hash{}
-	for _, p := range chain.Parts[1:] {
-		out = append(out, p.Head)
-	}
-	return out
+	return lists.Map(chain.Parts[1:], func(p ocas.Part) node.Hash { return p.Head })
 }
 
 // completedAt is when a thread ended: as its list says, else when its last step did.

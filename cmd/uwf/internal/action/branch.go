@@ -19,6 +19,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
 	"gopkg.in/yaml.v3"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // What is taken of the default branch at most.
@@ -95,9 +97,7 @@ func (b *branch) readTree(ctx context.Context, objects wire.Objects, id wire.ID)
 // below dir.
 func (b *branch) copyTo(ctx context.Context, dir, settings string, more ...string) error {
 	tops := append([]string{topOf(settings)}, more...)
-	for _, f := range workflow.Folders(".") {
-		tops = append(tops, topOf(path.Clean(f)))
-	}
+	tops = append(tops, lists.Map(workflow.Folders("."), func(f string) string { return topOf(path.Clean(f)) })...)
 	var take []gitobj.Entry
 	var wants []wire.ID
 	for _, e := range b.root {

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/event"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/outage"
 	"github.com/united-workforce/uwf/internal/removal"
 )
@@ -267,11 +268,7 @@ func (j *job) makeFactory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var known []string
-	for _, s := range config.SecretsOf(c) {
-		known = append(known, s.Value)
-	}
-	j.log.maskSecrets(known...)
+	j.log.maskSecrets(lists.Map(config.SecretsOf(c), func(s redact.Secret) string { return s.Value })...)
 	red, err := j.jf.Redactor(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/united-workforce/uwf/agents/mock"
 	"github.com/united-workforce/uwf/agents/program"
 	"github.com/united-workforce/uwf/cmd/internal/app"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options are what the commands need of their process, whose arguments each has of its own.
@@ -29,11 +31,8 @@ type Options struct {
 
 // Names are the agents of this binary, for agents.Options.Own.
 func Names() []string {
-	names := []string{builtin.Name, mock.Name}
-	for _, c := range cli.All() {
-		names = append(names, c.Name)
-	}
-	return append(names, acpNames()...)
+	programs := lists.Map(cli.All(), func(c cli.CLI) string { return c.Name })
+	return slices.Concat([]string{builtin.Name, mock.Name}, programs, acpNames())
 }
 
 // Foreign says which of them run a program of somebody else's, for agents.Options.Foreign.

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // NewCmdConfig makes `uwf config`.
@@ -57,10 +58,7 @@ func allWarnings(f *app.Factory, c *engine.Config) []string {
 	for _, p := range c.WithheldProviders() {
 		out = append(out, p.String()+"; until then its models can't be used here, only in jobs")
 	}
-	for i, w := range out {
-		out[i] = f.CleanMessage(w)
-	}
-	return out
+	return lists.Map(out, f.CleanMessage)
 }
 
 func writeWarnings(w *output.Writer, warnings []string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	engine "github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Scope says whose file is changed.
@@ -247,9 +248,5 @@ func (x *File) findProblems(text []byte) []engine.Problem {
 	case err != nil:
 		return []engine.Problem{{File: x.Path, Message: err.Error()}}
 	}
-	var out []engine.Problem
-	for _, p := range c.WithheldProviders() {
-		out = append(out, p.Problem)
-	}
-	return out
+	return lists.Map(c.WithheldProviders(), func(p engine.Withheld) engine.Problem { return p.Problem })
 }

@@ -68,11 +68,11 @@ func showRun(_ context.Context, o *ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	out := shown{Settings: []shownSetting{}, Policies: append([]string{}, c.Policies.ListBounds()...), Warnings: []string{}}
-	for _, v := range c.Values() {
-		out.Settings = append(out.Settings, o.showSetting(v))
+	out := shown{
+		Settings: lists.Map(c.Values(), o.showSetting),
+		Policies: append([]string{}, c.Policies.ListBounds()...),
+		Warnings: allWarnings(o.Factory, c),
 	}
-	out.Warnings = append(out.Warnings, allWarnings(o.Factory, c)...)
 	return o.Factory.Printer().Print(out, out.writeText)
 }
 

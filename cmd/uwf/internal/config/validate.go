@@ -13,6 +13,7 @@ import (
 	engine "github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // ValidateOptions are what `uwf config validate` works with.
@@ -57,9 +58,7 @@ func validateRun(_ context.Context, o *ValidateOptions) error {
 	var invalid *engine.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		for _, p := range invalid.Problems {
-			v.Problems = append(v.Problems, o.newProblem(p))
-		}
+		v.Problems = lists.Map(invalid.Problems, o.newProblem)
 	case err != nil:
 		return err
 	default:

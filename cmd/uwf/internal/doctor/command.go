@@ -22,6 +22,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/setup"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
 	"github.com/united-workforce/uwf/engine/config"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -140,9 +141,7 @@ func (o *CommandOptions) gatherOptions(ctx context.Context) (name string) {
 		o.Branch, o.StateRemote, o.Warnings = c.State.Branch, c.State.Remote != "", slices.Concat(c.Warnings, c.Policies.Held())
 		o.Policies, o.Prepares = c.Policies.ListBounds(), c.Workspace.Prepare != nil
 		o.Submodules = c.Workspace.Submodules
-		for _, p := range c.Policies.Refusals() {
-			o.Refused = append(o.Refused, p.String())
-		}
+		o.Refused = lists.Map(c.Policies.Refusals(), config.Problem.String)
 		o.RemoteName = cmp.Or(c.State.Remote, o.RemoteName)
 	} else {
 		o.NoSettings = err.Error()

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 	"github.com/united-workforce/uwf/internal/yamlline"
 )
@@ -338,11 +339,8 @@ func (e *examination) checkSettings() []Finding {
 	case e.o.NoSettings != "":
 		return []Finding{findMissing(e.o.NoSettings, "mend what it names; see all settings and where they come from: uwf config show")}
 	}
-	out := []Finding{findOK("%s can be used", configFile)}
-	for _, w := range e.o.Warnings {
-		out = append(out, findLacking(w, "see them all: uwf config validate"))
-	}
-	return out
+	lacking := lists.Map(e.o.Warnings, func(w string) Finding { return findLacking(w, "see them all: uwf config validate") })
+	return append([]Finding{findOK("%s can be used", configFile)}, lacking...)
 }
 
 func (e *examination) checkDefinitions() Finding {

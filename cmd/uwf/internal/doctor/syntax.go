@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // checkSyntax judges the workflow file as GitHub reads it, by actionlint, and what it gives to
@@ -117,9 +118,7 @@ var quotedWord = lazyregexp.New(`"[^"]+"`)
 func suggestMeant(message string) string {
 	first, list, _ := strings.Cut(message, ". ")
 	known := quotedWord.FindAllString(list, -1)
-	for i, word := range known {
-		known[i] = strings.Trim(word, `"`)
-	}
+	known = lists.Map(known, func(word string) string { return strings.Trim(word, `"`) })
 	if strings.HasPrefix(message, "unknown Webhook event") {
 		known = slices.Sorted(maps.Keys(actionlint.AllWebhookTypes))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/life"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/view"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -162,14 +163,11 @@ type trailer struct {
 }
 
 func newEntry(e view.LogEntry) entry {
-	out := entry{
+	return entry{
 		Commit: e.Commit.String(), When: e.When.UTC(), Author: e.Author.Name, Subject: e.Subject,
-		Body: strings.TrimRight(e.Body, "\n"), Trailers: []trailer{},
+		Body:     strings.TrimRight(e.Body, "\n"),
+		Trailers: lists.Map(e.Trailers, func(t gitcas.Trailer) trailer { return trailer(t) }),
 	}
-	for _, t := range e.Trailers {
-		out.Trailers = append(out.Trailers, trailer(t))
-	}
-	return out
 }
 
 // writeText writes a commit: one line, and with full its message and trailers too.

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/moderator"
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/workflow"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // answer is one that a role can give, and where it leads.
@@ -81,10 +82,8 @@ func exploreFrom(d *workflow.Definition, first string) (answers, there map[strin
 // answersOf are the answers of a role at the end of a way, one for each edge that any takes.
 func answersOf(d *workflow.Definition, role string, way []answer) []answer {
 	var out []answer
-	thread := moderator.Thread{Start: map[string]any{}}
-	for _, step := range way {
-		thread.Steps = append(thread.Steps, step.output)
-	}
+	steps := lists.Map(way, func(step answer) moderator.Output { return step.output })
+	thread := moderator.Thread{Start: map[string]any{}, Steps: steps}
 	met, key := map[string]bool{}, d.StatusKeyOf(role)
 	for _, c := range candidatesOf(d, role) {
 		if len(met) == len(d.Graph[role]) {

@@ -7,6 +7,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // result is what is printed: the plan, and what was done of it.
@@ -64,10 +65,8 @@ func (r *result) takePlan(p *rewrite.Plan) {
 	r.Commits = commits{p.Commits, p.Changed}
 	r.Nodes = nodes{p.Purged, p.Rehashed, append([]node.Hash{}, p.Nodes...)}
 	r.Found, r.Left = append([]rewrite.Place{}, p.Found...), append([]rewrite.Place{}, p.Left...)
-	r.Threads, r.Attempts = append([]rewrite.Thread{}, p.Threads...), []string{}
-	for _, a := range p.Attempts {
-		r.Attempts = append(r.Attempts, a.Ref)
-	}
+	r.Threads = append([]rewrite.Thread{}, p.Threads...)
+	r.Attempts = lists.Map(p.Attempts, func(a rewrite.Attempt) string { return a.Ref })
 }
 
 // changesStore reports whether the store changes.

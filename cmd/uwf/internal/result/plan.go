@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/engine/patch"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // planner finds out what taking a thread's work into a checkout does there. It changes nothing.
@@ -70,10 +71,7 @@ func (p *planner) addConflict(path, why string) { p.conflicts = append(p.conflic
 
 // compareFiles plans each file by how git stores what is here.
 func (p *planner) compareFiles(ctx context.Context) error {
-	var paths []string
-	for _, c := range p.work.changes {
-		paths = append(paths, c.Path)
-	}
+	paths := lists.Map(p.work.changes, func(c workspace.Change) string { return c.Path })
 	staged, refused, err := p.scratch.Stage(ctx, paths, p.mayReplace)
 	if err != nil {
 		return err

@@ -137,9 +137,7 @@ func lookupVariable(f *app.Factory, name string) (value, where string, err error
 func isAgentName(f *app.Factory, name string) ([]string, bool) {
 	known := agent.Names()
 	if c, err := f.Config(); err == nil {
-		for alias := range c.Agents {
-			known = append(known, alias)
-		}
+		known = slices.AppendSeq(known, maps.Keys(c.Agents))
 	}
 	if slices.Contains(known, name) {
 		return known, true

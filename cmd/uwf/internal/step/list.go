@@ -105,9 +105,7 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 			// Who it was stands where an agent's name does.
 			rows = append(rows, []string{n, s.Role, said.did, "by " + nameOf(said.By), "", "", "", "", ""})
 		}
-		for _, f := range s.Failed {
-			rows = append(rows, failedRow(n, f))
-		}
+		rows = append(rows, lists.Map(s.Failed, func(a attempt.Summary) []string { return failedRow(n, a) })...)
 		commit := ""
 		if s.Work != nil {
 			commit = s.Work.Commit[:min(10, len(s.Work.Commit))]
