@@ -106,13 +106,9 @@ func (o Options) findDeniedPaths() deniedPaths {
 // newDeniedPaths resolves places. One that is shared is not closed, whatever else it is: that
 // of uwf may be the home itself.
 func newDeniedPaths(closed, shared []string) deniedPaths {
-	w := deniedPaths{shared: resolveAll(shared)}
-	for _, p := range resolveAll(closed) {
-		if !slices.Contains(w.shared, p) {
-			w.closed = append(w.closed, p)
-		}
-	}
-	return w
+	shared = resolveAll(shared)
+	closed = lists.Filter(resolveAll(closed), func(p string) bool { return !slices.Contains(shared, p) })
+	return deniedPaths{closed: closed, shared: shared}
 }
 
 // resolveAll are places without symlinks, but for those that are not absolute and the

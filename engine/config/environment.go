@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/engine/config/table"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -32,12 +33,9 @@ func (l *loader) fromEnvironment(c *Config) {
 // onlyModel is the default where no file names one: the only model of the files,
 // else that of the first key in the environment.
 func (l *loader) onlyModel(c *Config, fallback string) string {
-	var configured []string
-	for _, alias := range sortedKeys(c.Models) {
-		if isFile(c.Origins[table.Join("models", alias)]) {
-			configured = append(configured, alias)
-		}
-	}
+	configured := lists.Filter(sortedKeys(c.Models), func(alias string) bool {
+		return isFile(c.Origins[table.Join("models", alias)])
+	})
 	if len(configured) == 1 {
 		return configured[0]
 	}
@@ -215,12 +213,7 @@ func (l *loader) modelOf(c *Config, provider string) {
 	if c.Models[c.DefaultModel].Provider == provider {
 		return
 	}
-	var of []string
-	for _, alias := range sortedKeys(c.Models) {
-		if c.Models[alias].Provider == provider {
-			of = append(of, alias)
-		}
-	}
+	of := lists.Filter(sortedKeys(c.Models), func(alias string) bool { return c.Models[alias].Provider == provider })
 	if v, ok := vendorNamed(provider); ok && len(of) == 0 {
 		m := l.vendorModel(v)
 		alias := provider + "/" + m.Name

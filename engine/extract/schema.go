@@ -12,6 +12,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 )
 
@@ -309,12 +310,7 @@ func compatibleBranches(bs []map[string]any, of *strictyaml.Node) []map[string]a
 	if of == nil || of.Kind != strictyaml.Map {
 		return bs
 	}
-	var out []map[string]any
-	for _, b := range bs {
-		if couldBe(b, of) {
-			out = append(out, b)
-		}
-	}
+	out := lists.Filter(bs, func(b map[string]any) bool { return couldBe(b, of) })
 	if len(out) == 0 {
 		return bs
 	}

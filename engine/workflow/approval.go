@@ -14,13 +14,7 @@ func approvalNames() []string { return []string{ApprovalStarter, ApprovalAuthor}
 
 // orderNames is who of approvalNames is among names, each once, in the one order.
 func orderNames(names []string) []string {
-	var out []string
-	for _, name := range approvalNames() {
-		if slices.Contains(names, name) {
-			out = append(out, name)
-		}
-	}
-	return out
+	return lists.Filter(approvalNames(), func(name string) bool { return slices.Contains(names, name) })
 }
 
 // readApproval reads whether a person must approve before an edge is taken.

@@ -9,6 +9,7 @@ import (
 	"github.com/united-workforce/uwf/engine/workflow/shape"
 	"github.com/united-workforce/uwf/engine/workflow/variables"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // The names in a graph that are no roles.
@@ -218,13 +219,7 @@ func AsksForPerson(output map[string]any) bool {
 
 // Guarded are the edges of a role that only a person's approval opens.
 func (d *Definition) Guarded(role string) []Edge {
-	var out []Edge
-	for _, e := range d.Graph[role] {
-		if e.Approval != nil {
-			out = append(out, e)
-		}
-	}
-	return out
+	return lists.Filter(d.Graph[role], func(e Edge) bool { return e.Approval != nil })
 }
 
 // NeedsApproval reports whether any edge is one that only a person's approval opens.

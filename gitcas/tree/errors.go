@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 var (
@@ -41,13 +42,7 @@ func (e *DamagedError) Error() string {
 
 // Unwrap makes the error match ErrDamaged, its kind and its cause.
 func (e *DamagedError) Unwrap() []error {
-	out := []error{ErrDamaged}
-	for _, err := range []error{e.Kind, e.Err} {
-		if err != nil {
-			out = append(out, err)
-		}
-	}
-	return out
+	return lists.Filter([]error{ErrDamaged, e.Kind, e.Err}, func(err error) bool { return err != nil })
 }
 
 // Damaged is the error for a file that is not what it has to be.

@@ -16,3 +16,13 @@ func TestMap(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestFilter(t *testing.T) {
+	odd := func(n int) bool { return n%2 == 1 }
+	if got := lists.Filter([]int{3, 2, 1}, odd); !slices.Equal(got, []int{3, 1}) {
+		t.Error(got)
+	}
+	if got := lists.Filter([]int{2}, odd); got != nil { // JSON leaves it out
+		t.Error(got)
+	}
+}

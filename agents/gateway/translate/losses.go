@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Loss is one thing that a client has on its own wire and not on chat.
@@ -31,13 +32,7 @@ func (b *builder) loseFields(d dialect.Dialect) {
 // Losses are what clients of a dialect lose at a provider that speaks chat alone; none for
 // chat itself.
 func Losses(d dialect.Dialect) []Loss {
-	var out []Loss
-	for _, l := range allLosses() {
-		if slices.Contains(l.clients, d) {
-			out = append(out, l)
-		}
-	}
-	return out
+	return lists.Filter(allLosses(), func(l Loss) bool { return slices.Contains(l.clients, d) })
 }
 
 func allLosses() []Loss {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/gitenv"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // gitVariables are what git gets of the environment: what it needs to find its
@@ -203,17 +204,13 @@ func environApart(f *Factory) []string {
 
 // pathOutside is a PATH without what lies in one of some folders.
 func pathOutside(path string, folders ...string) string {
-	var tops, kept []string
+	var tops []string
 	for _, dir := range folders {
 		if dir != "" {
 			tops = append(tops, dir, realPath(dir))
 		}
 	}
-	for _, place := range filepath.SplitList(path) {
-		if !liesIn(place, tops) {
-			kept = append(kept, place)
-		}
-	}
+	kept := lists.Filter(filepath.SplitList(path), func(place string) bool { return !liesIn(place, tops) })
 	return strings.Join(kept, string(filepath.ListSeparator))
 }
 

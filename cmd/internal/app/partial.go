@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -116,12 +117,9 @@ func listMissing(ctx context.Context, f *Factory, req wire.FetchRequest) ([]wire
 		}
 		here[line] = true
 	}
-	for _, id := range req.Wants {
-		if !here[id.String()] { // git prints only some of the wants that are missing
-			missing = append(missing, id)
-		}
-	}
-	return missing, nil
+	// git prints only some of the wants that are missing.
+	more := lists.Filter(req.Wants, func(id wire.ID) bool { return !here[id.String()] })
+	return append(missing, more...), nil
 }
 
 // fetchPromised fetches objects from a promisor remote, and has git keep them.

@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/sanitize"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/markdown"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -309,13 +310,8 @@ func newPage(t Thread) page {
 
 // joinBlocks puts the blocks that aren't empty below each other.
 func joinBlocks(blocks ...string) string {
-	var out []string
-	for _, b := range blocks {
-		if b = strings.Trim(b, "\n"); b != "" {
-			out = append(out, b)
-		}
-	}
-	return strings.Join(out, "\n\n")
+	blocks = lists.Map(blocks, func(b string) string { return strings.Trim(b, "\n") })
+	return strings.Join(lists.Filter(blocks, func(b string) bool { return b != "" }), "\n\n")
 }
 
 // foldBlock is a block that a click opens. The title is HTML.

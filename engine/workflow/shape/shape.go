@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Statuses is what a role's schema says of its status field.
@@ -91,14 +93,11 @@ func (s Statuses) bothAllow(t Statuses) Statuses {
 		s.Required = required
 		return s
 	}
-	out := Statuses{Declared: true, Required: required}
 	// The branch's declarations are the ones worth pointing at.
-	for _, v := range t.Values {
-		if slices.ContainsFunc(s.Values, func(o StatusValue) bool { return o.Name == v.Name }) {
-			out.Values = append(out.Values, v)
-		}
-	}
-	return out
+	both := lists.Filter(t.Values, func(v StatusValue) bool {
+		return slices.ContainsFunc(s.Values, func(o StatusValue) bool { return o.Name == v.Name })
+	})
+	return Statuses{Declared: true, Required: required, Values: both}
 }
 
 // eitherAllows is what a choice of schemas allows. A branch that doesn't declare the

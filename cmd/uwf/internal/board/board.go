@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/engine/moderator"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -73,13 +74,7 @@ func (b *board) renderLines(width int, now time.Time) []string {
 
 // joinWords joins what is known.
 func joinWords(words ...string) string {
-	var known []string
-	for _, w := range words {
-		if w != "" {
-			known = append(known, w)
-		}
-	}
-	return strings.Join(known, " · ")
+	return strings.Join(lists.Filter(words, func(w string) bool { return w != "" }), " · ")
 }
 
 func (b *board) describeTurn() string {

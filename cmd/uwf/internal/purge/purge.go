@@ -24,6 +24,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options are what `uwf purge` works with.
@@ -212,12 +214,10 @@ func (p *purge) callHook(point string) {
 // findQuotes finds the texts of a node that is purged; those that stand everywhere are
 // left out.
 func findQuotes(texts []string) rewrite.Finder {
-	var good []string
-	for _, s := range texts {
-		if _, _, err := redact.NewNeedle([]string{s}); err == nil {
-			good = append(good, s)
-		}
-	}
+	good := lists.Filter(texts, func(s string) bool {
+		_, _, err := redact.NewNeedle([]string{s})
+		return err == nil
+	})
 	if n, _, err := redact.NewNeedle(good); err == nil && len(good) > 0 {
 		return n
 	}
