@@ -21,7 +21,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-
 	"github.com/united-workforce/uwf/internal/lists"
 )
 

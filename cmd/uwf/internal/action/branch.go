@@ -18,9 +18,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace"
-	"gopkg.in/yaml.v3"
-
 	"github.com/united-workforce/uwf/internal/lists"
+	"gopkg.in/yaml.v3"
 )
 
 // What is taken of the default branch at most.

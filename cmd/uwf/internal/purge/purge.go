@@ -24,7 +24,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/rewrite"
 	"github.com/united-workforce/uwf/gitcas/wire"
-
 	"github.com/united-workforce/uwf/internal/lists"
 )
 
