@@ -1,6 +1,8 @@
 package checks_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +67,11 @@ func TestDetect(t *testing.T) {
 		"deno, others first":   {"test", map[string]string{"deno.json": `{"tasks": {"test": {"dependencies": ["unit"]}}}`}, checks.Found{Command: "deno task test", File: "deno.json", Script: "[unit]"}},
 		"deno, all comments":   {"test", map[string]string{"deno.jsonc": "/* a\n{ */ {\"tasks\": { // b\n\"test\": {\"command\": \"deno test \\\"/*x,}\\\"\", // c\n /* d */ },\n}, }"}, checks.Found{Command: "deno task test", File: "deno.jsonc", Script: `deno test "/*x,}"`}},
 		".NET":                 {"test", map[string]string{"Directory.Packages.props": `<PackageVersion Include="Microsoft.NET.Test.Sdk" Version="17.0.0" />`}, checks.Found{Command: "dotnet test", File: "Directory.Packages.props"}},
+		".NET, a solution":     {"test", map[string]string{"My App.sln": "", "My App.csproj": ""}, checks.Found{Command: "dotnet test 'My App.sln'", File: "My App.sln"}},
+		".NET, two solutions":  {"test", map[string]string{"A.sln": "", "B.sln": "", "C.slnx": "<Solution />"}, checks.Found{Command: "dotnet test C.slnx", File: "C.slnx"}},
+		".NET, a test project": {"test", map[string]string{"T.csproj": `<PackageReference Include="Microsoft.NET.Test.Sdk" />`}, checks.Found{Command: "dotnet test T.csproj", File: "T.csproj"}},
+		".NET, a program":      {"test", map[string]string{"P.csproj": "<Project />"}, checks.Found{}},
+		".NET's lint":          {"lint", map[string]string{"A.sln": ""}, checks.Found{}},
 		".NET without":         {"test", map[string]string{"Directory.Build.props": `<Project />`}, checks.Found{}},
 		"composer":             {"test", map[string]string{"composer.json": `{"scripts": {"test": "pest"}}`, "phpunit.xml": ""}, checks.Found{Command: "composer run-script test", File: "composer.json", Script: "pest"}},
 		"composer, a list":     {"test", map[string]string{"composer.json": `{"scripts": {"test": ["@lint", "pest"]}}`}, checks.Found{Command: "composer run-script test", File: "composer.json", Script: "@lint && pest"}},
@@ -86,10 +93,11 @@ func TestDetect(t *testing.T) {
 		"nothing":              {"test", nil, checks.Found{}},
 		"huge":                 {"test", map[string]string{"package.json": strings.Repeat("[", 1<<20), "Makefile": strings.Repeat("x:\n", 1<<18) + "test:\n"}, checks.Found{Command: "make test", File: "Makefile"}},
 	} {
-		got, ok := checks.Detect(c.check, func(file string) ([]byte, bool) {
+		read := func(file string) ([]byte, bool) {
 			s, ok := c.files[file]
 			return []byte(s), ok
-		})
+		}
+		got, ok := checks.Detect(c.check, checks.Folder{Read: read, List: func() []string { return slices.Sorted(maps.Keys(c.files)) }})
 		if got != c.want || ok != (c.want != checks.Found{}) {
 			t.Errorf("%s: %+v %t", name, got, ok)
 		}
@@ -103,12 +111,13 @@ func TestDetectedAreProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"test", "lint"} {
-		checks.Detect(name, func(file string) ([]byte, bool) {
+		read := func(file string) ([]byte, bool) {
 			if !strings.Contains(file, "lock") && (!p.Holds(file) || !p.Holds("a/b/"+file)) {
 				t.Errorf("%s is not protected", file)
 			}
 			return nil, file == "package.json" // all are asked for
-		})
+		}
+		checks.Detect(name, checks.Folder{Read: read, List: func() []string { return []string{"a.sln", "a.slnx", "a.csproj"} }})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/lists"
+	"github.com/united-workforce/uwf/internal/text"
 )
 
 // testCheck and lintCheck are the checks that toolchains have a command for.
@@ -23,26 +24,49 @@ type Found struct {
 	Script  string `json:"script,omitempty"` // what the command runs by that file, where it says that
 }
 
-// Detect finds the command of a check by the files of a folder; read returns one of them, up
-// to a size that its caller chooses.
-func Detect(name string, read func(file string) ([]byte, bool)) (Found, bool) {
-	if _, ok := read("go.mod"); ok && goCommands[name] != "" {
+// Folder is a folder in which a toolchain is looked for.
+type Folder struct {
+	Read func(file string) ([]byte, bool) // one of its files, up to a size that the caller chooses
+	List func() []string                  // the names in it
+}
+
+// Detect finds the command of a check by the files of a folder.
+func Detect(name string, in Folder) (Found, bool) {
+	if _, ok := in.Read("go.mod"); ok && goCommands[name] != "" {
 		return Found{Command: goCommands[name], File: "go.mod"}, true
 	}
 	for _, r := range runners {
-		b, _ := read(r.file)
+		b, _ := in.Read(r.file)
 		if script := namedScript(b, r.field, name); script != "" {
-			return Found{Command: cmp.Or(r.runs, packageManager(read)+" run") + " " + name, File: r.file, Script: script}, true
+			return Found{Command: cmp.Or(r.runs, packageManager(in.Read)+" run") + " " + name, File: r.file, Script: script}, true
 		}
 	}
 	for _, t := range toolchains {
-		b, ok := read(t.file)
+		b, ok := in.Read(t.file)
 		if ok && t.check == name && (t.says == "" || strings.Contains(string(b), t.says)) {
 			return Found{Command: t.command, File: t.file}, true
 		}
 	}
-	if b, ok := read("Makefile"); ok && hasTarget(b, name) {
+	if b, ok := in.Read("Makefile"); ok && hasTarget(b, name) {
 		return Found{Command: "make " + name, File: "Makefile"}, true
+	}
+	return detectDotnet(name, in)
+}
+
+// detectDotnet finds the one solution or test project of a folder. With two of a kind, and without
+// a name, dotnet asks which is meant.
+func detectDotnet(name string, in Folder) (Found, bool) {
+	if name != testCheck {
+		return Found{}, false
+	}
+	for _, kind := range [...]struct{ ending, says string }{{".sln", ""}, {".slnx", ""}, {".csproj", "Microsoft.NET.Test.Sdk"}} {
+		files := lists.Filter(in.List(), func(file string) bool { return strings.HasSuffix(file, kind.ending) })
+		if len(files) != 1 {
+			continue
+		}
+		if b, ok := in.Read(files[0]); ok && strings.Contains(string(b), kind.says) {
+			return Found{Command: "dotnet test " + text.ShellWord(files[0]), File: files[0]}, true
+		}
 	}
 	return Found{}, false
 }

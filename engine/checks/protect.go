@@ -13,7 +13,7 @@ var protected = [...]string{
 	"*_test.go", "*.test.*", "*.spec.*", "test_*.py", "*_test.py", "conftest.py", "*_test.exs", "*_spec.rb",
 	"**/test/**", "**/tests/**", "**/spec/**", "**/__tests__/**", "**/__snapshots__/**", "**/testdata/**",
 	"package.json", "jest.config.*", "vitest.config.*", "karma.conf.*", ".mocharc*", "playwright.config.*", "cypress.config.*", ".eslintrc*", "eslint.config.*", "biome.json",
-	".rspec", "Rakefile", "composer.json", "Directory.Build.props", "Directory.Packages.props", "phpunit.xml", "phpunit.xml.dist", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc", "ruff.toml",
+	".rspec", "Rakefile", "composer.json", "Directory.Build.props", "Directory.Packages.props", "*.sln", "*.slnx", "*.csproj", "phpunit.xml", "phpunit.xml.dist", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc", "ruff.toml",
 	"Makefile", "go.mod", "go.work", "mix.exs", "deno.json", "deno.jsonc", "Cargo.toml", ".golangci.*", "pom.xml", "build.gradle", "build.gradle.kts", "gradlew",
 	"/.github/**", "/.gitlab-ci.yml", "/.gitea/**", "/.forgejo/**", "/.circleci/**", "/.uwf/**", "/.ci/**",
 }

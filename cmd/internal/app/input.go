@@ -12,6 +12,7 @@ import (
 
 	"github.com/united-workforce/uwf/engine/config"
 	"github.com/united-workforce/uwf/engine/deadline"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Path is a file that a command was given, as an absolute path: relative ones are
@@ -106,6 +107,12 @@ func loadConfig(f *Factory) (*config.Config, error) {
 		f.Job.Adjust(c)
 	}
 	return c, err
+}
+
+// FileNames are the names in a folder; of one that can't be read, none.
+func FileNames(in fs.FS, dir string) []string {
+	entries, _ := fs.ReadDir(in, dir)
+	return lists.Map(entries, fs.DirEntry.Name)
 }
 
 // ReadRegular reads a regular file of at most limit bytes. Anything else could

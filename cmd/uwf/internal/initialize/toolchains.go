@@ -71,14 +71,15 @@ func nameTools(tools []string) string {
 // neither the settings nor a file at the top says how; empty: one does, or none is known.
 func testsBelow(root *os.Root, tools []string) string {
 	detect := func(folder string) string {
-		found, _ := checks.Detect("test", func(name string) ([]byte, bool) {
+		read := func(name string) ([]byte, bool) {
 			info, err := root.Lstat(path.Join(folder, name))
 			if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
 				return nil, false
 			}
 			data, err := root.ReadFile(path.Join(folder, name))
 			return data, err == nil
-		})
+		}
+		found, _ := checks.Detect("test", checks.Folder{Read: read, List: func() []string { return app.FileNames(root.FS(), folder) }})
 		return found.Command
 	}
 	var settings struct{ Checks map[string]any }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -227,11 +228,18 @@ func (c *checker) detectMissing(ctx context.Context, req step.CheckRequest) (map
 		return nil, nil
 	}
 	var failed error
-	out := detectAll(c.w.config, req.Names, func(file string) ([]byte, bool) {
+	read := func(file string) ([]byte, bool) {
 		b, err := c.w.folder.ws.ReadFile(ctx, req.Base, path.Join(req.Location, file), maxDetected)
 		failed = errors.Join(failed, err)
 		return b, b != nil
-	})
+	}
+	list := func() []string {
+		all, err := c.w.folder.ws.ListFiles(ctx, req.Base)
+		failed = errors.Join(failed, err)
+		here := lists.Filter(all, func(file string) bool { return path.Dir(file) == path.Clean(req.Location) })
+		return lists.Map(here, path.Base)
+	}
+	out := detectAll(c.w.config, req.Names, checks.Folder{Read: read, List: list})
 	return out, failed
 }
 
@@ -239,13 +247,13 @@ func (c *checker) detectMissing(ctx context.Context, req step.CheckRequest) (map
 const maxDetected = 1 << 20
 
 // detectAll finds the commands of checks that the settings have none for.
-func detectAll(c *config.Config, names []string, read func(file string) ([]byte, bool)) map[string]checks.Found {
+func detectAll(c *config.Config, names []string, in checks.Folder) map[string]checks.Found {
 	out := map[string]checks.Found{}
 	for _, name := range names {
 		if _, configured := c.Checks.Commands[name]; configured {
 			continue
 		}
-		if f, ok := checks.Detect(name, read); ok {
+		if f, ok := checks.Detect(name, in); ok {
 			out[name] = f
 		}
 	}
@@ -277,10 +285,12 @@ func (w *Worker) settleChecks(def *workflow.Definition) error {
 		names = append(names, role.Checks...)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(w.checksSettled, name) })
-	found := detectAll(w.config, names, func(file string) ([]byte, bool) {
+	read := func(file string) ([]byte, bool) {
 		b, err := app.ReadRegular(filepath.Join(w.f.RepoRoot(), file), maxDetected)
 		return b, err == nil
-	})
+	}
+	list := func() []string { return app.FileNames(os.DirFS(w.f.RepoRoot()), ".") }
+	found := detectAll(w.config, names, checks.Folder{Read: read, List: list})
 	var demands []consent.Demand
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if d := demandOf(name, found[name]); !app.HasConsent(w.f, d) {

@@ -269,6 +269,14 @@ func TestPlanChecks(t *testing.T) {
 		t.Errorf("what an agent wrote chose the command: %q", got)
 	}
 
+	net := r.commit(map[string]string{"web/My.sln": "", "web/sub/Other.sln": ""})
+	if got := r.plan(w, step.CheckRequest{Base: net, Commit: work, Location: "web/"}); !strings.HasPrefix(got["test"], "$ dotnet test My.sln in /web") {
+		t.Errorf("%q", got)
+	}
+	if got := r.plan(w, step.CheckRequest{Base: net, Commit: work, Location: "we"}); strings.HasPrefix(got["test"], "$") {
+		t.Errorf("a solution of another folder: %q", got)
+	}
+
 	if got := r.plan(w, step.CheckRequest{Commit: work}); strings.HasPrefix(got["test"], "$") || strings.HasPrefix(got["lint"], "$") {
 		t.Errorf("of a thread that began from nothing an agent chose the command: %q", got)
 	}
@@ -429,5 +437,14 @@ func TestProtectPatterns(t *testing.T) {
 	var usage *app.UsageError
 	if _, err := checkerOf(t, r.worker(config.Config{Checks: config.Checks{Protect: []string{strings.Repeat("x", 100_000_001)}}}, "")); !errors.As(err, &usage) || !strings.Contains(err.Error(), "checks.protect") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSettleDotnet: of what is found by an ending, too, the person is asked.
+func TestSettleDotnet(t *testing.T) {
+	r := newCheckedRepo(t)
+	r.commit(map[string]string{"My.sln": ""})
+	if err := r.worker(config.Config{}, "y\n").settleChecks(tester); err != nil || !strings.Contains(r.screen.String(), "checks.test: dotnet test My.sln (a check of what agents made; there is a My.sln)") {
+		t.Errorf("%v %s", err, r.screen)
 	}
 }
