@@ -1,6 +1,10 @@
 package wire
 
 import (
+	"os"
+	"slices"
+	"strings"
+
 	"github.com/united-workforce/uwf/gitcas/wire/internal/pack"
 	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
 )
@@ -16,7 +20,22 @@ func Dial(rawURL string, o DialOptions) (Remote, error) {
 	if err != nil {
 		return nil, NewError("open", transport.CleanURL(rawURL), err)
 	}
-	return &remote{t: t}, nil
+	return &remote{t: t, forge: isForge(t.URL(), o.Env)}, nil
+}
+
+// isForge reports whether a URL is one of github.com, or of the forge whose job this is: all with
+// such jobs speak version 2 and offer what git does.
+func isForge(url string, env []string) bool {
+	if env == nil {
+		env = os.Environ()
+	}
+	servers := []string{"https://github.com"}
+	for _, variable := range env {
+		if server, ok := strings.CutPrefix(variable, "GITHUB_SERVER_URL="); ok && server != "" {
+			servers = append(servers, strings.TrimRight(server, "/"))
+		}
+	}
+	return slices.ContainsFunc(servers, func(server string) bool { return strings.HasPrefix(url, server+"/") })
 }
 
 // fetchLimits bound what one fetch may hold.

@@ -29,9 +29,9 @@ func (r *remote) newRead(v2 bool, body func(transport.Caps) []byte) transport.Ca
 func (r *remote) isHTTP() bool { return strings.HasPrefix(r.URL(), "http") }
 
 // isKnown reports whether nothing has to be asked before the first request: ssh's servers and
-// local ones say what they offer with each answer, and github.com's offers are known.
+// local ones say what they offer with each answer, and what a forge offers is known.
 func (r *remote) isKnown() bool {
-	return !r.isHTTP() || r.v2Works.Load() || r.noV2.Load() || strings.HasPrefix(r.URL(), "https://github.com/")
+	return !r.isHTTP() || r.forge || r.v2Works.Load() || r.noV2.Load()
 }
 
 // askVersion asks over HTTP, once, which version the server speaks, and what it offers in it

@@ -137,19 +137,27 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 	}
 }
 
-// TestGitHub: what github.com offers is known, and not asked.
-func TestGitHub(t *testing.T) {
-	var asked []string
-	server := roundTrip(func(q *http.Request) (*http.Response, error) {
-		asked = append(asked, q.Method+" "+q.URL.Path)
-		w := httptest.NewRecorder()
-		gitAnswer("0000")(w, q)
-		return w.Result(), nil
-	})
-	o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}}
-	list(t, dialBed(t, "https://github.com/o/r.git", "", o).remote, "refs/")
-	if got := fmt.Sprint(asked); got != "[POST /o/r.git/git-upload-pack]" {
-		t.Errorf("asked %s", got)
+// TestForges: what github.com offers, and the forge whose job it is, is known and not asked.
+func TestForges(t *testing.T) {
+	const job = "GITHUB_SERVER_URL=https://git.example:3000/forge/"
+	for url, asks := range map[string]bool{
+		"https://github.com/o/r.git":             false,
+		"https://github.com.example/o/r.git":     true,
+		"https://git.example:3000/forge/o/r.git": false,
+		"https://git.example/o/r.git":            true,
+	} {
+		var asked []string
+		server := roundTrip(func(q *http.Request) (*http.Response, error) {
+			asked = append(asked, q.Method)
+			w := httptest.NewRecorder()
+			gitAnswer(map[string]string{"GET": version2, "POST": "0000"}[q.Method])(w, q)
+			return w.Result(), nil
+		})
+		o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Env: []string{"GITHUB_SERVER_URL=", job}}
+		list(t, dialBed(t, url, "", o).remote, "refs/")
+		if slices.Contains(asked, "GET") != asks {
+			t.Errorf("%s: asked %q", url, asked)
+		}
 	}
 }
 

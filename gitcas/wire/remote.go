@@ -20,7 +20,8 @@ import (
 
 // remote is a git server reached by a transport.
 type remote struct {
-	t transport.Transport
+	t     transport.Transport
+	forge bool // see isForge
 
 	// What was learned about the server. Each only ever becomes true.
 	v2Works atomic.Bool // it answered in version 2
