@@ -270,11 +270,13 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 			return v, err
 		}
 		err = pusher{s}.createBranch(ctx)
-		if after, away := wire.IsOutage(err); away && refusal != nil {
-			err = refusal
-		} else if away {
-			refusal = wire.RefusalIn(err)
-			err = o.WaitToRetry(ctx, err, after)
+		if after, away := wire.IsOutage(err); away {
+			before := refusal
+			if refusal = wire.RefusalIn(err); refusal == nil || before == nil {
+				err = o.WaitToRetry(ctx, err, after)
+			} else {
+				err = refusal
+			}
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
 			err = nil
 		}

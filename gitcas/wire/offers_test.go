@@ -241,6 +241,32 @@ func TestEmptyReports(t *testing.T) {
 	}
 }
 
+// TestEmptyReportOnce: one report that is empty, and then an outage, are no refusal.
+func TestEmptyReportOnce(t *testing.T) {
+	var pushes atomic.Int64
+	b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if filepath.Base(q.URL.Path) == "git-receive-pack" {
+				switch pushes.Add(1) {
+				case 1:
+					gitAnswer("")(w, q)
+					return
+				case 2:
+					http.Error(w, "later", http.StatusBadGateway)
+					return
+				}
+			}
+			next.ServeHTTP(w, q)
+		})
+	}}, wire.DialOptions{})
+	o := blob("x")
+	p := outage.Policy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	_, err := wire.PushRefs(t.Context(), b.remote, p, wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/uwf/x", New: o.ID}}, Objects: plain(o)})
+	if err != nil || pushes.Load() != 3 {
+		t.Errorf("%d pushes, %v", pushes.Load(), err)
+	}
+}
+
 // TestPast: over ssh in version 0 git gives only what a ref points to. The rest comes with the
 // history of a ref, once; and what no ref leads to is not said to be missing.
 func TestPast(t *testing.T) {

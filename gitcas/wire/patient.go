@@ -83,10 +83,11 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 			return at, nil
 		case !away:
 			return at, err
-		case refusal != nil:
+		}
+		before := refusal
+		if refusal = RefusalIn(err); refusal != nil && before != nil {
 			return at, refusal
 		}
-		refusal = RefusalIn(err)
 	}
 }
 
