@@ -15,9 +15,9 @@ import (
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
-// TestLostRacesThatAreNone: where a push fails again and again as if others were faster, and nothing
-// moves, the server refuses, and what it said is told. For a lock of the server's, and where
-// others do move the branch, it is tried on.
+// TestLostRacesThatAreNone: a push that keeps losing races while no ref moves was refused, and the
+// error has the server's words. It is tried again if the words name a lock or another value, or if
+// others do move the branch.
 func TestLostRacesThatAreNone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		said  string
@@ -36,12 +36,14 @@ func TestLostRacesThatAreNone(t *testing.T) {
 			mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
 			threadWithSteps(t, Open(mem, testOptions()), threadID(1), 0)
 			threadWithSteps(t, Open(mem, testOptions()), threadID(2), 0)
+
 			o := testOptions()
 			at := time.Unix(1_800_000_000, 0)
 			began := at
 			o.Now, o.Jitter = func() time.Time { return at }, func() float64 { return 1 }
 			o.Sleep = func(_ context.Context, d time.Duration) error { at = at.Add(d); return nil }
 			o.RetryFor = 2 * time.Minute
+
 			s := Open(&wrapped{Remote: mem, push: func(wire.PushRequest, func() (time.Time, error)) (time.Time, error) {
 				at = at.Add(time.Second)
 				if tc.moves {
@@ -51,6 +53,7 @@ func TestLostRacesThatAreNone(t *testing.T) {
 				}
 				return time.Time{}, &wire.RemoteError{Op: "push", Ref: "refs/uwf/store", Kind: wire.ErrLostRace, Detail: tc.said}
 			}}, o)
+
 			v := mustLoad(t, s, threadID(1))
 			_, err := s.Update(t.Context(), v, func(v *View) (*Change, error) { return stepChange(t, v, threadID(1), "a", "b"), nil }, threadID(1))
 			if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.words) || errors.Is(err, ErrUnsure) {
@@ -80,6 +83,7 @@ func TestNotGiven(t *testing.T) {
 		}
 		return nil
 	}}, testOptions())
+
 	v = mustLoad(t, stingy)
 	if _, err := v.LoadEnded(t.Context(), line); !errors.Is(err, wire.ErrNotGiven) || errors.Is(err, ErrDamaged) {
 		t.Errorf("the ended thread: %v", err)
@@ -105,6 +109,7 @@ func TestInitRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(hooks, "reference-transaction"), []byte("#!/bin/sh\n! grep -q refs/uwf/store\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	remote, err := wire.Dial(url, wire.DialOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire/internal/transport"
 )
 
-// note keeps what a server said that it offers, and returns what is known of it; nil: nothing.
-func note(known *atomic.Pointer[transport.Caps], said transport.Caps) transport.Caps {
+// noteOffers keeps the capabilities that a server named, if any, and returns those that are known;
+// nil: none are.
+func noteOffers(known *atomic.Pointer[transport.Caps], said transport.Caps) transport.Caps {
 	if said != nil {
 		known.Store(&said)
 	}
@@ -19,17 +20,17 @@ func note(known *atomic.Pointer[transport.Caps], said transport.Caps) transport.
 	return nil
 }
 
-// newRead is a call of those that read.
+// newRead makes a call of upload-pack, whose body depends on the server's capabilities.
 func (r *remote) newRead(v2 bool, body func(transport.Caps) []byte) transport.Call {
 	return transport.Call{Service: transport.UploadPack, V2: v2, Body: func(said transport.Caps) ([]byte, error) {
-		return body(note(&r.uploads, said)), nil
+		return body(noteOffers(&r.uploads, said)), nil
 	}}
 }
 
 func (r *remote) isHTTP() bool { return strings.HasPrefix(r.URL(), "http") }
 
-// isKnown reports whether nothing has to be asked before the first request: ssh's servers and
-// local ones say what they offer with each answer, and what a forge offers is known.
+// isKnown reports whether the version need not be asked for: ssh names it in each answer, git on this
+// machine has its own, and a forge speaks version 2.
 func (r *remote) isKnown() bool {
 	return !r.isHTTP() || r.forge || r.v2Works.Load() || r.noV2.Load()
 }
@@ -45,7 +46,7 @@ func (r *remote) askVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	note(&r.uploads, ad.caps)
+	noteOffers(&r.uploads, ad.caps)
 	known := &r.noV2
 	if ad.v2 {
 		known = &r.v2Works
@@ -58,7 +59,7 @@ func (r *remote) askVersion(ctx context.Context) error {
 func (r *remote) readReceiver(ctx context.Context) error {
 	ad, err := r.readAdvertisement(ctx, transport.Call{Service: transport.ReceivePack, Advert: true})
 	if err == nil {
-		note(&r.receives, ad.caps)
+		noteOffers(&r.receives, ad.caps)
 	}
 	return err
 }

@@ -39,7 +39,8 @@ func newOld() *old {
 
 var capsLine = lazyregexp.New(`[0-9a-f]{4}([0-9a-f]{40} \S+)\x00[^\n]*\n`)
 
-// namedIn are the capabilities that the first line of a request names; nil: it is none of version 0.
+// namedIn returns the capabilities that the first line of a request names; nil if the request is not
+// of version 0.
 func namedIn(body []byte) []string {
 	size, err := strconv.ParseUint(string(body[:4]), 16, 16)
 	if err != nil {
@@ -55,7 +56,7 @@ func namedIn(body []byte) []string {
 	return nil
 }
 
-func (o *old) wrap(next http.Handler) http.Handler {
+func (o *old) serveBefore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		q.Header.Del("Git-Protocol")
 		if q.Method == http.MethodGet {
@@ -69,9 +70,11 @@ func (o *old) wrap(next http.Handler) http.Handler {
 			}))
 			return
 		}
+
 		body, _ := io.ReadAll(q.Body)
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		service := filepath.Base(q.URL.Path)
+
 		offered, named := strings.Fields(o.offers[service]), namedIn(body)
 		isOffered := func(name string) bool { return slices.Contains(offered, name) }
 		if !slices.ContainsFunc(named, isOffered) || slices.ContainsFunc(named, func(name string) bool { return !isOffered(name) }) ||
@@ -79,6 +82,7 @@ func (o *old) wrap(next http.Handler) http.Handler {
 			http.Error(w, "A server error occurred.  Please contact the administrator.", http.StatusInternalServerError)
 			return
 		}
+
 		if o.report != nil {
 			if said := o.report(body); said != "" && service == "git-receive-pack" {
 				gitAnswer(pkt("\x01"+said)+"0000")(w, q)
@@ -94,16 +98,18 @@ func (o *old) wrap(next http.Handler) http.Handler {
 func TestOnlyWhatIsOffered(t *testing.T) {
 	var rs requests
 	o := newOld()
-	b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler { return rs.count(o.wrap(next)) }}, wire.DialOptions{})
+	b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler { return rs.count(o.serveBefore(next)) }}, wire.DialOptions{})
 	list(t, b.remote, "refs/")
 	const version, listing, advert = "GET /info/refs", "GET /info/refs", "GET /info/refs"
 	if got, want := rs.take(), version+", "+listing; got != want {
 		t.Errorf("a listing asked %s, want %s", got, want)
 	}
+
 	if ok, err := b.remote.Atomic(t.Context()); ok || err != nil {
 		t.Errorf("atomic: %t, %v", ok, err)
 	}
 	rs.take()
+
 	f := blob("content")
 	tr := tree(file("f", f))
 	c1 := commit("one", tr)
@@ -116,6 +122,7 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 			t.Errorf("a push asked %s, want %s", got, want)
 		}
 	}
+
 	for _, req := range []wire.FetchRequest{
 		{Wants: []wire.ID{c2.ID}, Depth: 1, Filter: "blob:none"}, // a tip
 		{Wants: []wire.ID{c2.ID}, Haves: []wire.ID{c1.ID}},
@@ -128,6 +135,7 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 			t.Errorf("%v is not among what came", req.Wants)
 		}
 	}
+
 	other := b.redial()
 	list(t, other, "refs/")
 	rs.take()
@@ -165,7 +173,7 @@ func TestForges(t *testing.T) {
 // 0.21 does where a ref no longer has the old value, is not believed.
 func TestUnconfirmed(t *testing.T) {
 	o := newOld()
-	b := httpBed(t, gitserver.Options{Middleware: o.wrap}, wire.DialOptions{})
+	b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 	cs, _, _ := history(t, withoutAtomic{b.remote}, "refs/heads/a", 2)
 	o.report = func([]byte) string { return pkt("unpack ok\n") + pkt("ok refs/heads/a\n") + "0000" }
 	_, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/a", Old: cs[0].ID, New: commit("x", tree()).ID}}})
@@ -200,7 +208,7 @@ func TestNoThin(t *testing.T) {
 			}
 			return ""
 		}
-		b := httpBed(t, gitserver.Options{Middleware: o.wrap}, wire.DialOptions{})
+		b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 		list(t, b.remote, "refs/")
 		push(t, withoutAtomic{b.remote}, []wire.RefUpdate{{Name: "refs/uwf/base", New: base.ID}}, plain(base)...)
 		sent.Store(0)
@@ -214,7 +222,7 @@ func TestNoThin(t *testing.T) {
 		o.report = func([]byte) string {
 			return pkt("unpack object store is full\n") + pkt("ng refs/uwf/x unpacker error\n") + "0000"
 		}
-		b := httpBed(t, gitserver.Options{Middleware: o.wrap}, wire.DialOptions{})
+		b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 		list(t, b.remote, "refs/")
 		_, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/uwf/x", New: base.ID}}, Objects: plain(base)})
 		if !errors.Is(err, wire.ErrUnpack) || errors.Is(err, wire.ErrProtected) || !strings.Contains(err.Error(), "object store is full") {
@@ -267,8 +275,8 @@ func TestEmptyReportOnce(t *testing.T) {
 	}
 }
 
-// TestPast: over ssh in version 0 git gives only what a ref points to. The rest comes with the
-// history of a ref, once; and what no ref leads to is not said to be missing.
+// TestPast: over ssh in version 0 git gives only objects that a ref points to. The others come with
+// the history of a ref, which is fetched once. An object that no ref leads to is ErrNotGiven.
 func TestPast(t *testing.T) {
 	d := bare(t)
 	env := sshEnv(t, false)
@@ -279,9 +287,11 @@ func TestPast(t *testing.T) {
 	if l := list(t, b.remote, "refs/heads/main"); !l.WholeOnly {
 		t.Error("nobody says that it gives no single objects")
 	}
+
 	lost := commit("lost", roots[0], cs[0])
 	push(t, b.remote, []wire.RefUpdate{{Name: "refs/heads/lost", New: lost.ID}}, plain(lost)...)
 	push(t, b.remote, []wire.RefUpdate{{Name: "refs/heads/lost", Old: lost.ID}})
+
 	// Another job moves the branch when it was just listed.
 	next := commit("next", roots[2], cs[2])
 	push(t, b.redial(), []wire.RefUpdate{{Name: "refs/heads/next", New: next.ID}}, plain(next)...)
@@ -291,10 +301,12 @@ func TestPast(t *testing.T) {
 			t.Errorf("%s did not come", want)
 		}
 	}
+
 	_, err := b.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{lost.ID}, Depth: 1})
 	if !errors.Is(err, wire.ErrNotGiven) {
 		t.Errorf("what no ref leads to: %v", err)
 	}
+
 	if err := os.RemoveAll(d); err != nil {
 		t.Fatal(err)
 	}
@@ -320,9 +332,10 @@ func TestPastEnds(t *testing.T) {
 						tc.answer(w, q)
 						return
 					}
-					o.wrap(next).ServeHTTP(w, q)
+					o.serveBefore(next).ServeHTTP(w, q)
 				}))
 			}}, wire.DialOptions{})
+
 			history(t, withoutAtomic{b.remote}, "refs/heads/main", 2)
 			rs.take()
 			_, err := b.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{blob("none").ID}})

@@ -27,8 +27,8 @@ const (
 	mostListings = 3
 )
 
-// find returns what is kept, if all wants are in it, else nil.
-func (p *past) find(wants []ID) Objects {
+// findAll returns all kept objects if the wants are among them, else nil.
+func (p *past) findAll(wants []ID) Objects {
 	if slices.ContainsFunc(wants, func(id ID) bool { _, has := p.objs[id]; return !has }) {
 		return nil
 	}
@@ -42,17 +42,19 @@ func (r *remote) givesSingle(offered transport.Caps) bool {
 	return offered.Offers("allow-reachable-sha1-in-want") || r.isHTTP() && offered["agent"]
 }
 
-// fetchV0 fetches objects in version 0, from the history of refs where they are not given singly.
+// fetchV0 fetches objects in version 0. Those that the server gives only with the history of a ref
+// come from there.
 func (r *remote) fetchV0(ctx context.Context, req FetchRequest) (Objects, error) {
-	if r.givesSingle(note(&r.uploads, nil)) || !slices.ContainsFunc(req.Wants, func(id ID) bool { return !r.wasSeen(id) }) {
+	if r.givesSingle(noteOffers(&r.uploads, nil)) || !slices.ContainsFunc(req.Wants, func(id ID) bool { return !r.wasSeen(id) }) {
 		objs, err := r.exchangeFetchV0(ctx, req)
 		if !errors.Is(err, ErrNotFound) {
 			return objs, err
 		}
 	}
+
 	r.past.mu.Lock()
 	defer r.past.mu.Unlock()
-	if objs := r.past.find(req.Wants); objs != nil {
+	if objs := r.past.findAll(req.Wants); objs != nil {
 		return objs, nil
 	}
 	return r.fetchPast(ctx, req.Wants)
@@ -63,22 +65,24 @@ func (r *remote) exchangeFetchV0(ctx context.Context, req FetchRequest) (Objects
 	if err != nil {
 		return nil, err
 	}
-	offered := note(&r.uploads, nil)
+	offered := noteOffers(&r.uploads, nil)
 	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && offered.Offers("shallow"))
 	return objs, a.Finish(err)
 }
 
-// fetchPast fetches the history of one ref after the other, and in the end of all, until the wants
-// are in it.
+// fetchPast fetches the history of each ref that was listed before, then that of all refs, until the
+// wants have come.
 func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 	r.seenMu.Lock()
 	known := maps.Clone(r.seen)
 	r.seenMu.Unlock()
+
 	for again, left := true, mostListings; again && left > 0; left-- {
 		l, err := r.listRefs(ctx, []string{"refs/"})
 		if err != nil {
 			return nil, err
 		}
+
 		// What is looked for mostly lies behind a ref that was listed before.
 		var groups [][]ID
 		for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
@@ -86,16 +90,18 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 				groups = append(groups, []ID{id})
 			}
 		}
+
 		again = false
 		for _, tips := range append(groups, slices.Collect(maps.Values(l.Refs))) {
 			err := r.addPast(ctx, tips)
-			if objs := r.past.find(wants); objs != nil {
+			if objs := r.past.findAll(wants); objs != nil {
 				return objs, nil
 			}
+
 			switch {
 			case errors.Is(err, ErrNotFound): // it moved since it was listed
 				again = true
-			case err != nil && !errors.Is(err, ErrUnreadable): // of what is too large, too
+			case err != nil && !errors.Is(err, ErrUnreadable): // more than maxPast is unreadable
 				return nil, err
 			}
 		}
@@ -114,6 +120,7 @@ func (r *remote) addPast(ctx context.Context, tips []ID) error {
 	if err != nil {
 		return err
 	}
+
 	if p.objs == nil {
 		p.objs = make(Objects)
 	}

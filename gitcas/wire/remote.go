@@ -41,8 +41,8 @@ var _ Remote = (*remote)(nil)
 // URL names the remote for messages.
 func (r *remote) URL() string { return r.t.URL() }
 
-// ask asks something of upload-pack, in version 2 and where that is refused in version 0.
-func (r *remote) ask(ctx context.Context, ask func(v2 bool) error) error {
+// askUploadPack asks in version 2, and in version 0 if the server refuses that.
+func (r *remote) askUploadPack(ctx context.Context, ask func(v2 bool) error) error {
 	if err := r.askVersion(ctx); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 	if err := CheckPrefixes(prefixes); err != nil {
 		return Listing{}, err
 	}
-	err = r.ask(ctx, func(v2 bool) error {
+	err = r.askUploadPack(ctx, func(v2 bool) error {
 		c := transport.Call{Service: transport.UploadPack, Advert: true}
 		if v2 {
 			c = r.newRead(true, func(transport.Caps) []byte { return lsRefsRequest(prefixes) })
@@ -91,7 +91,7 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 			var ad advertisement
 			ad, err = parseAdvertisement(a, transport.MaxRefs, prefixes)
 			l = ad.Listing
-			l.WholeOnly = !r.givesSingle(note(&r.uploads, ad.caps))
+			l.WholeOnly = !r.givesSingle(noteOffers(&r.uploads, ad.caps))
 		}
 		l.Time, l.TimeGuessed = a.At, a.Guessed
 		return a.Finish(err)
@@ -177,7 +177,7 @@ func filterIDs(ids []ID, keep func(ID) bool) []ID {
 }
 
 func (r *remote) fetchObjects(ctx context.Context, req FetchRequest) (objs Objects, err error) {
-	err = r.ask(ctx, func(v2 bool) error {
+	err = r.askUploadPack(ctx, func(v2 bool) error {
 		if !v2 {
 			objs, err = r.fetchV0(ctx, req)
 			return err
@@ -218,7 +218,7 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 	if err := req.Check(); err != nil {
 		return time.Time{}, err
 	}
-	if req.Atomic && !note(&r.receives, nil).Offers("atomic") {
+	if req.Atomic && !noteOffers(&r.receives, nil).Offers("atomic") {
 		return time.Time{}, ErrNotAtomic
 	}
 	stale, err := r.staleDeletes(ctx, req)
@@ -280,7 +280,7 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 // dulwich 0.21 reports "ok" of an update whose expected value no longer held.
 func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, error) {
 	at, err := r.sendKnowing(ctx, req)
-	if err != nil || note(&r.receives, nil).Offers("atomic") {
+	if err != nil || noteOffers(&r.receives, nil).Offers("atomic") {
 		return at, err
 	}
 	l, err := r.listRefs(ctx, lists.Map(req.Updates, func(u RefUpdate) string { return u.Name }))
@@ -325,7 +325,7 @@ func (r *remote) sendKnowing(ctx context.Context, req PushRequest) (time.Time, e
 
 func (r *remote) exchangePush(ctx context.Context, req PushRequest) (time.Time, error) {
 	a, err := r.t.Exchange(ctx, transport.Call{Service: transport.ReceivePack, Body: func(said transport.Caps) ([]byte, error) {
-		return pushRequest(req, note(&r.receives, said), !r.noThin.Load())
+		return pushRequest(req, noteOffers(&r.receives, said), !r.noThin.Load())
 	}})
 	if err != nil {
 		return time.Time{}, err
@@ -341,7 +341,7 @@ func (r *remote) exchangePush(ctx context.Context, req PushRequest) (time.Time, 
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.
-		note(&r.receives, transport.Caps{"report-status": true, "side-band-64k": true})
+		noteOffers(&r.receives, transport.Caps{"report-status": true, "side-band-64k": true})
 	}
 	return a.At, err
 }
@@ -361,7 +361,7 @@ func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return note(&r.receives, nil)["atomic"], nil
+	return noteOffers(&r.receives, nil)["atomic"], nil
 }
 
 // newError makes the *RemoteError of an operation. When the caller's context ended, that

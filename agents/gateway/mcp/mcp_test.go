@@ -224,7 +224,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Agents get an object for a schema that is true; what was pinned is what the server says.
+// Agents get {} for the schema true. The pin is compared with the schema as the server writes it.
 func TestAnyValue(t *testing.T) {
 	schema := `{"additionalProperties":true,"properties":{"any":true,"none":false,"q":{"type":"string"}},"type":"object"}`
 	s := &server{tools: `{"name":"search","description":"Finds pages.","inputSchema":` + schema + `}`}

@@ -136,7 +136,7 @@ func TestLargeResultsAreRefused(t *testing.T) {
 	}
 }
 
-// What is below the limits is made, and garbage doesn't count.
+// TestLargeResultsAreMade: results below the limits are made, and memory that is no longer used is not counted.
 func TestLargeResultsAreMade(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	thread := newThread(t, map[string]any{"prompt": strings.Repeat("a", 1<<20)}, []condition.Step{{Role: "r", Body: "short"}})

@@ -28,9 +28,9 @@ var decided = map[string]string{
 	`{{ tags | slice: 0, nil1 | join: "," }}`:                  "null as an argument",
 	`{{ files | where: "new", nil1 | size }}`:                  "null as an argument",
 	"{% for f in files limit: nil1 %}{{ f.path }}{% endfor %}": "null as an argument",
-	"{{ words | truncatewords: review }}":                      "a number of words that is none",
-	`{{ words | truncatewords: "two" }}`:                       "a number of words that is none",
-	"{{ words | truncatewords: tags }}":                        "a number of words that is none",
+	"{{ words | truncatewords: review }}":                      "a word count that is not a number",
+	`{{ words | truncatewords: "two" }}`:                       "a word count that is not a number",
+	"{{ words | truncatewords: tags }}":                        "a word count that is not a number",
 	`{{ tags | slice: 1, "1" | join: "," }}`:                   "a text as the length of a part",
 }
 

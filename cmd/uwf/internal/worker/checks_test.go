@@ -440,7 +440,7 @@ func TestProtectPatterns(t *testing.T) {
 	}
 }
 
-// TestSettleDotnet: of what is found by an ending, too, the person is asked.
+// TestSettleDotnet: the person is asked for consent to `dotnet test`, too.
 func TestSettleDotnet(t *testing.T) {
 	r := newCheckedRepo(t)
 	r.commit(map[string]string{"My.sln": ""})

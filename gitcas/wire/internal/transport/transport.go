@@ -32,8 +32,8 @@ type Call struct {
 	V2 bool
 	// Advert asks for the service's advertisement, and sends nothing.
 	Advert bool
-	// Body makes the request, complete up to and with its last flush or pack, for what the
-	// server offers. A transport that hears of it only in an advertisement of its own gives nil.
+	// Body makes the request, complete up to and with its last flush or pack, for the
+	// capabilities of the server. A transport gives nil if they are in no answer to this call.
 	Body func(Caps) ([]byte, error)
 
 	made []byte // by Body
