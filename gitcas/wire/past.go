@@ -65,14 +65,14 @@ func (r *remote) exchangeFetchV0(ctx context.Context, req FetchRequest) (Objects
 	if err != nil {
 		return nil, err
 	}
-	offered := noteOffers(&r.uploads, nil)
-	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && offered.Offers("shallow"))
+	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && noteOffers(&r.uploads, nil).Offers("shallow"))
 	return objs, a.Finish(err)
 }
 
 // fetchPast fetches the history of each ref that was listed before, then that of all refs, until the
 // wants have come.
 func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
+	var unread error
 	r.seenMu.Lock()
 	known := maps.Clone(r.seen)
 	r.seenMu.Unlock()
@@ -101,12 +101,14 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 			switch {
 			case errors.Is(err, ErrNotFound): // it moved since it was listed
 				again = true
-			case err != nil && !errors.Is(err, ErrUnreadable): // more than maxPast is unreadable
+			case errors.Is(err, ErrUnreadable): // as more than maxPast is: another ref may do
+				unread = err
+			case err != nil:
 				return nil, err
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w: %s", ErrNotGiven, wants[0])
+	return nil, errors.Join(fmt.Errorf("%w: %s", ErrNotGiven, wants[0]), unread)
 }
 
 // addPast fetches the history of tips.
