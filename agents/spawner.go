@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/agents/sandbox"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -230,9 +231,8 @@ func (s *Spawner) childEnviron(t task.Task, r run, cell *sandbox.Cell) []string 
 	if cell != nil {
 		env, self = cell.Environ(env), cell.Self
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.env)) {
-		env = append(env, name+"="+r.env[name])
-	}
+	names := slices.Sorted(maps.Keys(r.env))
+	env = append(env, lists.Map(names, func(name string) string { return name + "=" + r.env[name] })...)
 	env = append(r.foreign.ownHome(env),
 		"PWD="+t.Workspace, EnvContext+"="+r.context, EnvStage+"="+r.stage,
 		EnvThread+"="+string(t.Thread), EnvRole+"="+t.Role, EnvCallDir+"="+s.o.Dir,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -133,9 +134,7 @@ func markKept(req messagesRequest) {
 			return
 		}
 		b := object{"cache_control": object{"type": "ephemeral"}}
-		for k, v := range blocks[i] {
-			b[k] = v
-		}
+		maps.Copy(b, blocks[i])
 		blocks[i] = b
 	}
 	mark(req.System, len(req.System)-1)

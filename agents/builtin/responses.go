@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -90,10 +91,7 @@ func writeOutput(m openai.ChatCompletionMessage, raw []object) (out []object) {
 	calls := m.ToolCalls
 	for _, item := range raw {
 		if stringIn(item, "type") == "function_call" && len(calls) > 0 {
-			changed := object{}
-			for k, v := range item {
-				changed[k] = v
-			}
+			changed := maps.Clone(item)
 			changed["call_id"], changed["arguments"] = calls[0].ID, calls[0].Function.Arguments
 			item, calls = changed, calls[1:]
 		}

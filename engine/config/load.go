@@ -16,6 +16,7 @@ import (
 	"github.com/united-workforce/uwf/engine/consent"
 	"github.com/united-workforce/uwf/engine/redact"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/strictyaml"
 	"github.com/united-workforce/uwf/internal/text"
 )
@@ -409,10 +410,7 @@ func (l *loader) checkNames(c *Config) {
 
 // gatherSecrets lists what the redactor must know by value.
 func (l *loader) gatherSecrets(c *Config) {
-	var env []string
-	for _, k := range sortedKeys(l.env) {
-		env = append(env, k+"="+l.env[k].value)
-	}
+	env := lists.Map(sortedKeys(l.env), func(k string) string { return k + "=" + l.env[k].value })
 	c.secrets = redact.FromEnv(env)
 	add := func(name, value string) {
 		if value != "" {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -90,12 +91,7 @@ func unwrapTags(before, after []string) (b, a []string) {
 }
 
 func firstText(lines []string) int {
-	for i, l := range lines {
-		if strings.TrimSpace(l) != "" {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) != "" })
 }
 
 func lastText(lines []string) int {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -224,22 +225,12 @@ func (d *Definition) Guarded(role string) []Edge {
 
 // NeedsApproval reports whether any edge is one that only a person's approval opens.
 func (d *Definition) NeedsApproval() bool {
-	for role := range d.Graph {
-		if len(d.Guarded(role)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(d.Graph)), func(role string) bool { return len(d.Guarded(role)) > 0 })
 }
 
 // hasChecks reports whether any role names checks.
 func (d *Definition) hasChecks() bool {
-	for _, r := range d.Roles {
-		if len(r.Checks) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(d.Roles)), func(r Role) bool { return len(r.Checks) > 0 })
 }
 
 // sortEdges brings edges into the one order that both YAML and payloads give.

@@ -3,6 +3,7 @@ package workflow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/united-workforce/uwf/engine/workflow/source"
@@ -86,10 +87,7 @@ func withTitle(r Role, workflow string) any {
 	if _, has := m["title"]; !ok || has || r.Frontmatter != "" {
 		return r.Schema
 	}
-	out := make(map[string]any, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
+	out := maps.Clone(m)
 	out["title"] = workflow + "." + r.Name
 	return out
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -65,9 +66,7 @@ const (
 func (s *Source) addLists(at *place, fsys fs.FS) {
 	names := []string{"_vars.jsonl", "vars/_vars.jsonl", "threads.yaml", "history.jsonl", "workflows.yaml", "registry.yaml"}
 	for _, d := range databaseForms() {
-		for _, suffix := range databaseParts() {
-			names = append(names, d.file+suffix)
-		}
+		names = append(names, lists.Map(databaseParts(), func(suffix string) string { return d.file + suffix })...)
 	}
 	files, err := readSteady(fsys, names)
 	if err != nil {

@@ -24,6 +24,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
 	"github.com/united-workforce/uwf/internal/removal"
+
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Options are what `uwf gc` works with.
@@ -240,9 +242,7 @@ func (l *local) findImages() error {
 // threadIDs are those that something here is for.
 func (l *local) threadIDs() []gitcas.ThreadID {
 	ids := slices.Collect(maps.Keys(l.folders))
-	for _, s := range l.sealed {
-		ids = append(ids, s.thread)
-	}
+	ids = append(ids, lists.Map(l.sealed, func(s sealed) gitcas.ThreadID { return s.thread })...)
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }

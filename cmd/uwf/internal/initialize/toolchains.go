@@ -13,6 +13,7 @@ import (
 
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/checks"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -32,9 +33,7 @@ var foreignFolders = []string{"node_modules", "vendor", "third_party", "testdata
 // to the top come first, of a folder's in the order above.
 func findToolchains(ctx context.Context, f *app.Factory, root *os.Root) (found []string) {
 	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--full-name", "--"}
-	for _, name := range toolchains {
-		args = append(args, ":(top,glob)**/"+name)
-	}
+	args = append(args, lists.Map(toolchains, func(name string) string { return ":(top,glob)**/" + name })...)
 	out, err := app.GitHere(ctx, f, args...)
 	if err != nil {
 		return nil // jobs work in the container then, and a flag says otherwise

@@ -112,9 +112,8 @@ func stepTable(list []shown, pending []attempt.Summary) (head []string, rows [][
 		}
 		rows = append(rows, append([]string{n, s.Role, s.Result, s.Agent, text.Took(s.DurationMs)}, append(costCells(s.Usage), commit, tallyChecks(s.Checks))...))
 	}
-	for _, a := range pending {
-		rows = append(rows, failedRow(strconv.Itoa(len(list)+1), a))
-	}
+	next := strconv.Itoa(len(list) + 1)
+	rows = append(rows, lists.Map(pending, func(a attempt.Summary) []string { return failedRow(next, a) })...)
 	if slices.ContainsFunc(rows, func(row []string) bool { return len(row) > len(head) }) {
 		head = append(head, "error")
 	}
