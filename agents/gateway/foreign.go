@@ -8,6 +8,7 @@ import (
 
 	"github.com/united-workforce/uwf/agents/gateway/dialect"
 	"github.com/united-workforce/uwf/agents/gateway/translate"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // foreignAnswer is the answer of a provider that does not speak the client's dialect. Nil:
@@ -33,9 +34,8 @@ func (x *exchange) chooseWire() (ok bool) {
 	}
 	x.size += t.Added
 	x.sent, x.foreign = t.Request, &foreignAnswer{Translation: t}
-	for _, what := range t.Lost {
-		x.request.Dropped = append(x.request.Dropped, what+" (by translation into chat)")
-	}
+	lost := lists.Map(t.Lost, func(what string) string { return what + " (by translation into chat)" })
+	x.request.Dropped = append(x.request.Dropped, lost...)
 	return true
 }
 
@@ -46,9 +46,8 @@ func (x *exchange) adaptRequest(refusal []byte) bool {
 		return false
 	}
 	without, ok := x.foreign.Adapt(refusal)
-	for _, field := range without {
-		x.request.Dropped = append(x.request.Dropped, field+" (the provider refuses it)")
-	}
+	refused := lists.Map(without, func(field string) string { return field + " (the provider refuses it)" })
+	x.request.Dropped = append(x.request.Dropped, refused...)
 	x.g.refusedBy(x.model, without...)
 	x.sent = x.foreign.Request
 	return ok

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // Stdin is the argument that means stdin.
@@ -164,9 +165,7 @@ func (r *Resolver) addFolder(in *Inputs, dir string, named bool) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range found {
-			list = append(list, p.File)
-		}
+		list = append(list, lists.Map(found, func(p Place) string { return p.File })...)
 	}
 	if len(list) == 0 && named {
 		in.addProblem(dir, "name a folder with *.yaml definitions, or files", "the folder holds no definitions")

@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/examples"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
 // MaxSize is the largest definition or included file, in bytes.
@@ -191,10 +192,8 @@ func (r *Resolver) readStored(ctx context.Context, h node.Hash, from string) (*R
 	case errors.Is(err, workflow.ErrNoWorkflow):
 		return nil, &app.UsageError{Err: err}
 	case errors.Is(err, node.ErrNotFound) && from == FromStore:
-		var near []string
-		for _, e := range v.Registry() {
-			near = append(near, string(e.Hash))
-		}
+		known := slices.Collect(maps.Values(v.Registry()))
+		near := lists.Map(known, func(e gitcas.RegistryEntry) string { return string(e.Hash) })
 		return nil, &app.UnknownError{What: "workflow", ID: string(h), Near: app.SuggestNames(string(h), near), See: "uwf workflow list"}
 	case err != nil:
 		return nil, fmt.Errorf("workflow %s of the %s: %w", h, from, err)
