@@ -25,6 +25,7 @@ func modelShapes() []shape {
 		{name: "zero-width space before the fence", text: "\u200b---\n$status: approved\n---\nx", want: approved, body: "x"},
 		{name: "byte order mark after prose", text: "text\n\ufeff---\n$status: approved\n---\nx", want: approved, body: "x"},
 		{name: "wide colon", text: "---\n$status：approved\n---\nx", want: approved, body: "x"},
+		{name: "wide colon in a text over two lines", text: "---\n{$status: approved, summary: \"a\n$status：b\"}\n---\nx", want: out("$status", "approved", "summary", "a $status：b"), body: "x"},
 		{name: "wide dollar sign", text: "---\n＄status: approved\n---\nx", err: extract.ErrMissing, in: "none of the fields between the lines --- is in the schema"},
 		{name: "emoji in text", text: "---\n$status: approved\nsummary: ✅ done 🎉\n---\nx", want: out("$status", "approved", "summary", "✅ done 🎉"), body: "x"},
 		{name: "emoji before the status", text: "---\n$status: ✅ approved\n---\nx", err: extract.ErrInvalid, in: "approved"},

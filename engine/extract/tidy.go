@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/internal/lazyregexp"
@@ -29,38 +30,58 @@ func (s *outputSchema) tidyLines(lines []string) []string {
 	if len(s.fields) == 0 {
 		return lines
 	}
-	out := lines
-	set := func(i int, l string) {
-		if &out[0] == &lines[0] {
-			out = append([]string(nil), lines...)
-		}
-		out[i] = l
+
+	out := s.plainNames(lines)
+	if !strings.Contains(strings.Join(lines, "\n"), "#") { // spares the rest
+		return out
 	}
+
+	for _, t := range s.textLines(out) {
+		// A number of an issue would be a comment.
+		if !t.limited && issueNumber.MatchString(t.value) && !strings.ContainsRune("\"'[{&*!|>", rune(t.value[0])) {
+			out[t.line] = t.head + quoteScalar(strings.TrimSpace(t.value))
+		}
+	}
+	return out
+}
+
+// plainNames copies the lines, with plain names in place of dressed ones. Where YAML reads all
+// fields without that, a line can begin within a text, and names stay as they are.
+func (s *outputSchema) plainNames(lines []string) []string {
+	out, changed := slices.Clone(lines), false
 	for i, l := range lines {
 		if l == "" || l[0] == ' ' || l[0] == '\t' {
 			continue
 		}
 		if htmlComment.MatchString(l) {
-			set(i, "")
+			out[i] = ""
 			continue
 		}
 		if strings.ContainsAny(l, ":：") && !plainName.MatchString(l) {
 			if m := dressedName.FindStringSubmatch(l); m != nil && s.hasField(m[1]) {
-				l = m[1] + ": " + m[3]
-				set(i, l)
+				out[i], changed = m[1]+": "+m[3], true
 			}
 		}
 	}
-	if !strings.Contains(strings.Join(lines, "\n"), "#") { // spares the rest
-		return out
-	}
-	for _, t := range s.textLines(out) {
-		// A number of an issue would be a comment.
-		if !t.limited && issueNumber.MatchString(t.value) && !strings.ContainsRune("\"'[{&*!|>", rune(t.value[0])) {
-			set(t.line, t.head+quoteScalar(strings.TrimSpace(t.value)))
-		}
+
+	if changed && s.readsAll(lines, out) {
+		return slices.Clone(lines)
 	}
 	return out
+}
+
+// readsAll says whether YAML reads lines as fields that are all in the schema, or reads them but
+// not as they were changed.
+func (s *outputSchema) readsAll(lines, changed []string) bool {
+	it, fault := parseYAML(strings.Join(lines, "\n"), 0)
+	if fault != nil || it.Kind != strictyaml.Map {
+		return false
+	}
+	unknown := slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool { return !s.hasField(e.Key) })
+	if unknown {
+		_, fault = parseYAML(strings.Join(changed, "\n"), 0)
+	}
+	return !unknown || fault != nil
 }
 
 // almostFence is a line that is meant as --- and is not.
