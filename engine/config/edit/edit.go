@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -66,6 +67,8 @@ func applyChange(text string, c Change) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
+	case doc == nil && !utf8.ValidString(plain): // comments that what is added can't stand below
+		return "", fmt.Errorf("%w: its text is not UTF-8", ErrNotYAML)
 	case doc != nil && doc.Content[0].Kind != yaml.MappingNode && !isEmpty(doc.Content[0]):
 		return "", ErrNotYAML
 	}

@@ -161,6 +161,7 @@ func TestRefused(t *testing.T) {
 		{"text", "a\n", "a", str("v"), edit.ErrNotYAML, ""},
 		{"not YAML", "a: [\n", "a", str("v"), edit.ErrNotYAML, "did not find expected node content"},
 		{"documents", "a: 1\n---\nb: 1\n", "a", str("v"), edit.ErrNotYAML, "more than one YAML document"},
+		{"UTF-16", "\xff\xfe#\x00\n\x00", "a", str("v"), edit.ErrNotYAML, "not UTF-8"},
 		{"huge", "# " + strings.Repeat("x", 1<<20), "a", str("v"), edit.ErrNotYAML, ""},
 		{"no path", "a: 1\n", "", str("v"), edit.ErrNotYAML, ""},
 		{"below a text", "a: 1\n", "a/b", str("v"), edit.ErrNoMapping, ""},
@@ -198,6 +199,7 @@ func FuzzApply(f *testing.F) {
 	f.Add("? a\n: b\n", "a", ": ")
 	f.Add("{a: {b: , c}}", "a/b", "- x")
 	f.Add("{a: {?: , c}}", "a/b", " -x")
+	f.Add("\xff\xfe", " ", "!")
 	f.Fuzz(func(t *testing.T, in, path, value string) {
 		keys := strings.Split(path, "/")
 		if slices.Contains(keys, "") || len(keys) > 4 {

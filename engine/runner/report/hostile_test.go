@@ -87,7 +87,7 @@ var (
 	fenceAt = regexp.MustCompile("^[> ]*(```+)([^`]*)$")
 	// What a forge acts upon: mentions, closing keywords, pictures, commands.
 	harmful = regexp.MustCompile(`(?im)(^|[^\w/.&;])@[a-z0-9]|\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+([\w.-]+/[\w.-]+)?#\d|` +
-		`\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+https?://\S+/issues/\d|!\[[^\]\n]*\]\(http|^\s*/uwf`)
+		`\b(close[sd]?|fix(e[sd])?|resolve[sd]?):?\s+https?://\S+/issues/\d|!\[[^\]\n]*\]\(http|^[\s\pZ\p{Cf}]*/uwf([\s\pZ\p{Cf}]|$)`)
 	// Addresses of links, and code: there a forge looks for none of these.
 	targets  = regexp.MustCompile(`\]\([^)\n]*\)|<code>[^<\n]*</code>`)
 	ourFixes = regexp.MustCompile(`(?m)^Fixes #\d+$`)
@@ -206,6 +206,7 @@ func FuzzPosted(f *testing.F) {
 	for _, s := range nasty() {
 		f.Add(s, s)
 	}
+	f.Add("/uwfcancel", "/u{f cancel") // one word, which is no command
 	d := definition(f, "solve-issue")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		for _, state := range []report.State{report.Waiting, report.Failed, report.NoChanges, report.Delivered} {
