@@ -263,7 +263,7 @@ func objectRefs(o wire.Object) []wire.ID {
 // Init makes the store where there is none, and reads the one that is there.
 func (s *Store) Init(ctx context.Context) (*View, error) {
 	o := s.o.outagePolicy().Begin()
-	var refusal error // what the last failure means where it stays
+	var failures wire.Refusals
 	for try := 0; ; try++ {
 		v, err := s.Load(ctx)
 		if !errors.Is(err, ErrNoStore) {
@@ -271,11 +271,10 @@ func (s *Store) Init(ctx context.Context) (*View, error) {
 		}
 		err = pusher{s}.createBranch(ctx)
 		if after, away := wire.IsOutage(err); away {
-			before := refusal
-			if refusal = wire.RefusalIn(err); refusal == nil || before == nil {
-				err = o.WaitToRetry(ctx, err, after)
-			} else {
+			if refusal := failures.NoteFailure(err); refusal != nil {
 				err = refusal
+			} else {
+				err = o.WaitToRetry(ctx, err, after)
 			}
 		} else if errors.Is(err, errFewerRefs) || errors.Is(err, ErrLostRace) && try < listings {
 			err = nil

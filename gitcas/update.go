@@ -61,11 +61,13 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 			return v, nil
 		}
 		u.beginTry()
+
 		sent, next, err := pusher{s}.tryPush(ctx, v, c)
 		if err == nil {
 			c.callLanded(next)
 			return next, nil
 		}
+
 		failed := err
 		if err := u.waitForRetry(ctx, sent, err); err != nil {
 			return nil, u.markUnsure(err)
@@ -73,6 +75,7 @@ func (s *Store) Update(ctx context.Context, v *View, build func(*View) (*Change,
 		if v, err = s.Reload(ctx, v, ids...); err != nil {
 			return nil, u.markUnsure(fmt.Errorf("update the state branch: %w", err))
 		}
+
 		switch landed, next, err := u.findLanded(ctx, v); {
 		case err != nil:
 			return nil, err
@@ -101,8 +104,8 @@ type updating struct {
 	races     int
 	lostSince time.Time
 	toldAt    time.Time // when somebody was told of them; zero: nobody was
-	// unmovedSince is when the first of the last pushes failed after which nothing had moved; zero:
-	// something has.
+	// unmovedSince is when the first push failed of those that left all refs unmoved; zero: a ref has
+	// moved since.
 	unmovedSince time.Time
 	tryBegan     time.Time // when the store was read for the last try
 	// last is why nothing more is pushed, unless what was is found; nil: it may be.
@@ -112,10 +115,11 @@ type updating struct {
 // leastUnmoved is how long a server may show old values of refs that were moved.
 const leastUnmoved = 5 * time.Second
 
-// findRefusal tells a server that refuses without saying so: no push comes through, and nobody
-// moves anything.
+// findRefusal returns an error if the server refuses the push without saying so: for
+// [leastUnmoved] no push has come through, and nobody has moved a ref.
 func (u *updating) findRefusal(ctx context.Context, v *View, sent *sending, failed error) error {
 	refusal := wire.RefusalIn(failed)
+
 	switch now := u.s.o.Now(); {
 	case refusal == nil || v.Commit != sent.base:
 		u.unmovedSince = time.Time{}
@@ -126,10 +130,12 @@ func (u *updating) findRefusal(ctx context.Context, v *View, sent *sending, fail
 	case now.Sub(u.unmovedSince) < leastUnmoved:
 		return nil
 	}
+
 	l, err := u.s.source.Remote.List(ctx, lists.Map(sent.updates, func(c wire.RefUpdate) string { return c.Name })...)
 	if err == nil && !slices.ContainsFunc(sent.updates, func(c wire.RefUpdate) bool { return l.Refs[c.Name] != c.Old }) {
 		return fmt.Errorf("update the state branch: %w", refusal)
 	}
+
 	u.unmovedSince = time.Time{}
 	return nil
 }

@@ -99,13 +99,15 @@ func RefLimitAfter(err error, tried int) (most int, ok bool) {
 	return tried / 2, true
 }
 
-// RefusalIn is what the error of a push means where the same push fails so again and again and all
-// its refs still have their old values: that it was neither a race nor an outage. Nil: it may be.
+// RefusalIn returns what the error of a push means if the same push keeps failing with it while all
+// its refs keep their old values: then it is neither a race nor an outage. It returns nil if the error
+// can be one of these.
 func RefusalIn(err error) error {
 	var e *RemoteError
 	if !errors.As(err, &e) {
 		return nil
 	}
+
 	refusal := &RemoteError{Op: e.Op, URL: e.URL, Ref: e.Ref, Kind: ErrProtected, Detail: e.Detail}
 	switch {
 	case e.empty:
@@ -116,6 +118,19 @@ func RefusalIn(err error) error {
 		refusal.Kind, refusal.Detail = ErrHidden, fmt.Sprintf("the server lists no %s, though it has it", e.Ref)
 	}
 	return refusal
+}
+
+// Refusals tells from two failures of a push in a row, after which all its refs have their old
+// values, that the server refuses it. The zero value has seen none.
+type Refusals struct{ last error }
+
+// NoteFailure returns the refusal if the failure before meant one, too; otherwise nil.
+func (r *Refusals) NoteFailure(err error) error {
+	before := r.last
+	if r.last = RefusalIn(err); before == nil {
+		return nil
+	}
+	return r.last
 }
 
 // RemoteError is a failed operation on a remote.

@@ -99,6 +99,7 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 	var rs requests
 	o := newOld()
 	b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler { return rs.count(o.serveBefore(next)) }}, wire.DialOptions{})
+
 	list(t, b.remote, "refs/")
 	const version, listing, advert = "GET /info/refs", "GET /info/refs", "GET /info/refs"
 	if got, want := rs.take(), version+", "+listing; got != want {
@@ -114,6 +115,7 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 	tr := tree(file("f", f))
 	c1 := commit("one", tr)
 	c2 := commit("two", tr, c1)
+
 	for i, u := range []wire.RefUpdate{{Name: "refs/heads/a", New: c1.ID}, {Name: "refs/heads/a", Old: c1.ID, New: c2.ID}} {
 		if _, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{u}, Objects: plain(f, tr, []wire.Object{c1, c2}[i])}); err != nil {
 			t.Fatal(err)
@@ -161,6 +163,7 @@ func TestForges(t *testing.T) {
 			gitAnswer(map[string]string{"GET": version2, "POST": "0000"}[q.Method])(w, q)
 			return w.Result(), nil
 		})
+
 		o := wire.DialOptions{HTTPClient: &http.Client{Transport: server}, Env: []string{"GITHUB_SERVER_URL=", job}}
 		list(t, dialBed(t, url, "", o).remote, "refs/")
 		if slices.Contains(asked, "GET") != asks {
@@ -175,6 +178,7 @@ func TestUnconfirmed(t *testing.T) {
 	o := newOld()
 	b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 	cs, _, _ := history(t, withoutAtomic{b.remote}, "refs/heads/a", 2)
+
 	o.report = func([]byte) string { return pkt("unpack ok\n") + pkt("ok refs/heads/a\n") + "0000" }
 	_, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/heads/a", Old: cs[0].ID, New: commit("x", tree()).ID}}})
 	if !errors.Is(err, wire.ErrUnconfirmed) || !errors.Is(err, wire.ErrLostRace) || !strings.Contains(err.Error(), "it is "+cs[1].ID.String()) {
@@ -197,6 +201,7 @@ func TestNoThin(t *testing.T) {
 	const refusal = "unpack processing ref-delta at offset 12: apply delta patch: reference delta not found\n"
 	base := blob(strings.Repeat("line of a text that is long enough\n", 100))
 	next := blob(string(base.Data) + "and one more\n")
+
 	for said, pushes := range map[string]int64{"": 2, " no-thin": 1} {
 		var sent atomic.Int64
 		o := newOld()
@@ -208,20 +213,24 @@ func TestNoThin(t *testing.T) {
 			}
 			return ""
 		}
+
 		b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 		list(t, b.remote, "refs/")
 		push(t, withoutAtomic{b.remote}, []wire.RefUpdate{{Name: "refs/uwf/base", New: base.ID}}, plain(base)...)
+
 		sent.Store(0)
 		push(t, withoutAtomic{b.remote}, []wire.RefUpdate{{Name: "refs/uwf/x", New: next.ID}}, wire.PackObject{Object: next, Base: &base})
 		if sent.Load() != pushes {
 			t.Errorf("%q: %d pushes, want %d", said, sent.Load(), pushes)
 		}
 	}
+
 	t.Run("no delta at all", func(t *testing.T) {
 		o := newOld()
 		o.report = func([]byte) string {
 			return pkt("unpack object store is full\n") + pkt("ng refs/uwf/x unpacker error\n") + "0000"
 		}
+
 		b := httpBed(t, gitserver.Options{Middleware: o.serveBefore}, wire.DialOptions{})
 		list(t, b.remote, "refs/")
 		_, err := b.remote.Push(t.Context(), wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/uwf/x", New: base.ID}}, Objects: plain(base)})
@@ -240,6 +249,7 @@ func TestEmptyReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(hooks, "reference-transaction"), "#!/bin/sh\n! grep -q refs/uwf/\n", 0o700)
+
 	o := blob("x")
 	told := 0
 	p := outage.Policy{Jitter: func() float64 { return 0 }, Tell: func(outage.Wait) { told++ }, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
@@ -267,6 +277,7 @@ func TestEmptyReportOnce(t *testing.T) {
 			next.ServeHTTP(w, q)
 		})
 	}}, wire.DialOptions{})
+
 	o := blob("x")
 	p := outage.Policy{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 	_, err := wire.PushRefs(t.Context(), b.remote, p, wire.PushRequest{Updates: []wire.RefUpdate{{Name: "refs/uwf/x", New: o.ID}}, Objects: plain(o)})
@@ -282,6 +293,7 @@ func TestPast(t *testing.T) {
 	env := sshEnv(t, false)
 	home := strings.TrimPrefix(env[1], "HOME=")
 	b := dialBed(t, "git@example.org:"+filepath.ToSlash(d), d, wire.DialOptions{Env: env})
+
 	cs, roots, subs := history(t, b.remote, "refs/heads/main", 3)
 	history(t, b.remote, "refs/heads/other", 2)
 	if l := list(t, b.remote, "refs/heads/main"); !l.WholeOnly {
@@ -296,6 +308,7 @@ func TestPast(t *testing.T) {
 	next := commit("next", roots[2], cs[2])
 	push(t, b.redial(), []wire.RefUpdate{{Name: "refs/heads/next", New: next.ID}}, plain(next)...)
 	writeFile(t, filepath.Join(home, "before"), "#!/bin/sh\necho >> $HOME/calls\n[ $(wc -l < $HOME/calls) = 2 ] && git -C "+d+" update-ref refs/heads/main "+next.ID.String()+"\ntrue\n", 0o700)
+
 	for _, want := range []wire.ID{cs[0].ID, roots[1].ID, subs[0].ID} {
 		if _, has := fetch(t, b.remote, wire.FetchRequest{Wants: []wire.ID{want}, Depth: 1, Filter: "blob:none"})[want]; !has {
 			t.Errorf("%s did not come", want)
@@ -327,6 +340,7 @@ func TestPastEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rs requests
 			o := newOld()
+
 			b := httpBed(t, gitserver.Options{Middleware: func(next http.Handler) http.Handler {
 				return rs.count(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 					if filepath.Base(q.URL.Path) == "git-upload-pack" {
@@ -338,6 +352,7 @@ func TestPastEnds(t *testing.T) {
 			}}, wire.DialOptions{})
 
 			history(t, withoutAtomic{b.remote}, "refs/heads/main", 2)
+
 			rs.take()
 			_, err := b.remote.Fetch(t.Context(), wire.FetchRequest{Wants: []wire.ID{blob("none").ID}})
 			if !errors.Is(err, tc.kind) || name == "garbage" && !strings.Contains(err.Error(), "bad pack") || strings.Count(rs.take(), "POST") > 6 {

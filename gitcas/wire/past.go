@@ -19,11 +19,12 @@ type past struct {
 	objs Objects
 }
 
-// Bounds of what is kept of the history of refs, in bytes, of how many refs are read singly, and
-// of how often they are listed where they move meanwhile.
 const (
-	maxPast      = 256 << 20
-	mostTips     = 64
+	// maxPast is how many bytes of history are kept.
+	maxPast = 256 << 20
+	// mostTips is how many refs have their history fetched one by one, before that of all refs is.
+	mostTips = 64
+	// mostListings is how often refs are listed if they move while their history is fetched.
 	mostListings = 3
 )
 
@@ -45,7 +46,7 @@ func (r *remote) givesSingle(offered transport.Caps) bool {
 // fetchV0 fetches objects in version 0. Those that the server gives only with the history of a ref
 // come from there.
 func (r *remote) fetchV0(ctx context.Context, req FetchRequest) (Objects, error) {
-	if r.givesSingle(noteOffers(&r.uploads, nil)) || !slices.ContainsFunc(req.Wants, func(id ID) bool { return !r.wasSeen(id) }) {
+	if r.givesSingle(r.uploads.loadCaps()) || !slices.ContainsFunc(req.Wants, func(id ID) bool { return !r.wasSeen(id) }) {
 		objs, err := r.exchangeFetchV0(ctx, req)
 		if !errors.Is(err, ErrNotFound) {
 			return objs, err
@@ -65,7 +66,7 @@ func (r *remote) exchangeFetchV0(ctx context.Context, req FetchRequest) (Objects
 	if err != nil {
 		return nil, err
 	}
-	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && noteOffers(&r.uploads, nil).Offers("shallow"))
+	objs, err := parseFetchV0(a, limitsOf(req), req.Depth > 0 && r.uploads.loadCaps().Offers("shallow"))
 	return objs, a.Finish(err)
 }
 
@@ -83,16 +84,8 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 			return nil, err
 		}
 
-		// What is looked for mostly lies behind a ref that was listed before.
-		var groups [][]ID
-		for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
-			if id := l.Refs[name]; known[id] && len(groups) < mostTips {
-				groups = append(groups, []ID{id})
-			}
-		}
-
 		again = false
-		for _, tips := range append(groups, slices.Collect(maps.Values(l.Refs))) {
+		for _, tips := range groupTips(l, known) {
 			err := r.addPast(ctx, tips)
 			if objs := r.past.findAll(wants); objs != nil {
 				return objs, nil
@@ -109,6 +102,18 @@ func (r *remote) fetchPast(ctx context.Context, wants []ID) (Objects, error) {
 		}
 	}
 	return nil, errors.Join(fmt.Errorf("%w: %s", ErrNotGiven, wants[0]), unread)
+}
+
+// groupTips returns the values of refs in groups whose history is fetched one after the other. Each
+// value that was listed before is a group: the object that somebody asks for is mostly in its
+// history. The last group has all values.
+func groupTips(l Listing, known map[ID]bool) (groups [][]ID) {
+	for _, name := range slices.Sorted(maps.Keys(l.Refs)) {
+		if id := l.Refs[name]; known[id] && len(groups) < mostTips {
+			groups = append(groups, []ID{id})
+		}
+	}
+	return append(groups, slices.Collect(maps.Values(l.Refs)))
 }
 
 // addPast fetches the history of tips.

@@ -61,7 +61,7 @@ var ErrUnsure = errors.New("whether it was done is not known, as nobody answered
 // a report, and changes nothing, refuses.
 func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (time.Time, error) {
 	o := p.Begin()
-	var refusal error
+	var failures Refusals
 	for unanswered := false; ; {
 		at, err := r.Push(ctx, req)
 		after, away := IsOutage(err)
@@ -84,8 +84,7 @@ func PushRefs(ctx context.Context, r Remote, p outage.Policy, req PushRequest) (
 		case !away:
 			return at, err
 		}
-		before := refusal
-		if refusal = RefusalIn(err); refusal != nil && before != nil {
+		if refusal := failures.NoteFailure(err); refusal != nil {
 			return at, refusal
 		}
 	}

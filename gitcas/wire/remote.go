@@ -28,7 +28,7 @@ type remote struct {
 	noV2    atomic.Bool // it answered in version 0 after refusing 2
 	noThin  atomic.Bool // it can't read a push whose objects build on those that it has
 	// What it offers to those who read and to those who push; nil: not known.
-	uploads, receives atomic.Pointer[transport.Caps]
+	uploads, receives offers
 	past              past
 	// seen holds ids that the server is known to have had as values of refs: a step's claim,
 	// which its last push deletes, needs no listing of its own.
@@ -91,7 +91,7 @@ func (r *remote) listRefs(ctx context.Context, prefixes []string) (l Listing, er
 			var ad advertisement
 			ad, err = parseAdvertisement(a, transport.MaxRefs, prefixes)
 			l = ad.Listing
-			l.WholeOnly = !r.givesSingle(noteOffers(&r.uploads, ad.caps))
+			l.WholeOnly = !r.givesSingle(r.uploads.storeCaps(ad.caps))
 		}
 		l.Time, l.TimeGuessed = a.At, a.Guessed
 		return a.Finish(err)
@@ -218,7 +218,7 @@ func (r *remote) pushRefs(ctx context.Context, req PushRequest) (time.Time, erro
 	if err := req.Check(); err != nil {
 		return time.Time{}, err
 	}
-	if req.Atomic && !noteOffers(&r.receives, nil).Offers("atomic") {
+	if req.Atomic && !r.receives.loadCaps().Offers("atomic") {
 		return time.Time{}, ErrNotAtomic
 	}
 	stale, err := r.staleDeletes(ctx, req)
@@ -279,14 +279,15 @@ func (r *remote) staleDeletes(ctx context.Context, req PushRequest) (map[string]
 // sendPush carries a push to the server. One without atomic pushes has its refs listed then:
 // dulwich 0.21 reports "ok" of an update whose expected value no longer held.
 func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, error) {
-	at, err := r.sendKnowing(ctx, req)
-	if err != nil || noteOffers(&r.receives, nil).Offers("atomic") {
+	at, err := r.sendReadable(ctx, req)
+	if err != nil || r.receives.loadCaps().Offers("atomic") {
 		return at, err
 	}
 	l, err := r.listRefs(ctx, lists.Map(req.Updates, func(u RefUpdate) string { return u.Name }))
 	if err != nil {
 		return at, fmt.Errorf("%w: %w", errNoReport, err)
 	}
+
 	part := &PartialError{URL: r.URL(), Refused: map[string]*RemoteError{}}
 	for _, u := range req.Updates {
 		if l.Refs[u.Name] == u.New {
@@ -298,25 +299,26 @@ func (r *remote) sendPush(ctx context.Context, req PushRequest) (time.Time, erro
 	return at, part.asError(req.Updates)
 }
 
-// sendKnowing sends a push, with what is known of the server. One that may be git is known only
-// by its answer.
-func (r *remote) sendKnowing(ctx context.Context, req PushRequest) (time.Time, error) {
+// sendReadable sends a push in a form that the server can read. It asks what the server offers
+// only if the server speaks version 0, or refuses the form that git's servers read.
+func (r *remote) sendReadable(ctx context.Context, req PushRequest) (time.Time, error) {
 	if err := r.askVersion(ctx); err != nil {
 		return time.Time{}, err
 	}
-	if r.noV2.Load() && r.isHTTP() && r.receives.Load() == nil {
+	if r.noV2.Load() && r.isHTTP() && r.receives.loadCaps() == nil {
 		if err := r.readReceiver(ctx); err != nil {
 			return time.Time{}, err
 		}
 	}
+
 	at, err := r.exchangePush(ctx, req)
 	switch {
-	case errors.Is(err, fault.ErrRefused) && r.receives.Load() == nil:
+	case errors.Is(err, fault.ErrRefused) && r.receives.loadCaps() == nil:
 		if err := r.readReceiver(ctx); err != nil {
 			return time.Time{}, err
 		}
 	case errors.Is(err, ErrUnpack) && !r.noThin.Swap(true) && slices.ContainsFunc(req.Objects, func(o PackObject) bool { return o.Base != nil }):
-		// Nothing was taken, and whole objects every server can read.
+		// The server took nothing. Every server can read whole objects.
 	default:
 		return at, err
 	}
@@ -325,7 +327,7 @@ func (r *remote) sendKnowing(ctx context.Context, req PushRequest) (time.Time, e
 
 func (r *remote) exchangePush(ctx context.Context, req PushRequest) (time.Time, error) {
 	a, err := r.t.Exchange(ctx, transport.Call{Service: transport.ReceivePack, Body: func(said transport.Caps) ([]byte, error) {
-		return pushRequest(req, noteOffers(&r.receives, said), !r.noThin.Load())
+		return pushRequest(req, r.receives.storeCaps(said), !r.noThin.Load())
 	}})
 	if err != nil {
 		return time.Time{}, err
@@ -341,7 +343,7 @@ func (r *remote) exchangePush(ctx context.Context, req PushRequest) (time.Time, 
 	var part *PartialError
 	if req.Atomic && errors.As(err, &part) {
 		// It took the push apart although it was asked not to.
-		noteOffers(&r.receives, transport.Caps{"report-status": true, "side-band-64k": true})
+		r.receives.storeCaps(transport.Caps{"report-status": true, "side-band-64k": true})
 	}
 	return a.At, err
 }
@@ -356,12 +358,12 @@ func (r *remote) Atomic(ctx context.Context) (bool, error) {
 }
 
 func (r *remote) canPushAtomically(ctx context.Context) (bool, error) {
-	if r.receives.Load() == nil {
+	if r.receives.loadCaps() == nil {
 		if err := r.readReceiver(ctx); err != nil {
 			return false, err
 		}
 	}
-	return noteOffers(&r.receives, nil)["atomic"], nil
+	return r.receives.loadCaps()["atomic"], nil
 }
 
 // newError makes the *RemoteError of an operation. When the caller's context ended, that
