@@ -68,7 +68,7 @@ func applyChange(text string, c Change) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%w: %w", ErrNotYAML, err)
 	case doc == nil && !utf8.ValidString(plain): // a file of comments in another encoding
-		return "", fmt.Errorf("%w: its text is not UTF-8", ErrNotYAML)
+		return "", fmt.Errorf("%w: its text is not UTF-8: save it as UTF-8", ErrNotYAML)
 	case doc != nil && doc.Content[0].Kind != yaml.MappingNode && !isEmpty(doc.Content[0]):
 		return "", ErrNotYAML
 	}
