@@ -45,8 +45,8 @@ func (s *outputSchema) tidyLines(lines []string) []string {
 	return out
 }
 
-// plainNames copies the lines, with plain names in place of dressed ones. Where YAML reads all
-// fields without that, a line can begin within a text, and names stay as they are.
+// plainNames copies the lines, with plain names in place of dressed ones. If YAML reads all fields
+// by itself, it copies them as they are: a line can begin within a text.
 func (s *outputSchema) plainNames(lines []string) []string {
 	out, changed := slices.Clone(lines), false
 	for i, l := range lines {
@@ -70,8 +70,8 @@ func (s *outputSchema) plainNames(lines []string) []string {
 	return out
 }
 
-// readsAll says whether YAML reads lines as fields that are all in the schema, or reads them but
-// not as they were changed.
+// readsAll reports whether YAML reads the lines as fields that are all in the schema, or can read
+// them only as long as they are not changed.
 func (s *outputSchema) readsAll(lines, changed []string) bool {
 	it, fault := parseYAML(strings.Join(lines, "\n"), 0)
 	if fault != nil || it.Kind != strictyaml.Map {

@@ -39,8 +39,8 @@ func (r *remote) newRead(v2 bool, body func(transport.Caps) []byte) transport.Ca
 
 func (r *remote) isHTTP() bool { return strings.HasPrefix(r.URL(), "http") }
 
-// knowsVersion reports whether the version need not be asked for: ssh names it in each answer, git on this
-// machine has its own, and a forge speaks version 2.
+// knowsVersion reports whether there is no need to ask for the version: ssh names it in each answer,
+// git on this machine has its own, and a forge speaks version 2.
 func (r *remote) knowsVersion() bool {
 	return !r.isHTTP() || r.forge || r.v2Works.Load() || r.noV2.Load()
 }
@@ -52,10 +52,12 @@ func (r *remote) askVersion(ctx context.Context) error {
 	if r.knowsVersion() {
 		return nil
 	}
+
 	ad, err := r.readAdvertisement(ctx, transport.Call{Service: transport.UploadPack, Advert: true, V2: true})
 	if err != nil {
 		return err
 	}
+
 	r.uploads.storeCaps(ad.caps)
 	r.v2Works.Store(ad.v2)
 	r.noV2.Store(!ad.v2)
