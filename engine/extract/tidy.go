@@ -77,10 +77,9 @@ func (s *outputSchema) readsAll(lines, changed []string) bool {
 	if fault != nil || it.Kind != strictyaml.Map {
 		return false
 	}
+
 	unknown := slices.ContainsFunc(it.Entries, func(e strictyaml.Entry) bool { return !s.hasField(e.Key) })
-	if unknown {
-		_, fault = parseYAML(strings.Join(changed, "\n"), 0)
-	}
+	_, fault = parseYAML(strings.Join(changed, "\n"), 0)
 	return !unknown || fault != nil
 }
 

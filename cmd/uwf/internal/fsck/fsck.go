@@ -3,6 +3,7 @@ package fsck
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +60,7 @@ func fsckRun(ctx context.Context, o *Options) error {
 }
 
 func (r result) writeText(w *output.Writer) {
-	for _, p := range append(r.Problems, r.Unread...) {
+	for _, p := range slices.Concat(r.Problems, r.Unread) {
 		w.Bold(p.Path)
 		w.Printf(": %s\n", p.Why)
 	}
@@ -70,7 +71,7 @@ func (r result) writeText(w *output.Writer) {
 		w.Printf(", problems: %d", len(r.Problems))
 	}
 	if len(r.Unread) > 0 {
-		w.Printf(", but for what the server doesn't give: %d", len(r.Unread))
+		w.Printf("; not checked, as the server doesn't give it: %d", len(r.Unread))
 	}
 	w.Printf("; checked nodes: %d, live threads: %d, ended: %d", r.Nodes, r.Threads, r.Ended)
 	if r.Commits > 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/united-workforce/uwf/cmd/internal/app"
 	"github.com/united-workforce/uwf/cmd/internal/output"
 	"github.com/united-workforce/uwf/cmd/uwf/internal/worker"
@@ -23,9 +24,8 @@ import (
 	"github.com/united-workforce/uwf/engine/step/unpushed"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/sweep"
-	"github.com/united-workforce/uwf/internal/removal"
-
 	"github.com/united-workforce/uwf/internal/lists"
+	"github.com/united-workforce/uwf/internal/removal"
 )
 
 // Options are what `uwf gc` works with.
