@@ -273,7 +273,7 @@ func TestPlainChat(t *testing.T) {
 	if got.header.Get("User-Agent") != "uwf" || strings.Contains(fmt.Sprint(got), g.key) {
 		t.Errorf("passed on: %v", got)
 	}
-	if got.body != `{"messages":[{"role":"user","content":"say hello, please"}],"model":"gpt-test"}` {
+	if got.body != `{"model":"gpt-test","messages":[{"role":"user","content":"say hello, please"}]}` {
 		t.Errorf("body %s", got.body)
 	}
 	m.is(t, 1, 100, 20, chatCost)

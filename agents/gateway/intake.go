@@ -78,6 +78,9 @@ func (g *Gateway) readRequest(w http.ResponseWriter, r *http.Request, d dialect.
 		g.refuseBody(w, d, err)
 		return intaken{}, false
 	}
+	if g.o.Record != nil || g.o.Replay != nil {
+		in.ReadMessages()
+	}
 	if surplus := weight - g.intake.weighBody(int64(len(body))); surplus > 0 { // of one whose length was not told
 		g.intake.held.Release(surplus)
 		weight -= surplus

@@ -90,11 +90,7 @@ func MeasureJSON(b []byte, values, depth int) (s Shape) {
 	for i := 0; i < len(b) && s.Values <= values && s.Depth <= depth; i++ {
 		switch b[i] {
 		case '"':
-			for i++; i < len(b) && b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
+			i += lengthOfString(b[i+1:])
 		case ':':
 			s.Members++
 		case ',':
@@ -108,6 +104,21 @@ func MeasureJSON(b []byte, values, depth int) (s Shape) {
 		}
 	}
 	return s
+}
+
+// lengthOfString returns where the text of a string ends, with its closing quotation mark.
+func lengthOfString(b []byte) int {
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(b[i:], '"')
+		if next < 0 {
+			return len(b)
+		}
+		text := b[:i+next]
+		i += next
+		if escapes := len(text) - len(bytes.TrimRight(text, `\`)); escapes%2 == 0 {
+			return i + 1
+		}
+	}
 }
 
 // explainSyntax is the error of a text that can't be read. A decoder tells a text that ends

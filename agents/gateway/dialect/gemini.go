@@ -74,18 +74,17 @@ func (g GeminiPath) Endpoint(model string) string {
 // ParseGemini reads a request in Google's dialect, whose path says which model is asked and
 // how. What countTokens has in its generateContentRequest is read as the request.
 func ParseGemini(g GeminiPath, body []byte) (*Request, error) {
-	fields, err := parseFields(body)
+	m, err := parseMembers(body)
 	if err != nil {
 		return nil, err
 	}
-	if inner := fields["generateContentRequest"]; g.Count && inner != nil {
-		fields = nil
-		if text.DecodeJSON(inner, &fields) != nil || fields == nil {
+	if inner := m.fields["generateContentRequest"]; g.Count && inner != nil {
+		if m, err = parseMembers(inner); err != nil {
 			return nil, fmt.Errorf("%w: \"generateContentRequest\" is no JSON object", ErrRequest)
 		}
 	}
-	delete(fields, "model") // that of the path is meant
-	r, err := newRequest(Gemini, g.Model, fields)
+	delete(m.fields, "model") // that of the path is meant
+	r, err := newRequest(Gemini, g.Model, m)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ func TestGeminiConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		want.ReadMessages()
+		got.ReadMessages()
 		// Google's tools answer with objects.
 		want.Messages[3].Text = `{"output":"one"}`
 		got.Messages[2].Calls[0].ID = want.Messages[2].Calls[0].ID
@@ -128,7 +130,11 @@ func TestGeminiCountTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(r.Body("b", false)); got != `{"generateContentRequest":{"contents":[{"parts":[{"text":"hi"}]}],"model":"models/b"}}` {
+		got, err := decodeJSON(r.Body("b", false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(writeJSON(got)); got != `{"generateContentRequest":{"contents":[{"parts":[{"text":"hi"}]}],"model":"models/b"}}` {
 			t.Errorf("%s becomes %s", body, got)
 		}
 	}

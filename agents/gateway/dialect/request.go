@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/united-workforce/uwf/internal/text"
 )
 
 // Request is what a client asks of a model.
@@ -35,6 +33,8 @@ type Request struct {
 	Forced string
 
 	fields map[string]json.RawMessage // as the provider gets them
+	asked  map[string]json.RawMessage // as the client sent them
+	order  []string                   // the client's names, in its order
 	counts bool                       // Google's countTokens
 }
 
@@ -49,40 +49,27 @@ var ErrTooLarge = errors.New("request too large")
 // more memory than its size is refused before it is taken apart.
 // Google's, whose model is in the path, are for ParseGemini.
 func ParseRequest(d Dialect, body []byte) (*Request, error) {
-	fields, err := parseFields(body)
+	m, err := parseMembers(body)
 	if err != nil {
 		return nil, err
 	}
-	return newRequest(d, textOf(fields["model"]), fields)
+	return newRequest(d, textOf(m.fields["model"]), m)
 }
 
-func parseFields(body []byte) (map[string]json.RawMessage, error) {
-	if err := checkShape(body); err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := text.DecodeJSON(body, &fields); err != nil {
-		return nil, fmt.Errorf("%w: the body is no JSON object: %w", ErrRequest, err)
-	}
-	if fields == nil {
-		return nil, fmt.Errorf("%w: the body is no JSON object", ErrRequest)
-	}
-	return fields, nil
-}
-
-func newRequest(d Dialect, model string, fields map[string]json.RawMessage) (*Request, error) {
-	r := &Request{Dialect: d, Model: model}
+func newRequest(d Dialect, model string, m *members) (*Request, error) {
+	r := &Request{Dialect: d, Model: model, asked: m.fields, order: m.order}
 	if r.Model == "" {
 		return nil, fmt.Errorf("%w: \"model\" is missing", ErrRequest)
 	}
 	if d == Gemini {
-		writeGeminiNames(fields)
+		writeGeminiNames(m.fields)
 	}
 	s := sieve{dialect: d}
-	r.fields = s.siftRequest(fields)
+	r.fields = s.siftRequest(m.fields)
 	r.Dropped, r.Forced = s.dropped, s.forced
 	r.readOptions()
-	return r, r.readConversation(fields)
+	r.Outside = r.Outside || m.outside
+	return r, r.readTools()
 }
 
 // readOptions reads what the provider is told besides the conversation.
@@ -108,65 +95,41 @@ func (r *Request) readOptions() {
 
 func (r *Request) readObject(name string) object { return asObject(readField(r.fields[name])) }
 
-// readConversation reads what is said and which tools there are. The tools are
-// those that the client asked for: recordings are compared by them.
-func (r *Request) readConversation(fields map[string]json.RawMessage) error {
+// conversationFields hold what is said, in all dialects.
+var conversationFields = []string{"messages", "system", "input", "instructions", "contents", "systemInstruction", "system_instruction"}
+
+// readAsked reads fields as the client sent them.
+func (r *Request) readAsked(names ...string) object {
 	o := object{}
-	for _, name := range []string{"messages", "system", "input", "instructions", "contents", "systemInstruction", "tools", "functions"} {
-		raw, ok := fields[name]
-		if !ok {
-			continue
+	for _, name := range names {
+		if raw, ok := r.asked[name]; ok {
+			o[name] = readField(raw)
 		}
-		v := readField(raw)
-		if n := len(asList(v)); n > maxMessages {
-			return fmt.Errorf("%w: %q has %d entries, more than %d", ErrTooLarge, name, n, maxMessages)
+	}
+	return o
+}
+
+// ReadMessages fills Messages, which takes many times the memory of the conversation.
+// Only recordings and replays need them.
+func (r *Request) ReadMessages() {
+	r.Messages = formatOf(r.Dialect).messages(r.readAsked(conversationFields...))
+}
+
+// readTools reads the names of the tools that the client asked for: recordings are compared by
+// them.
+func (r *Request) readTools() error {
+	asked := r.readAsked("tools", "functions")
+	for name, tools := range asked {
+		if n := len(asList(tools)); n > maxMessages {
+			return newTooLongError(name, n)
 		}
-		o[name] = v
 	}
-	r.Tools = toolNames(r.Dialect, o)
-	for _, name := range []string{"messages", "system", "input", "contents"} {
-		r.Outside = r.Outside || refersOutside(o[name])
-	}
-	r.Messages = formatOf(r.Dialect).messages(o)
+	r.Tools = toolNames(r.Dialect, asked)
 	return nil
 }
 
-// refersOutside says whether a part of a conversation names something that the
-// provider is to fetch, or has stored.
-func refersOutside(v any) bool {
-	switch x := v.(type) {
-	case list:
-		return slices.ContainsFunc(x, refersOutside)
-	case object:
-		if geminiField(x, "fileData", "file_data") != nil {
-			return true
-		}
-		switch asString(x["type"]) {
-		case "item_reference":
-			return true
-		case "image", "image_url", "input_image", "document", "file", "input_file", "container_upload", "video_url", "audio_url", "computer_screenshot":
-			return holdsReference(x)
-		}
-		return refersOutside(x["content"]) || refersOutside(x["output"]) || refersOutside(x["parts"])
-	}
-	return false
-}
-
-// holdsReference says whether an address, or the id of a stored file, is below v.
-func holdsReference(v any) bool {
-	switch x := v.(type) {
-	case string:
-		return strings.Contains(x[:min(len(x), 20)], "://")
-	case list:
-		return slices.ContainsFunc(x, holdsReference)
-	case object:
-		for name, e := range x {
-			if name == "file_id" && asString(e) != "" || name != "text" && holdsReference(e) {
-				return true
-			}
-		}
-	}
-	return false
+func newTooLongError(name string, entries int) error {
+	return fmt.Errorf("%w: %q has %d entries, more than %d", ErrTooLarge, name, entries, maxMessages)
 }
 
 // Body is the request for the provider: what it gets of the client's, with the
@@ -177,9 +140,9 @@ func (r *Request) Body(model string, askUsage bool) []byte {
 	switch {
 	case r.counts:
 		out["model"] = writeJSON("models/" + strings.TrimPrefix(model, "models/"))
-		return writeJSON(object{"generateContentRequest": out})
+		return joinFields(map[string]json.RawMessage{"generateContentRequest": joinFields(out, r.order)}, nil)
 	case r.Dialect == Gemini:
-		return writeJSON(out)
+		return joinFields(out, r.order)
 	}
 	out["model"] = writeJSON(model)
 	if askUsage && r.Stream && r.Dialect == Chat {
@@ -190,7 +153,7 @@ func (r *Request) Body(model string, askUsage bool) []byte {
 		options["include_usage"] = true
 		out["stream_options"] = writeJSON(options)
 	}
-	return writeJSON(out)
+	return joinFields(out, r.order)
 }
 
 // Endpoint is the path for a model of that name, where it differs by model and request, as
