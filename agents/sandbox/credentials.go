@@ -77,9 +77,10 @@ var tellingNames = [...]string{
 	"settings.xml", "settings-security.xml", "settings-security4.xml", "gradle.properties", "etc/npmrc", ".env",
 }
 
-// findCredentials are the places of credentials by an environment (NAME=value), and those
+// findCredentials are the places of credentials by the environment, and those
 // at the top of folders of toolchains. None of them is resolved.
-func findCredentials(environ, toolchains []string) []string {
+func (o Options) findCredentials(toolchains []string) []string {
+	environ := o.Environ
 	var out []string
 	for _, home := range homeFolders(environ) {
 		for _, place := range credentialPlaces {
@@ -107,7 +108,7 @@ func findCredentials(environ, toolchains []string) []string {
 		}
 	}
 	for _, dir := range findToolFolders(environ) {
-		out = append(out, findNestedCredentials(dir)...)
+		out = append(out, o.nested.in(dir)...)
 	}
 	for _, dir := range toolchains {
 		for _, name := range tellingNames {

@@ -58,7 +58,7 @@ func (o Options) listClosedHome() string {
 	if !filepath.IsAbs(home) || resolvePath(home) == "/" {
 		return ""
 	}
-	known := Options{Environ: []string{"HOME=" + home}}
+	known := Options{Environ: []string{"HOME=" + home}, nested: o.nested}
 	by := known.findDeniedPaths().withCredentials(known, nil).closed
 	list := []string{home}
 	for _, p := range o.findDeniedPaths().withCredentials(o, nil).closed {

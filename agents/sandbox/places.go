@@ -133,7 +133,7 @@ func (w deniedPaths) withCredentials(o Options, toolchains []string) deniedPaths
 	for _, home := range homeFolders(o.Environ) {
 		shared = append(shared, lists.Map(sharedFolders[:], func(dir string) string { return filepath.Join(home, dir) })...)
 	}
-	return newDeniedPaths(slices.Concat(w.closed, findCredentials(o.Environ, toolchains)), shared)
+	return newDeniedPaths(slices.Concat(w.closed, o.findCredentials(toolchains)), shared)
 }
 
 // isWithin says whether a path is another one or below it.

@@ -58,6 +58,8 @@ type Options struct {
 	Environ []string
 	// Report is what the machine can do. Nil: it is looked at.
 	Report *Report
+
+	nested *nestedFiles
 }
 
 // Sandbox confines agents. It is safe for concurrent use. A nil Sandbox confines
@@ -78,6 +80,7 @@ func New(o Options) *Sandbox {
 		s.report = func() Report { return r }
 	}
 	s.o.Network = cmp.Or(s.o.Network, Open)
+	s.o.nested = &nestedFiles{}
 	return s
 }
 

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/regular"
 )
 
@@ -48,16 +48,62 @@ func cargoFolder(environ []string) string {
 	return cmp.Or(Getenv(environ, "CARGO_HOME"), filepath.Join(Getenv(environ, "HOME"), ".cargo"))
 }
 
-// findNestedCredentials are those of all versions in the folder of a toolchain.
-func findNestedCredentials(dir string) []string {
-	var out []string
-	for _, versions := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
-		for _, name := range nestedCredentials {
-			found, _ := fs.Glob(os.DirFS(dir), versions+"/"+name) // no pattern is malformed
-			out = append(out, lists.Map(found, func(at string) string { return filepath.Join(dir, at) })...)
+// nestedLevels is how many levels below a toolchain's folder its versions lie at most.
+const nestedLevels = 4
+
+// nestedFiles remembers the credentials in the folders of toolchains: to find them takes hundreds
+// of reads. A nil one looks each time.
+type nestedFiles struct {
+	mu    sync.Mutex
+	found map[string][]string // by folder
+}
+
+// in returns the files of credentials of all versions in the folder of a toolchain.
+func (n *nestedFiles) in(dir string) []string {
+	if n == nil {
+		return findNestedCredentials(dir, 0)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, known := n.found[dir]; !known {
+		if n.found == nil {
+			n.found = map[string][]string{}
+		}
+		n.found[dir] = findNestedCredentials(dir, 0)
+	}
+	return n.found[dir]
+}
+
+// findNestedCredentials reads a folder, which lies level levels below that of the toolchain, and
+// those below it.
+func findNestedCredentials(dir string, level int) (out []string) {
+	entries, _ := os.ReadDir(dir) // agents can't read what this process can't
+	there := map[string]bool{}
+	for _, e := range entries {
+		there[e.Name()] = true
+	}
+	for _, name := range nestedCredentials {
+		first, rest, _ := strings.Cut(name, "/")
+		if place := filepath.Join(dir, name); level > 0 && there[first] && (rest == "" || pathExists(place)) {
+			out = append(out, place)
+		}
+	}
+
+	for _, e := range entries {
+		if at := filepath.Join(dir, e.Name()); level < nestedLevels && (e.IsDir() || isLinkedFolder(at, e)) {
+			out = append(out, findNestedCredentials(at, level+1)...)
 		}
 	}
 	return out
+}
+
+// isLinkedFolder says whether an entry is a link to a folder that no entry beside it is.
+func isLinkedFolder(at string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	to, err := os.Readlink(at)
+	return err == nil && strings.Contains(to, "/") && isDir(at)
 }
 
 const (
