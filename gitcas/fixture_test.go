@@ -161,7 +161,7 @@ func mustInit(t testing.TB, s *Store) *View {
 
 func mustLoad(t testing.TB, s *Store, ids ...ThreadID) *View {
 	t.Helper()
-	v, err := s.Load(t.Context(), ids...)
+	v, err := s.Reload(t.Context(), nil, ids...) // as another process reads it
 	if err != nil {
 		t.Fatal(err)
 	}

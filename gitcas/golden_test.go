@@ -66,8 +66,8 @@ func scripted(t *testing.T) (*wiretest.Memory, *Store) {
 	s := Open(mem, o)
 	first, second, third := threadID(1), threadID(2), threadID(3)
 	threadWithSteps(t, s, first, 2)
-	threadWithSteps(t, s, second, 1)
-	threadWithSteps(t, s, third, 1)
+	threadWithSteps(t, Open(mem, o), second, 1) // the clock goes on with each request
+	threadWithSteps(t, Open(mem, o), third, 1)
 	v := mustLoad(t, s, first, second, third)
 	e := mustEntry(t, v, first)
 	e.Status, e.PR, e.Comment = StatusSuspended, 7, 123456789

@@ -18,13 +18,13 @@ import (
 //
 // It costs one listing of refs and two fetches: the tip, then the threads' folders
 // with cas/; where cas/ is large, two more: what the nodes need of it, and what the
-// workflow refers to.
+// workflow refers to. What this Store read or pushed last is not fetched again.
 func (s *Store) Load(ctx context.Context, ids ...ThreadID) (*View, error) {
-	return s.Reload(ctx, nil, ids...)
+	return s.Reload(ctx, s.latest.Load(), ids...)
 }
 
 // Reload reads the store again. What v has already is not fetched again; when
-// nothing moved, that is everything. A nil v is a Load.
+// nothing moved, that is everything. A nil v has nothing.
 func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -41,7 +41,11 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 	if err := next.ReadThreads(ctx, ids...); err != nil {
 		return nil, err
 	}
-	return next, next.ListWorkBranches(ctx, ids)
+	if err := next.ListWorkBranches(ctx, ids); err != nil {
+		return nil, err
+	}
+	s.latest.Store(next)
+	return next, nil
 }
 
 // listRefs lists the refs that a view of these threads shows.
@@ -102,7 +106,7 @@ func (s *Store) LoadKnown(ctx context.Context, commit wire.ID, ids ...ThreadID) 
 
 // Fsck reads the store and checks all of it, see [view.View.Fsck].
 func (s *Store) Fsck(ctx context.Context, history bool) (report view.Report, err error) {
-	v, err := s.Load(ctx)
+	v, err := s.Reload(ctx, nil)
 	if err != nil {
 		err = report.NoteError(s.source.Branch, err)
 		return report, err

@@ -89,6 +89,7 @@ func (s pusher) tryPush(ctx context.Context, v *View, c *Change) (*sending, *Vie
 	next, err := v.After(b.cur, at, landed, c.Objects, b.stale)
 	if err == nil {
 		next.Lagging = lagging
+		s.latest.Store(next)
 	}
 	return p, next, err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/united-workforce/uwf/internal/outage"
 )
 
-// Store is one state branch on one remote. It keeps no state of the branch
-// itself, only compiled schemas and how many refs its remote takes in a push; it is safe for
+// Store is one state branch on one remote. It keeps compiled schemas, how many refs its remote
+// takes in a push, and the newest view, so that no object is fetched twice. It is safe for
 // concurrent use.
 type Store struct {
 	source view.Source
@@ -23,6 +23,8 @@ type Store struct {
 	err    error // what Open found wrong with the options
 	// learnt is how many refs a push may update, as a refusal has told; 0: none has.
 	learnt atomic.Int64
+	// latest is the view that was read or pushed last; nil: none was.
+	latest atomic.Pointer[View]
 }
 
 // Open returns the store behind a remote. It does no I/O: what is wrong with the

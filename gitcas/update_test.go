@@ -490,6 +490,13 @@ func TestReloadIsCheap(t *testing.T) {
 			t.Errorf("the view still holds %s of an earlier tip", id)
 		}
 	}
+
+	v = mustPush(t, s, v, stepChange(t, v, mine, "a", "b"))
+	fetches = 0
+	fresh, err := s.Load(t.Context(), mine)
+	if err != nil || fetches != 0 || fresh.Tip() != v.Tip() {
+		t.Errorf("a load after a push of the same store takes %d fetches, %v", fetches, err)
+	}
 }
 
 // TestOptions: branches and authors that git or the work branches don't allow.
