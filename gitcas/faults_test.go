@@ -31,6 +31,8 @@ type faulty struct {
 	down  error                   // the answer is this error
 	spoil func(objs wire.Objects) // the answer is changed
 	after bool                    // those after it as well
+	lasts bool                    // and so are later ones that are to hold the same first object
+	gone  wire.ID                 // that object
 	n     int
 }
 
@@ -43,6 +45,10 @@ func (f *faulty) List(ctx context.Context, prefixes ...string) (wire.Listing, er
 
 func (f *faulty) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects, error) {
 	if f.n++; f.n == f.at && f.down != nil {
+		f.gone = req.Wants[0]
+		return nil, f.down
+	}
+	if f.lasts && slices.Contains(req.Wants, f.gone) {
 		return nil, f.down
 	}
 	objs, err := f.Memory.Fetch(ctx, req)
@@ -208,13 +214,13 @@ func TestFsckNotFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := 2; n <= f.n; n++ {
-		lost := &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotFound}}
+		lost := &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotFound}, lasts: n > 2}
 		r, err := Open(lost, testOptions()).Fsck(t.Context(), true)
 		told := fmt.Sprint(r.Problems)
 		if err != nil || n > 2 && !strings.Contains(told, "not found") && !strings.Contains(told, "not there any more") { // the tip is asked for again
 			t.Errorf("answer %d of %d: %+v, %v", n, f.n, r.Problems, err)
 		}
-		lost = &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotGiven}}
+		lost = &faulty{Memory: mem, at: n, down: &wire.RemoteError{Op: "fetch", Kind: wire.ErrNotGiven}, lasts: n > 2}
 		r, err = Open(lost, testOptions()).Fsck(t.Context(), true)
 		if err != nil || len(r.Problems) > len(sound.Problems) || n > 2 && len(r.Unread) == 0 {
 			t.Errorf("answer %d of %d, not given: %+v, %v", n, f.n, r, err)

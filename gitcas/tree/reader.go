@@ -118,11 +118,17 @@ func (r *Reader) FetchEntries(ctx context.Context, entries []gitobj.Entry) error
 
 // FetchWith is Fetch with a filter. What comes along is returned, and not kept.
 func (r *Reader) FetchWith(ctx context.Context, filter string, ids []wire.ID) (wire.Objects, error) {
+	return r.FetchUpTo(ctx, 0, filter, ids)
+}
+
+// FetchUpTo is FetchWith of an answer that holds at most so many bytes, see
+// wire.FetchRequest.MaxBytes.
+func (r *Reader) FetchUpTo(ctx context.Context, maxBytes int64, filter string, ids []wire.ID) (wire.Objects, error) {
 	wants := r.Missing(ids)
 	if len(wants) == 0 {
 		return nil, nil
 	}
-	objs, err := r.Remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: filter})
+	objs, err := r.Remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: filter, MaxBytes: maxBytes})
 	if err != nil {
 		return nil, fmt.Errorf("read the state branch: %w", err)
 	}

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
-	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -81,7 +77,7 @@ func (r *Report) addProblem(path, format string, args ...any) {
 // where that says it is. What is wrong is in the report; the error says only that
 // the store could not be read.
 //
-// It reads one thread at a time, so its memory doesn't grow with the store.
+// It reads some threads at a time, so its memory doesn't grow with the store.
 func (v *View) Fsck(ctx context.Context, history bool) (Report, error) {
 	f := &fsck{ctx: ctx, v: v, ended: map[layout.ThreadID][]statefile.Ended{}}
 	steps := []func() error{f.checkShared, f.checkRegistry, f.checkThreads, f.readHistoryLines, f.checkFormer}
@@ -195,18 +191,63 @@ func (f *fsck) checkThreads() error {
 			f.addProblem(layout.ThreadPath(layout.ThreadID(e.Name)), "a folder without an entry in threads.yaml")
 		}
 	}
-	for _, id := range f.v.ThreadsFile.Keys() {
-		f.Threads++
-		if err := f.checkThread(f.v, id); err != nil {
-			return err
+	ids := f.v.ThreadsFile.Keys()
+	var came wire.Objects
+	return threadsAtOnce.Fetch(len(ids), func(from, to int) (_ int64, err error) {
+		came, err = f.fetchThreads(ids[from:to])
+		return came.Size(), err
+	}, func(from, to int) error {
+		for _, id := range ids[from:to] {
+			f.Threads++
+			if err := f.checkThread(f.v, id, came); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// nodeFolders are all folders of a thread that hold nodes.
-func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, error) {
+// threadsAtOnce bounds how many threads are fetched together.
+var threadsAtOnce = wire.Batches{First: 16, Most: 256, Bytes: 8 << 20}
+
+// maxBatch is how many bytes the answer for a batch may hold.
+const maxBatch = 32 << 20
+
+// detailFilter sends the folder of a thread's details with all that is in it.
+const detailFilter = "tree:2"
+
+// fetchThreads fetches the folders of threads with all nodes in them, in two requests. If the
+// remote can't give them all, or one is damaged, it returns none: the check of each thread asks for
+// what it needs then, and says what is wrong.
+func (f *fsck) fetchThreads(ids []layout.ThreadID) (wire.Objects, error) {
+	r := f.v.Reader.Apart()
+	folders := lists.Map(ids, func(id layout.ThreadID) wire.ID { return f.v.ThreadsDir.IDOf(string(id)) })
+	came, err := r.FetchUpTo(f.ctx, maxBatch, threadFilter, folders)
+	if err == nil {
+		var details []wire.ID
+		for _, id := range folders {
+			if d, err := tree.Parse("", layout.ThreadFolder, came[id]); err == nil {
+				details = append(details, d.IDOf(layout.DetailDir))
+			}
+		}
+		var below wire.Objects
+		below, err = r.FetchUpTo(f.ctx, maxBatch, detailFilter, details)
+		maps.Copy(came, below)
+	}
+
+	switch {
+	case err == nil:
+		return came, nil
+	case errors.Is(err, wire.ErrNotFound), errors.Is(err, tree.ErrDamaged), errors.Is(err, wire.ErrUnreadable) && len(ids) == 1:
+		return nil, nil
+	}
+	return nil, err
+}
+
+// nodeFolders are all folders of a thread that hold nodes. It keeps what came of them already.
+func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir, came wire.Objects) ([]folder, error) {
 	out := []folder{{d, layout.Place{Thread: id}}}
+	prefetcher{v}.adoptObjects(d, came)
 	if _, err := v.Reader.Below(f.ctx, d, layout.PagesDir); err != nil {
 		return out, err
 	}
@@ -214,6 +255,7 @@ func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, 
 	if err != nil {
 		return out, err
 	}
+	prefetcher{v}.adoptObjects(details, came)
 	if err := v.Reader.FetchEntries(f.ctx, details.Entries()); err != nil {
 		return out, err
 	}
@@ -222,15 +264,20 @@ func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir) ([]folder, 
 		if err != nil {
 			return out, err
 		}
+		prefetcher{v}.adoptObjects(of, came)
 		out = append(out, folder{of, layout.Place{Thread: id, Of: node.Hash(e.Name), Detail: true}})
 	}
 	return out, nil
 }
 
-// checkThread checks one thread of a view, with a reader of its own that is thrown away.
-func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
+// checkThread checks one thread of a view, with a reader of its own that is thrown away. Some of its
+// objects may have come already.
+func (f *fsck) checkThread(base *View, id layout.ThreadID, came wire.Objects) error {
 	v := *base
 	v.Reader = base.Reader.Apart()
+	if o, ok := came[base.ThreadsDir.IDOf(string(id))]; ok {
+		v.Reader.Keep(o)
+	}
 	v.derivedMemos = derivedMemos{newDerivedMemos().closed, base.flows}
 
 	path := layout.ThreadPath(id)
@@ -242,7 +289,7 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID) error {
 		f.addProblem(path, "threads.yaml lists the thread, but its folder is missing")
 		return nil
 	}
-	dirs, err := f.nodeFolders(&v, id, d)
+	dirs, err := f.nodeFolders(&v, id, d, came)
 	if err := f.NoteError(path, err); err != nil {
 		return err
 	}
@@ -334,203 +381,4 @@ func (f *fsck) checkLives(id layout.ThreadID, lines []statefile.Ended) error {
 		}
 		return nil
 	}
-}
-
-// checkHistory walks all commits.
-func (f *fsck) checkHistory() error {
-	err := historyReader{f.v}.walkHistory(f.ctx, f.v.Commit, func(h *historyCommit) error {
-		f.Commits++
-		where := "commit " + h.id.String()
-		if len(h.commit.Parents) > 1 {
-			f.addProblem(where, "it is a merge: the state branch has one line of history")
-		}
-		if h.parent == nil {
-			return nil
-		}
-		if err := f.checkVersion(where, h.parent.root.IDOf(layout.VersionName), h.root.IDOf(layout.VersionName)); err != nil {
-			return err
-		}
-		return f.checkCommit(where, h)
-	})
-	return f.NoteError(f.v.Source.Branch, err)
-}
-
-// checkVersion checks that VERSION stays, but for how many refs a push may update.
-func (f *fsck) checkVersion(where string, before, after wire.ID) error {
-	if before == after {
-		return nil
-	}
-	if before.IsZero() || after.IsZero() {
-		f.addProblem(where, "it changes VERSION")
-		return nil
-	}
-	var rest [2][]byte
-	for i, id := range []wire.ID{before, after} {
-		o, err := f.v.Reader.Read(f.ctx, layout.VersionName, id, plumbing.BlobObject, statefile.MaxVersionFile)
-		if err != nil {
-			return f.NoteError(where, err)
-		}
-		if _, err = statefile.ParseVersion(o.Data); err == nil {
-			rest[i], err = statefile.SetVersionRefs(o.Data, 1)
-		}
-		if err != nil {
-			f.addProblem(where, "%s: %v", layout.VersionName, err)
-			return nil
-		}
-	}
-	if !bytes.Equal(rest[0], rest[1]) {
-		f.addProblem(where, "it changes VERSION")
-	}
-	return nil
-}
-
-// checkCommit compares a commit with the one before it.
-func (f *fsck) checkCommit(where string, h *historyCommit) error {
-	old, cur := h.parent, h
-	if err := f.checkNodesKept(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir)); err != nil {
-		return err
-	}
-	if err := f.checkAppended(where, old.root.IDOf(layout.HistoryDir), cur.root.IDOf(layout.HistoryDir)); err != nil {
-		return err
-	}
-	for _, e := range old.threadDirs.Entries() {
-		id := layout.ThreadID(e.Name)
-		now := cur.threadDirs.IDOf(e.Name)
-		if now == e.ID {
-			continue
-		}
-		if !now.IsZero() {
-			if err := f.checkNodesKept(where, layout.ThreadPath(id), e.ID, now); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := f.checkRemovedThread(where, id, old.id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkRemovedThread checks a thread that a commit removed.
-func (f *fsck) checkRemovedThread(where string, id layout.ThreadID, last wire.ID) error {
-	lines := f.ended[id]
-	i := slices.IndexFunc(lines, func(e statefile.Ended) bool { return e.Commit == last.String() })
-	switch {
-	case i < 0 && f.partly:
-		return nil
-	case i < 0:
-		f.addProblem(where, "it removes thread %s, and no history line names commit %s for it", id, last)
-		return nil
-	}
-	past, err := f.v.LoadEnded(f.ctx, lines[i])
-	if err != nil {
-		return f.NoteError(where, err)
-	}
-	return f.checkThread(past, id)
-}
-
-// checkNodesKept checks that a folder keeps all its nodes as they were, also those
-// below it.
-func (f *fsck) checkNodesKept(where, path string, before, after wire.ID) error {
-	if before == after || before.IsZero() {
-		return nil
-	}
-	if after.IsZero() {
-		f.addProblem(where, "it removes %s", path)
-		return nil
-	}
-	objs, err := historyReader{f.v}.fetchTrees(f.ctx, []wire.ID{before, after})
-	if err != nil {
-		return f.NoteError(where, err)
-	}
-	entries := make([][]gitobj.Entry, 2)
-	for i, id := range []wire.ID{before, after} {
-		if objs[id].Type != plumbing.TreeObject {
-			f.addProblem(where, "%s is no folder", path)
-			return nil
-		}
-		if entries[i], err = gitobj.DecodeTree(objs[id].Data); err != nil {
-			f.addProblem(where, "%s: %v", path, err)
-			return nil
-		}
-	}
-	now := make(map[string]gitobj.Entry, len(entries[1]))
-	for _, e := range entries[1] {
-		now[e.Name] = e
-	}
-	for _, e := range entries[0] {
-		n, there := now[e.Name]
-		_, _, isNode := layout.ParseNodeFile(e.Name)
-		switch {
-		case e.IsDir():
-			if err := f.checkNodesKept(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
-				return err
-			}
-		case isNode && !there:
-			f.addProblem(where, "it removes %s/%s", path, e.Name)
-		case isNode && n.ID != e.ID:
-			f.addProblem(where, "it rewrites %s/%s", path, e.Name)
-		}
-	}
-	return nil
-}
-
-// checkAppended checks that the history files only grew.
-func (f *fsck) checkAppended(where string, before, after wire.ID) error {
-	if before == after || before.IsZero() {
-		return nil
-	}
-	days := map[string]wire.ID{}
-	for i, id := range []wire.ID{before, after} {
-		v := *f.v
-		v.Reader = f.v.Reader.Apart()
-		v.HistoryDir = nil
-		if !id.IsZero() {
-			d, err := v.Reader.ReadDir(f.ctx, layout.HistoryDir, layout.HistoryFolder, id)
-			if err != nil {
-				return f.NoteError(where, err)
-			}
-			v.HistoryDir = d
-		}
-		list, err := historyFiles{&v}.listDays(f.ctx, time.Time{})
-		if err != nil {
-			return f.NoteError(where, err)
-		}
-		if i == 0 {
-			for _, d := range list {
-				days[d.path] = d.id
-			}
-			continue
-		}
-		if err := f.checkGrown(where, &v, days, list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *fsck) checkGrown(where string, v *View, before map[string]wire.ID, after []day) error {
-	for _, d := range after {
-		old, there := before[d.path]
-		delete(before, d.path)
-		if !there || old == d.id {
-			continue
-		}
-		o, err := v.Reader.Read(f.ctx, d.path, old, plumbing.BlobObject, tree.MaxTree)
-		if err != nil {
-			return f.NoteError(where, err)
-		}
-		n, err := v.Reader.Read(f.ctx, d.path, d.id, plumbing.BlobObject, tree.MaxTree)
-		if err != nil {
-			return f.NoteError(where, err)
-		}
-		if len(n.Data) < len(o.Data) || string(n.Data[:len(o.Data)]) != string(o.Data) {
-			f.addProblem(where, "it rewrites %s", d.path)
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(before)) {
-		f.addProblem(where, "it removes %s", path)
-	}
-	return nil
 }

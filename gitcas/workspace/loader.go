@@ -106,27 +106,9 @@ const (
 	batchBytes = 8 << 20
 )
 
-// inBatches has n things fetched part by part, of about as many bytes as memory should hold, and
-// by smaller parts if an answer would be too large. fetch returns how many bytes it held.
+// inBatches has n things fetched part by part, see wire.Batches.
 func inBatches(n int, fetch func(from, to int) (int64, error)) error {
-	size := firstBatch
-	most := int64(maxBatch)
-	for from := 0; from < n; {
-		to := min(from+size, n)
-		held, err := fetch(from, to)
-		switch {
-		case errors.Is(err, wire.ErrUnreadable) && to-from > 1:
-			size = (to - from) / 2
-			most = int64(size)
-		case err != nil:
-			return err
-		default:
-			fit := int64(to-from) * batchBytes / max(held, 1)
-			size = int(min(max(fit, 1), most))
-			from = to
-		}
-	}
-	return nil
+	return wire.Batches{First: firstBatch, Most: maxBatch, Bytes: batchBytes}.Fetch(n, fetch, func(int, int) error { return nil })
 }
 
 // readCommit reads the tree of a commit at hand.
