@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,7 +165,8 @@ type longThread struct {
 	agent          string // command of the mock agent, which says how long it took
 	took           string // file that it says it in
 	id             string
-	refs           string // as they were, for update-ref
+	refs           string        // as they were, for update-ref
+	requests       *atomic.Int64 // that the server was sent
 }
 
 func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThread {
@@ -171,14 +174,14 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	if err := gitserver.Available(""); err != nil {
 		b.Skip(err)
 	}
-	l := &longThread{B: b, dir: b.TempDir()}
+	l := &longThread{B: b, dir: b.TempDir(), requests: new(atomic.Int64)}
 	l.home = filepath.Join(l.dir, "home")
 	l.repo = filepath.Join(l.dir, "server", "r.git")
 	l.clone = filepath.Join(l.dir, "clone")
 	l.check(errors.Join(os.MkdirAll(filepath.Dir(l.repo), 0o700), os.MkdirAll(l.home, 0o700), os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700)))
 	config := "limits: {maxSteps: 1000000, maxStepsPerRole: 1000000}\n"
 	if overHTTP {
-		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}})
+		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}, Middleware: l.countRequests})
 		l.check(err)
 		b.Cleanup(func() { l.check(srv.Close()) })
 		l.url, err = srv.Init("r.git")
@@ -201,6 +204,13 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	l.writeAgent()
 	l.grow(steps)
 	return l
+}
+
+func (l *longThread) countRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.requests.Add(1)
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (l *longThread) check(err error) {
