@@ -48,9 +48,12 @@ func (s *Store) Reload(ctx context.Context, v *View, ids ...ThreadID) (*View, er
 	return next, nil
 }
 
+// headRef asks a listing for [View.Head].
+const headRef = "HEAD"
+
 // listRefs lists the refs that a view of these threads shows.
 func (s *Store) listRefs(ctx context.Context, v *View, ids []ThreadID) (wire.Listing, error) {
-	prefixes := []string{s.source.Branch, layout.StoreRef}
+	prefixes := []string{headRef, s.source.Branch, layout.StoreRef}
 	for _, id := range ids {
 		prefixes = append(prefixes, layout.ClaimRef(id), layout.Heads+layout.WorkBranch(id), layout.AttemptRefs(id))
 		if v != nil {

@@ -46,6 +46,15 @@ func (s *Store) Outages() outage.Policy { return s.o.outagePolicy() }
 // Branch is the full name of the state branch's ref.
 func (s *Store) Branch() string { return s.source.Branch }
 
+// Head is the full name of the remote's default branch when the Store was read last; empty: it
+// was not, or the remote didn't say.
+func (s *Store) Head() string {
+	if v := s.latest.Load(); v != nil {
+		return v.Head
+	}
+	return ""
+}
+
 // StepRefs is how many refs a change of one thread updates: the state branch, refs/uwf/store,
 // the claim, and the work branch or the ref of an attempt.
 const StepRefs = 4

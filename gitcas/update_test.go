@@ -493,7 +493,11 @@ func TestReloadIsCheap(t *testing.T) {
 
 	v = mustPush(t, s, v, stepChange(t, v, mine, "a", "b"))
 	fetches = 0
+	mem.SetHead(s.Branch())
 	fresh, err := s.Load(t.Context(), mine)
+	if s.Head() != s.Branch() {
+		t.Errorf("the default branch is %q", s.Head())
+	}
 	if err != nil || fetches != 0 || fresh.Tip() != v.Tip() {
 		t.Errorf("a load after a push of the same store takes %d fetches, %v", fetches, err)
 	}

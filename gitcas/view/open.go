@@ -25,7 +25,7 @@ const tipFilter = "tree:2"
 // Open makes a view of a listing. What old has of it is not fetched again: old may be nil.
 func (s Source) Open(ctx context.Context, old *View, l wire.Listing) (*View, error) {
 	tip := l.Refs[s.Branch]
-	v := &View{Source: s, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[layout.ThreadID]Held{}}
+	v := &View{Source: s, Head: l.Head, at: l.Time, guessed: l.TimeGuessed, refs: l.Refs, claims: map[layout.ThreadID]Held{}}
 	switch {
 	case old == nil || old.Pinned:
 		v.Reader, v.derivedMemos = tree.NewReader(s.Remote), newDerivedMemos()

@@ -44,6 +44,8 @@ type View struct {
 	Reader *tree.Reader
 	// Pinned: made of a former commit, to read an ended thread; it can't be pushed on.
 	Pinned bool
+	// Head is the full name of the branch that the remote's HEAD pointed to; empty: not known.
+	Head string
 	// Lagging are the refs that a push without atomicity could not update after the
 	// state branch was: the step is done, and a later job brings them up.
 	Lagging map[string]error

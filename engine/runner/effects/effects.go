@@ -138,17 +138,21 @@ func (j *Effects) CallHook(point string) {
 }
 
 // DefaultBranch asks for the default branch's name: somebody may have renamed it since
-// the job before. Git tells it with HEAD, at no cost of API calls; where it doesn't,
+// the job before. Git tells it with HEAD whenever the store is read; where it doesn't,
 // the forge is asked.
 func (j *Effects) DefaultBranch(ctx context.Context) (string, error) {
 	if j.Branch != "" {
 		return j.Branch, nil
 	}
-	if l, err := j.Engine.Store.Remote().List(ctx, "HEAD"); err == nil {
-		if name, ok := strings.CutPrefix(l.Head, "refs/heads/"); ok && name != "" {
-			j.Branch = name
-			return name, nil
-		}
+	head := j.Engine.Store.Head()
+	if head == "" {
+		l, _ := j.Engine.Store.Remote().List(ctx, "HEAD") // a listing that fails tells of none
+		head = l.Head
+	}
+
+	if name, ok := strings.CutPrefix(head, "refs/heads/"); ok && name != "" {
+		j.Branch = name
+		return name, nil
 	}
 	return j.AskDefaultBranch(ctx)
 }
