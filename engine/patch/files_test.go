@@ -25,12 +25,13 @@ func TestFiles(t *testing.T) {
 		{Path: "a", Kind: workspace.Modified, Old: old, Blob: text.ID, Size: 4},
 		{Path: "bin", Kind: workspace.Modified, Old: unread, Blob: binary.ID, Size: 1},
 		{Path: "big", Kind: workspace.Modified, Old: unread, Blob: unread, Size: MaxText + 1},
+		{Path: "restored", Kind: workspace.Deleted, Old: unread, OldData: []byte{}, Blob: unread},
 		{Path: "sub", Kind: workspace.Deleted, Old: module, OldMode: filemode.Submodule, Blob: module},
 	}, func(ids []wire.ID) (map[wire.ID][]byte, error) {
 		asked = ids
 		return map[wire.ID][]byte{old: []byte("old\n")}, nil
 	})
-	if err != nil || string(files[0].Old.Data) != "old\n" || string(files[3].Old.Data) != "Subproject commit "+module.String()+"\n" || !files[3].New.ID.IsZero() {
+	if err != nil || string(files[0].Old.Data) != "old\n" || files[3].Old.Data == nil || string(files[4].Old.Data) != "Subproject commit "+module.String()+"\n" || !files[4].New.ID.IsZero() {
 		t.Errorf("%v, %v", files, err)
 	}
 	if !slices.Equal(asked, []wire.ID{old}) {

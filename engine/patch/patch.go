@@ -65,6 +65,9 @@ func CollectFiles(objects []wire.PackObject, changes []workspace.Change, read fu
 		if c.OldMode == filemode.Submodule {
 			data[c.Old] = fmt.Appendf(nil, "Subproject commit %s\n", c.Old) // as git shows it
 		}
+		if c.OldData != nil {
+			data[c.Old] = c.OldData
+		}
 		if c.Size > MaxText || LooksBinary(data[newBlob(c)]) {
 			continue // the old version would change nothing
 		}

@@ -39,9 +39,9 @@ func TestRequests(t *testing.T) {
 	w.forge.sent = nil
 	for _, c := range []row{
 		{"start and first step", func() (ci.Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{4, 5, 5, 6}},
-		{"step", next, requests{2, 4, 4, 5}},
-		{"step after a rejection", next, requests{2, 4, 4, 5}},
-		{"last step and delivery", next, requests{4, 4, 5, 6}},
+		{"step", next, requests{2, 3, 3, 5}},
+		{"step after a rejection", next, requests{2, 3, 3, 5}},
+		{"last step and delivery", next, requests{4, 3, 4, 6}},
 	} {
 		seen := counted{}
 		w.wrap = func(r wire.Remote) wire.Remote { seen.Remote = r; return &seen }

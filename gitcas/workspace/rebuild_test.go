@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -70,6 +71,10 @@ func TestRebuildSnapshot(t *testing.T) {
 			must(t, err)
 			must(t, got.AddCommit(req))
 			for i, c := range s.Changes {
+				if old, ok := m.Get(c.Old); ok && !bytes.Equal(c.OldData, old.Data) {
+					t.Errorf("%s had %q, want %q", c.Path, c.OldData, old.Data)
+				}
+				s.Changes[i].OldData = nil // the other one restored nothing
 				if _, isNew := objs[c.Blob]; !isNew {
 					s.Changes[i].Size = 0 // of what the parent has it isn't known
 				}

@@ -115,7 +115,10 @@ func (r *restorer) restoreCommit() error {
 	if err := r.applyChanges(); err != nil {
 		return err
 	}
-	r.w.seen, r.w.recalled = done, false
+	r.w.seen, r.w.recalled, r.w.fetched = done, false, nil
+	if r.load.objects.Size() <= batchBytes {
+		r.w.fetched = r.load.objects
+	}
 	r.w.rememberTree(knownTree{r.commit, done, r.texts, r.out})
 	return r.noteLeftOut(done)
 }

@@ -51,7 +51,9 @@ type Change struct {
 	// content is its target.
 	Blob wire.ID
 	// Old is the content in the first parent; zero for an added file.
-	Old     wire.ID
+	Old wire.ID
+	// OldData is that content, if the last Restore fetched it with a small commit; else nil.
+	OldData []byte
 	OldMode filemode.FileMode // in the first parent; 0 for an added file
 	Mode    filemode.FileMode // of the new content; 0 for a deleted file
 	Size    int64             // bytes of the new content; 0 for a deleted file
@@ -137,6 +139,9 @@ func (w *Workspace) TakeSnapshot(ctx context.Context, req SnapshotRequest) (Snap
 	out := Snapshot{Tree: tree.ID, Objects: s.made.List, Skipped: s.skipped, MoreSkipped: s.more, Raw: s.raw}
 	err = memtree.CompareTrees("", base, tree, func(path string, was, is *memtree.Entry) error {
 		if c, ok := newChange(path, was, is); ok {
+			if o, there := w.fetched[c.Old]; there {
+				c.OldData = append([]byte{}, o.Data...)
+			}
 			out.Changes = append(out.Changes, c)
 		}
 		return ctx.Err()

@@ -71,6 +71,8 @@ type Workspace struct {
 	recalled bool
 	// trees are the last trees restored or made, newest first, by commit.
 	trees []knownTree
+	// fetched are the objects of a small commit that the last Restore fetched whole.
+	fetched wire.Objects
 	// leftOut is what the last Restore left out, and inside what it found in submodules' folders.
 	leftOut []LeftOut
 	// filled and unfilled are what NoteFilled was told.
