@@ -135,6 +135,9 @@ func TestBasicAuth(t *testing.T) {
 			f := newFactory(t, tt.environ...)
 			var asked string
 			f.Git = func(_ context.Context, c GitCall) ([]byte, error) {
+				if slices.Contains(c.Args, "config") {
+					return []byte("global\x00credential.helper\nstore\x00"), nil
+				}
 				asked = string(c.Stdin)
 				if !slices.Equal(c.Args, []string{"credential", "fill"}) {
 					t.Errorf("git %v", c.Args)

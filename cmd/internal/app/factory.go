@@ -118,9 +118,8 @@ type Factory struct {
 	repo     once[Repo]
 	config   once[*config.Config]
 	location once[Location]
-	// sshCommand is what the user's settings of git say to run in ssh's place.
-	sshCommand once[string]
-	settled    once[bool]
+	settings once[gitSettings]
+	settled  once[bool]
 	// known are credentials, by the address of a remote, that were looked up before they are
 	// needed. Each is given out once: who asks again was refused with it.
 	known    sync.Map

@@ -62,6 +62,7 @@ type GitCall struct {
 	Env   []string // beside what every call gets
 	Stdin []byte
 	Args  []string
+	proof string // only a git that is new enough prints it; empty: its version is asked for
 }
 
 // runGit is the Factory's Git.
@@ -71,12 +72,13 @@ func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 	path := programPath(f, c.Dir)
 	environ := gitEnviron(f, path)
 	program, err := programIn(path, "git")
-	if err == nil {
+	if err == nil && c.proof == "" {
 		err = refuseOldGit(ctx, &f.gits, program, environ)
 	}
 	if err != nil {
 		return nil, &GitError{Args: c.Args, Err: err}
 	}
+
 	cmd := exec.CommandContext(ctx, program, append(noPrograms(), c.Args...)...)
 	cmd.Dir = c.Dir
 	cmd.Stdin = bytes.NewReader(c.Stdin)
@@ -89,6 +91,11 @@ func (f *Factory) runGit(ctx context.Context, c GitCall) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if c.proof != "" && bytes.Contains(out, []byte(c.proof)) {
+		f.gits.Store(program, true)
+	} else if old := refuseOldGit(ctx, &f.gits, program, environ); old != nil {
+		return nil, &GitError{Args: c.Args, Err: old}
+	}
 	if err != nil {
 		return nil, &GitError{Args: c.Args, Stderr: strings.TrimSpace(stderr.String()), Err: err}
 	}
@@ -111,7 +118,8 @@ func gitEnviron(f *Factory, path string) []string {
 }
 
 // The oldest git that uwf works with: its first version with what uwf asks for. README.md,
-// docs/machine.md and uwf doctor name it.
+// docs/machine.md and uwf doctor name it. The proof in [readSettings] is one for this version:
+// git reads settings from GIT_CONFIG_COUNT since then.
 const oldestMajor, oldestMinor = 2, 31
 
 // OldGitError says that this machine's git is older than uwf needs. It counts as no git.
@@ -300,8 +308,12 @@ func (e *GitError) Error() string {
 // Unwrap gives the cause.
 func (e *GitError) Unwrap() error { return e.Err }
 
-// localTip looks a branch up in the repository around the working directory.
+// localTip looks a branch up in the repository around the working directory. Git is asked unless
+// its files show that there is none.
 func localTip(ctx context.Context, f *Factory, branch string) (wire.ID, bool, error) {
+	if all, err := readSettings(ctx, f); err == nil && !all.mentions("extensions.", true) && f.FindRepo().lacksBranch(branch) {
+		return wire.ZeroID, false, nil
+	}
 	id, err := GitHere(ctx, f, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
 		return wire.ZeroID, false, nil // there is none

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/regular"
 )
 
 // Repo is the git repository that the working directory is in. The zero value
@@ -110,6 +112,21 @@ func (r Repo) checkedOut(branch string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// lacksBranch says whether git's files show that there is no branch of that name. It looks at them
+// in git's order, so that a branch that is being packed is seen. False: git knows.
+func (r Repo) lacksBranch(branch string) bool {
+	root, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }() // only read from
+	_, heads := root.Stat("refs/heads")
+	_, loose := root.Lstat("refs/heads/" + branch)
+	packed, err := regular.Read(root, "packed-refs", 8<<20) // git is faster with larger ones
+	return heads == nil && errors.Is(loose, fs.ErrNotExist) &&
+		(errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Contains(packed, []byte(" refs/heads/"+branch+"\n")))
 }
 
 // rootVariables name the storage root, in order of precedence. The last two are

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/united-workforce/uwf/agents"
@@ -100,7 +101,11 @@ func (f *Factory) RemoteURL(ctx context.Context, remote string) (string, error) 
 		if f.RepoRoot() == "" {
 			return "", Usagef("state.remote is %q, the name of a git remote, but %s is in no repository: use a URL", remote, f.Dir)
 		}
-		address, err := GitHere(ctx, f, "remote", "get-url", remote)
+		all, err := readSettings(ctx, f)
+		address := all.remoteURL(remote)
+		if address == "" {
+			address, err = GitHere(ctx, f, "remote", "get-url", remote)
+		}
 		if errors.Is(err, exec.ErrNotFound) {
 			return "", Usagef("state.remote is %q: %w", remote, err)
 		}
@@ -303,10 +308,7 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 	}
 	return dial(url, wire.DialOptions{
 		BasicAuth: auth, Env: environApart(f), Now: f.Now, Timeout: f.Silence,
-		SSHCommand: func(ctx context.Context) string {
-			command, _ := f.sshCommand.findOnce(func() (string, error) { return readSSHCommand(ctx, f), nil })
-			return command
-		},
+		SSHCommand: func(ctx context.Context) string { return readSSHCommand(ctx, f) },
 	})
 }
 
@@ -314,18 +316,13 @@ func (f *Factory) DialAs(url string, auth func(context.Context) (user, pass stri
 // include for this repository; empty: there is none. The repository's own value is not obeyed,
 // since an agent may have written it.
 func readSSHCommand(ctx context.Context, f *Factory) string {
-	out, err := GitHere(ctx, f, "config", "--show-scope", "--null", "--get-all", "core.sshCommand")
-	if err != nil {
-		return "" // there is none, or no git: the remote is reached without
-	}
-	command := ""
-	fields := strings.Split(out, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] == "global" || fields[i] == "system" {
-			command = fields[i+1]
+	all, _ := readSettings(ctx, f) // without git the remote is reached without
+	for _, s := range slices.Backward(all) {
+		if s.key == "core.sshcommand" && s.isPersonal() {
+			return s.value
 		}
 	}
-	return command
+	return ""
 }
 
 // ShowRef is the command that shows a ref of the store's remote, typed where this process

@@ -8,4 +8,4 @@ import (
 	"github.com/united-workforce/uwf/cmd/uwf/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, nil) }
+func TestMain(m *testing.M) { clitest.Main(m, map[string]func(){"uwf-logged": loggedMain}) }
