@@ -36,7 +36,7 @@ func (s *Spawner) runConfined(ctx context.Context, t task.Task, r run) (task.Dra
 	}
 	read, shared := r.foreign.openedPlaces()
 	cell, err := s.o.Sandbox.Enter(sandbox.Run{
-		Workspace: s.taskFolder(t), Base: r.base, Context: r.context, Stage: r.stage,
+		Workspace: s.taskFolder(t), Own: s.o.OwnFolder, Base: r.base, Context: r.context, Stage: r.stage,
 		Argv: r.argv, Files: s.ownFiles(r.argv), Ports: loopbackPorts(r.model), Read: read, Shared: shared,
 	})
 	if s.o.Sandbox.Waives(err) { // the machine could, and these folders can't

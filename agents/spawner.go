@@ -60,6 +60,8 @@ type Options struct {
 	// Folder is the whole folder that tasks work in, where Task.Workspace may be a
 	// part of it. Nil: Task.Workspace.
 	Folder func() string
+	// OwnFolder: that folder is no person's. See sandbox.Run.Own.
+	OwnFolder bool
 	// Gaps is told before a run what its sandbox can't enforce, a sentence each.
 	// Nil: nobody is.
 	Gaps func([]string)

@@ -9,7 +9,7 @@ func Helper([]string, []string) (code int, ours bool) { return 0, false }
 // ownershipLoan is a folder that belongs to another user for a while. Nothing is lent here.
 type ownershipLoan struct{}
 
-func borrowFolder(string, int, int) (*ownershipLoan, error) { return nil, nil }
+func borrowFolder(string, int, int, bool) (*ownershipLoan, error) { return nil, nil }
 
 func (*ownershipLoan) giveBack() error { return nil }
 

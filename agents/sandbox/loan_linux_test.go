@@ -3,8 +3,10 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -126,4 +128,92 @@ func TestDeepWorkspace(t *testing.T) {
 	if got := p.ownership(p.workspace)["own.txt"]; got != owner {
 		t.Errorf("own.txt was left to %d", got)
 	}
+}
+
+// What is in a workspace of uwf's own stays the agents' user's, so that a second run changes
+// nothing of it; files with another name outside and those behind symlinks are never touched.
+func TestOwnWorkspaceStaysLent(t *testing.T) {
+	p := ownPlace(t)
+	agent := p.report.UID
+	p.must(os.MkdirAll(p.path("workspace/a/b"), 0o700))
+	p.write("workspace/a/b/ours.txt", "restored by uwf")
+	p.write("workspace/a/former.txt", "x")
+	p.must(os.Chown(p.path("workspace/a/former.txt"), 4711, 4711)) // the agents' user once
+	p.must(os.Symlink(p.path("outside/secret.txt"), p.path("workspace/link")))
+	p.must(os.Link(p.path("outside/victim.txt"), p.path("workspace/two-names")))
+	outside := fmt.Sprint(p.ownership(p.outside))
+	if got := p.program("/bin/sh", "-c", "echo new > made && ln made linked && chmod 0777 ."); got.code != 0 {
+		t.Fatal(got.text)
+	}
+	want := map[string]int{
+		".": 0, "own.txt": agent, "a": agent, "a/b": agent, "a/b/ours.txt": agent, "a/former.txt": agent,
+		"link": agent, "two-names": 0, "made": agent, "linked": agent,
+	}
+	if got := p.ownership(p.workspace); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("after a run:\n%v\nwant\n%v", got, want)
+	}
+	if got := fmt.Sprint(p.ownership(p.outside)); got != outside {
+		t.Errorf("outside changed: %v, was %v", got, outside)
+	}
+
+	before := p.changed("a/b/ours.txt")
+	p.write("workspace/restored", "by uwf")
+	if got := p.program("/bin/sh", "-c", "echo more >> restored && echo more >> linked"); got.code != 0 {
+		t.Error(got.text)
+	}
+	if got := p.changed("a/b/ours.txt"); got != before {
+		t.Errorf("a file that stays the agents' was touched: ctime %v, was %v", got, before)
+	}
+}
+
+// Between runs no process of the agents' user gets into a workspace of uwf's own, whatever mode
+// the agent gave it.
+func TestOwnWorkspaceIsClosed(t *testing.T) {
+	p := ownPlace(t)
+	look := func() error {
+		cmd := exec.Command("/bin/cat", p.path("workspace/own.txt"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(p.report.UID), Gid: uint32(p.report.GID)}}
+		return cmd.Run()
+	}
+	c, err := p.enter("/bin/true")
+	p.must(err)
+	p.must(os.Chmod(p.workspace, 0o777))
+	if err := look(); err != nil {
+		t.Errorf("control: %v during the run", err)
+	}
+	p.must(c.Leave())
+	p.must(c.Leave())
+	if err := look(); err == nil {
+		t.Error("the agents' user reads the workspace after the run")
+	}
+}
+
+// Agents that are root in name get what agents with a user of their own left.
+func TestOwnWorkspaceChangesUser(t *testing.T) {
+	p := ownPlace(t)
+	if got := p.program("/bin/sh", "-c", "mkdir d && echo new > d/made"); got.code != 0 {
+		t.Fatal(got.text)
+	}
+	p.options.Mode = Auto
+	p.must(os.Chmod(p.dir, 0o700))
+	if got := p.program("/bin/sh", "-c", "echo more >> d/made"); got.code != 0 {
+		t.Error(got.text)
+	}
+}
+
+// ownPlace is a rooted one whose workspace is uwf's own.
+func ownPlace(t *testing.T) *place {
+	t.Helper()
+	p := rooted(t)
+	p.own = true
+	p.must(os.Chown(p.workspace, 0, 0))
+	return p
+}
+
+// changed is when a file of the workspace was last changed in any way.
+func (p *place) changed(name string) unix.Timespec {
+	p.Helper()
+	var st unix.Stat_t
+	p.must(unix.Lstat(filepath.Join(p.workspace, name), &st))
+	return st.Ctim
 }

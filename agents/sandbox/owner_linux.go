@@ -24,6 +24,7 @@ type ownershipLoan struct {
 	from, fromGroup int // whom it belongs to
 	to, toGroup     int
 	alsoFrom        int // this process's user, whose files go to from as well
+	keeps           bool
 }
 
 // maxLevels bounds how deep folders may lie: each level holds a file open.
@@ -34,39 +35,55 @@ var errTooDeep = fmt.Errorf("folders lie more than %d levels deep", maxLevels)
 // borrowFolder gives a folder and what is in it to a user, as far as it belonged to the
 // folder's owner or to this process's user. Files with several names are left:
 // another name may lie outside, and stand for a file that only looks like ours.
-func borrowFolder(dir string, uid, gid int) (*ownershipLoan, error) {
+//
+// What is in a folder that keeps belongs to the borrower from then on, whomever it belonged to
+// before: only the folder itself is given back.
+func borrowFolder(dir string, uid, gid int, keeps bool) (*ownershipLoan, error) {
 	from, group, err := ownerOf(dir, uid)
 	if err != nil {
 		return nil, err
 	}
-	l := &ownershipLoan{dir: dir, from: from, fromGroup: group, to: uid, toGroup: gid, alsoFrom: os.Geteuid()}
-	if from == uid && l.alsoFrom == uid {
+	l := &ownershipLoan{dir: dir, from: from, fromGroup: group, to: uid, toGroup: gid, alsoFrom: os.Geteuid(), keeps: keeps}
+	if from == uid && l.alsoFrom == uid && !keeps {
 		return nil, nil // it is theirs already
 	}
-	return l, l.walkLoan(func(fd int, st *unix.Stat_t) error {
-		theirs := int(st.Uid) == uid || int(st.Uid) != l.from && int(st.Uid) != l.alsoFrom
-		if theirs || hasSeveralNames(st) {
-			return nil
-		}
-		return changeOwner(fd, uid, gid)
+	return l, l.walkLoan(uid, gid, func(st *unix.Stat_t) bool {
+		ours := keeps || int(st.Uid) == l.from || int(st.Uid) == l.alsoFrom
+		return int(st.Uid) != uid && ours && !hasSeveralNames(st)
 	})
 }
 
 // giveBack gives everything that belongs to the borrower to the owner: also what
 // is new, and what this process's user had put there.
 func (l *ownershipLoan) giveBack() error {
-	if l == nil || l.from == l.to {
+	switch {
+	case l == nil || l.from == l.to:
 		return nil
+	case l.keeps:
+		return l.closeFolder()
 	}
-	return l.walkLoan(func(fd int, st *unix.Stat_t) error {
-		if int(st.Uid) != l.to {
-			return nil
-		}
-		if l.to == l.alsoFrom && hasSeveralNames(st) {
-			return nil // it may be one of ours outside
-		}
-		return changeOwner(fd, l.from, l.fromGroup)
+	return l.walkLoan(l.from, l.fromGroup, func(st *unix.Stat_t) bool {
+		mayBeOutside := l.to == l.alsoFrom && hasSeveralNames(st)
+		return int(st.Uid) == l.to && !mayBeOutside
 	})
+}
+
+// closeFolder gives the folder itself to its owner and closes it to all others, so that no other
+// process of the borrower gets to what is in it.
+func (l *ownershipLoan) closeFolder() error {
+	fd, err := unix.Open(l.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: l.dir, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	// In this order: the borrower may change the mode as long as the folder is its own.
+	if err = changeOwner(fd, l.from, l.fromGroup); err == nil {
+		err = unix.Fchmod(fd, 0o700)
+	}
+	if err != nil {
+		return &os.PathError{Op: "close", Path: l.dir, Err: err}
+	}
+	return nil
 }
 
 // hasSeveralNames says whether a file has more than one name.
@@ -99,17 +116,19 @@ func changeOwner(fd, uid, gid int) error {
 	return err
 }
 
-// walkLoan visits the folder and everything in it. It goes on after an error.
-func (l *ownershipLoan) walkLoan(visit func(fd int, st *unix.Stat_t) error) error {
-	w := walk{visit: visit}
+// walkLoan gives the folder and everything in it that goes to a user. It goes on after an error.
+func (l *ownershipLoan) walkLoan(uid, gid int, goes func(st *unix.Stat_t) bool) error {
+	w := walk{uid: uid, gid: gid, goes: goes, few: l.keeps}
 	w.walkEntry(unix.AT_FDCWD, l.dir, 0)
 	return errors.Join(w.errs...)
 }
 
 type walk struct {
-	device uint64
-	visit  func(fd int, st *unix.Stat_t) error
-	errs   []error
+	device   uint64
+	uid, gid int
+	goes     func(st *unix.Stat_t) bool
+	few      bool // most of it stays whose it is
+	errs     []error
 }
 
 // maxWalkErrors bounds what is told of a folder where nothing works.
@@ -142,9 +161,13 @@ func (w *walk) walkFolder(dir *os.File, level int) {
 	}
 }
 
-// walkEntry visits one name; the folder itself is at level 0. It is opened without reading
+// walkEntry gives what has one name, if it goes; the folder itself is at level 0. It is opened without reading
 // it, so that a FIFO or a device does nothing.
 func (w *walk) walkEntry(at int, name string, level int) {
+	var st unix.Stat_t
+	if w.few && unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR && !w.goes(&st) {
+		return
+	}
 	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		if level == 0 || !errors.Is(err, unix.ENOENT) {
@@ -153,7 +176,6 @@ func (w *walk) walkEntry(at int, name string, level int) {
 		return
 	}
 	defer func() { _ = unix.Close(fd) }()
-	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		w.noteError(&os.PathError{Op: "fstat", Path: name, Err: err})
 		return
@@ -168,8 +190,10 @@ func (w *walk) walkEntry(at int, name string, level int) {
 	case st.Dev != w.device:
 		return
 	}
-	if err := w.visit(fd, &st); err != nil {
-		w.noteError(&os.PathError{Op: "chown", Path: name, Err: err})
+	if w.goes(&st) {
+		if err := changeOwner(fd, w.uid, w.gid); err != nil {
+			w.noteError(&os.PathError{Op: "chown", Path: name, Err: err})
+		}
 	}
 	if !isFolder {
 		return

@@ -127,6 +127,15 @@ func (s *Sandbox) Waives(err error) bool {
 	return s != nil && s.o.Optional && errors.As(err, new(*RefusedError))
 }
 
+// OwnUser returns the user whom files of a Run's Own workspace are left to, or -1: nobody but this
+// process's user.
+func (s *Sandbox) OwnUser() int {
+	if s == nil || !s.report().Root {
+		return -1
+	}
+	return s.report().UID
+}
+
 // Gaps are what this machine can't enforce of what is wanted, a sentence each.
 func (s *Sandbox) Gaps() []string {
 	if s == nil {
@@ -139,6 +148,9 @@ func (s *Sandbox) Gaps() []string {
 type Run struct {
 	// Workspace is the folder that the agent may change. Absolute.
 	Workspace string
+	// Own: the workspace is a folder of this process's. What is in it is left to the agents' user,
+	// so that the next run need not take it over; Leave closes the folder to that user.
+	Own bool
 	// Base is a folder that belongs to this run alone and is removed after it. Enter
 	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it. HOME may be
 	// there already, see HomeOf: with what is in it, it is the agent's until Leave.
@@ -307,11 +319,11 @@ func (c *Cell) prepareCell() error {
 	if c.policy.UID == keep {
 		return nil
 	}
-	if c.homeLoan, err = borrowFolder(c.home, c.policy.UID, c.policy.GID); err != nil {
+	if c.homeLoan, err = borrowFolder(c.home, c.policy.UID, c.policy.GID, false); err != nil {
 		return err
 	}
-	for _, dir := range append([]string{c.run.Workspace}, c.run.Write...) {
-		taken, err := borrowFolder(dir, c.policy.UID, c.policy.GID)
+	for i, dir := range append([]string{c.run.Workspace}, c.run.Write...) {
+		taken, err := borrowFolder(dir, c.policy.UID, c.policy.GID, i == 0 && c.run.Own)
 		c.taken = append(c.taken, taken)
 		if err != nil {
 			return err

@@ -51,6 +51,7 @@ type place struct {
 	files                   []string
 	ports                   []uint16
 	by                      RunLine // nil: this package's own means
+	own                     bool    // the workspace is, see Run.Own
 }
 
 func newPlace(t *testing.T) *place {
@@ -116,7 +117,7 @@ func (p *place) enter(argv ...string) (*Cell, error) {
 	base, context, stage := p.base()
 	o := p.options
 	o.Report = &p.report
-	return New(o).Enter(Run{Workspace: p.workspace, Base: base, Context: context, Stage: stage, Argv: argv, Files: p.files, Ports: p.ports})
+	return New(o).Enter(Run{Workspace: p.workspace, Own: p.own, Base: base, Context: context, Stage: stage, Argv: argv, Files: p.files, Ports: p.ports})
 }
 
 // outcome is how a program ended.

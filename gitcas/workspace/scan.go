@@ -39,6 +39,7 @@ type scanner struct {
 
 	clock int64  // the file system's clock before anything was looked at
 	owner uint32 // of the workspace's folder
+	own   int    // another user whose files are the folder's own; negative: nobody
 
 	made    memtree.Objects
 	old     map[wire.ID]bool // contents of base; made when first asked
@@ -174,7 +175,7 @@ func (s *scanner) scanLeaf(p place, x pair, path string) (*memtree.Entry, error)
 // hashFile hashes a regular file, unless it is known not to have changed.
 func (s *scanner) hashFile(p place, x pair, base *memtree.Entry, path string) (*memtree.Entry, error) {
 	st := stamps.StatOf(x.disk.info)
-	if st.Links > 1 && st.Owner != s.owner && base == nil {
+	if st.Links > 1 && st.Owner != s.owner && int(st.Owner) != s.own && base == nil {
 		s.noteSkipped(path, "a hard link to a file of another user")
 		return nil, nil
 	}

@@ -201,7 +201,7 @@ func (w *Workspace) scanAgainst(ctx context.Context, base *memtree.Dir, req Snap
 // scanOnce scans the folder, given what is known of the base's blobs.
 func (w *Workspace) scanOnce(ctx context.Context, root *os.Root, base *memtree.Dir, req SnapshotRequest, crlf map[wire.ID]bool) (*scanner, *memtree.Dir, error) {
 	s := &scanner{
-		most: w.most, base: base, without: make(map[string]bool, len(req.Without)),
+		most: w.most, own: w.own, base: base, without: make(map[string]bool, len(req.Without)),
 		crlf: crlf, unread: make(map[wire.ID]bool),
 		rd:   reader{ctx: ctx, op: "snapshot", maxFiles: w.most.files, maxDepth: memtree.MaxDepth},
 		made: memtree.Objects{Had: make(map[wire.ID]bool)},

@@ -89,6 +89,29 @@ func TestRestoreGivesFilesAway(t *testing.T) {
 	}
 }
 
+// TestOwnFilesOfAgents: in a folder of root's whose files the agents' user keeps, hard links of that
+// user are taken, and those of others are not.
+func TestOwnFilesOfAgents(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	dir := t.TempDir()
+	put(t, dir, files{"new": "1", "theirs": "2"})
+	for name, uid := range map[string]int{"new": 1234, "theirs": 2345} {
+		must(t, os.Chown(filepath.Join(dir, name), uid, uid))
+		must(t, os.Link(filepath.Join(dir, name), filepath.Join(dir, "linked-"+name)))
+	}
+	w := open(t, dir, nil)
+	w.AddOwner(1234)
+	if s := snapshot(t, w); changes(s) != "added linked-new;added new;" || skipped(s) != `"linked-theirs";"theirs";` {
+		t.Errorf("%s %s", changes(s), skipped(s))
+	}
+	w.AddOwner(-1)
+	if s := snapshot(t, w); changes(s) != "" {
+		t.Errorf("with no other owner: %s", changes(s))
+	}
+}
+
 func TestSnapshotUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root reads everything")

@@ -79,6 +79,8 @@ type Workspace struct {
 	filled   []string
 	unfilled []LeftOut
 	inside   map[string]map[string]stamps.Stamp
+	// own is a user whose files are the folder's own, as those of its owner are; negative: nobody.
+	own int
 	// expected comes along with the next commit that is fetched; zero: nothing does.
 	expected wire.ID
 
@@ -111,9 +113,17 @@ func Open(path string, remote wire.Remote) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace: %q is not a folder", path)
 	}
 	return &Workspace{
-		path: path, remote: remote, step: func(string, string) error { return nil },
+		path: path, remote: remote, own: -1, step: func(string, string) error { return nil },
 		most: limits{file: DefaultMaxFile, total: DefaultMaxTotal, files: DefaultMaxFiles, ignoreSteps: ignore.DefaultSteps},
 	}, nil
+}
+
+// AddOwner has files of that user be the folder's own, also if the folder itself belongs to another
+// one. A negative uid is nobody.
+func (w *Workspace) AddOwner(uid int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.own = uid
 }
 
 // OpenRemote is a workspace without a folder: only files of commits can be read from it.

@@ -56,7 +56,7 @@ func NewSandbox(f *app.Factory, c *config.Config, self []string, mode config.San
 func (w *Worker) confineAgents(o *agents.Options) {
 	w.sandbox = NewSandbox(w.f, w.config, o.Self, w.sandboxMode(), !w.saysSandbox())
 	o.Sandbox = w.sandbox
-	o.Folder = w.folder.Dir
+	o.Folder, o.OwnFolder = w.folder.Dir, w.o.Workspace == ""
 	o.Gaps = w.tellGaps
 }
 

@@ -303,6 +303,7 @@ func (w *Worker) PrepareFolder(ctx context.Context, id gitcas.ThreadID) error {
 	w.folder.dir, w.folder.ws, w.folder.thread = dir, ws, id
 	_ = ws.RecallStamps(CacheFile(root, dir)) // else every file is read
 	if w.o.Workspace == "" {
+		ws.AddOwner(w.sandbox.OwnUser())
 		return nil
 	}
 	if err := w.lockFolder(dir); err != nil { // before a thread is claimed for it
