@@ -143,7 +143,7 @@ func (s *Store) ReadAttempt(ctx context.Context, v *View, ref string) (Attempt, 
 			return a, fmt.Errorf("read %s: %w", ref, &wire.RemoteError{Op: "list refs", URL: s.source.Remote.URL(), Ref: ref, Kind: wire.ErrNotFound})
 		}
 	}
-	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{id}, Depth: 1, Filter: commitFilter})
+	objs, err := v.ReadAttemptCommits(ctx, id)
 	if err != nil {
 		return a, fmt.Errorf("read %s: %w", ref, err)
 	}
@@ -166,7 +166,7 @@ func (s *Store) Unlinked(ctx context.Context, v *View, refs []string) ([]string,
 	if len(wants) == 0 {
 		return nil, nil
 	}
-	objs, err := s.source.Remote.Fetch(ctx, wire.FetchRequest{Wants: wants, Depth: 1, Filter: commitFilter})
+	objs, err := v.ReadAttemptCommits(ctx, wants...)
 	switch {
 	case errors.Is(err, wire.ErrNotFound):
 		return nil, nil // deleted since they were listed
@@ -242,9 +242,6 @@ func (r *attemptReader) readDir(path string, kind layout.Kind, id wire.ID) (*tre
 	}
 	return d, nil
 }
-
-// commitFilter sends the commits of attempts with their root folders alone.
-const commitFilter = "tree:1"
 
 // attemptFilter sends the folders of an attempt with all nodes, see Place.Folder.
 const attemptFilter = "tree:3"

@@ -247,6 +247,12 @@ func TestEveryObjectSpoilt(t *testing.T) {
 	others := map[plumbing.ObjectType]plumbing.ObjectType{plumbing.BlobObject: plumbing.TreeObject, plumbing.TreeObject: plumbing.BlobObject, plumbing.CommitObject: plumbing.TagObject}
 	mem, operations := everyKind(t, maxSmallCas)
 	needed, nodes := whatIsNeeded(t, mem)
+	along := map[wire.ID]bool{} // come with the threads' folders, and are looked at by who reads attempts
+	for ref, commit := range mem.Refs() {
+		if c, err := gitobj.DecodeCommit(mustObject(t, mem, commit)); err == nil && strings.HasPrefix(ref, layout.Attempts) {
+			along[commit], along[c.Tree] = true, true
+		}
+	}
 	for kind, tc := range map[string]struct {
 		files bool // only files are
 		spoil func(objs wire.Objects, id wire.ID)
@@ -288,7 +294,7 @@ func TestEveryObjectSpoilt(t *testing.T) {
 						continue
 					}
 					done[common], done[id.String()] = n < 3, true
-					must := needed[id] || name == "load" && nodes[id] && kind != "withheld" || name == "shared" && n > 2 && typ == plumbing.BlobObject // they are all nodes
+					must := needed[id] && (name == "attempt" || !along[id]) || name == "load" && nodes[id] && kind != "withheld" || name == "shared" && n > 2 && typ == plumbing.BlobObject // they are all nodes
 					err := do(t.Context(), Open(&faulty{Memory: mem, at: n, after: kind == "withheld", spoil: func(objs wire.Objects) { tc.spoil(objs, id) }}, testOptions()))
 					named := err != nil && slices.ContainsFunc(tc.says, func(s string) bool { return strings.Contains(err.Error(), s) })
 					if name == "attempts that are not linked" && err == nil {

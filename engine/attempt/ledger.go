@@ -35,12 +35,14 @@ type Ledger struct {
 	Nodes    gitcas.Nodes    // of those that were read
 	Failed   []node.Hash     // the error StepNodes of those on the present head
 	OnRecord map[string]bool // the refs of those of which the chain tells
+
+	kept map[wire.ID]gitcas.Attempt // those that were read, by their commits
 }
 
 // NewLedger is the ledger of a thread; role is the one whose step the attempts on its
 // present head were.
 func NewLedger(store *gitcas.Store, t *reading.Thread, role string) *Ledger {
-	return &Ledger{store: store, thread: t, Role: role, Nodes: gitcas.Nodes{}, OnRecord: map[string]bool{}}
+	return &Ledger{store: store, thread: t, Role: role, Nodes: gitcas.Nodes{}, OnRecord: map[string]bool{}, kept: map[wire.ID]gitcas.Attempt{}}
 }
 
 // CountUsed are what the thread has used so far, failed attempts included: they
@@ -99,12 +101,26 @@ func readKept(ctx context.Context, store *gitcas.Store, v *gitcas.View, ref stri
 	return kept, err == nil, err
 }
 
+// readOnce is readKept, which reads each commit once.
+func (a *Ledger) readOnce(ctx context.Context, v *gitcas.View, ref string) (gitcas.Attempt, bool, error) {
+	id, listed := v.Ref(ref)
+	if kept, read := a.kept[id]; listed && read {
+		return kept, true, nil
+	}
+
+	kept, there, err := readKept(ctx, a.store, v, ref)
+	if there && err == nil {
+		a.kept[id] = kept
+	}
+	return kept, there, err
+}
+
 // ReadErrorSteps reads the error StepNodes of attempts.
 func (a *Ledger) ReadErrorSteps(ctx context.Context, v *gitcas.View, refs []string) ([]gitcas.PlacedNode, []node.Hash, error) {
 	var nodes []gitcas.PlacedNode
 	var hashes []node.Hash
 	for _, ref := range refs {
-		kept, there, err := readKept(ctx, a.store, v, ref)
+		kept, there, err := a.readOnce(ctx, v, ref)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -14,7 +15,11 @@ import (
 func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
+	failed := false
 	w.say = func(task task.Task) (map[string]any, map[string]string, error) {
+		if failed = task.Step == 3 && !failed; failed {
+			return nil, nil, errors.New("out of memory")
+		}
 		status := map[string]string{"a": "done", "b": "rejected"}[task.Role]
 		if task.Step == 4 {
 			status = "approved"
@@ -27,12 +32,13 @@ func TestRequests(t *testing.T) {
 		run  func() (ci.Outcome, error)
 		want requests
 	}
+	var last dispatched
 	next := func() (ci.Outcome, error) {
-		d, ok := w.forge.take()
-		if !ok {
+		var ok bool
+		if last, ok = w.forge.take(); !ok {
 			t.Fatal("no job was dispatched")
 		}
-		return w.hop(d)
+		return w.hop(last)
 	}
 	_, err := w.run(aJob{ev: labeled(8)}) // it makes the store
 	w.ok(err)
@@ -40,14 +46,16 @@ func TestRequests(t *testing.T) {
 	for _, c := range []row{
 		{"start and first step", func() (ci.Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{4, 5, 5, 6}},
 		{"step", next, requests{2, 3, 3, 5}},
-		{"step after a rejection", next, requests{2, 3, 3, 5}},
-		{"last step and delivery", next, requests{4, 3, 4, 6}},
+		{"step that fails", next, requests{2, 3, 3, 5}},
+		{"step after a rejection and a failure", func() (ci.Outcome, error) { return w.hop(last) }, requests{3, 5, 3, 5}},
+		{"last step and delivery", next, requests{4, 4, 4, 6}},
 	} {
 		seen := counted{}
 		w.wrap = func(r wire.Remote) wire.Remote { seen.Remote = r; return &seen }
 		before := w.forge.Calls()
-		_, err := c.run()
-		w.ok(err)
+		if _, err := c.run(); (err != nil) != failed {
+			t.Errorf("%s: %v", c.name, err)
+		}
 		if got := (requests{seen.pushes, seen.fetches, seen.lists, w.forge.Calls() - before}); got != c.want {
 			t.Errorf("%s: %+v, want %+v: %v", c.name, got, c.want, w.forge.log[before:])
 		}

@@ -21,7 +21,7 @@ func TestEarlierRefuses(t *testing.T) {
 		want string
 	}{
 		"a ref that is none": {func(f *fixture, l *attempt.Ledger, read *reading.Thread) error {
-			_, _, err := l.ReadErrorSteps(f.Context(), nil, []string{noRef})
+			_, _, err := l.ReadErrorSteps(f.Context(), &gitcas.View{}, []string{noRef})
 			return err
 		},
 			`read the earlier attempt refs/heads/main: `},
@@ -47,7 +47,7 @@ func TestEarlierRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(f *fixture) {
-				read := &reading.Thread{ID: testThread, In: gitcas.Nodes{}.In}
+				read := &reading.Thread{ID: testThread, In: gitcas.Nodes{}.In, View: &gitcas.View{}}
 				if err := c.do(f, attempt.NewLedger(f.engine("r1", 1).Store, read, ""), read); err == nil || !strings.Contains(err.Error(), c.want) {
 					f.Errorf("%v, want %s", err, c.want)
 				}

@@ -2,8 +2,11 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
@@ -90,10 +93,18 @@ func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID, filt
 	if v.smallCas() {
 		wants = append(wants, v.casFiles(nil)...)
 	}
-	objs, err := v.Reader.FetchWith(ctx, filter, wants)
+	var tries []wire.ID
+	if filter == threadFilter {
+		tries = v.attemptsOf(ids)
+	}
+	objs, err := v.Reader.FetchWith(ctx, filter, append(tries, wants...))
+	if len(tries) > 0 && errors.Is(err, wire.ErrNotFound) { // one was deleted since it was listed
+		objs, err = v.Reader.FetchWith(ctx, filter, wants)
+	}
 	if err != nil {
 		return err
 	}
+	v.keepRoots(tries, objs)
 	for _, id := range ids {
 		d, err := v.ThreadFolder(ctx, id)
 		if err != nil {
@@ -102,6 +113,55 @@ func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID, filt
 		v.adoptObjects(d, objs)
 	}
 	return nil
+}
+
+// attemptsOf are the commits of the attempts at threads' next steps.
+func (v prefetcher) attemptsOf(ids []layout.ThreadID) (commits []wire.ID) {
+	for name, id := range v.refs {
+		if ref := layout.ParseRef(name); ref.Run != "" && slices.Contains(ids, ref.Thread) {
+			commits = append(commits, id)
+		}
+	}
+	return commits
+}
+
+// keepRoots keeps the root folders of attempts that came with their commits.
+func (v prefetcher) keepRoots(commits []wire.ID, came wire.Objects) {
+	for _, id := range commits {
+		c, err := gitobj.DecodeCommit(came[id].Data)
+		if root, ok := came[c.Tree]; err == nil && ok {
+			v.Reader.Keep(root)
+		}
+	}
+}
+
+// ReadAttemptCommits returns commits of attempts with their root folders, each fetched once. A
+// commit that the remote does not have is wire.ErrNotFound.
+func (v *View) ReadAttemptCommits(ctx context.Context, commits ...wire.ID) (wire.Objects, error) {
+	came, err := v.Reader.FetchWith(ctx, threadFilter, commits)
+	if err != nil {
+		return nil, err
+	}
+	prefetcher{v}.keepRoots(commits, came)
+
+	ids := slices.Clone(commits)
+	for _, id := range commits {
+		o, _ := v.Reader.Object(id)
+		c, err := gitobj.DecodeCommit(o.Data)
+		if err == nil && c.Tree != wire.EmptyTree { // what is wrong with it is said by who reads it
+			ids = append(ids, c.Tree)
+		}
+	}
+	if err := v.Reader.Fetch(ctx, ids...); err != nil {
+		return nil, err
+	}
+
+	objs := wire.Objects{}
+	for _, id := range ids {
+		o, _ := v.Reader.Object(id)
+		objs.Add(o)
+	}
+	return objs, nil
 }
 
 // adoptObjects keeps, of what came along with a thread's folder, what a job reads: nodes, and the
