@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,15 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
+// BenchmarkStep is one whole step over HTTP with the mock agent: what its processes cost. cpu counts
+// those that it started.
+//
+//	UWF_TEST_FORMER=<a uwf> go test ./cmd/uwf/acceptance/benchmarks -run '^$' -bench 'Step$' -benchtime 15x
+func BenchmarkStep(b *testing.B) {
+	l := newLongThread(b, true, false, 10)
+	l.compareFormer([]string{"thread", "step", l.id, "--agent", "uwf agent mock '" + filepath.Join(l.dir, "script.yaml") + "'", "--sandbox", "off"})
+}
+
 // compareFormer runs a command, and that of an earlier commit in turn.
 func (l *longThread) compareFormer(args []string) {
 	names, programs := []string{"new", "old"}, []string{"uwf-measured", os.Getenv(envFormer)}
@@ -72,6 +82,9 @@ func (l *longThread) compareFormer(args []string) {
 			walls[i] = append(walls[i], time.Since(at))
 			cpus[i] = append(cpus[i], cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 			requests[i], rss[i] = l.requests.Load()-before, max(rss[i], cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10)
+			if slices.Contains(args, "step") {
+				l.reset()
+			}
 		}
 	}
 
