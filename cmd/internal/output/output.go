@@ -114,7 +114,10 @@ func (p Printer) Text() *Writer {
 // that a terminal acts on are written as escapes, which mean the same in JSON.
 func encodeJSON(v any) ([]byte, error) {
 	b, err := text.IndentJSON(v)
-	return []byte(escapeUnsafe(string(b)) + "\n"), err
+	if bytes.ContainsFunc(b, leftByJSON) {
+		b = []byte(escapeUnsafe(string(b)))
+	}
+	return append(b, '\n'), err
 }
 
 // leftByJSON reports whether a character is unsafe and written by JSON as it is, which
