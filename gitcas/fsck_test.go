@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
@@ -58,7 +59,7 @@ func TestFsckRequests(t *testing.T) {
 	const threads = 200
 	mem := manyThreads(t, threads)
 	r, asked := fsckCounted(t, mem, refuseNone)
-	if !r.OK() || r.Threads != threads || len(asked) != 8 { // tip, cas/, and 16, 64 and 120 threads twice
+	if !r.OK() || r.Threads != threads || len(asked) != 8 { // tip, cas/, and 16, 128 and 56 threads twice
 		t.Errorf("%d requests: %+v", len(asked), r)
 	}
 
@@ -148,4 +149,43 @@ func (x *vandal) idOf(path string) (id wire.ID) {
 	}
 	x.editTree(c.Tree, strings.Split(path, "/"), func(e gitobj.Entry) gitobj.Entry { id = e.ID; return e })
 	return id
+}
+
+// TestHistoryRequests: the history is read in few requests, and once for all threads that are looked
+// for.
+func TestHistoryRequests(t *testing.T) {
+	const threads = 40
+	mem := manyThreads(t, threads)
+	s := Open(mem, testOptions())
+	v := mustLoad(t, s)
+	over := &Change{Subject: "over"}
+	for i := range threads - 1 {
+		e := mustEntry(t, v, threadID(i+1))
+		over.Archive = append(over.Archive, Ended{Thread: threadID(i + 1), Head: e.Head, Reason: ReasonCancelled, CompletedAt: 1_700_000_000_000 + int64(i)*24*3_600_000})
+	}
+	mustPush(t, s, v, over)
+	for name, tc := range map[string]struct {
+		ids   []ThreadID
+		found int
+		want  int // requests after the tip: the years, then 1, 8 and 30 days
+	}{
+		"the newest":          {[]ThreadID{threadID(threads - 1)}, 1, 2},
+		"some":                {[]ThreadID{threadID(1), threadID(20), threadID(threads - 1)}, 3, 4},
+		"one that is unknown": {[]ThreadID{threadID(30), threadID(99)}, 1, 4},
+		"one that is alive":   {[]ThreadID{threadID(threads)}, 0, 4},
+		"none":                {nil, 0, 0},
+	} {
+		n := 0
+		v := mustLoad(t, Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { n++; return nil }}, testOptions()))
+		n = 0
+		found, err := v.FindAllEnded(t.Context(), time.Time{}, tc.ids...)
+		if err != nil || len(found) != tc.found || n != tc.want {
+			t.Errorf("%s: %d requests, %d threads, %v", name, n, len(found), err)
+		}
+		for id, e := range found {
+			if e.Thread != id || !slices.Contains(tc.ids, id) {
+				t.Errorf("%s: %s is %+v", name, id, e)
+			}
+		}
+	}
 }

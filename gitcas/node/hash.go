@@ -39,7 +39,12 @@ func ReadHash(s string) (Hash, error) {
 // character of an address that a payload can have is 0-F, as 13 characters hold
 // 65 bits; the peers' format allows all 32, so Valid does too.
 func (h Hash) Valid() bool {
-	return len(h) == HashLen && strings.Trim(string(h), crockford) == ""
+	for i := range len(h) {
+		if c := h[i]; c < '0' || c > '9' && c < 'A' || c > 'Z' || c == 'I' || c == 'L' || c == 'O' || c == 'U' {
+			return false
+		}
+	}
+	return len(h) == HashLen
 }
 
 // String is the address as text.

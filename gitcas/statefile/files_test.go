@@ -163,7 +163,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("escaped for HTML: %s", file)
 	}
 	for name, tc := range map[string]struct{ text, want string }{
-		"no JSON": {"x", "line 1: invalid character"}, "cut": {string(file[:40]), "line 1: unexpected end"}, "blank": {"\n\n", "unexpected end"},
+		"no JSON": {"x", "line 1: jsontext: invalid character"}, "cut": {string(file[:40]), "line 1: jsontext: unexpected EOF"}, "blank": {"\n\n", "unexpected EOF"},
 		"large": {string(make([]byte, MaxHistoryFile+1)), "bytes, more than"}, "second line": {string(file) + "{}\n", `line 4: not a thread id: ""`},
 	} {
 		if err := ParseHistory([]byte(tc.text), func(Ended) error { return nil }); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tc.want) {

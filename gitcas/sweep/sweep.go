@@ -124,15 +124,12 @@ func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 	for _, id := range more {
 		add(id)
 	}
-	// One by one: few are open, and their days are known from their ids.
-	for _, id := range slices.Sorted(maps.Keys(open)) {
-		e, ok, err := j.v.FindEnded(ctx, id)
-		if err != nil {
-			return fmt.Errorf("look for thread %s among the ended ones: %w", id, err)
-		}
-		if ok {
-			j.known[id] = Thread{State: Over, Since: time.UnixMilli(e.CompletedAt)}
-		}
+	ended, err := j.v.FindAllEnded(ctx, time.Time{}, slices.Collect(maps.Keys(open))...)
+	if err != nil {
+		return fmt.Errorf("look for threads among the ended ones: %w", err)
+	}
+	for id, e := range ended {
+		j.known[id] = Thread{State: Over, Since: time.UnixMilli(e.CompletedAt)}
 	}
 	return nil
 }

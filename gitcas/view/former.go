@@ -19,6 +19,9 @@ type Renamed struct {
 	Thread layout.ThreadID // that it came with; empty: it came with a registered workflow
 }
 
+// listsAtOnce is the most lists that are fetched in one request.
+const listsAtOnce = 16
+
 // formerLists reads the lists of former hashes of the tip.
 type formerLists struct{ *View }
 
@@ -30,7 +33,7 @@ func FindFormer(ctx context.Context, v *View, h node.Hash) ([]Renamed, error) {
 		return nil, err
 	}
 	var out []Renamed
-	for chunk := range slices.Chunk(dir.Entries(), daysAtOnce) {
+	for chunk := range slices.Chunk(dir.Entries(), listsAtOnce) {
 		if err := v.Reader.FetchEntries(ctx, chunk); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -12,11 +13,12 @@ import (
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 )
 
-// daysAtOnce is the most history files that are fetched in one request. The first
-// requests take fewer: who looks for a thread mostly finds it in the newest file.
-const daysAtOnce = 16
+// daysAtOnce bounds how many history files are fetched in one request. The first requests take
+// few: who looks for a thread mostly finds it in the newest file.
+var daysAtOnce = wire.Batches{First: 1, Most: 1024, Bytes: 8 << 20}
 
 // readHistoryLines reads the history files of the tip.
 type historyFiles struct{ *View }
@@ -97,37 +99,44 @@ func (v historyFiles) listDays(ctx context.Context, from time.Time) ([]day, erro
 	return out, nil
 }
 
-// readDays reads history files in order, a few at a time, and forgets each one
+// readDays reads history files in order, some at a time, and forgets each one
 // that was read.
 func (v historyFiles) readDays(ctx context.Context, days []day, fn func(statefile.Ended) error) error {
-	for batch := 1; len(days) > 0; batch = min(4*batch, daysAtOnce) {
-		n := min(batch, len(days))
-		ids := make([]wire.ID, n)
-		for i, d := range days[:n] {
-			ids[i] = d.id
+	err := daysAtOnce.Fetch(len(days), func(from, to int) (int64, error) {
+		limit := int64(maxBatch)
+		if to-from == 1 {
+			limit = 0
 		}
-		if err := v.Reader.Fetch(ctx, ids...); err != nil {
-			return err
-		}
-		for _, d := range days[:n] {
-			o, err := v.Reader.Read(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
-			if err != nil {
+		ids := lists.Map(days[from:to], func(d day) wire.ID { return d.id })
+		objs, err := v.Reader.FetchUpTo(ctx, limit, tree.OnlyWanted, ids)
+		return objs.Size(), err
+	}, func(from, to int) error {
+		for _, d := range days[from:to] {
+			if err := v.readDay(ctx, d, fn); err != nil {
 				return err
 			}
-			err = statefile.ParseHistory(o.Data, fn)
-			switch {
-			case errors.Is(err, ErrStop):
-				return nil
-			case errors.Is(err, statefile.ErrMalformed):
-				return tree.DamagedBy(d.path, err)
-			case err != nil:
-				return err
-			}
-			v.Reader.Drop(d.id)
 		}
-		days = days[n:]
+		return nil
+	})
+	if errors.Is(err, ErrStop) {
+		return nil
 	}
-	return nil
+	return err
+}
+
+func (v historyFiles) readDay(ctx context.Context, d day, fn func(statefile.Ended) error) error {
+	o, err := v.Reader.Read(ctx, d.path, d.id, plumbing.BlobObject, statefile.MaxHistoryFile)
+	if err != nil {
+		return err
+	}
+	err = statefile.ParseHistory(o.Data, fn)
+	if errors.Is(err, statefile.ErrMalformed) {
+		return tree.DamagedBy(d.path, err)
+	}
+	if err == nil {
+		v.Reader.Drop(d.id)
+	}
+	return err
 }
 
 // clockGrace is how far the clocks of those who make ids and lines may differ.
@@ -143,22 +152,32 @@ func (v *View) FindEnded(ctx context.Context, id layout.ThreadID) (statefile.End
 // FindEndedSince is FindEnded without the days before a time; the zero time leaves
 // none out.
 func (v *View) FindEndedSince(ctx context.Context, id layout.ThreadID, from time.Time) (statefile.Ended, bool, error) {
-	days, err := historyFiles{v}.listDays(ctx, from.Add(-clockGrace))
-	if err != nil {
-		return statefile.Ended{}, false, err
-	}
-	return historyFiles{v}.searchDays(ctx, days, id)
+	found, err := v.FindAllEnded(ctx, from, id)
+	e, ok := found[id]
+	return e, ok, err
 }
 
-func (v historyFiles) searchDays(ctx context.Context, days []day, id layout.ThreadID) (found statefile.Ended, ok bool, err error) {
-	err = v.readDays(ctx, days, func(e statefile.Ended) error {
-		if e.Thread == id {
-			found, ok = e, true
+// FindAllEnded is FindEndedSince of several threads, and reads no day twice. Those that it doesn't
+// find are left out.
+func (v *View) FindAllEnded(ctx context.Context, from time.Time, ids ...layout.ThreadID) (map[layout.ThreadID]statefile.Ended, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	days, err := historyFiles{v}.listDays(ctx, from.Add(-clockGrace))
+	if err != nil {
+		return nil, err
+	}
+	found := map[layout.ThreadID]statefile.Ended{}
+	err = historyFiles{v}.readDays(ctx, days, func(e statefile.Ended) error {
+		if _, older := found[e.Thread]; !older && slices.Contains(ids, e.Thread) {
+			found[e.Thread] = e
+		}
+		if len(found) == len(ids) {
 			return ErrStop
 		}
 		return nil
 	})
-	return found, ok, err
+	return found, err
 }
 
 // LoadEnded returns a view of the commit that still has an ended thread's folder.

@@ -10,7 +10,7 @@ type Batches struct {
 }
 
 // Fetch has n things fetched batch by batch. Each batch is as large as the sizes in the one before
-// allow, at most four times as large as that one, and smaller if an answer would be too large
+// allow, at most eight times as large as that one, and smaller if an answer would be too large
 // (ErrUnreadable). fetch returns how many bytes it held; then use works on what came. Fetch returns
 // the first other error of either.
 func (b Batches) Fetch(n int, fetch func(from, to int) (int64, error), use func(from, to int) error) error {
@@ -29,7 +29,7 @@ func (b Batches) Fetch(n int, fetch func(from, to int) (int64, error), use func(
 				return err
 			}
 			fit := int64(to-from) * b.Bytes / max(held, 1)
-			size = int(min(max(fit, 1), int64(most), int64(4*size)))
+			size = int(min(max(fit, 1), int64(most), int64(8*size)))
 			from = to
 		}
 	}

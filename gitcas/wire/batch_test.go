@@ -17,9 +17,9 @@ func TestBatches(t *testing.T) {
 		use     error
 		want    string
 	}{
-		"small things":   {1, 1000, nil, nil, "[0-2 2-10 10-30 30-50] <nil>"},
-		"larger things":  {10, 1000, nil, nil, "[0-2 2-10 10-20 20-30 30-40 40-50] <nil>"},
-		"a bounded wire": {1, 15, nil, nil, "[0-2 2-10 10-20 20-30 30-40 40-50] <nil>"},
+		"small things":   {1, 1000, nil, nil, "[0-2 2-18 18-38 38-50] <nil>"},
+		"larger things":  {10, 1000, nil, nil, "[0-2 2-12 12-22 22-32 32-42 42-50] <nil>"},
+		"a bounded wire": {1, 15, nil, nil, "[0-2 2-10 10-18 18-26 26-34 34-42 42-50] <nil>"},
 		"fetch fails":    {1, 1000, stop, nil, "[] stop"},
 		"use fails":      {1, 1000, nil, ErrUnreadable, "[0-2] unreadable answer"},
 	} {

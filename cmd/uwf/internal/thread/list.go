@@ -107,12 +107,13 @@ type lister struct {
 	statuses      []string // nil: live ones, and with All the others too
 	after, before time.Time
 	view          *gitcas.View
+	names         map[node.Hash]string // of workflows
 	skip          int
 	list          []listed
 }
 
 func listRun(ctx context.Context, o *ListOptions) error {
-	l := &lister{ListOptions: o, skip: o.Offset, list: []listed{}}
+	l := &lister{ListOptions: o, skip: o.Offset, list: []listed{}, names: map[node.Hash]string{}}
 	if err := l.readFilter(); err != nil {
 		return err
 	}
@@ -158,10 +159,15 @@ func (l *lister) isFull() bool { return l.Limit > 0 && len(l.list) >= l.Limit }
 // addThread takes a thread into the list where it fits. The node of an ended one's workflow
 // may be gone from cas/.
 func (l *lister) addThread(ctx context.Context, t listed) error {
-	var err error
-	if t.Name, err = reading.WorkflowName(ctx, l.view, t.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
-		return err
+	name, known := l.names[t.Workflow]
+	if !known {
+		var err error
+		if name, err = reading.WorkflowName(ctx, l.view, t.Workflow); err != nil && !errors.Is(err, node.ErrNotFound) {
+			return err
+		}
+		l.names[t.Workflow] = name
 	}
+	t.Name = name
 	switch {
 	case l.statuses != nil && !slices.Contains(l.statuses, t.Status), l.Role != "" && t.NextRole != l.Role,
 		l.Workflow != "" && t.Name != l.Workflow && string(t.Workflow) != l.Workflow,
