@@ -66,6 +66,7 @@ func (j *dispatcher) sendDispatch(ctx context.Context, inputs map[string]string)
 // waiting for a person, with the reason; one that was only held up is left to the sweep.
 func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head node.Pin, p *threadview.Thread) error {
 	if j.Inputs.Dispatch == ci.DispatchOff {
+		j.tellQueued(ctx, p)
 		j.PostNotice(fmt.Sprintf("thread %s goes on with the next job that is told to step it: the input dispatch is off", id))
 		return nil
 	}
@@ -88,9 +89,17 @@ func (j *dispatcher) dispatchNext(ctx context.Context, id gitcas.ThreadID, head 
 	case forge.IsRefused(err), errors.Is(err, errNoFile):
 		return j.suspendStranded(ctx, id, head.Hash, p, err)
 	default:
+		j.tellQueued(ctx, p)
 		j.Warn("the next job could not be started now; a scheduled run makes up for it", err)
 	}
 	return nil
+}
+
+// tellQueued tells people that a thread's next job is not there yet. One that comes tells it itself.
+func (j *dispatcher) tellQueued(ctx context.Context, p *threadview.Thread) {
+	if p != nil {
+		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
+	}
 }
 
 // claimAhead claims a thread for the jobs that are to be started for it, where agents have one

@@ -85,7 +85,7 @@ func TestForgeAway(t *testing.T) {
 				}
 				comments, err := r.Forge.ListComments(t.Context(), n)
 				w.ok(err)
-				if len(a.out.warnings) != 0 || len(comments) != 1 || !strings.Contains(comments[0].Body, "**b** | _next_") {
+				if len(a.out.warnings) != 0 || len(comments) != 1 || !strings.Contains(comments[0].Body, "**a** | _working …_") {
 					t.Errorf("the comments are %v, warned of %q", comments, a.out.warnings)
 				}
 				if _, e := w.only(); len(s.Dispatches()) == 0 || s.Dispatches()[0].Inputs["head"][:13] != string(e.Head)[:13] {

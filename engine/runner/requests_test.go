@@ -44,10 +44,10 @@ func TestRequests(t *testing.T) {
 	w.ok(err)
 	w.forge.sent = nil
 	for _, c := range []row{
-		{"start and first step", func() (ci.Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{4, 5, 5, 6}},
-		{"step", next, requests{2, 3, 3, 5}},
+		{"start and first step", func() (ci.Outcome, error) { return w.run(aJob{ev: labeled(7)}) }, requests{4, 5, 4, 5}},
+		{"step", next, requests{2, 3, 2, 4}},
 		{"step that fails", next, requests{2, 3, 3, 5}},
-		{"step after a rejection and a failure", func() (ci.Outcome, error) { return w.hop(last) }, requests{3, 5, 3, 5}},
+		{"step after a rejection and a failure", func() (ci.Outcome, error) { return w.hop(last) }, requests{3, 5, 2, 4}},
 		{"last step and delivery", next, requests{4, 4, 4, 6}},
 	} {
 		seen := counted{}

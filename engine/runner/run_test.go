@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/united-workforce/uwf/engine/forge"
+	"github.com/united-workforce/uwf/engine/runner/ci"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/task"
 )
@@ -98,5 +100,37 @@ func TestNoChangesNoPull(t *testing.T) {
 	}
 	if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], "no file was changed") {
 		t.Errorf("the comment says %q", got)
+	}
+}
+
+// TestNextJobWritesComment: the comment says that the next job is on its way only if that job is
+// not there yet to say more.
+func TestNextJobWritesComment(t *testing.T) {
+	for name, c := range map[string]struct {
+		dispatch string
+		fails    error
+		says     string
+	}{
+		"it starts":        {says: "is working on step 1"},
+		"it is held up":    {fails: fault(forge.ErrUnreachable, false), says: "is next, with step 2"},
+		"nobody starts it": {dispatch: ci.DispatchOff, says: "is next, with step 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := aJob{ev: labeled(7)}
+			r := w.runner(&a)
+			r.Inputs.Dispatch = c.dispatch
+			w.forge.before = func(op string) error {
+				if op == "dispatch" {
+					return c.fails
+				}
+				return nil
+			}
+			_, err := r.Run(t.Context(), a.ev)
+			w.ok(err)
+			if got := w.stickies(7); len(got) != 1 || !strings.Contains(got[0], c.says) {
+				t.Errorf("the comment is %q, want %q", got, c.says)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/united-workforce/uwf/engine/runner/delivery"
 	"github.com/united-workforce/uwf/engine/runner/effects"
 	"github.com/united-workforce/uwf/engine/runner/report"
+	"github.com/united-workforce/uwf/engine/runner/threadview"
 	"github.com/united-workforce/uwf/engine/step"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/gitcas"
@@ -133,9 +134,17 @@ func (j *steps) hasTimeFor(longest time.Duration) bool {
 	return d.IsZero() || j.Now().Add(longest+longest/2+spareTime).Before(d)
 }
 
-// startNextJob starts the next job.
+// startNextJob starts the next job. A thread that people change after this one's commit is dispatched
+// all the same: that job sees it, and ends.
 func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
-	p, err := j.LoadThread(ctx, res.Thread)
+	load := j.LoadThread
+	if res.View != nil {
+		load = func(ctx context.Context, id gitcas.ThreadID) (*threadview.Thread, error) {
+			return j.ReadThread(ctx, res.View, id)
+		}
+	}
+
+	p, err := load(ctx, res.Thread)
 	switch {
 	case errors.Is(err, gitcas.ErrUnknownThread):
 		return j.FinishOK(fmt.Sprintf("thread %s was ended without this job", res.Thread))
@@ -149,8 +158,11 @@ func (j *steps) startNextJob(ctx context.Context, res thread.Result) error {
 			if held, err := j.holdBack(ctx, p); held || err != nil {
 				return err
 			}
+			j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
+			break
 		}
-		j.UpdateComment(ctx, p, j.DescribeThread(p, report.Queued))
+		t := j.DescribeThread(p, report.Queued)
+		j.Shown = &t // that job is about to write the comment
 	}
 	return j.dispatcher.dispatchNext(ctx, res.Thread, res.Pin(), p)
 }

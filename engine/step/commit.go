@@ -323,7 +323,7 @@ func (r *run) describeCommitted(done *committed, s *sealed, next plan, along *le
 	if w := done.entry.Work; w.Commit != "" && (w.Commit != r.Chain.Start.Base || !workbranch.Tip(r.View, w).IsZero()) {
 		res.Work = &record.Work{Branch: w.Branch, Commit: w.Commit}
 	}
-	res.Checks = s.step.Checks
+	res.Checks, res.View = s.step.Checks, r.View
 	res.AddEntry(done.entry)
 	kind := "committed"
 	if res.Suspended != nil {

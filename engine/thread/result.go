@@ -38,6 +38,8 @@ type Result struct {
 	Deliver bool `json:"-"`
 	// Held is this job's claim for the next step, see StepRequest.Next; nil: there is none.
 	Held *lease.Lease `json:"-"`
+	// View is the store with the step, as this job pushed it; nil: it pushed none.
+	View *gitcas.View `json:"-"`
 	// Comment and PR are the thread's, as far as its entry tells; 0: not known.
 	Comment int64 `json:"-"`
 	PR      int   `json:"-"`

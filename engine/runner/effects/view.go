@@ -69,6 +69,11 @@ func (j *Effects) LoadThread(ctx context.Context, id gitcas.ThreadID) (*threadvi
 	if err != nil {
 		return nil, fmt.Errorf("read thread %s: %w", id, err)
 	}
+	return j.ReadThread(ctx, v, id)
+}
+
+// ReadThread reads a thread as a view shows it, for what is shown of it.
+func (j *Effects) ReadThread(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*threadview.Thread, error) {
 	j.StoreID, j.View = v.StoreID(), v
 	p, err := threadview.Load(ctx, v, id)
 	if err == nil {
