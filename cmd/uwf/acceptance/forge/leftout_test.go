@@ -32,6 +32,7 @@ func TestLinkOut(t *testing.T) {
 			c.green(append(c.settlePairs(), agent, commit)...)
 		} else {
 			c.green(c.start(e))
+			c.green(c.settle()...)
 		}
 		want := "not in the agents' folder: 1 link out of the repository (certs)"
 		if two {
