@@ -4,11 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/gitcas/workspace/memtree"
+	"github.com/united-workforce/uwf/gitcas/workspace/rooted"
 	"github.com/united-workforce/uwf/gitcas/workspace/stamps"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
@@ -20,9 +22,11 @@ func keepLie(t *testing.T, w *Workspace, file, path string) {
 	must(t, w.KeepStamps(file))
 	known, err := stamps.Read(file, w.path)
 	must(t, err)
-	for i := range known {
-		if known[i].Path == path {
-			known[i].ID = memtree.BlobID([]byte("a lie"))
+	for _, folder := range known {
+		for i := range folder.Files {
+			if memtree.JoinPath(folder.Path, folder.Files[i].Name) == path {
+				folder.Files[i].ID = memtree.BlobID([]byte("a lie"))
+			}
 		}
 	}
 	must(t, stamps.Keep(file, w.path, known))
@@ -122,12 +126,28 @@ func TestForeignStamps(t *testing.T) {
 
 // TestStrangeStamps: paths that no folder has make nothing fail.
 func TestStrangeStamps(t *testing.T) {
-	var known []stamps.File
+	var known []stamps.Folder
 	for _, path := range []string{"", "/", "a", "a/b", "a//b", "/x", "..", "../y", "a", strings.Repeat("d/", 3000)} {
-		known = append(known, stamps.File{Path: path})
+		folder, name := rooted.SplitPath(path)
+		known = append(known, stamps.Folder{Path: folder, Files: []stamps.File{{Name: name}}})
 	}
-	if top := treeOfStamps(known); top.FindEntry("a") == nil {
+	if top := memtree.OfStamps(known); top.FindEntry("a") == nil {
 		t.Error("a is lost")
+	}
+}
+
+// TestStampsComeBack: what is read is what was kept, down to the last bit.
+func TestStampsComeBack(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "stamps")
+	want := []stamps.Folder{
+		{Path: "", Files: []stamps.File{{Name: "a", Git: 1, ID: [20]byte{2, 19: 3}, Stamp: stamps.Stamp{Size: 4, MTime: -5, CTime: 6 << 40, Inode: 1<<64 - 7, Mode: 8}}}},
+		{Path: "d/e", Files: []stamps.File{{Name: "b"}, {Name: "ü\x00\xff", Git: 1<<32 - 1, Stamp: stamps.Stamp{Mode: 1<<32 - 2}}}},
+	}
+	must(t, stamps.Keep(file, dir, want))
+	got, err := stamps.Read(file, dir)
+	must(t, err)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

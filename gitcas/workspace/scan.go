@@ -91,9 +91,11 @@ func (s *scanner) scanFolder(p place) (*memtree.Dir, error) {
 		if err := s.rd.ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := s.scanPair(p, x)
-		if err != nil {
-			return nil, err
+		e := s.known(p, x)
+		if e == nil {
+			if e, err = s.scanPair(p, x); err != nil {
+				return nil, err
+			}
 		}
 		if e != nil {
 			out.Entries = append(out.Entries, *e)
@@ -104,6 +106,20 @@ func (s *scanner) scanFolder(p place) (*memtree.Dir, error) {
 		return nil, err
 	}
 	return d, d.CheckSize(s.rd.op, cmp.Or(p.path, "."), s.most.files)
+}
+
+// known returns the entry of a tracked file that looks as it did when it had the base's content: of
+// most files nothing else has to be asked. Of all others it returns nil.
+func (s *scanner) known(p place, x pair) *memtree.Entry {
+	if x.disk == nil || x.tree == nil || !memtree.IsFile(x.tree.Mode) || len(s.without) > 0 || x.name == gitDir {
+		return nil
+	}
+	seen := p.seen.FindEntry(x.name)
+	if seen == nil || seen.ID != x.tree.ID || !x.disk.info.Mode().IsRegular() || !seen.LooksLike(stamps.StatOf(x.disk.info)) {
+		return nil
+	}
+	e := memtree.Entry{Name: x.name, Mode: modeOf(x.disk.info), ID: seen.ID, Size: x.disk.info.Size(), Stamp: seen.Stamp}
+	return sameForm(&e, x.tree)
 }
 
 // scanPair decides what one name of a folder becomes in the new tree.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -28,6 +29,26 @@ func settledFolder(t *testing.T, m *wiretest.Memory, commit wire.ID) (*Workspace
 		t.Fatal(changes(s))
 	}
 	return w, dir
+}
+
+// TestUnpushedContentComesAgain: each snapshot has all objects that the parent lacks, also if the one
+// before had them.
+func TestUnpushedContentComesAgain(t *testing.T) {
+	m := wiretest.NewMemory(wiretest.MemoryOptions{})
+	commit := commitOf(t, m, files{"a": "1", "b": "2"})
+	w, dir := settledFolder(t, m, commit)
+	put(t, dir, files{"a": "new"})
+	start := fsTime(t, dir)
+	for now := start; now == start; {
+		now = fsTime(t, dir)
+	}
+	for range 2 {
+		s := snapshot(t, w, commit)
+		has := func(o wire.PackObject) bool { return string(o.Data) == "new" }
+		if !w.seen.FindEntry("a").Stamp.IsKnown() || !slices.ContainsFunc(s.Objects, has) {
+			t.Errorf("%s: of %d objects none is the new content", changes(s), len(s.Objects))
+		}
+	}
 }
 
 func fsTime(t *testing.T, dir string) int64 {
