@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,5 +107,31 @@ func TestExplainDenial(t *testing.T) {
 	}
 	if got := ExplainOwnDenial(nil, "cat: "+home+"/.foo: Permission denied"); got != "" {
 		t.Errorf("unconfined: %q", got)
+	}
+}
+
+// TestResolveAll: places are resolved as each would be by itself.
+func TestResolveAll(t *testing.T) {
+	dir := resolvePath(t.TempDir())
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(dir, "real/sub"), 0o700), os.WriteFile(filepath.Join(dir, "real/sub/file"), nil, 0o600),
+		os.Symlink("real", filepath.Join(dir, "link")), os.Symlink("../real/sub", filepath.Join(dir, "real/again")),
+		os.Symlink("round", filepath.Join(dir, "round")), os.Symlink("nowhere", filepath.Join(dir, "broken")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{
+		"", "real", "link", "link/sub/file", "link/again/file", "link/again/missing", "real/sub/../sub/file", "real/sub/file/below",
+		"round", "round/x", "broken", "broken/x", "missing/x/y", "link/missing", "../" + filepath.Base(dir) + "/link/sub",
+	} {
+		place := dir + "/" + name
+		if got, want := resolveAll([]string{dir + "/link/again", place, place}), resolvePath(place); !slices.Contains(got, want) || len(got) > 2 {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := resolveAll([]string{"/", "relative", ""}); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }

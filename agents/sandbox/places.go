@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -114,17 +115,44 @@ func newDeniedPaths(closed, shared []string) deniedPaths {
 // resolveAll are places without symlinks, but for those that are not absolute and the
 // root folder.
 func resolveAll(places []string) []string {
+	known := map[string]string{}
 	var out []string
 	for _, p := range places {
 		if !filepath.IsAbs(p) {
 			continue
 		}
-		if p = resolvePath(p); p != "/" {
+		p = filepath.Clean(p)
+		if p = cmp.Or(resolveOnce(known, p), p); p != "/" {
 			out = append(out, p)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// resolveOnce is a clean absolute path without symlinks, or empty if there is no such path. It
+// looks at each folder once: hundreds of places lie in few folders.
+func resolveOnce(known map[string]string, path string) string {
+	if path == "/" {
+		return path
+	}
+	if real, ok := known[path]; ok {
+		return real
+	}
+	real := ""
+	if dir := resolveOnce(known, filepath.Dir(path)); dir != "" {
+		at := filepath.Join(dir, filepath.Base(path))
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case info.Mode()&os.ModeSymlink != 0:
+			real, _ = filepath.EvalSymlinks(at)
+		default:
+			real = at
+		}
+	}
+	known[path] = real
+	return real
 }
 
 // withCredentials are these places and those of credentials.
