@@ -10,8 +10,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// TestRequests: what a job asks of a forge is scarce there. These are the numbers that README
-// has, under "What it costs"; more than they say is a mistake, less is to be said there.
+// TestRequests: what a job asks of a forge is scarce there. These are the numbers of
+// docs/costs.md; more than they say is a mistake, less is to be said there.
 func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	w.disk = true
