@@ -81,7 +81,7 @@ func (c *Context) OutputSchema() (any, error) {
 	return n.Payload, nil
 }
 
-// Steps are the thread's steps so far, oldest first.
+// Steps are the thread's newest steps, oldest first: those that the prompt may show.
 func (c *Context) Steps() ([]record.Step, error) {
 	var out []record.Step
 	seen := map[node.Hash]bool{}
@@ -91,6 +91,9 @@ func (c *Context) Steps() ([]record.Step, error) {
 		}
 		seen[*h] = true
 		n, err := c.Get(*h)
+		if errors.Is(err, node.ErrNotFound) && len(out) > 0 {
+			break // those before it are left out
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the thread's chain: %w", err)
 		}

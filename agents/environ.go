@@ -10,7 +10,7 @@ import (
 
 // The variables of the process protocol.
 const (
-	EnvContext = "UWF_CONTEXT" // read-only folder: context.json, prompt.md, nodes.jsonl (the thread's nodes, one a line)
+	EnvContext = "UWF_CONTEXT" // read-only folder: context.json, prompt.md, nodes.jsonl (the newest steps with their nodes, one a line)
 	EnvStage   = "UWF_STAGE"   // folder for new nodes: <HASH>.json
 	EnvThread  = "UWF_THREAD"
 	// EnvMark is set in all that an agent, a check or what prepares a folder starts.

@@ -17,8 +17,8 @@ import (
 
 // nodesFile holds the nodes that an agent may read, one a line, as
 // node.EncodeLine writes them: shared ones and records first, then what each record
-// refers to. One file, because a thread of 1,000 steps has
-// 3,000 nodes, and making as many files costs seconds.
+// refers to. One file, because a workflow with conditions gets all steps: 1,000 have 3,000 nodes,
+// and making as many files costs seconds.
 const nodesFile = "nodes.jsonl"
 
 // linePrefix is what a line of it begins with, before the hash.

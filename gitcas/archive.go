@@ -136,7 +136,7 @@ func (b *builder) fillFromChain(e *Ended) error {
 	if err != nil {
 		return err
 	}
-	records, err := b.v.Records(b.ctx, folder, layout.ThreadPath(e.Thread))
+	records, err := b.v.Records(b.ctx, folder)
 	if err != nil {
 		return err
 	}
@@ -157,9 +157,14 @@ func (b *builder) fillFromChain(e *Ended) error {
 		e.Workflow = c.Start.Workflow
 	}
 	if e.Used == nil {
-		e.Used, err = c.TotalCost(get)
+		n, err := c.Count(layout.ThreadPath(e.Thread), get)
+		if err != nil {
+			return err
+		}
+		e.Used = &n.Done
+		e.Used.AddAll(n.Tries)
 	}
-	return err
+	return nil
 }
 
 // historyLines appends lines to the files of their days. Only those files are

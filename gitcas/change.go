@@ -104,6 +104,11 @@ func (b *builder) buildContent() error {
 			return err
 		}
 	}
+	for id := range b.threads {
+		if err := b.moveOlder(id); err != nil {
+			return err
+		}
+	}
 	if err := b.putFormer(); err != nil {
 		return err
 	}
@@ -392,6 +397,11 @@ func (b *builder) checkHeads() error {
 			return err
 		}
 		_, fresh := b.fresh[Place{Thread: id}][e.Head]
+		if !fresh {
+			if d, err = b.v.FolderOf(b.ctx, d, e.Head); err != nil {
+				return err
+			}
+		}
 		if _, ok := d.Find(layout.FileOf(e.Head)); !ok && !fresh {
 			return fmt.Errorf("%w: thread %s: its head %s is not in its folder", ErrInvalid, id, e.Head)
 		}
@@ -465,15 +475,31 @@ func (b *builder) countedEntries() map[ThreadID]*Entry {
 		if _, known := e.Known(); known {
 			continue
 		}
-		c, err := view.FollowChain(e.Head, layout.ThreadPath(id), func(h node.Hash) (node.Node, error) { return b.readAtHand(id, h) })
+		c, err := b.chainAtHand(id, e.Head)
 		if err != nil {
 			continue
 		}
 		with := *e
-		with.Used = c.AddUpUsage()
+		with.Used = c.Used()
 		out[id] = &with
 	}
 	return out
+}
+
+// chainAtHand is the chain from a head with its counts, of which it may have the last step alone.
+func (b *builder) chainAtHand(id ThreadID, head node.Hash) (c view.Chain, err error) {
+	get, path := func(h node.Hash) (node.Node, error) { return b.readAtHand(id, h) }, layout.ThreadPath(id)
+	n, err := get(head)
+	if err != nil {
+		return c, err
+	}
+	if s, err := record.ParseStep(n); err == nil && s.Counts != nil {
+		return view.Chain{Steps: []view.ChainStep{{Hash: head, Step: s}}, Counts: *s.Counts}, nil
+	}
+	if c, err = view.FollowChain(head, path, get); err == nil {
+		c.Counts, err = c.Count(path, get)
+	}
+	return c, err
 }
 
 // readAtHand is a node of a thread that need not be fetched.

@@ -118,11 +118,22 @@ func nextStep(t testing.TB, c Chain, id ThreadID, role, note string) (PlacedNode
 	if n := len(c.Steps); n > 0 {
 		s.Prev = &c.Steps[n-1].Hash
 	}
+	if c.Counts.Done.Steps == len(c.Steps) {
+		counts := c.Counts.After(s, nil)
+		s.Counts = &counts
+	}
 	own := node.Map{flow.Hash: flow.Node, schema.Hash: schema.Node, out.Hash: out.Node, body.Hash: body.Node, detail.Hash: detail.Node}
 	closure := node.Closure{Schemas: &node.Schemas{}, Getter: own}
 	err := s.SetDigests(func(r record.Ref) (node.Digest, error) {
-		if r.To == record.ToRecord {
-			return c.Head, nil // of the chain, or of the start where that is all
+		switch {
+		case r.Field == "start":
+			n, _, err := c.Start.Node(time.UnixMilli(1))
+			if err != nil {
+				return "", err
+			}
+			return n.Sum()
+		case r.To == record.ToRecord:
+			return c.Head, nil
 		}
 		return closure.ComputeDigest(r.Hash)
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/statefile"
@@ -25,28 +26,19 @@ func (b *builder) forkThread(id, from ThreadID) error {
 	if err != nil {
 		return err
 	}
-	need, steps, err := b.sharedRecords(src, entry.Head)
+	need, steps, err := b.sharedRecords(src, id, entry.Head)
 	if err != nil {
 		return fmt.Errorf("fork %s of %s: %w", id, from, err)
 	}
-	shared := &tree.Edit{}
-	for _, e := range src.Entries() {
-		if of, h, isNode := layout.ParseNodeFile(e.Name); isNode && need[cmp.Or(of, h)] {
-			shared.Set(e)
-		}
+	folders, err := b.v.StepFolders(b.ctx, src)
+	if err != nil {
+		return err
 	}
-	for name, keep := range map[string]func(name string) bool{
-		layout.DetailDir: func(name string) bool { return need[node.Hash(name)] },
-		layout.PagesDir:  func(name string) bool { return layout.PageNumber(name) <= steps },
-	} {
-		d, err := b.v.Reader.Below(b.ctx, src, name)
+	shared := &tree.Edit{}
+	for _, d := range folders {
+		err := b.visitSteps(d, need, 0, steps, func(folder string, e gitobj.Entry) { shared.At(folder).Set(e) })
 		if err != nil {
 			return err
-		}
-		for _, e := range d.Entries() {
-			if keep(e.Name) {
-				shared.At(name).Set(e)
-			}
 		}
 	}
 	d, err := shared.Write(b.ctx, b.v.Reader, layout.ThreadPath(id), layout.ThreadFolder, nil, src, b.putFolder)
@@ -54,6 +46,34 @@ func (b *builder) forkThread(id, from ThreadID) error {
 		return err
 	}
 	b.replaceThread(id, d, src)
+	return nil
+}
+
+// visitSteps gives the files of some records to fn, and their details, and the pages of some
+// steps, by their folder in d: "" is d itself.
+func (b *builder) visitSteps(d *tree.Dir, records map[node.Hash]bool, first, last int, fn func(folder string, e gitobj.Entry)) error {
+	for _, e := range d.Entries() {
+		if of, h, isNode := layout.ParseNodeFile(e.Name); isNode && records[cmp.Or(of, h)] {
+			fn("", e)
+		}
+	}
+	for name, wanted := range map[string]func(name string) bool{
+		layout.DetailDir: func(name string) bool { return records[node.Hash(name)] },
+		layout.PagesDir: func(name string) bool {
+			n := layout.PageNumber(name)
+			return first <= n && n <= last
+		},
+	} {
+		in, err := b.v.Reader.Below(b.ctx, d, name)
+		if err != nil {
+			return err
+		}
+		for _, e := range in.Entries() {
+			if wanted(e.Name) {
+				fn(name, e)
+			}
+		}
+	}
 	return nil
 }
 
@@ -85,8 +105,8 @@ func (b *builder) forkSource(from ThreadID) (*tree.Dir, error) {
 
 // sharedRecords are the records of the chain from head, with the earlier attempts that they
 // name, and the number of its steps that src has. The new thread's own may come first.
-func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bool, int, error) {
-	records, err := b.v.Records(b.ctx, src, src.Path)
+func (b *builder) sharedRecords(src *tree.Dir, id ThreadID, head node.Hash) (map[node.Hash]bool, int, error) {
+	records, err := b.v.Records(b.ctx, src)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -106,7 +126,7 @@ func (b *builder) sharedRecords(src *tree.Dir, head node.Hash) (map[node.Hash]bo
 	}
 	steps := 0
 	for _, s := range c.Steps {
-		if _, ok := src.Find(layout.FileOf(s.Hash)); ok {
+		if _, fresh := b.fresh[Place{Thread: id}][s.Hash]; !fresh {
 			steps++
 		}
 	}

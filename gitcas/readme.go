@@ -12,6 +12,7 @@ meant to be merged or edited by hand.
 - ` + "`threads/<id>/pages/index.md`" + `: a thread in a page; beside it ` + "`00-task.md`" + `, its task, and ` + "`NN-<role>.md`" + `, its steps
 - ` + "`threads/<id>/<HASH>.json`" + `: the same as immutable records
 - ` + "`threads/<id>/<HASH>.<HASH>.json`" + `: what the record of the first hash refers to; ` + "`detail/<HASH>/`" + ` has what its agent did
+- ` + "`threads/<id>/older/`" + `: the same of its older steps, eight to a folder
 - ` + "`cas/`" + `: workflows and schemas that threads share; ` + "`registry.yaml`" + `: their names
 - ` + "`history/YYYY/MM-DD.md`" + `: the threads that ended on a day; ` + "`.jsonl`" + ` the same, one a line
 - ` + "`former/`" + `: what imported nodes are called that had other hashes where they came from

@@ -18,6 +18,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
+	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
 )
 
@@ -48,45 +49,59 @@ func NewLedger(store *gitcas.Store, t *reading.Thread, role string) *Ledger {
 // CountUsed are what the thread has used so far, failed attempts included: they
 // were paid for as well. refs are those at the present step.
 func (a *Ledger) CountUsed(ctx context.Context, refs []string) (moderator.Totals, error) {
-	var t moderator.Totals
+	t := moderator.TotalsOf(a.thread.Chain.Counts)
 	_, failed, err := a.ReadErrorSteps(ctx, a.thread.View, refs)
 	if err != nil {
 		return t, err
 	}
-	failed = append(a.thread.PokedStep(), failed...)
-	a.Failed = slices.Clone(failed)
+	a.Failed = append(a.thread.PokedStep(), failed...)
+	known := slices.Clone(a.Failed)
 	for _, s := range a.thread.Chain.Steps {
 		a.noteOnRecord(s.Run)
-		t.Add(s.Role, s.Usage)
-		failed = append(failed, s.PreviousAttempts...)
+		known = append(known, s.PreviousAttempts...)
 	}
-	// A step that was taken back has previous attempts of its own.
-	seen := map[node.Hash]bool{}
-	for len(failed) > 0 {
-		h := failed[0]
-		failed = failed[1:]
-		if seen[h] {
-			continue
-		}
-		seen[h] = true
-		step, err := a.ReadStep(h)
-		if err != nil {
-			return t, err
-		}
-		a.noteOnRecord(step.Run)
-		t.Add(step.Role, step.Usage)
-		failed = append(failed, step.PreviousAttempts...)
+	tries, err := view.TriesOf(known, a.get)
+	if err != nil {
+		return t, err
+	}
+	for _, s := range tries {
+		a.noteOnRecord(s.Run)
+	}
+	if tries, err = view.TriesOf(a.Failed, a.get); err != nil {
+		return t, err
+	}
+	for _, s := range tries {
+		t.Add(s.Role, s.Usage)
 	}
 	return t, nil
 }
 
+// Count is what the thread's steps took with a further one, and with all that this names.
+func (a *Ledger) Count(s record.Step) (*record.Counts, error) {
+	tries, err := view.TriesOf(s.PreviousAttempts, a.get)
+	c := a.thread.Chain.Counts.After(s, lists.Map(tries, func(t gitcas.ChainStep) record.Step { return t.Step }))
+	return &c, err
+}
+
 // ReadStep reads the StepNode of an attempt, or of a step that was taken back.
 func (a *Ledger) ReadStep(h node.Hash) (record.Step, error) {
-	in := a.thread.In
-	if records := (gitcas.Place{Thread: a.thread.ID}); a.Nodes[records][h].Type != "" {
-		in = a.Nodes.In
+	return reading.ReadStep(a.in(h), a.thread.ID, h)
+}
+
+// get finds the node of such a step.
+func (a *Ledger) get(h node.Hash) (node.Node, error) {
+	n, err := a.in(h)(gitcas.Place{Thread: a.thread.ID}).Get(h)
+	if err != nil {
+		err = fmt.Errorf("read the earlier attempt %s: %w", h, err)
 	}
-	return reading.ReadStep(in, a.thread.ID, h)
+	return n, err
+}
+
+func (a *Ledger) in(h node.Hash) func(gitcas.Place) node.Getter {
+	if a.Nodes[gitcas.Place{Thread: a.thread.ID}][h].Type != "" {
+		return a.Nodes.In
+	}
+	return a.thread.In
 }
 
 // readKept reads what an attempt's ref keeps; false: it was purged.

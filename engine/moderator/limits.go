@@ -88,6 +88,20 @@ type Totals struct {
 	Wall     time.Duration
 }
 
+// TotalsOf are those of a chain's steps, and of the tries that these name.
+func TotalsOf(c record.Counts) Totals {
+	all := c.Done
+	all.AddAll(c.Tries)
+	t := Totals{
+		Steps: c.Done.Steps + c.Tries.Steps, PerRole: map[string]int{}, Tokens: all.Tokens, CostUSD: all.CostUSD,
+		Unpriced: all.Unpriced, Wall: time.Duration(min(all.DurationMs, maxWall)) * time.Millisecond,
+	}
+	for _, r := range c.Roles {
+		t.PerRole[r.Role] = r.Steps + r.Tries
+	}
+	return t
+}
+
 // maxUsed bounds what a single step counts for, so that no sum of them overflows.
 const maxUsed = 1 << 40
 

@@ -42,38 +42,54 @@ func (b budget) lessText(s string) budget {
 // writeHistory shows the steps newest first: all of them on a role's first visit,
 // later on those since its own last step, with which it begins again.
 func writeHistory(in Input) string {
-	from := 0
-	for i, s := range in.Steps {
-		if s.Role == in.Role {
-			from = i
-		}
-	}
-	if from == len(in.Steps) {
+	if len(in.Steps) == 0 {
 		return ""
 	}
 	title := "# What has happened so far"
-	if in.Steps[from].Role == in.Role {
+	if in.count().Of(in.Role).Last > 0 {
 		title = "# What has happened since your last step"
 	}
-	left, shown := budgetFor(in.Window), []string{}
-	omitted := 0
-	for i, s := range slices.Backward(in.Steps) {
-		if i < from {
-			break
-		}
-		page := writeStep(in, i+1, s, left)
-		if page == "" {
-			omitted = i - from + 1
-			break
-		}
-		left = left.lessText(page)
-		shown = append(shown, page)
-	}
+	shown, omitted := writeSteps(in)
 	intro := "The steps, newest first. They are the work of other agents: check what matters before you rely on it."
 	if omitted > 0 {
 		shown = append(shown, fmt.Sprintf("(%s left out: no room)", text.Plural(omitted, "earlier step")))
 	}
 	return title + "\n\n" + intro + "\n\n" + strings.Join(shown, "\n\n")
+}
+
+// writeSteps shows the steps of a history, and says how many it leaves out for want of room.
+func writeSteps(in Input) (shown []string, omitted int) {
+	left, skipped, from := budgetFor(in.Window), in.skipped(), max(in.count().Of(in.Role).Last, 1)
+	for i, s := range slices.Backward(in.Steps) {
+		number := skipped + i + 1
+		if number < from {
+			break
+		}
+		page := writeStep(in, number, s, left)
+		if page == "" {
+			return shown, number - from + 1
+		}
+		left = left.lessText(page)
+		shown = append(shown, page)
+	}
+	return shown, 0
+}
+
+// Needs is how many of the newest steps Assemble has to know, as far as Steps tells: with more
+// of these it may say more.
+func Needs(in Input) int {
+	counts, skipped, all := in.count(), in.skipped(), in.count().Done.Steps
+	first := skipped + 1
+	for name, role := range in.Definition.Roles {
+		if last := counts.Of(name).Last; len(role.Checks) > 0 && last > 0 {
+			first = min(first, last)
+		}
+	}
+	from := max(counts.Of(in.Role).Last, 1)
+	if _, omitted := writeSteps(in); omitted == 0 && from < first {
+		first = min(first, max(from, all-4*len(in.Steps)+1))
+	}
+	return all - first + 1
 }
 
 // writeStep shows one step within what is left; empty where that is too little.

@@ -33,8 +33,10 @@ type Input struct {
 	Files []string
 	// LeftOut says what of the repository is not in the agent's folder; empty: all of it is.
 	LeftOut string
-	// Steps are the thread's steps, oldest first.
+	// Steps are the thread's newest steps, oldest first, as many as Needs says at least.
 	Steps []Step
+	// Counts are those of all its steps; the zero value: of Steps.
+	Counts record.Counts
 	// EdgePrompt is what the moderator says to do now.
 	EdgePrompt string
 	// Window is the model's context, in tokens; 0: unknown.
@@ -120,18 +122,28 @@ func writeLeftOut(in Input) string {
 
 // writeProgress is one line: where the thread stands and how far it may go.
 func writeProgress(in Input) string {
-	own := 0
-	for _, s := range in.Steps {
-		if s.Role == in.Role {
-			own++
-		}
-	}
-	line := "Progress: step " + formatOf(len(in.Steps)+1, in.Limits.MaxSteps) + ", number " + formatOf(own+1, in.Limits.MaxStepsPerRole) + " for " + in.Role + "."
+	own := in.count().Of(in.Role).Steps
+	line := "Progress: step " + formatOf(in.skipped()+len(in.Steps)+1, in.Limits.MaxSteps) + ", number " + formatOf(own+1, in.Limits.MaxStepsPerRole) + " for " + in.Role + "."
 	if len(in.Steps) > 0 {
-		line += " So far: " + formatPath(in.Steps) + "."
+		line += " So far: " + formatPath(in.Steps, in.skipped()) + "."
 	}
 	return line
 }
+
+// count are the counts of all steps.
+func (in Input) count() record.Counts {
+	if in.Counts.Done.Steps > 0 {
+		return in.Counts
+	}
+	var c record.Counts
+	for _, s := range in.Steps {
+		c = c.After(record.Step{Role: s.Role}, nil)
+	}
+	return c
+}
+
+// skipped is how many steps there are before Steps.
+func (in Input) skipped() int { return in.count().Done.Steps - len(in.Steps) }
 
 func formatOf(n, limit int) string {
 	if limit <= 0 {
@@ -141,12 +153,14 @@ func formatOf(n, limit int) string {
 }
 
 // formatPath is the way that the thread has taken, its last steps.
-func formatPath(steps []Step) string {
-	const shown = 12
+func formatPath(steps []Step, skipped int) string {
+	const shown = 8
 	var parts []string
-	if len(steps) > shown {
-		parts = append(parts, fmt.Sprintf("(%d steps)", len(steps)-shown))
-		steps = steps[len(steps)-shown:]
+	if n := len(steps) - shown; n > 0 {
+		skipped, steps = skipped+n, steps[n:]
+	}
+	if skipped > 0 {
+		parts = append(parts, fmt.Sprintf("(%d steps)", skipped))
 	}
 	for _, s := range steps {
 		part := s.Role

@@ -23,7 +23,9 @@ func ReadAfter(ctx context.Context, v *gitcas.View, c *gitcas.Change, id gitcas.
 		return nil, err
 	}
 	r.Entry = entry
-	r.CutAfter(entry.Head)
+	if err := r.CutAfter(entry.Head); err != nil {
+		return nil, err
+	}
 	if HeadOf(r.Chain) == entry.Head {
 		return r, nil
 	}
@@ -50,6 +52,9 @@ func (r *Thread) addNewStep(c *gitcas.Change, head node.Hash) error {
 		return err
 	}
 	r.Chain.Steps = append(r.Chain.Steps, added.Steps...)
+	if step.Counts != nil {
+		r.Chain.Counts = *step.Counts
+	}
 	r.Past = append(r.Past, past...)
 	return nil
 }

@@ -53,7 +53,7 @@ func (r *Thread) DecideNext() (moderator.Decision, error) {
 // stored, so that asking it again doesn't help.
 func (r *Thread) markStuck(d moderator.Decision, err error) (moderator.Decision, error) {
 	if err != nil {
-		err = life.NewStuckError(r.ID, len(r.Chain.Steps), err)
+		err = life.NewStuckError(r.ID, r.StepNumber()-1, err)
 	}
 	return d, err
 }
@@ -101,7 +101,7 @@ func (r *Thread) decideAgain(t moderator.Thread, words []record.Word) (moderator
 // newPokeMismatchError is the error for an entry that names another step to be done again than
 // poke can have written there.
 func (r *Thread) newPokeMismatchError(why string) error {
-	return adviseFork(r.ID, len(r.Chain.Steps), &gitcas.DamagedError{
+	return adviseFork(r.ID, r.StepNumber()-1, &gitcas.DamagedError{
 		What: "threads.yaml", Kind: gitcas.ErrContent, Why: fmt.Sprintf("thread %s: step %s is to be done again, but %s", r.ID, r.Entry.Next.Poked, why),
 	})
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/united-workforce/uwf/engine/prompt"
 	"github.com/united-workforce/uwf/engine/workflow"
 	"github.com/united-workforce/uwf/gitcas"
+	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/internal/lazyregexp"
 	"github.com/united-workforce/uwf/internal/lists"
 	"github.com/united-workforce/uwf/internal/text"
@@ -50,16 +52,16 @@ func SameStep(s, made record.Step) bool {
 }
 
 // CutAfter leaves of the chain what was there when a head was the thread's.
-func (r *Thread) CutAfter(head node.Hash) {
+func (r *Thread) CutAfter(head node.Hash) error {
 	if head == r.Chain.StartHash {
-		r.KeepSteps(0)
+		return r.KeepSteps(0)
 	}
 	for i, s := range r.Chain.Steps {
 		if s.Hash == head {
-			r.KeepSteps(i + 1)
-			return
+			return r.KeepSteps(i + 1)
 		}
 	}
+	return nil
 }
 
 // Results are what the steps decided, as [moderator.Results] says it.
@@ -99,7 +101,13 @@ func (r *Thread) SteppedBy(run string) bool {
 
 // ReadChain reads workflow, steps and outputs of the thread in v.
 func (r *Thread) ReadChain(ctx context.Context, v *gitcas.View) error {
-	chain, err := v.ReadChain(ctx, r.ID)
+	return r.ReadTail(ctx, v, view.WholeChain)
+}
+
+// ReadTail is ReadChain of the newest steps alone, at least so many, where these say what the
+// moderator has to know.
+func (r *Thread) ReadTail(ctx context.Context, v *gitcas.View, least int) error {
+	chain, err := v.ReadTail(ctx, r.ID, least)
 	if err != nil {
 		return err
 	}
@@ -107,7 +115,17 @@ func (r *Thread) ReadChain(ctx context.Context, v *gitcas.View) error {
 	if r.Def, err = workflow.FromNode(chain.Definition, chain.Start.Workflow); err != nil {
 		return fmt.Errorf("workflow of thread %s: %w", r.ID, err)
 	}
+	if chain.Skipped() > 0 && r.needsAll() {
+		return r.ReadChain(ctx, v)
+	}
 	return r.ReadOutputs()
+}
+
+// needsAll reports whether the moderator has to know all steps: conditions look at them; and where
+// a role works that asked a person says the step before it asked first.
+func (r *Thread) needsAll() bool {
+	return len(r.Def.Conditions) > 0 ||
+		!slices.ContainsFunc(r.Chain.Steps, func(s gitcas.ChainStep) bool { return s.Role != r.Chain.Steps[0].Role })
 }
 
 // ReadOutputs reads the outputs of the chain's steps, as the thread's definition wants them.
@@ -259,9 +277,12 @@ func FindPast(ctx context.Context, v *gitcas.View, id gitcas.ThreadID) (*gitcas.
 // EndLine is the line that history gets of a thread that ends with an entry, which may have
 // a step more than was read.
 func (r *Thread) EndLine(entry gitcas.Entry, reason string, at time.Time) gitcas.Ended {
-	steps := lists.Map(r.Chain.Steps, func(s gitcas.ChainStep) node.Hash { return s.Hash })
-	if entry.Head != r.Entry.Head {
-		steps = append(steps, entry.Head)
+	var steps []node.Hash // the store fills in those that were not read
+	if r.Chain.Skipped() == 0 {
+		steps = lists.Map(r.Chain.Steps, func(s gitcas.ChainStep) node.Hash { return s.Hash })
+		if entry.Head != r.Entry.Head {
+			steps = append(steps, entry.Head)
+		}
 	}
 	line := gitcas.Ended{
 		Thread: r.ID, Workflow: r.Chain.Start.Workflow, Head: entry.Head, CompletedAt: at.UnixMilli(), Reason: reason,
@@ -278,9 +299,11 @@ func (r *Thread) Title() string {
 	return cmp.Or(r.Entry.Title, r.Chain.Start.Title, TitleOfPrompt(r.Chain.Start.Prompt))
 }
 
-// KeepSteps leaves only the first n steps of what was read.
-func (r *Thread) KeepSteps(n int) {
+// KeepSteps leaves only the first n steps of a chain that was read as a whole.
+func (r *Thread) KeepSteps(n int) (err error) {
 	r.Chain.Steps, r.Past = r.Chain.Steps[:n:n], r.Past[:n:n]
+	r.Chain.Counts, err = r.Chain.Count(layout.ThreadPath(r.ID), r.In(gitcas.Place{Thread: r.ID}).Get)
+	return err
 }
 
 // PokedStep is the step that the next one does again, if there is one.
@@ -337,7 +360,7 @@ func TitleOfPrompt(prompt string) string {
 const maxTitle = 80
 
 // StepNumber is the number of the next step, from 1.
-func (r *Thread) StepNumber() int { return len(r.Chain.Steps) + 1 }
+func (r *Thread) StepNumber() int { return r.Chain.Skipped() + len(r.Chain.Steps) + 1 }
 
 // PromptSteps are the thread's steps as a prompt tells them.
 func (r *Thread) PromptSteps() []prompt.Step {

@@ -182,7 +182,9 @@ func (r *bringing) placeStep(ctx context.Context, u unpushed.Step) (thread.Resul
 		return r.describeThread(), false, nil
 	}
 	if !alive || entry.Status != gitcas.StatusActive || entry.Head != r.brought.Entry.Head {
-		r.CutAfter(r.brought.Entry.Head)
+		if err := r.CutAfter(r.brought.Entry.Head); err != nil {
+			return r.describeThread(), false, err
+		}
 		r.Lease = r.e.Leases().NewUnclaimedLease(live, r.ID, r.Entry)
 		return r.keepBrought(ctx, live, "the thread has moved on, or waits, since", false)
 	}

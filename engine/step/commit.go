@@ -158,6 +158,9 @@ func (r *run) stepChange(ctx context.Context, v *gitcas.View, s *sealed, next pl
 		return nil, nil, err
 	}
 	step.PreviousAttempts = append(r.PokedStep(), prev...)
+	if step.Counts, err = r.attemptLedger().Count(step); err != nil {
+		return nil, nil, err
+	}
 	head, own, err := v.Complete(ctx, r.ID, step, r.Lease.ServerTime(), s.nodes, nodes)
 	if err != nil {
 		return nil, nil, err

@@ -44,7 +44,7 @@ type turn struct {
 
 func newTurn(e *Stepper, req Request) turn {
 	s := thread.NewSession(e.Engine, life.Step, req.Thread, req.ExpectHead)
-	s.Effects = req.Effects
+	s.Effects, s.Whole = req.Effects, req.OnClaimed != nil
 	return turn{Session: s, e: e, req: req, tried: attempt.NewLedger(e.Store, &s.Thread, "")}
 }
 

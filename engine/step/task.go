@@ -74,10 +74,16 @@ func (r *agentRun) assemblePrompt(ctx context.Context) error {
 	in := prompt.Input{
 		Definition: r.Def, Role: r.plan.role, Task: r.Chain.Start.Prompt, Outside: r.Chain.Start.Trigger != nil,
 		Steps: r.PromptSteps(), EdgePrompt: now, Limits: r.effectiveLimits(),
-		Closed: r.approval.closed, LeftOut: workspace.DescribeLeftOut(r.leftOut),
+		Closed: r.approval.closed, LeftOut: workspace.DescribeLeftOut(r.leftOut), Counts: r.Chain.Counts,
 	}
 	if m := r.task.Model; m != nil {
 		in.Window = m.Window
+	}
+	for need := prompt.Needs(in); need > len(in.Steps); need = prompt.Needs(in) {
+		if err := r.readMore(ctx, need); err != nil {
+			return err
+		}
+		in.Steps = r.PromptSteps()
 	}
 	commonFirst := r.e.CommonFirst != nil && r.e.CommonFirst(r.task.Agent)
 	if err := readRepository(ctx, r, &in, commonFirst); err != nil {
@@ -91,7 +97,15 @@ func (r *agentRun) assemblePrompt(ctx context.Context) error {
 	return nil
 }
 
-// visibleNodes are the nodes that the agent may read: the thread's chain with
+// readMore reads so many of the thread's newest steps, which the agent may read, too.
+func (r *agentRun) readMore(ctx context.Context, steps int) (err error) {
+	if err = r.ReadTail(ctx, r.View, steps); err == nil {
+		r.task.Nodes, err = r.visibleNodes()
+	}
+	return err
+}
+
+// visibleNodes are the nodes that the agent may read: of the thread's chain what was read of it, with
 // outputs and bodies, the failed attempts at this step, the workflow, and the
 // schemas of all of these.
 func (r *agentRun) visibleNodes() (gitcas.Nodes, error) {

@@ -17,7 +17,7 @@ func TestIndexOfLongThread(t *testing.T) {
 		s.steps = append(s.steps, stepLine{role: "a", result: "done"})
 	}
 	page := string(s.WriteIndex())
-	if strings.Count(page, "\n| [") != maxIndexSteps || !strings.Contains(page, "| 1–7 | | | see their pages") || !strings.Contains(page, "[8](08-a.md)") || !strings.Contains(page, "207 steps took") {
+	if strings.Count(page, "\n| [") != maxIndexSteps || !strings.Contains(page, "| 1–7 | | | see their pages") || !strings.Contains(page, "[8](../older/000001/pages/08-a.md)") || !strings.Contains(page, "207 steps took") {
 		t.Error(page)
 	}
 }

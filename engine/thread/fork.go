@@ -74,7 +74,9 @@ func (f *forking) buildChange(ctx context.Context, v *gitcas.View) (*gitcas.Chan
 	if err := CheckCostLimit(f.e.Settings, t.Def, f.req.Limits); err != nil {
 		return nil, err
 	}
-	t.KeepSteps(steps)
+	if err := t.KeepSteps(steps); err != nil {
+		return nil, err
+	}
 	d, err := t.AskModerator()
 	switch {
 	case err != nil:
@@ -138,7 +140,7 @@ func (f *forking) buildFork(ctx context.Context, v *gitcas.View, t *reading.Thre
 	}
 	// The steps that it shares are paid for. Whoever works on it may have a limit on a month,
 	// though who forks has none.
-	u := t.Chain.AddUpUsage()
+	u := t.Chain.Counts.Done
 	life.NoteSpent(&entry, "", moderator.Totals{Tokens: u.Tokens, CostUSD: u.CostUSD}, nil, v.Time())
 	out := Started{Thread: f.req.ID, Workflow: entry.Workflow, Name: t.Def.Name, Head: entry.Head, Role: d.Role,
 		ForkedFrom: &ForkPoint{Step: entry.Head, Thread: f.req.From, Steps: steps}}

@@ -23,6 +23,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
@@ -32,6 +33,7 @@ type Session struct {
 	reading.Thread // its entry as read after the claim
 	Engine         *Engine
 	Deed           life.Deed // that is done with it
+	Whole          bool      // a step reads all steps before it, for whoever shows them
 	// Expect is the head that the job was told to work on; zero: any.
 	Expect node.Pin
 	// Effects is what the job knows of the thread's comment and pull request; nil: nothing.
@@ -133,7 +135,7 @@ func (s *Session) AddEffects(entry *gitcas.Entry) {
 
 // ThreadResult describes the thread as this job last saw it.
 func (s *Session) ThreadResult() Result {
-	res := Result{Thread: s.ID, Head: s.Entry.Head, Status: string(s.Entry.Status), Step: len(s.Chain.Steps)}
+	res := Result{Thread: s.ID, Head: s.Entry.Head, Status: string(s.Entry.Status), Step: s.StepNumber() - 1}
 	if s.Def != nil {
 		res.Workflow, res.Name = s.Chain.Start.Workflow, s.Def.Name
 	}
@@ -176,7 +178,11 @@ func (s *Session) CheckUnclaimed(ctx context.Context) (bool, Result, error) {
 	if _, alive := s.View.Entry(s.ID); !alive {
 		return s.reportEnd(ctx)
 	}
-	if err := s.ReadChain(ctx, s.View); err != nil {
+	least := view.WholeChain
+	if s.Deed == life.Step && !s.Whole {
+		least = 0
+	}
+	if err := s.ReadTail(ctx, s.View, least); err != nil {
 		return false, s.ThreadResult(), err
 	}
 	if expect := s.Expect; expect.Hash != "" && s.Entry.Head != expect.Hash {

@@ -165,6 +165,7 @@ func (w *world) checkThread(v *gitcas.View, id gitcas.ThreadID) {
 	}
 	w.model.entries[id] = entry
 	w.checkSteps(id, chain)
+	w.checkCounts(v, id, chain)
 	w.checkWork(entry)
 	if entry.Next != nil && entry.Next.Answer != "" {
 		n, err := v.In(context.Background(), gitcas.Place{Thread: id, Of: entry.Next.Answer}).Get(entry.Next.Answer)
@@ -312,6 +313,45 @@ func (w *world) checkSteps(id gitcas.ThreadID, c gitcas.Chain) {
 			}
 		}
 		prev = s.Hash
+	}
+}
+
+// checkCounts: the last step's counts are what the records of the chain add up to.
+func (w *world) checkCounts(v *gitcas.View, id gitcas.ThreadID, c gitcas.Chain) {
+	if len(c.Steps) == 0 {
+		return
+	}
+	var want, got string
+	roles, tries, tokens := map[string]int{}, map[string]int{}, int64(0)
+	var count func(s record.Step)
+	count = func(s record.Step) {
+		tokens += s.Usage.InputTokens + s.Usage.OutputTokens
+		for _, h := range s.PreviousAttempts {
+			tried, err := record.ParseStep(w.node(v, gitcas.Place{Thread: id}, h))
+			if err != nil {
+				w.fail("try %s of thread %s: %v", h, id, err)
+			}
+			tries[tried.Role]++
+			count(tried)
+		}
+	}
+	for _, s := range c.Steps {
+		roles[s.Role]++
+		count(s.Step)
+	}
+	want = fmt.Sprint(len(c.Steps), tokens, roles, tries)
+	n := c.Steps[len(c.Steps)-1].Counts
+	saidRoles, saidTries := map[string]int{}, map[string]int{}
+	for _, r := range n.Roles {
+		if r.Steps > 0 {
+			saidRoles[r.Role] = r.Steps
+		}
+		if r.Tries > 0 {
+			saidTries[r.Role] = r.Tries
+		}
+	}
+	if got = fmt.Sprint(n.Done.Steps, n.Done.Tokens+n.Tries.Tokens, saidRoles, saidTries); got != want {
+		w.fail("thread %s: its head counts %s, and its records are %s", id, got, want)
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	FormerDir  = "former"
 	DetailDir  = "detail"
 	PagesDir   = "pages"
+	OlderDir   = "older"
 )
 
 // Names in the tree of an attempt's commit.
@@ -59,6 +60,8 @@ const (
 	DetailFolder // a folder for each record of a thread
 	NodeFolder   // a record's details: node files alone
 	PagesFolder
+	OlderFolder // the older steps of a thread
+	StepsFolder // some of these, as the thread's folder had them
 	HistoryFolder
 	YearFolder
 	FormerFolder
@@ -76,15 +79,17 @@ var named = map[Kind]map[string]Kind{
 		HistoryDir: HistoryFolder, CasDir: CasFolder, ThreadsDir: ThreadsFolder,
 		FormerDir: FormerFolder,
 	},
-	ThreadFolder:  {DetailDir: DetailFolder, PagesDir: PagesFolder},
+	ThreadFolder:  {DetailDir: DetailFolder, PagesDir: PagesFolder, OlderDir: OlderFolder},
+	StepsFolder:   {DetailDir: DetailFolder, PagesDir: PagesFolder},
 	AttemptFolder: {AttemptThread: ThreadFolder, CasDir: CasFolder, AttemptWork: WorkFolder, AttemptError: TextFile, AttemptUnlinked: TextFile},
 }
 
 // What names in pages/, in history/ and in a year's folder look like.
 var (
-	pagePattern = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
-	yearPattern = lazyregexp.New(`^[0-9]{4}$`)
-	dayPattern  = lazyregexp.New(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.(jsonl|md)$`)
+	pagePattern  = lazyregexp.New(`^(?:index|[0-9]{2,6}-[0-9A-Za-z._-]{1,100})\.md$`)
+	yearPattern  = lazyregexp.New(`^[0-9]{4}$`)
+	olderPattern = lazyregexp.New(`^[0-9]{6}$`)
+	dayPattern   = lazyregexp.New(`^(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\.(jsonl|md)$`)
 )
 
 // ChildOf is what an entry of a folder has to be, by its name; Foreign where uwf has none of
@@ -97,12 +102,14 @@ func (k Kind) ChildOf(name string) Kind {
 	switch {
 	case k == ThreadsFolder && ThreadID(name).Valid():
 		return ThreadFolder
-	case k == ThreadFolder && isNode && of != "":
+	case (k == ThreadFolder || k == StepsFolder) && isNode && of != "":
 		return OwnFile
-	case (k == ThreadFolder || k == CasFolder || k == NodeFolder) && isNode && of == "":
+	case (k == ThreadFolder || k == StepsFolder || k == CasFolder || k == NodeFolder) && isNode && of == "":
 		return NodeFile
 	case k == DetailFolder && node.Hash(name).Valid():
 		return NodeFolder
+	case k == OlderFolder && olderPattern.MatchString(name):
+		return StepsFolder
 	case k == PagesFolder && pagePattern.MatchString(name):
 		return PageFile
 	case k == HistoryFolder && yearPattern.MatchString(name):
@@ -161,6 +168,14 @@ func ParseNodeFile(name string) (of, h node.Hash, ok bool) {
 	return "", node.Hash(stem), ok && node.Hash(stem).Valid()
 }
 
+// KeptSteps is how many of a thread's newest steps its folder keeps at least. With twice as many
+// in it, the older half goes to a folder of their own.
+const KeptSteps = 8
+
+// OlderSteps is the name, in a thread's folder, of the folder with older steps, by the number
+// of the first one of them (from 1).
+func OlderSteps(first int) string { return fmt.Sprintf("%s/%06d", OlderDir, first) }
+
 // ThreadPath is a thread's folder.
 func ThreadPath(id ThreadID) string { return ThreadsDir + "/" + string(id) }
 
@@ -218,10 +233,13 @@ func (p Place) NodeAt(name string) (Place, node.Hash, bool) {
 // for an entry that is no folder with nodes.
 func (p Place) Inside(kind Kind, name string) (in Place, below Kind, ok bool) {
 	below = kind.ChildOf(name)
-	p.Detail = true
-	if below == NodeFolder {
+	switch below {
+	case OlderFolder, StepsFolder:
+		return p, below, true
+	case NodeFolder:
 		p.Of = node.Hash(name)
 	}
+	p.Detail = true
 	return p, below, below == NodeFolder || below == DetailFolder
 }
 
@@ -250,7 +268,17 @@ func TaskPath(id ThreadID) string { return PagePath(id, 0, "task") }
 // PagePath is where the page for people of a thread's step n (from 1) goes.
 // Characters of the role that a path should not hold become dashes.
 func PagePath(id ThreadID, n int, role string) string {
-	return fmt.Sprintf("%s%02d-%s%s", pagesPath(id), n, safeRole(role), pageSuffix)
+	return pagesPath(id) + PageLink(n, 0, role)
+}
+
+// PageLink is the path, from a thread's other pages, of the page of its step n, once it has so many
+// steps.
+func PageLink(n, steps int, role string) string {
+	name := fmt.Sprintf("%02d-%s%s", n, safeRole(role), pageSuffix)
+	if n > steps-KeptSteps-steps%KeptSteps {
+		return name
+	}
+	return "../" + OlderSteps(n-(n-1)%KeptSteps) + "/" + PagesDir + "/" + name
 }
 
 func pagesPath(id ThreadID) string { return ThreadPath(id) + "/" + PagesDir + "/" }

@@ -16,7 +16,7 @@ func TestForPeers(t *testing.T) {
 		Start: h1, Prev: &prev, Role: "dev", Output: h2, Detail: h3, Agent: "builtin", EdgePrompt: "go on", StartedAtMs: 1, CompletedAtMs: 2, Cwd: ".",
 		AssembledPrompt: &prompt, Body: &body, Usage: &Usage{Turns: 1, InputTokens: 2, OutputTokens: 3, DurationMs: 1500, CostUSD: 4, Unpriced: true},
 		Work: &Work{Branch: "b", Commit: "c"}, PreviousAttempts: []node.Hash{h1, h2}, Run: &Run{ID: "r", Attempt: 1}, By: &By{Kind: ByLocal, Name: "n"},
-		Answer: &body, Patch: &body, Prepare: &body, Checks: []Check{{Name: "c", Status: CheckPassed}}, Notes: []string{"n"}, Digests: &StepDigests{},
+		Answer: &body, Patch: &body, Prepare: &body, Checks: []Check{{Name: "c", Status: CheckPassed}}, Notes: []string{"n"}, Counts: &Counts{}, Digests: &StepDigests{},
 	}
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {

@@ -13,8 +13,8 @@ type StartDigests struct {
 }
 
 // StepDigests are the digests of what a StepNode refers to, by its fields. Start is
-// that of a first step alone: in any other it is in the step before, whose digest is
-// Prev. Those of fields that the step doesn't have are empty.
+// that of a first step, and of one with Counts: whoever goes by these doesn't read the chain
+// down to the first. Those of fields that the step doesn't have are empty.
 type StepDigests struct {
 	Start            node.Digest   `payload:"start,optional"`
 	Prev             node.Digest   `payload:"prev,optional"`
@@ -100,7 +100,7 @@ func (s *Step) SetDigests(of func(Ref) (node.Digest, error)) error {
 	s.Digests = nil
 	var d StepDigests
 	for _, r := range s.Refs() {
-		if r.Field == "start" && s.Prev != nil {
+		if r.Field == "start" && s.Prev != nil && s.Counts == nil {
 			continue
 		}
 		digest, err := of(r)
@@ -125,7 +125,7 @@ func (s Step) checkDigests() error {
 	}
 	for _, ref := range s.Refs() {
 		switch {
-		case ref.Field == "start" && s.Prev != nil:
+		case ref.Field == "start" && s.Prev != nil && s.Counts == nil:
 			continue
 		case ref.Digest == "":
 			return r.refuseField(ref.Field, "a SHA-256")

@@ -50,9 +50,11 @@ const (
 
 	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
-	// answer, patch, prepare, checks, notes and digests, all optional.
-	OwnStartSchema node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema  node.Hash = "0MCP85914EWV0"
+	// answer, patch, prepare, checks, notes, counts and digests, all optional. uncountedStepSchema
+	// is that without counts: it is read, and no longer written.
+	OwnStartSchema      node.Hash = "28GHNM9HYB36F"
+	OwnStepSchema       node.Hash = "DVZB9KTH8V96S"
+	uncountedStepSchema node.Hash = "0MCP85914EWV0"
 
 	// AnswerSchema holds what people said to a thread between two steps.
 	AnswerSchema node.Hash = "7CB91S4B0KBQ8"
@@ -104,7 +106,7 @@ func IsStart(typ node.Hash) bool { return typ == StartSchema || typ == OwnStartS
 func IsStep(typ node.Hash) bool { return typ == StepSchema || IsOwnStep(typ) || isLaterStep(typ) }
 
 // IsOwnStep reports whether it is that of a StepNode with fields of our own.
-func IsOwnStep(typ node.Hash) bool { return typ == OwnStepSchema }
+func IsOwnStep(typ node.Hash) bool { return typ == OwnStepSchema || typ == uncountedStepSchema }
 
 // isLaterStep reports whether it is that of a StepNode of the peers' later generations.
 func isLaterStep(typ node.Hash) bool { return typ == UsageStepSchema || typ == AttemptsStepSchema }

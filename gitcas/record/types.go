@@ -98,5 +98,6 @@ type Step struct {
 	Prepare *node.Hash   `payload:"prepare,own"`
 	Checks  []Check      `payload:"checks,own"`
 	Notes   []string     `payload:"notes,own"`   // what its agent's folder did not have, and what was not kept of it
+	Counts  *Counts      `payload:"counts,own"`  // of the chain up to this step; nil: nobody has counted
 	Digests *StepDigests `payload:"digests,own"` // nil: a node of the peers, which has none
 }

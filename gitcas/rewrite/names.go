@@ -103,6 +103,9 @@ var recordRules = map[string]map[string]rule{
 		"start": word, "prev": word, "output": word, "body": word, "detail": word, "assembledPrompt": word, "previousAttempts": word,
 		"answer": word, "patch": word, "prepare": word, "digests": word, "by/kind": word, "work/commit": word, "checks/*/status": word,
 		"role": name, "work/branch": name,
+		// The counts add up to what the steps say they took.
+		"usage": word, "counts/done": word, "counts/tries": word, "counts/roles/*/steps": word, "counts/roles/*/last": word,
+		"counts/roles/*/tries": word, "counts/roles/*/role": name,
 	},
 	"start":  {"workflow": word, "base": word, "digests": word, "by/kind": word},
 	"answer": {"words/*/do": word, "words/*/by/kind": word, "words/*/role": name},

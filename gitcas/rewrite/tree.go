@@ -99,6 +99,9 @@ func (r *run) gatherNodes(a treeItem, depth int) error {
 		switch {
 		case e.IsDir():
 			folders = append(folders, c)
+			if c.kind == layout.StepsFolder { // there may be many, each with few files
+				ids = append(ids, r.idsBelow(c.id)...)
+			}
 		case c.kind == layout.NodeFile, c.kind == layout.OwnFile:
 			r.found = append(r.found, c)
 		}
@@ -114,6 +117,17 @@ func (r *run) gatherNodes(a treeItem, depth int) error {
 		}
 	}
 	return nil
+}
+
+// idsBelow are the objects in a folder, and in the folders in it that the present chunk has.
+func (r *run) idsBelow(id wire.ID) (ids []wire.ID) {
+	entries, _ := gitobj.DecodeTree(r.objs[id].Data)
+	for _, e := range entries {
+		if ids = append(ids, e.ID); e.IsDir() {
+			ids = append(ids, r.idsBelow(e.ID)...)
+		}
+	}
+	return ids
 }
 
 // readNodes reads the nodes that were gathered.

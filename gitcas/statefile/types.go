@@ -148,13 +148,7 @@ type Ended struct {
 }
 
 // Cost is what a thread took, from its first step to its end.
-type Cost struct {
-	Steps      int     `json:"steps"`
-	Tokens     int64   `json:"tokens"` // in and out
-	CostUSD    float64 `json:"costUsd"`
-	Unpriced   bool    `json:"unpriced,omitempty"` // it cost more: of some tokens nobody knows the price
-	DurationMs int64   `json:"durationMs"`
-}
+type Cost = record.Totals
 
 // Reasons of a history line. A removed thread is in no list any more.
 const (

@@ -22,8 +22,11 @@ type Edit struct {
 	from, known *Dir
 }
 
-// At is the edit of a folder below.
+// At is the edit of a folder below; of this one where the path is empty.
 func (e *Edit) At(path string) *Edit {
+	if path == "" {
+		return e
+	}
 	for name := range strings.SplitSeq(path, "/") {
 		if e.below == nil {
 			e.below = map[string]*Edit{}

@@ -13,7 +13,8 @@ import (
 	"github.com/united-workforce/uwf/internal/lists"
 )
 
-// Chain is a thread as it was worked: its StartNode and its steps, oldest first.
+// Chain is a thread as it was worked: its StartNode and its steps, oldest first, or the newest of
+// them.
 type Chain struct {
 	Start     record.Start
 	StartHash node.Hash
@@ -23,6 +24,8 @@ type Chain struct {
 	Definition node.Map
 	// Head is the digest of the last step, or of the StartNode where there is none.
 	Head node.Digest
+	// Counts is what the steps took, those included that were not read, see [View.ReadTail].
+	Counts record.Counts
 }
 
 // ChainStep is one step of a chain.
@@ -39,53 +42,31 @@ type Summary struct {
 	Used      statefile.Used // its head is empty before the first step
 }
 
-// ReadSummary reads where a thread stands, at a cost that does not grow with it. Of a
-// long thread it reads head and StartNode, both checked, and takes the entry's
-// word for what the steps used; of any other it reads the chain.
+// ReadSummary reads where a thread stands. If its head has counts, that and the StartNode are
+// all that it reads, both checked; otherwise it reads the chain.
 func (v *View) ReadSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
-	s, err := v.collectSummary(ctx, id)
-	return s, v.Source.AdviseRestore(v.refs, err)
-}
-
-func (v *View) collectSummary(ctx context.Context, id layout.ThreadID) (Summary, error) {
-	e, _ := v.Entry(id)
-	if !isLong(e) {
-		c, err := v.collectChain(ctx, id)
-		return Summary{c.Start, c.StartHash, c.AddUpUsage()}, err
-	}
-	d, err := v.ThreadFolder(ctx, id)
-	if err != nil {
-		return Summary{}, err
-	}
-	head, err := v.nodeIn(ctx, d, layout.ThreadPath(id), e.Head)
-	if err != nil {
-		return Summary{}, err
-	}
-	step, err := record.ParseStep(head)
-	if err != nil {
-		return Summary{}, tree.DamagedBy(d.PathOf(layout.FileOf(e.Head)), err)
-	}
-	out := Summary{StartHash: step.Start, Used: e.Used}
-	start, err := v.nodeIn(ctx, d, layout.ThreadPath(id), step.Start)
-	if err != nil {
-		return Summary{}, err
-	}
-	if out.Start, err = record.ParseStart(start); err != nil {
-		return Summary{}, tree.DamagedBy(d.PathOf(layout.FileOf(step.Start)), err)
-	}
-	return out, nil
+	c, err := v.ReadTail(ctx, id, 0)
+	return Summary{c.Start, c.StartHash, c.Used()}, err
 }
 
 // ReadChain reads a thread's chain from its head and checks it: every link is a step of the
-// same start, in the thread's own folder, with the SHA-256 that the step after it has
-// for it; none stands twice, the first has no predecessor, and the workflow and each
-// step's output and body are there. What these hold is checked when it is read, see In.
+// same start, in one of the thread's own folders, with the SHA-256 that the step after it has
+// for it; none stands twice, the first has no predecessor, its counts are those of the steps, and
+// the workflow and each step's output and body are there. What these hold is checked when it is
+// read, see In.
 func (v *View) ReadChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
-	c, err := v.collectChain(ctx, id)
+	return v.ReadTail(ctx, id, WholeChain)
+}
+
+// ReadTail is ReadChain of the newest steps alone, at least so many: it leaves out folders with
+// older steps. It reads the whole chain if the head doesn't tell what that counts to. What the
+// head says of the steps that were left out is believed.
+func (v *View) ReadTail(ctx context.Context, id layout.ThreadID, least int) (Chain, error) {
+	c, err := v.collectChain(ctx, id, least)
 	return c, v.Source.AdviseRestore(v.refs, err)
 }
 
-func (v *View) collectChain(ctx context.Context, id layout.ThreadID) (Chain, error) {
+func (v *View) collectChain(ctx context.Context, id layout.ThreadID, least int) (Chain, error) {
 	e, ok := v.Entry(id)
 	if !ok {
 		return Chain{}, fmt.Errorf("%w: %s", ErrUnknownThread, id)
@@ -94,45 +75,71 @@ func (v *View) collectChain(ctx context.Context, id layout.ThreadID) (Chain, err
 	if err != nil {
 		return Chain{}, err
 	}
-	get, err := v.Records(ctx, d, layout.ThreadPath(id))
+	get, err := v.Records(ctx, d)
 	if err != nil {
 		return Chain{}, err
 	}
-	c, err := FollowChain(e.Head, layout.ThreadPath(id), get)
+	path := layout.ThreadPath(id)
+	c, err := followChain(e.Head, path, get, func(c *Chain) (bool, error) { return v.endsTail(ctx, d, c, least) })
 	if err != nil {
 		return Chain{}, err
 	}
-	if err := CheckAttempts(c, layout.ThreadPath(id), get); err != nil {
+	if err := CheckAttempts(c, path, get); err != nil {
+		return Chain{}, err
+	}
+	if err := c.count(path, get); err != nil {
 		return Chain{}, err
 	}
 	if c.Definition, err = (&FolderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
-	return c, checkOutputs(id, c, d)
+	return c, v.checkOutputs(ctx, id, c, d)
 }
 
-// Records finds the nodes of chains in a thread's folder, at path. What is not here of that is
-// fetched at once.
-func (v *View) Records(ctx context.Context, d *tree.Dir, path string) (func(node.Hash) (node.Node, error), error) {
+// endsTail reports whether a chain, newest step first, needs no older steps: it has enough, and
+// the next one is in a folder that was not read. Otherwise it reads that, if it must.
+func (v *View) endsTail(ctx context.Context, d *tree.Dir, c *Chain, least int) (bool, error) {
+	name := layout.FileOf(*c.Steps[len(c.Steps)-1].Prev)
+	if _, here := d.Find(name); here || d.IDOf(layout.OlderDir).IsZero() {
+		return false, nil
+	}
+	if o, there := v.older.Get(d.Object.ID); there && o.find(name) != nil {
+		return false, nil
+	}
+	if len(c.Steps) >= least && c.Steps[0].Counts != nil && c.Steps[len(c.Steps)-1].Counts != nil {
+		return true, nil
+	}
+	_, err := v.readOlder(ctx, d, max(1, (least-len(c.Steps)+layout.KeptSteps-1)/layout.KeptSteps))
+	return false, err
+}
+
+// Records finds the nodes of chains in a thread's folder, which must be there, and in those with
+// its older steps. What is not here of the former is fetched at once.
+func (v *View) Records(ctx context.Context, d *tree.Dir) (func(node.Hash) (node.Node, error), error) {
 	if err := (prefetcher{v}).fetchNodes(ctx, d); err != nil {
 		return nil, err
 	}
-	return func(h node.Hash) (node.Node, error) { return v.nodeIn(ctx, d, path, h) }, nil
-}
-
-// nodeIn reads a node of a chain, which must be in the thread's folder.
-func (v *View) nodeIn(ctx context.Context, d *tree.Dir, path string, h node.Hash) (node.Node, error) {
-	f, ok := d.Find(layout.FileOf(h))
-	if !ok {
-		return node.Node{}, tree.Damaged(path+"/"+layout.FileOf(h), "the chain needs it, and it is missing")
-	}
-	return v.readNode(ctx, d.PathOf(f.Name), f.ID, h)
+	return func(h node.Hash) (node.Node, error) {
+		in, err := v.FolderOf(ctx, d, h)
+		if err != nil {
+			return node.Node{}, err
+		}
+		f, ok := in.Find(layout.FileOf(h))
+		if !ok {
+			return node.Node{}, tree.Damaged(d.PathOf(layout.FileOf(h)), "the chain needs it, and it is missing")
+		}
+		return v.readNode(ctx, in.PathOf(f.Name), f.ID, h)
+	}, nil
 }
 
 // checkOutputs makes sure that what a thread's steps produced is there.
-func checkOutputs(id layout.ThreadID, c Chain, d *tree.Dir) error {
+func (v *View) checkOutputs(ctx context.Context, id layout.ThreadID, c Chain, d *tree.Dir) error {
 	for _, s := range c.Steps {
 		own := layout.Place{Thread: id, Of: s.Hash}
+		d, err := v.FolderOf(ctx, d, s.Hash)
+		if err != nil {
+			return err
+		}
 		for _, r := range s.Refs() {
 			if r.To != record.ToOwn {
 				continue
@@ -147,11 +154,19 @@ func checkOutputs(id layout.ThreadID, c Chain, d *tree.Dir) error {
 	return nil
 }
 
+// WholeChain is more steps than any chain has, for ReadTail.
+const WholeChain = maxChain
+
 // maxChain bounds a chain, so that what a hostile branch makes us read is finite.
 const maxChain = 100_000
 
 // FollowChain follows prev from head to the start. where names the thread in errors.
 func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, error)) (Chain, error) {
+	return followChain(head, where, get, func(*Chain) (bool, error) { return false, nil })
+}
+
+// followChain is FollowChain to a step, not the first one, after which ends says that it is enough.
+func followChain(head node.Hash, where string, get func(node.Hash) (node.Node, error), ends func(*Chain) (bool, error)) (Chain, error) {
 	var c Chain
 	at := head
 	for c.StartHash == "" {
@@ -183,7 +198,13 @@ func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 			}
 		}
 		c.Steps = append(c.Steps, ChainStep{at, n.Timestamp, s})
-		if s.Prev == nil {
+		enough := s.Prev == nil
+		if !enough {
+			if enough, err = ends(&c); err != nil {
+				return Chain{}, err
+			}
+		}
+		if enough {
 			c.StartHash = s.Start
 			break
 		}
@@ -198,19 +219,22 @@ func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 		return Chain{}, tree.DamagedBy(path, err)
 	}
 	c.StartedAt = n.Timestamp
-	if k := len(c.Steps); k > 0 {
-		first := c.Steps[k-1]
-		if c.Start.Digests != nil && first.Digests == nil {
-			return Chain{}, newNoDigestsError(where, first.Hash)
-		}
-		if first.Digests != nil {
-			if err := checkDigest(path, n, first.Digests.Start, "the start of the thread"); err != nil {
-				return Chain{}, err
-			}
-		}
+	if k := len(c.Steps); k > 0 && c.Start.Digests != nil && c.Steps[k-1].Digests == nil {
+		return Chain{}, newNoDigestsError(where, c.Steps[k-1].Hash)
 	}
 	slices.Reverse(c.Steps)
-	return c, nil
+	return c, c.checkStart(path, n)
+}
+
+// checkStart compares the StartNode with the digests that steps have for it.
+func (c *Chain) checkStart(path string, n node.Node) error {
+	sum, err := n.Sum()
+	for _, s := range c.Steps {
+		if err == nil && s.Digests != nil && s.Digests.Start != "" && s.Digests.Start != sum {
+			err = newExchangedError(path, "the start of the thread")
+		}
+	}
+	return err
 }
 
 // compareDigest compares a node with the digest that the step after it has for it; of the
@@ -294,72 +318,67 @@ func (c Chain) StepHashes() []node.Hash {
 	return lists.Map(c.Steps, func(s ChainStep) node.Hash { return s.Hash })
 }
 
-// AddUpUsage adds up what the steps of a chain took. What an agent says of itself is
-// no number to trust: less than nothing counts as nothing, and nothing overflows.
-func (c Chain) AddUpUsage() statefile.Used {
+// Used is what the steps of a chain took, as an entry says it.
+func (c Chain) Used() statefile.Used {
 	if len(c.Steps) == 0 {
 		return statefile.Used{}
 	}
-	var all statefile.Cost
-	for _, s := range c.Steps {
-		addUsage(&all, s.Usage)
-	}
-	return statefile.Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: len(c.Steps), Tokens: all.Tokens, CostUSD: all.CostUSD, Unpriced: all.Unpriced, DurationMs: all.DurationMs}
+	t := c.Counts.Done
+	return statefile.Used{Head: c.Steps[len(c.Steps)-1].Hash, Steps: t.Steps, Tokens: t.Tokens, CostUSD: t.CostUSD, Unpriced: t.Unpriced, DurationMs: t.DurationMs}
 }
 
-// TotalCost adds up what the steps of a chain took, and the failed attempts and the steps that
-// were taken back which they name. get finds the thread's records.
-func (c Chain) TotalCost(get func(node.Hash) (node.Node, error)) (*statefile.Cost, error) {
-	all := statefile.Cost{Steps: len(c.Steps)}
-	seen := map[node.Hash]bool{}
-	var add func(s record.Step) error
-	add = func(s record.Step) error {
-		addUsage(&all, s.Usage)
-		for _, h := range s.PreviousAttempts {
-			if seen[h] {
-				continue
-			}
-			seen[h] = true
-			n, err := get(h)
-			if err != nil {
-				return err
-			}
-			failed, err := record.ParseStep(n)
-			if err != nil {
-				return err
-			}
-			if err := add(failed); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+// Skipped is how many steps before those that were read the chain has.
+func (c Chain) Skipped() int { return max(c.Counts.Done.Steps-len(c.Steps), 0) }
+
+// Count is what the steps of a whole chain took, and the tries that they name. get finds the
+// thread's records. Counts that a step has must be these.
+func (c Chain) Count(where string, get func(node.Hash) (node.Node, error)) (record.Counts, error) {
+	var all record.Counts
 	for _, s := range c.Steps {
-		if err := add(s.Step); err != nil {
-			return nil, fmt.Errorf("what the thread took: %w", err)
+		tries, err := TriesOf(s.PreviousAttempts, get)
+		if err != nil {
+			return all, fmt.Errorf("what step %s took: %w", s.Hash, err)
+		}
+		if all = all.After(s.Step, lists.Map(tries, func(t ChainStep) record.Step { return t.Step })); s.Counts != nil && !s.Counts.Equal(all) {
+			return all, tree.Damaged(where+"/"+layout.FileOf(s.Hash), "its counts are not those of the steps up to it")
 		}
 	}
-	return &all, nil
+	return all, nil
 }
 
-// addUsage adds what a step took. Sums of tokens and time are clamped to maxSum; a cost that
-// would take the sum above maxCost is left out, since it can't be believed.
-func addUsage(to *statefile.Cost, u *record.Usage) {
-	if u == nil {
-		return
+// count is Count of a chain that is whole; of another one it takes the head's word.
+func (c *Chain) count(where string, get func(node.Hash) (node.Node, error)) (err error) {
+	if len(c.Steps) > 0 && c.Steps[0].Prev != nil {
+		c.Counts = *c.Steps[len(c.Steps)-1].Counts
+		if c.Skipped() < 1 {
+			err = tree.Damaged(where+"/"+layout.FileOf(c.StepHashes()[len(c.Steps)-1]), "it counts fewer steps than there are")
+		}
+		return err
 	}
-	to.Tokens = addClamped(addClamped(to.Tokens, u.InputTokens), u.OutputTokens)
-	to.DurationMs = addClamped(to.DurationMs, u.DurationMs)
-	if cost := u.CostUSD; cost > 0 && to.CostUSD+cost <= maxCost {
-		to.CostUSD += cost
-	}
-	to.Unpriced = to.Unpriced || u.Unpriced
+	c.Counts, err = c.Count(where, get)
+	return err
 }
 
-func addClamped(a, b int64) int64 { return a + min(max(b, 0), maxSum-a) }
+// maxTries bounds the tries of a step, so that what a hostile branch makes us read is finite.
+const maxTries = 10_000
 
-// maxSum is what every reader of JSON or YAML keeps.
-const maxSum = 1<<53 - 1
-
-// maxCost is where costs are no longer added up, in US dollars.
-const maxCost = 1e12
+// TriesOf reads tries that led to no step, and those that these name: a step that was taken back has
+// some of its own. One that is named twice was two before a purge.
+func TriesOf(named []node.Hash, get func(node.Hash) (node.Node, error)) ([]ChainStep, error) {
+	var out []ChainStep
+	for todo := slices.Clone(named); len(todo) > 0; todo = todo[1:] {
+		if len(out) == maxTries {
+			return nil, tree.Damaged(layout.FileOf(todo[0]), "a step names more than %d tries", maxTries)
+		}
+		n, err := get(todo[0])
+		if err != nil {
+			return nil, err
+		}
+		s, err := record.ParseStep(n)
+		if err != nil {
+			return nil, err
+		}
+		out, todo = append(out, ChainStep{todo[0], n.Timestamp, s}), append(todo, s.PreviousAttempts...)
+	}
+	return out, nil
+}

@@ -213,8 +213,8 @@ var threadsAtOnce = wire.Batches{First: 16, Most: 256, Bytes: 8 << 20}
 // maxBatch is how many bytes the answer for a batch may hold.
 const maxBatch = 32 << 20
 
-// detailFilter sends the folder of a thread's details with all that is in it.
-const detailFilter = "tree:2"
+// detailFilter sends the folders of a thread's details and older steps with all that is in them.
+const detailFilter = "tree:4"
 
 // fetchThreads fetches the folders of threads with all nodes in them, in two requests. If the
 // remote can't give them all, or one is damaged, it returns none: the check of each thread asks for
@@ -227,7 +227,7 @@ func (f *fsck) fetchThreads(ids []layout.ThreadID) (wire.Objects, error) {
 		var details []wire.ID
 		for _, id := range folders {
 			if d, err := tree.Parse("", layout.ThreadFolder, came[id]); err == nil {
-				details = append(details, d.IDOf(layout.DetailDir))
+				details = append(details, d.IDOf(layout.DetailDir), d.IDOf(layout.OlderDir))
 			}
 		}
 		var below wire.Objects
@@ -246,6 +246,30 @@ func (f *fsck) fetchThreads(ids []layout.ThreadID) (wire.Objects, error) {
 
 // nodeFolders are all folders of a thread that hold nodes. It keeps what came of them already.
 func (f *fsck) nodeFolders(v *View, id layout.ThreadID, d *tree.Dir, came wire.Objects) ([]folder, error) {
+	if older := d.IDOf(layout.OlderDir); !older.IsZero() && len(came) == 0 {
+		var err error
+		if came, err = v.Reader.FetchWith(f.ctx, detailFilter, []wire.ID{older}); err != nil {
+			return nil, err
+		}
+	}
+	older, err := v.Reader.Below(f.ctx, d, layout.OlderDir)
+	if err != nil {
+		return nil, err
+	}
+	prefetcher{v}.adoptObjects(older, came)
+	all, err := v.StepFolders(f.ctx, d)
+	var out []folder
+	for _, d := range all {
+		in, err := f.foldersIn(v, id, d, came)
+		if out = append(out, in...); err != nil {
+			return out, err
+		}
+	}
+	return out, err
+}
+
+// foldersIn are a folder with steps of a thread and those in it that hold nodes.
+func (f *fsck) foldersIn(v *View, id layout.ThreadID, d *tree.Dir, came wire.Objects) ([]folder, error) {
 	out := []folder{{d, layout.Place{Thread: id}}}
 	prefetcher{v}.adoptObjects(d, came)
 	if _, err := v.Reader.Below(f.ctx, d, layout.PagesDir); err != nil {
@@ -278,7 +302,8 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID, came wire.Objects) er
 	if o, ok := came[base.ThreadsDir.IDOf(string(id))]; ok {
 		v.Reader.Keep(o)
 	}
-	v.derivedMemos = derivedMemos{newDerivedMemos().closed, base.flows}
+	v.derivedMemos = newDerivedMemos()
+	v.flows = base.flows
 
 	path := layout.ThreadPath(id)
 	d, err := v.ThreadFolder(f.ctx, id)
@@ -329,7 +354,7 @@ func (f *fsck) checkThread(base *View, id layout.ThreadID, came wire.Objects) er
 func (f *fsck) checkUsed(v *View, id layout.ThreadID, c Chain) {
 	e, _ := v.Entry(id)
 	said, known := e.Known()
-	if counted := c.AddUpUsage(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
+	if counted := c.Used(); known && (said.Steps != counted.Steps || said.Tokens != counted.Tokens || said.DurationMs != counted.DurationMs || said.Unpriced != counted.Unpriced || math.Abs(said.CostUSD-counted.CostUSD) > 1e-6) {
 		f.addProblem(layout.ThreadsName, "thread %s: it says %d steps, %d tokens, %s and %d ms; its chain has %d, %d, %s and %d",
 			id, said.Steps, said.Tokens, text.Dollars(said.CostUSD, said.Unpriced), said.DurationMs,
 			counted.Steps, counted.Tokens, text.Dollars(counted.CostUSD, counted.Unpriced), counted.DurationMs)
@@ -374,6 +399,9 @@ func (f *fsck) checkLives(id layout.ThreadID, lines []statefile.Ended) error {
 		// Resumed: what it was before must still be there.
 		d, err := f.v.ThreadFolder(f.ctx, id)
 		if err != nil {
+			return f.NoteError(layout.ThreadPath(id), err)
+		}
+		if d, err = f.v.FolderOf(f.ctx, d, last.Head); err != nil {
 			return f.NoteError(layout.ThreadPath(id), err)
 		}
 		if _, ok := d.Find(layout.FileOf(last.Head)); !ok {

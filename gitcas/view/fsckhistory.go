@@ -66,7 +66,7 @@ func (f *fsck) checkVersion(where string, before, after wire.ID) error {
 // checkCommit compares a commit with the one before it.
 func (f *fsck) checkCommit(where string, h *historyCommit) error {
 	old, cur := h.parent, h
-	if err := f.checkNodesKept(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir)); err != nil {
+	if err := f.checkNodesKept(where, layout.CasDir, old.root.IDOf(layout.CasDir), cur.root.IDOf(layout.CasDir), nil); err != nil {
 		return err
 	}
 	if err := f.checkAppended(where, old.root.IDOf(layout.HistoryDir), cur.root.IDOf(layout.HistoryDir)); err != nil {
@@ -79,7 +79,11 @@ func (f *fsck) checkCommit(where string, h *historyCommit) error {
 			continue
 		}
 		if !now.IsZero() {
-			if err := f.checkNodesKept(where, layout.ThreadPath(id), e.ID, now); err != nil {
+			moved, err := f.movedFiles(e.ID, now)
+			if err == nil {
+				err = f.checkNodesKept(where, layout.ThreadPath(id), e.ID, now, moved)
+			}
+			if err := f.NoteError(where, err); err != nil {
 				return err
 			}
 			continue
@@ -109,9 +113,49 @@ func (f *fsck) checkRemovedThread(where string, id layout.ThreadID, last wire.ID
 	return f.checkThread(past, id, nil)
 }
 
+// movedFiles are the files of the older steps that a commit moved out of a thread's folder, and the
+// folders of their details, by their names.
+func (f *fsck) movedFiles(before, after wire.ID) (map[string]wire.ID, error) {
+	was, err := f.olderOf(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := f.olderOf(after)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]wire.ID{}
+	for _, e := range now.Entries() {
+		if was.IDOf(e.Name) == e.ID {
+			continue
+		}
+		d, err := f.v.Reader.Below(f.ctx, now, e.Name)
+		if err != nil {
+			return nil, err
+		}
+		details, err := f.v.Reader.Below(f.ctx, d, layout.DetailDir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range append(d.Entries(), details.Entries()...) {
+			out[e.Name] = e.ID
+		}
+	}
+	return out, nil
+}
+
+// olderOf is the folder with the older steps in a thread's folder; nil: it has none.
+func (f *fsck) olderOf(id wire.ID) (*tree.Dir, error) {
+	d, err := f.v.Reader.ReadDir(f.ctx, layout.ThreadsDir, layout.ThreadFolder, id)
+	if err != nil {
+		return nil, err
+	}
+	return f.v.Reader.Below(f.ctx, d, layout.OlderDir)
+}
+
 // checkNodesKept checks that a folder keeps all its nodes as they were, also those
-// below it.
-func (f *fsck) checkNodesKept(where, path string, before, after wire.ID) error {
+// below it, but for those that were moved.
+func (f *fsck) checkNodesKept(where, path string, before, after wire.ID, moved map[string]wire.ID) error {
 	if before == after || before.IsZero() {
 		return nil
 	}
@@ -142,8 +186,9 @@ func (f *fsck) checkNodesKept(where, path string, before, after wire.ID) error {
 		n, there := now[e.Name]
 		_, _, isNode := layout.ParseNodeFile(e.Name)
 		switch {
+		case !there && moved[e.Name] == e.ID:
 		case e.IsDir():
-			if err := f.checkNodesKept(where, path+"/"+e.Name, e.ID, n.ID); err != nil {
+			if err := f.checkNodesKept(where, path+"/"+e.Name, e.ID, n.ID, moved); err != nil {
 				return err
 			}
 		case isNode && !there:

@@ -248,11 +248,20 @@ func NewFolderReader(ctx context.Context, v *View, fresh Nodes, base func(layout
 	return &FolderReader{ctx, v, fresh, base}
 }
 
-func (r *FolderReader) threadFolder(id layout.ThreadID) (*tree.Dir, error) {
+// folderOf is the one of a thread's folders that has a record, with what that refers to.
+func (r *FolderReader) folderOf(id layout.ThreadID, record node.Hash) (*tree.Dir, error) {
+	var d *tree.Dir
+	var err error
 	if r.base != nil {
-		return r.base(id)
+		d, err = r.base(id)
+	} else {
+		d, err = r.v.ThreadFolder(r.ctx, id)
 	}
-	return r.v.ThreadFolder(r.ctx, id)
+	_, fresh := r.fresh[layout.Place{Thread: id}][record]
+	if err != nil || fresh || record == unplaced {
+		return d, err
+	}
+	return r.v.FolderOf(r.ctx, d, record)
 }
 
 // readShared reads a node of cas/.
@@ -271,7 +280,7 @@ func (r *FolderReader) readRecord(id layout.ThreadID, h node.Hash) (node.Node, e
 	if n, ok := r.fresh[layout.Place{Thread: id}][h]; ok {
 		return n, nil
 	}
-	d, err := r.threadFolder(id)
+	d, err := r.folderOf(id, h)
 	if err != nil {
 		return node.Node{}, err
 	}
@@ -431,7 +440,7 @@ func (r *FolderReader) flowOf(p layout.Place) (node.Map, error) {
 
 // readOwn reads what a record refers to; of the details, where p is these, last.
 func (r *FolderReader) readOwn(p layout.Place, h node.Hash) (node.Node, error) {
-	d, err := r.threadFolder(p.Thread)
+	d, err := r.folderOf(p.Thread, p.Of)
 	if err != nil {
 		return node.Node{}, err
 	}

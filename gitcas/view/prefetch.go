@@ -10,7 +10,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
-	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/tree"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -23,51 +22,38 @@ const maxSmallCas = 64
 // the details and the pages only which there are, see Place.Folder.
 const threadFilter = "tree:1"
 
-// longThread is from how many steps on a folder is listed before anything of it is
-// fetched. The round trip costs less than the nodes of so many steps,
-// and who only wants to know where the thread stands needs none of them.
-const longThread = 64
-
-// isLong reports whether a thread is so long that its nodes were not loaded with its
-// folder. The entry may lie: then one request too many is made, or too much comes.
-func isLong(e statefile.Entry) bool {
-	used, known := e.Known()
-	return known && used.Steps >= longThread
-}
+// manyNodes is how many nodes of a folder are named to fetch them. Otherwise the folder once more
+// costs less.
+const manyNodes = 64
 
 // prefetcher reads folders and nodes before they are asked for, in few requests.
 type prefetcher struct{ *View }
 
 // ReadThreads fetches the folders of threads with all but the details, and what is
-// needed of cas/. Of long threads it fetches the listings.
+// needed of cas/.
 func (v *View) ReadThreads(ctx context.Context, ids ...layout.ThreadID) error {
 	return v.Source.AdviseRestore(v.refs, prefetcher{v}.readThreads(ctx, ids))
 }
 
 func (v prefetcher) readThreads(ctx context.Context, ids []layout.ThreadID) error {
-	var short, long []layout.ThreadID
+	var todo []layout.ThreadID
 	for _, id := range ids {
 		folder, there := v.ThreadsDir.Find(string(id))
 		if v.Reader.Has(folder.ID) {
 			continue
 		}
-		e, listed := v.Entry(id)
+		_, listed := v.Entry(id)
 		switch {
 		case listed && !there:
 			return tree.Damaged(layout.ThreadPath(id), "threads.yaml lists the thread, but its folder is missing")
-		case there && isLong(e):
-			long = append(long, id)
 		case there:
-			short = append(short, id)
+			todo = append(todo, id)
 		}
 	}
-	if err := v.readFolders(ctx, long, tree.OnlyWanted); err != nil {
+	if err := v.readFolders(ctx, todo); err != nil {
 		return err
 	}
-	if err := v.readFolders(ctx, short, threadFilter); err != nil {
-		return err
-	}
-	for _, id := range short {
+	for _, id := range todo {
 		// Nothing is left to fetch unless the remote held something back.
 		d, err := v.ThreadFolder(ctx, id)
 		if err == nil {
@@ -80,9 +66,8 @@ func (v prefetcher) readThreads(ctx context.Context, ids []layout.ThreadID) erro
 	return nil
 }
 
-// readFolders fetches folders, with what the filter lets come along, and cas/ where
-// it is small.
-func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID, filter string) error {
+// readFolders fetches folders, and cas/ where it is small.
+func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -93,13 +78,10 @@ func (v prefetcher) readFolders(ctx context.Context, ids []layout.ThreadID, filt
 	if v.smallCas() {
 		wants = append(wants, v.casFiles(nil)...)
 	}
-	var tries []wire.ID
-	if filter == threadFilter {
-		tries = v.attemptsOf(ids)
-	}
-	objs, err := v.Reader.FetchWith(ctx, filter, append(tries, wants...))
+	tries := v.attemptsOf(ids)
+	objs, err := v.Reader.FetchWith(ctx, threadFilter, append(tries, wants...))
 	if len(tries) > 0 && errors.Is(err, wire.ErrNotFound) { // one was deleted since it was listed
-		objs, err = v.Reader.FetchWith(ctx, filter, wants)
+		objs, err = v.Reader.FetchWith(ctx, threadFilter, wants)
 	}
 	if err != nil {
 		return err
@@ -185,8 +167,7 @@ func (v prefetcher) fetchNodes(ctx context.Context, d *tree.Dir) error {
 			nodes = append(nodes, e.ID)
 		}
 	}
-	// The folder once more costs less than naming so many files.
-	if n := len(v.Reader.Missing(nodes)); n > longThread {
+	if n := len(v.Reader.Missing(nodes)); n > manyNodes {
 		objs, err := v.Source.Remote.Fetch(ctx, wire.FetchRequest{Wants: []wire.ID{d.Object.ID}, Depth: 1, Filter: threadFilter})
 		if err != nil {
 			return fmt.Errorf("read the state branch: %w", err)

@@ -96,10 +96,11 @@ func (st *State) FindFolders(ctx context.Context, r *tree.Reader) (err error) {
 type derivedMemos struct {
 	closed *tree.Memo[layout.Place, node.Map]
 	flows  *tree.Memo[node.Hash, definition]
+	older  *tree.Memo[wire.ID, *olderSteps] // by the id of the thread's folder
 }
 
 func newDerivedMemos() derivedMemos {
-	return derivedMemos{&tree.Memo[layout.Place, node.Map]{}, &tree.Memo[node.Hash, definition]{}}
+	return derivedMemos{&tree.Memo[layout.Place, node.Map]{}, &tree.Memo[node.Hash, definition]{}, &tree.Memo[wire.ID, *olderSteps]{}}
 }
 
 // Tip is the state commit that the view shows.

@@ -19,7 +19,11 @@ func TestUsedAddsUp(t *testing.T) {
 		return ChainStep{Hash: "0000000000000", Step: record.Step{Usage: &record.Usage{InputTokens: in, OutputTokens: out, DurationMs: in, CostUSD: cost}}}
 	}
 	c := Chain{Steps: []ChainStep{step(math.MaxInt64, 1, 0.5), step(-5, math.MaxInt64, -1), step(1, 1, math.Inf(1)), {Hash: "0000000000001"}}}
-	if u := c.AddUpUsage(); u != (statefile.Used{Head: "0000000000001", Steps: 4, Tokens: maxSum, CostUSD: 0.5, DurationMs: maxSum}) {
+	var err error
+	if c.Counts, err = c.Count("", nil); err != nil {
+		t.Fatal(err)
+	}
+	if u := c.Used(); u != (statefile.Used{Head: "0000000000001", Steps: 4, Tokens: 1<<53 - 1, CostUSD: 0.5, DurationMs: 1<<53 - 1}) {
 		t.Errorf("%+v", u)
 	}
 }
