@@ -19,6 +19,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
+	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
@@ -135,6 +136,7 @@ func (l *longThread) growStore(threads, ended int) {
 		n, h, err := start.Node(clitest.When)
 		g.node(gitcas.Place{Thread: g.id}, n, h, err)
 		g.before, err = n.Sum()
+		g.started, g.counts = g.before, record.Counts{}
 		g.err = errors.Join(g.err, err)
 		entry := &gitcas.Entry{Workflow: start.Workflow, Next: &gitcas.Next{Role: longRoles[0], Since: clitest.When.UnixMilli()}}
 		var prev *node.Hash

@@ -34,7 +34,7 @@ import (
 	"github.com/united-workforce/uwf/internal/gitservertest"
 )
 
-// The benchmarks run whole processes on threads of 10, 100 and 1,000 steps, over
+// The benchmarks run whole processes on threads of 10, 100, 1,000 and 5,000 steps, over
 // HTTP and over file://, beside native git on the same repository. The processor
 // time is the steadier figure on a busy machine.
 //
@@ -45,7 +45,7 @@ func longSteps() []int {
 	if testing.Short() {
 		return []int{10}
 	}
-	return []int{10, 100, 1000}
+	return []int{10, 100, 1000, 5000}
 }
 
 const envMeasure = "UWF_TEST_MEASURE" // FILE: add what this process took, as a line of JSON
@@ -165,8 +165,40 @@ type longThread struct {
 	agent          string // command of the mock agent, which says how long it took
 	took           string // file that it says it in
 	id             string
-	refs           string        // as they were, for update-ref
-	requests       *atomic.Int64 // that the server was sent
+	refs           string // as they were, for update-ref
+	*traffic
+}
+
+// traffic is what a server was asked and sent, in bytes.
+type traffic struct{ requests, down, up atomic.Int64 }
+
+func (t *traffic) count(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.requests.Add(1)
+		r.Body = &countedBody{r.Body, &t.up}
+		h.ServeHTTP(&countedWriter{w, &t.down}, r)
+	})
+}
+
+type countedBody struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c *countedBody) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+type countedWriter struct {
+	http.ResponseWriter
+	n *atomic.Int64
+}
+
+func (c *countedWriter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
 }
 
 func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThread {
@@ -174,14 +206,14 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	if err := gitserver.Available(""); err != nil {
 		b.Skip(err)
 	}
-	l := &longThread{B: b, dir: b.TempDir(), requests: new(atomic.Int64)}
+	l := &longThread{B: b, dir: b.TempDir(), traffic: &traffic{}}
 	l.home = filepath.Join(l.dir, "home")
 	l.repo = filepath.Join(l.dir, "server", "r.git")
 	l.clone = filepath.Join(l.dir, "clone")
 	l.check(errors.Join(os.MkdirAll(filepath.Dir(l.repo), 0o700), os.MkdirAll(l.home, 0o700), os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700)))
 	config := "limits: {maxSteps: 1000000, maxStepsPerRole: 1000000}\n"
 	if overHTTP {
-		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}, Middleware: l.countRequests})
+		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}, Middleware: l.count})
 		l.check(err)
 		b.Cleanup(func() { l.check(srv.Close()) })
 		l.url, err = srv.Init("r.git")
@@ -204,13 +236,6 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	l.writeAgent()
 	l.grow(steps)
 	return l
-}
-
-func (l *longThread) countRequests(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l.requests.Add(1)
-		next.ServeHTTP(w, r)
-	})
 }
 
 func (l *longThread) check(err error) {
@@ -342,6 +367,10 @@ type grower struct {
 	seen    map[string]bool
 	schemas node.Schemas
 	before  node.Digest // of the record that was written last
+	started node.Digest // of the StartNode
+	counts  record.Counts
+	moved   int    // so many steps are with the older ones
+	folder  string // where the step goes that is written: with a slash at its end
 	err     error
 }
 
@@ -361,11 +390,19 @@ func (g *grower) file(path string, data []byte) {
 	fmt.Fprintf(&g.files, "M 100644 :%d %s\n", g.marks, path)
 }
 
+// put writes a file of a thread's step, or a shared one.
+func (g *grower) put(path string, data []byte) {
+	if rest, ok := strings.CutPrefix(path, layout.ThreadPath(g.id)+"/"); ok {
+		path = layout.ThreadPath(g.id) + "/" + g.folder + rest
+	}
+	g.file(path, data)
+}
+
 // node writes a node and returns its hash.
 func (g *grower) node(at gitcas.Place, n node.Node, h node.Hash, err error) node.Hash {
 	data, eerr := node.EncodeFile(n)
 	if g.err = errors.Join(g.err, err, eerr); g.err == nil {
-		g.file(at.Path(h), data)
+		g.put(at.Path(h), data)
 	}
 	return h
 }
@@ -392,7 +429,8 @@ func (g *grower) grow(b *testing.B, steps int) error {
 	if err != nil {
 		return err
 	}
-	g.before = chain.Head
+	g.before, g.started = chain.Head, chain.Head
+	g.moved = max(steps-layout.KeptSteps-steps%layout.KeptSteps, 0)
 	entry, _ := g.v.Entry(g.id)
 	for h, s := range record.Schemas() {
 		g.node(gitcas.Place{}, s, h, nil)
@@ -420,6 +458,9 @@ func (g *grower) grow(b *testing.B, steps int) error {
 }
 
 func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Hash) node.Hash {
+	if g.folder = ""; i < g.moved {
+		g.folder = layout.OlderSteps(i-i%layout.KeptSteps+1) + "/"
+	}
 	at := clitest.When.Add(time.Duration(i) * time.Minute)
 	output := map[string]any{"$status": "done", "summary": g.words(420), "files": []any{"src/main.go", "src/main_test.go"}}
 	body := g.words(2 << 10)
@@ -438,9 +479,16 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 		Usage: &record.Usage{Turns: 10, InputTokens: 20_000, OutputTokens: 2_000, DurationMs: 30_000, CostUSD: 0.1},
 		Run:   &record.Run{ID: strconv.Itoa(1_000_000 + i), Attempt: 1},
 	}
+	if os.Getenv(envFormer) == "" { // a uwf of an earlier commit doesn't know them
+		g.counts = g.counts.After(s, nil)
+		s.Counts = &g.counts
+	}
 	c := node.Closure{Schemas: &g.schemas, Getter: node.First{nodes, g.v.Getter(context.Background())}}
 	err := s.SetDigests(func(r record.Ref) (node.Digest, error) {
-		if r.To == record.ToRecord {
+		switch {
+		case r.Field == "start":
+			return g.started, nil
+		case r.To == record.ToRecord:
 			return g.before, nil
 		}
 		return c.ComputeDigest(r.Hash)
@@ -456,7 +504,7 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 	own.Detail = true
 	g.node(own, nodes[prompt], prompt, nil)
 	g.node(own, nodes[detail], detail, nil)
-	g.file(layout.PagePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
+	g.put(layout.PagePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
 	return h
 }
 
@@ -520,9 +568,13 @@ func (l *longThread) in(b *testing.B) *longThread {
 
 func (l *longThread) bench(args []string) {
 	var walls, cpus, agents, natives []time.Duration
-	var rss int64
+	var rss, requests, down, up int64
 	for l.Loop() {
+		l.requests.Store(0)
+		l.down.Store(0)
+		l.up.Store(0)
 		_, m, wall := l.uwf(args...)
+		requests, down, up = l.requests.Load(), l.down.Load(), l.up.Load()
 		var agent time.Duration
 		switch args[1] {
 		case "step":
@@ -541,6 +593,9 @@ func (l *longThread) bench(args []string) {
 	l.ReportMetric(inMs(cpus), "cpu-ms")
 	l.ReportMetric(inMs(natives), "git-ms")
 	l.ReportMetric(float64(rss)/(1<<20), "MB-rss")
+	l.ReportMetric(float64(requests), "requests")
+	l.ReportMetric(float64(down)/1000, "KB-down")
+	l.ReportMetric(float64(up)/1000, "KB-up")
 	if args[1] == "step" {
 		l.ReportMetric(inMs(agents), "agent-ms")
 	}
