@@ -59,7 +59,7 @@ func (f *faulty) Fetch(ctx context.Context, req wire.FetchRequest) (wire.Objects
 }
 
 // everyKind is a store that has one of everything: a thread with an own branch, an
-// attempt and a claim, one that ended, one whose entry calls it long, and one that ended
+// attempt and a claim, one that ended, one with older steps, and one that ended
 // and goes on. It comes with all that is done with a store.
 func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(context.Context, *Store) error) {
 	mem := wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true})
@@ -71,11 +71,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 	threadWithSteps(t, s, again, 1)
 	mustPush(t, s, mustLoad(t, s, again), endChange(t, mustLoad(t, s, again), again, "end"))
 	mustPush(t, s, mustLoad(t, s), reopenChange(t, s, mustLoad(t, s), again))
-	threadWithSteps(t, s, long, 2)
-	v = mustLoad(t, s, long)
-	e := mustEntry(t, v, long)
-	e.Used = Used{Head: e.Head, Steps: longThread}
-	mustPush(t, s, v, &Change{Subject: "long", Threads: map[ThreadID]*Entry{long: &e}})
+	threadWithSteps(t, s, long, 2*layout.KeptSteps)
 	v = threadWithSteps(t, s, id, 2)
 	c, err := v.ReadChain(t.Context(), id)
 	if err != nil {
@@ -88,7 +84,7 @@ func everyKind(t *testing.T, shared int) (*wiretest.Memory, map[string]func(cont
 	}
 	claim, more := view.ClaimUpdate(id, nil, &Claim{Run: "run-1", Attempt: 1, Head: mustEntry(t, v, id).Head}, v.Time())
 	change := &Change{Subject: "more", Refs: []wire.RefUpdate{attempt, claim}, Objects: slices.Concat(objs, more)}
-	e = mustEntry(t, v, id)
+	e := mustEntry(t, v, id)
 	e.Work.Branch, e.Attempts = "feature", []string{attempt.Name}
 	change.Threads = map[ThreadID]*Entry{id: &e}
 	for n := range shared {

@@ -16,11 +16,8 @@ import (
 	"github.com/united-workforce/uwf/gitcas/wire"
 )
 
-// Bounds of package view, which the number of requests shows.
-const (
-	longThread  = 64
-	maxSmallCas = 64
-)
+// maxSmallCas is a bound of package view, which the number of requests shows.
+const maxSmallCas = 64
 
 // clock is a clock that moves a second each time it is read.
 type clock struct{ at time.Time }
