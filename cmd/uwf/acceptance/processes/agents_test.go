@@ -325,7 +325,7 @@ printf -- '---\n$status: more\nnote: "%s"\n---\n%s\n' "$got" "$why" | "$UWF_BIN"
 		t.Errorf("it was answered %q, %s", step.Output["note"], step.Body)
 	}
 	for _, asked := range s.scribe.asked {
-		if asked.body != `{"messages":[],"model":"big-1","temperature":0}` {
+		if asked.body != `{"model":"big-1","messages":[],"temperature":0}` { // in the order that the agent wrote
 			t.Errorf("the provider got %s", asked.body)
 		}
 	}
