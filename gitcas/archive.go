@@ -89,8 +89,8 @@ func (b *builder) completeEndings() ([]Ended, error) {
 		}
 		seen[e.Thread] = true
 		e.Commit = b.cur.Commit.String()
-		if e.Steps == nil || e.Used == nil {
-			if err := b.fillFromChain(e); err != nil {
+		if e.Steps == nil || e.Used == nil || e.Usage == nil {
+			if err := b.fillFromChain(e, entry.WaitingRole()); err != nil {
 				return nil, err
 			}
 		}
@@ -130,8 +130,9 @@ func (b *builder) checkNewest(e Ended, what string) error {
 	return nil
 }
 
-// fillFromChain reads from its chain what steps a thread had, and what they took.
-func (b *builder) fillFromChain(e *Ended) error {
+// fillFromChain reads from its chain what steps a thread had, and what they took. role is the one
+// whose step is next.
+func (b *builder) fillFromChain(e *Ended, role string) error {
 	folder, err := b.v.ThreadFolder(b.ctx, e.Thread)
 	if err != nil {
 		return err
@@ -164,7 +165,8 @@ func (b *builder) fillFromChain(e *Ended) error {
 		e.Used = &n.Done
 		e.Used.AddAll(n.Tries)
 	}
-	return nil
+	e.Usage, err = c.UsageByRole(*e.Used, role, get)
+	return err
 }
 
 // historyLines appends lines to the files of their days. Only those files are

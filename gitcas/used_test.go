@@ -2,12 +2,14 @@ package gitcas
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/united-workforce/uwf/gitcas/node"
 	"github.com/united-workforce/uwf/gitcas/record"
+	"github.com/united-workforce/uwf/gitcas/statefile"
 	"github.com/united-workforce/uwf/internal/wiretest"
 )
 
@@ -95,6 +97,67 @@ func TestTotalCostRefuses(t *testing.T) {
 	} {
 		if cost, err := c.Count("", get); err == nil {
 			t.Errorf("%s: %+v", name, cost)
+		}
+	}
+}
+
+// TestUsageByRole: what a thread took is divided by role and model, and nothing of it is lost or
+// invented.
+func TestUsageByRole(t *testing.T) {
+	const failed, before node.Hash = "0000000000001", "0000000000002"
+	use := func(in, out int64, cost float64, model string) *record.Usage {
+		return &record.Usage{InputTokens: in, OutputTokens: out, CostUSD: cost, Model: model}
+	}
+	made := func(s record.Step) node.Node {
+		s.Start, s.Output, s.Detail = failed, failed, failed
+		n, _, err := s.Node(time.UnixMilli(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	tries := node.Map{
+		failed: made(record.Step{Role: "developer", Usage: use(4, 0, 0.25, "big"), PreviousAttempts: []node.Hash{before}}),
+		before: made(record.Step{Role: "developer", Usage: use(1, 1, 0, "small")}),
+	}
+	c := Chain{Steps: []ChainStep{
+		{Step: record.Step{Role: "developer", Usage: use(10, 5, 0.5, "big")}},
+		{Step: record.Step{Role: "reviewer", Usage: use(-7, 3, -1, "")}},
+		{Step: record.Step{Role: "developer", Usage: use(20, 2, 1, "big"), PreviousAttempts: []node.Hash{failed}}},
+		{Step: record.Step{Role: "a person"}},
+	}}
+	counts, err := c.Count("threads/x", tries.Get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := counts.Done
+	all.AddAll(counts.Tries)
+	own := []statefile.RoleUsage{
+		{Role: "a person", Steps: 1},
+		{Role: "developer", Model: "big", Steps: 2, TokensIn: 34, TokensOut: 7, CostUSD: 1.75},
+		{Role: "developer", Model: "small", TokensIn: 1, TokensOut: 1},
+		{Role: "reviewer", Steps: 1, TokensOut: 3},
+	}
+	more := all
+	more.Tokens, more.CostUSD = more.Tokens+100, more.CostUSD+2
+	less := Cost{Steps: 4, Tokens: 12, CostUSD: 0.25}
+	for name, tc := range map[string]struct {
+		all  Cost
+		rest string
+		want []statefile.RoleUsage
+	}{
+		"all is on record":      {all, "x", own},
+		"tries without a step":  {more, "reviewer", append(slices.Clone(own[:3]), statefile.RoleUsage{Role: "reviewer", Steps: 1, TokensIn: 100, TokensOut: 3, CostUSD: 2})},
+		"the sums were clamped": {less, "", []statefile.RoleUsage{own[0], {Role: "developer", Model: "big", Steps: 2, TokensIn: 10, TokensOut: 2, CostUSD: 0.25}, {Role: "developer", Model: "small"}, {Role: "reviewer", Steps: 1}}},
+	} {
+		rows, err := c.UsageByRole(tc.all, tc.rest, tries.Get)
+		if err != nil || !slices.Equal(rows, tc.want) {
+			t.Errorf("%s:\n%+v, %v, want\n%+v", name, rows, err, tc.want)
+		}
+	}
+	for _, get := range []func(node.Hash) (node.Node, error){node.Map{}.Get, node.Map{failed: {Type: node.String, Payload: "x"}}.Get} {
+		if rows, err := c.UsageByRole(all, "", get); err == nil {
+			t.Errorf("a try can't be read: %+v", rows)
 		}
 	}
 }

@@ -185,15 +185,7 @@ func UndoDelivery(entry *gitcas.Entry) {
 }
 
 // WaitingRole is the role that a suspended thread waits for, as far as the entry tells.
-func WaitingRole(entry gitcas.Entry) string {
-	switch {
-	case entry.Suspended != nil && entry.Suspended.Role != "":
-		return entry.Suspended.Role
-	case entry.Next != nil:
-		return entry.Next.Role
-	}
-	return ""
-}
+func WaitingRole(entry gitcas.Entry) string { return entry.WaitingRole() }
 
 // MaxReason bounds the reason in a thread's entry, in bytes. What an agent asked
 // stands whole in its output.

@@ -14,6 +14,7 @@ import (
 	"github.com/united-workforce/uwf/engine/reading"
 	"github.com/united-workforce/uwf/engine/step/screen"
 	"github.com/united-workforce/uwf/engine/step/unpushed"
+	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/engine/task"
 	"github.com/united-workforce/uwf/engine/thread"
 	"github.com/united-workforce/uwf/engine/workbranch"
@@ -386,9 +387,11 @@ func (r *agentRun) baseOfBrought() record.Step {
 	s := r.brought.step
 	now := r.Lease.ServerTime().UnixMilli()
 	done := max(min(s.CompletedAtMs, now), 0)
+	usage := *s.Usage
+	usage.Model = story.ModelOf(r.task, &usage)
 	out := record.Step{
 		Start: r.task.Start, Prev: r.task.Prev, Role: r.task.Role, Agent: r.task.Agent, EdgePrompt: r.task.EdgePrompt,
-		StartedAtMs: max(min(s.StartedAtMs, done), 0), CompletedAtMs: done, Cwd: r.task.Cwd, Usage: s.Usage, Run: s.Run,
+		StartedAtMs: max(min(s.StartedAtMs, done), 0), CompletedAtMs: done, Cwd: r.task.Cwd, Usage: &usage, Run: s.Run,
 		Checks: r.reportedChecks(s.Checks, "the job that ran them"), Notes: reportedNotes(r, s.Notes, "the job that ran it"),
 	}
 	if next := r.Entry.Next; next != nil && r.brought.same {

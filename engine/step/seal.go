@@ -160,6 +160,7 @@ func (r *agentRun) baseStep(d task.Draft, child record.Step) record.Step {
 		usage = mostUsage(usage, addUsage(r.spent, reportedUsage(d.Usage, child.Usage)))
 	}
 	usage.DurationMs = max(now-r.task.StartedAtMs, 0) + max(d.Took.Milliseconds(), 0)
+	usage.Model = story.ModelOf(r.task, &usage)
 	run := r.stepMaker()
 	var by *record.By
 	if next := r.Entry.Next; next != nil {

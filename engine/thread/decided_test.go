@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -145,6 +146,7 @@ func TestWhoStarted(t *testing.T) {
 			if line.Title != "Fix slugs" || line.Result != "approved" || !reflect.DeepEqual(line.By, &alice.By) || line.ClosedBy != nil || !reflect.DeepEqual(line.Used, want) {
 				t.Errorf("%+v, used %+v", line, line.Used)
 			}
+			f.usage(line, "a  1, b  1")
 			return nil
 		}))
 	})
@@ -175,7 +177,7 @@ func TestCostOfFailures(t *testing.T) {
 				t.Errorf("the result says %+v", u)
 			}
 			f.used(110, 1)
-			f.agent = works
+			f.agent, f.model = works, &task.Model{Name: "vendor/big-1"}
 			want := gitcas.Cost{Steps: 0, Tokens: 110, CostUSD: 1}
 			if end == "cancel" {
 				f.ok(f.deed("cancel"))
@@ -188,7 +190,26 @@ func TestCostOfFailures(t *testing.T) {
 			if line.Used == nil || *line.Used != want {
 				t.Errorf("%s: %+v, want %+v", end, line.Used, want)
 			}
+			f.usage(line, map[string]string{"end": "a  0, a vendor/big-1 1, b vendor/big-1 1", "cancel": "a  0"}[end])
 		})
+	}
+}
+
+// usage checks how a history line divides what the thread used: that it is all of it, and that of
+// these roles, models and steps.
+func (f *fixture) usage(line gitcas.Ended, want string) {
+	f.Helper()
+	var sum gitcas.Cost
+	var rows []string
+	for _, u := range line.Usage {
+		sum.Steps, sum.Tokens, sum.CostUSD = sum.Steps+u.Steps, sum.Tokens+u.TokensIn+u.TokensOut, sum.CostUSD+u.CostUSD
+		rows = append(rows, fmt.Sprint(u.Role, " ", u.Model, " ", u.Steps))
+	}
+	if line.Used == nil || sum.Steps != line.Used.Steps || sum.Tokens != line.Used.Tokens || math.Abs(sum.CostUSD-line.Used.CostUSD) > 1e-9 {
+		f.Errorf("the rows are %+v, and used is %+v", line.Usage, line.Used)
+	}
+	if got := strings.Join(rows, ", "); got != want {
+		f.Errorf("used by %s, want %s", got, want)
 	}
 }
 

@@ -73,6 +73,7 @@ func testRole(role string) map[string]any {
 // fixture is a store in memory with the workflow above, and everything that an
 // engine is given.
 type fixture struct {
+	model *task.Model
 	*testing.T
 	mem     *wiretest.Memory
 	remote  *remote
@@ -218,7 +219,7 @@ func (f *fixture) CheckPrices(_, role, _ string) error {
 	}
 	return nil
 }
-func (f *fixture) Model(string, string) *task.Model     { return nil }
+func (f *fixture) Model(string, string) *task.Model     { return f.model }
 func (f *fixture) ExtractModel(_, _ string) *task.Model { return nil }
 func (f *fixture) Limits(string) moderator.Limits       { return f.limits }
 func (f *fixture) MonthLimits() moderator.MonthLimits   { return f.month }

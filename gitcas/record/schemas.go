@@ -51,9 +51,9 @@ const (
 	// OwnStartSchema is StartSchema with trigger, base, title, by and digests,
 	// OwnStepSchema is StepSchema with body, usage, work, previousAttempts, run, by,
 	// answer, patch, prepare, checks, notes, counts and digests, all optional. uncountedStepSchema
-	// is that without counts: it is read, and no longer written.
+	// is that without counts and the usage's model: it is read, and no longer written.
 	OwnStartSchema      node.Hash = "28GHNM9HYB36F"
-	OwnStepSchema       node.Hash = "DVZB9KTH8V96S"
+	OwnStepSchema       node.Hash = "2MRMBBEZV8DCD"
 	uncountedStepSchema node.Hash = "0MCP85914EWV0"
 
 	// AnswerSchema holds what people said to a thread between two steps.

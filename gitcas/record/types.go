@@ -13,6 +13,9 @@ type Usage struct {
 	// Unpriced: there are tokens among these whose price nobody knows, so that it cost
 	// CostUSD at least.
 	Unpriced bool `json:"unpriced,omitempty"`
+	// Model is the name of the model that the agent was to ask, not what the agent says; empty: none,
+	// or nobody noted which.
+	Model string `json:"model,omitempty"`
 }
 
 // Reported is a usage as an agent writes it, who may say nothing of the cost.

@@ -211,6 +211,10 @@ func (r textRewriter) rewriteLine(line string) []byte {
 	}
 	e.Commit = n.renewTokens(e.Commit, at, r.commits)
 	r.noteName(at+" work.branch", e.Work.Branch)
+	for i, u := range e.Usage {
+		r.noteName(at+" usage.role", u.Role)
+		e.Usage[i].Model = r.cleanField(at+" usage.model", u.Model)
+	}
 	for _, text := range []*string{&e.Title, &e.Note, &e.Result, &e.Key} {
 		*text = r.cleanField(at, *text)
 	}

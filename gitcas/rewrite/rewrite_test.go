@@ -453,12 +453,13 @@ func TestFieldsAreKnown(t *testing.T) {
 		{statefile.Pause{}, "Reason By"},
 		{statefile.By{}, "Kind Login ID URL Name"},
 		{statefile.Cost{}, "Steps Tokens CostUSD Unpriced DurationMs"},
+		{statefile.RoleUsage{}, "Role Model Steps TokensIn TokensOut CostUSD"},
 		{statefile.Used{}, "Head Steps Tokens CostUSD Unpriced DurationMs"},
 		{statefile.Spent{}, "Month Tokens CostUSD TokensBefore CostBefore"},
 		{statefile.Work{}, "Branch Commit"},
 		{statefile.RegistryEntry{}, "Hash Timestamp History"},
 		{statefile.RegistryVersion{}, "Hash Timestamp"},
-		{statefile.Ended{}, "Thread Title Workflow Head CompletedAt Reason Note Result By ClosedBy Used Spent Commit Key Steps PR Work"},
+		{statefile.Ended{}, "Thread Title Workflow Head CompletedAt Reason Note Result By ClosedBy Used Usage Spent Commit Key Steps PR Work"},
 	} {
 		typ := reflect.TypeOf(tt.v)
 		var got []string

@@ -178,6 +178,13 @@ func TestHistory(t *testing.T) {
 			t.Errorf("branch %q: %v", branch, err)
 		}
 	}
+	for _, u := range []RoleUsage{{Steps: -1}, {TokensIn: -1}, {TokensOut: -1}, {CostUSD: -1}, {Role: strings.Repeat("a", maxKeyText+1)}, {Model: "\xff"}} {
+		e := ended(1)
+		e.Usage = []RoleUsage{u}
+		if _, err := EncodeEnded(e); !errors.Is(err, ErrUnstorable) || !strings.Contains(err.Error(), "usage: out of range") {
+			t.Errorf("%+v: %v", u, err)
+		}
+	}
 	stop := errors.New("stop")
 	if err := ParseHistory(file, func(Ended) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("a visit's error: %v", err)

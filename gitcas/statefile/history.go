@@ -3,6 +3,7 @@ package statefile
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -93,6 +94,8 @@ func (e *Ended) checkEnded() error {
 		return fmt.Errorf("used: out of range")
 	case e.Spent != nil && (!monthOK(e.Spent.Month) || e.Spent.Tokens < 0 || e.Spent.TokensBefore < 0 || !amountOK(e.Spent.CostUSD) || !amountOK(e.Spent.CostBefore)):
 		return fmt.Errorf("spent: no month, or out of range")
+	case len(e.Usage) > maxSteps || slices.ContainsFunc(e.Usage, RoleUsage.outOfRange):
+		return fmt.Errorf("usage: out of range")
 	case len(e.Steps) > maxSteps:
 		return fmt.Errorf("%d steps, more than %d", len(e.Steps), maxSteps)
 	case e.CompletedAt < 0 || e.CompletedAt > maxMillis || e.PR < 0:
@@ -104,6 +107,10 @@ func (e *Ended) checkEnded() error {
 		}
 	}
 	return nil
+}
+
+func (u RoleUsage) outOfRange() bool {
+	return !textOK(u.Role, maxKeyText) || !textOK(u.Model, maxKeyText) || u.Steps < 0 || u.TokensIn < 0 || u.TokensOut < 0 || !amountOK(u.CostUSD)
 }
 
 // maxMillis is the end of year 9999: later dates have no folder.

@@ -75,6 +75,17 @@ type Spent struct {
 // that holds for its head.
 func (e Entry) Known() (Used, bool) { return e.Used, e.Head != "" && e.Used.Head == e.Head }
 
+// WaitingRole is the role whose step is next; empty: there is none, or nobody knows.
+func (e Entry) WaitingRole() string {
+	switch {
+	case e.Suspended != nil && e.Suspended.Role != "":
+		return e.Suspended.Role
+	case e.Next != nil:
+		return e.Next.Role
+	}
+	return ""
+}
+
 // Work is where the agents' edits are: a branch and the commit recorded for it.
 // An empty Commit means that the thread began without a repository.
 type Work struct {
@@ -139,6 +150,7 @@ type Ended struct {
 	By          *By         `json:"by,omitempty"`       // who started it, or forked it
 	ClosedBy    *By         `json:"closedBy,omitempty"` // who cancelled or removed it
 	Used        *Cost       `json:"used,omitempty"`     // what its steps and failed attempts took
+	Usage       []RoleUsage `json:"usage,omitempty"`    // the same by role and model; nil: an older line, not by role
 	Spent       *Spent      `json:"spent,omitempty"`
 	Commit      string      `json:"commit"` // the last state commit that held the thread's folder
 	Key         string      `json:"key,omitempty"`
@@ -149,6 +161,16 @@ type Ended struct {
 
 // Cost is what a thread took, from its first step to its end.
 type Cost = record.Totals
+
+// RoleUsage is what the steps of one role took that asked one model, and its failed attempts.
+type RoleUsage struct {
+	Role      string  `json:"role"`            // empty: nobody knows
+	Model     string  `json:"model,omitempty"` // empty: none was asked, or nobody noted which
+	Steps     int     `json:"steps"`
+	TokensIn  int64   `json:"tokensIn"` // with those of which only the sum is known
+	TokensOut int64   `json:"tokensOut"`
+	CostUSD   float64 `json:"costUsd"`
+}
 
 // Reasons of a history line. A removed thread is in no list any more.
 const (

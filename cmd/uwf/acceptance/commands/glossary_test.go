@@ -21,6 +21,8 @@ var glossary = map[string]string{
 	"turns":            "Calls of the model.",
 	"inputTokens":      "Tokens that the model read.",
 	"outputTokens":     "Tokens that the model wrote.",
+	"tokensIn":         "Tokens that the models read, with those of which only the sum is known.",
+	"tokensOut":        "Tokens that the models wrote.",
 	"durationMs":       "How long the agents worked, in milliseconds.",
 	"costUsd":          "Cost in US dollars, as providers say or by the configured prices.",
 	"unpriced":         "Set where tokens were used whose price nobody knows: it cost more than costUsd says.",

@@ -54,7 +54,8 @@ one: its status, the role that is next, its age, its cost, its title.`,
 		Example: `  uwf thread list
   uwf thread list --all --limit 20
   uwf thread list --status suspended,failed
-  uwf thread list --workflow solve-issue --after 7d --jq '.[].thread'`,
+  uwf thread list --workflow solve-issue --after 7d --jq '.[].thread'
+  uwf thread list --status ended --after 30d --jq '[.[].usage[]?] | group_by(.role, .model)[] | {role: .[0].role, model: .[0].model, costUsd: map(.costUsd) | add}'`,
 		Args: cobra.NoArgs,
 		RunE: app.Run(o, runF, listRun, func([]string) {}),
 	}
@@ -91,6 +92,8 @@ type listed struct {
 	Steps       int             `json:"steps"`
 	CostUSD     float64         `json:"costUsd"` // of its steps
 	Unpriced    bool            `json:"unpriced,omitempty"`
+	// Usage is what an ended thread took, by role and model; nil: not by role.
+	Usage []statefile.RoleUsage `json:"usage,omitempty"`
 }
 
 // listStatuses are those that a thread in a list can have.
@@ -228,7 +231,7 @@ func (l *lister) addEnded(ctx context.Context) error {
 	}
 	return l.view.History(ctx, from, func(e gitcas.Ended) error {
 		at := time.UnixMilli(e.CompletedAt).UTC()
-		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time(), Title: e.Title, Steps: len(e.Steps)}
+		t := listed{Thread: e.Thread, Workflow: e.Workflow, Head: e.Head, Status: e.Reason, Since: &at, Reason: e.Note, Key: e.Key, Started: e.Thread.Time(), Title: e.Title, Steps: len(e.Steps), Usage: e.Usage}
 		if u := e.Used; u != nil {
 			t.CostUSD, t.Unpriced = u.CostUSD, u.Unpriced
 		}

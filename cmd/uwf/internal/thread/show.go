@@ -69,15 +69,17 @@ type shown struct {
 	Checks    []checks.Result    `json:"checks,omitempty"` // what each said last
 	cost                         // with what led to no step
 	NoStep    *cost              `json:"noStep,omitempty"`
-	StartedAt time.Time          `json:"startedAt"`
-	EndedAt   *time.Time         `json:"endedAt,omitempty"`
-	Base      string             `json:"base,omitempty"`
-	Trigger   map[string]any     `json:"trigger,omitempty"`
-	Prompt    string             `json:"prompt"`
-	Note      string             `json:"note,omitempty"`
-	By        *record.By         `json:"by,omitempty"`       // who started it, or forked it
-	ClosedBy  *record.By         `json:"closedBy,omitempty"` // who cancelled it
-	GoesOnBy  *record.By         `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
+	// Usage is the cost of an ended thread by role and model; nil: not by role.
+	Usage     []statefile.RoleUsage `json:"usage,omitempty"`
+	StartedAt time.Time             `json:"startedAt"`
+	EndedAt   *time.Time            `json:"endedAt,omitempty"`
+	Base      string                `json:"base,omitempty"`
+	Trigger   map[string]any        `json:"trigger,omitempty"`
+	Prompt    string                `json:"prompt"`
+	Note      string                `json:"note,omitempty"`
+	By        *record.By            `json:"by,omitempty"`       // who started it, or forked it
+	ClosedBy  *record.By            `json:"closedBy,omitempty"` // who cancelled it
+	GoesOnBy  *record.By            `json:"goesOnBy,omitempty"` // who let it go on last, before its next step
 
 	waysOn   []life.Verb // what a person does so that it goes on
 	used     extent      // with failed attempts
@@ -188,6 +190,7 @@ func readShown(ctx context.Context, f *app.Factory, t *lookup.Thread) (shown, er
 	}
 	if over := t.Ended; over != nil && over.Used != nil {
 		s.addCost(*over.Used, sum.Used)
+		s.Usage = over.Usage
 		return s, nil
 	}
 	_, used, err := attempt.CountThread(ctx, t.Store, t.View, t.ID)
@@ -254,6 +257,12 @@ func (s shown) writeText(w *output.Writer) {
 	p.writeLine("cost", "%s", s.formatAmount())
 	if n := s.NoStep; n != nil && (n.Tokens > 0 || n.CostUSD > 0) {
 		p.writeLine("", "%s of it for attempts that led to no step", n.formatAmount())
+	}
+	for _, u := range s.Usage {
+		p.writeLine("", "%s: %s, %d tokens, %s", output.Line(strings.TrimSpace(cmp.Or(u.Role, "nobody knows whose")+" "+u.Model), 60), text.Plural(u.Steps, "step"), u.TokensIn+u.TokensOut, text.Dollars(u.CostUSD, s.Unpriced))
+	}
+	if s.Done && s.Usage == nil {
+		p.writeLine("", "not by role: the thread ended before that was noted")
 	}
 	if s.Allowed != nil {
 		p.writeLine("limits", "%s; failed attempts count too", s.used.formatAgainst(*s.Allowed))
