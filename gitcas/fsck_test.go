@@ -178,7 +178,7 @@ func TestHistoryRequests(t *testing.T) {
 		n := 0
 		v := mustLoad(t, Open(&wrapped{Remote: mem, fetch: func(wire.FetchRequest) error { n++; return nil }}, testOptions()))
 		n = 0
-		found, err := v.FindAllEnded(t.Context(), time.Time{}, tc.ids...)
+		found, err := view.FindAllEnded(t.Context(), v, time.Time{}, tc.ids...)
 		if err != nil || len(found) != tc.found || n != tc.want {
 			t.Errorf("%s: %d requests, %d threads, %v", name, n, len(found), err)
 		}

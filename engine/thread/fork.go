@@ -10,6 +10,7 @@ import (
 	"github.com/united-workforce/uwf/engine/story"
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 )
 
 // ForkRequest describes a thread that begins with the steps of another one.
@@ -108,7 +109,8 @@ func (f *forking) findEarlierFork(ctx context.Context, v *gitcas.View) (done boo
 	}
 	// An id that was used is not used again. Since it is new, the whole past need not be
 	// read for that.
-	ended, found, err := v.FindEndedSince(ctx, f.req.ID, f.req.ID.Time())
+	all, err := view.FindAllEnded(ctx, v, f.req.ID.Time(), f.req.ID)
+	ended, found := all[f.req.ID]
 	if found && err == nil {
 		err = life.Refuse(life.Fork, f.req.ID, life.DescribeEnd(ended))
 	}

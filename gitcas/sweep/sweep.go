@@ -17,6 +17,7 @@ import (
 	"github.com/united-workforce/uwf/gitcas"
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
+	"github.com/united-workforce/uwf/gitcas/view"
 	"github.com/united-workforce/uwf/gitcas/wire"
 	"github.com/united-workforce/uwf/internal/lists"
 )
@@ -124,7 +125,7 @@ func (j *judge) readThreads(ctx context.Context, more []gitcas.ThreadID) error {
 	for _, id := range more {
 		add(id)
 	}
-	ended, err := j.v.FindAllEnded(ctx, time.Time{}, slices.Collect(maps.Keys(open))...)
+	ended, err := view.FindAllEnded(ctx, j.v, time.Time{}, slices.Collect(maps.Keys(open))...)
 	if err != nil {
 		return fmt.Errorf("look for threads among the ended ones: %w", err)
 	}

@@ -146,20 +146,14 @@ const clockGrace = 24 * time.Hour
 // that was removed. It reads the newest day first, and goes back no further than to where
 // the thread is.
 func (v *View) FindEnded(ctx context.Context, id layout.ThreadID) (statefile.Ended, bool, error) {
-	return v.FindEndedSince(ctx, id, time.Time{})
-}
-
-// FindEndedSince is FindEnded without the days before a time; the zero time leaves
-// none out.
-func (v *View) FindEndedSince(ctx context.Context, id layout.ThreadID, from time.Time) (statefile.Ended, bool, error) {
-	found, err := v.FindAllEnded(ctx, from, id)
+	found, err := FindAllEnded(ctx, v, time.Time{}, id)
 	e, ok := found[id]
 	return e, ok, err
 }
 
-// FindAllEnded is FindEndedSince of several threads, and reads no day twice. Those that it doesn't
-// find are left out.
-func (v *View) FindAllEnded(ctx context.Context, from time.Time, ids ...layout.ThreadID) (map[layout.ThreadID]statefile.Ended, error) {
+// FindAllEnded is View.FindEnded of several threads, without the days before a time; the zero time
+// leaves none out. It reads no day twice. Threads that it doesn't find are left out.
+func FindAllEnded(ctx context.Context, v *View, from time.Time, ids ...layout.ThreadID) (map[layout.ThreadID]statefile.Ended, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
