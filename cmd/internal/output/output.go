@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +115,7 @@ func (p Printer) Text() *Writer {
 // that a terminal acts on are written as escapes, which mean the same in JSON.
 func encodeJSON(v any) ([]byte, error) {
 	b, err := text.IndentJSON(v)
-	if bytes.ContainsFunc(b, leftByJSON) {
+	if slices.ContainsFunc(b, func(c byte) bool { return c >= 0x7f }) {
 		b = []byte(escapeUnsafe(string(b)))
 	}
 	return append(b, '\n'), err
