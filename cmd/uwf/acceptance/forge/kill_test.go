@@ -30,7 +30,8 @@ type tale struct {
 	kills  []string
 	mended string
 	died   []string
-	inARow int // jobs that died one after the other
+	inARow int // jobs that died one after the other, with the thread at the head that it has in at
+	at     string
 	// stops are the points that each living job got to.
 	stops [][]string
 }
@@ -55,6 +56,9 @@ func (ta *tale) job(e forgetest.Event) {
 		ta.green(j)
 		return
 	}
+	if at := ta.heads(); at != ta.at {
+		ta.at, ta.inARow = at, 0
+	}
 	ta.inARow++
 	ta.died, ta.kills = append(ta.died, ta.kills[0]), ta.kills[1:]
 	if ta.mended == byRerun {
@@ -65,6 +69,19 @@ func (ta *tale) job(e forgetest.Event) {
 	ta.settled()
 	ta.later(life.MaxClaim + time.Minute) // longer than any claim or patience
 	ta.green(ta.start(ta.forge.Schedule("17 */2 * * *")))
+}
+
+// heads are those of all active threads.
+func (ta *tale) heads() string {
+	ta.Helper()
+	var out []string
+	for _, entry := range ta.active() {
+		if long, ok := entry.(map[string]any); ok {
+			entry = long["head"]
+		}
+		out = append(out, fmt.Sprint(entry))
+	}
+	return strings.Join(out, " ")
 }
 
 // settled runs what was dispatched until nothing is left.
