@@ -198,7 +198,9 @@ func (g *gate) List(ctx context.Context, prefixes ...string) (wire.Listing, erro
 		l = g.w.mix(g.a, l, later)
 	}
 	g.answered(&g.a.reads)
-	g.a.listed = landed
+	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(p, layout.Claims) }) { // else it sees none
+		g.a.listed = landed
+	}
 	if g.w.guesses {
 		l.Time, l.TimeGuessed = g.a.now(), true
 	}
