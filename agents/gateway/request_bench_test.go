@@ -43,14 +43,14 @@ func BenchmarkRequest(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
-					ask(b, way.url+"/v1/messages", g.key, body)
+					sendRequest(b, way.url+"/v1/messages", g.key, body)
 				}
 			})
 		}
 	}
 }
 
-func ask(b *testing.B, address, key, body string) {
+func sendRequest(b *testing.B, address, key, body string) {
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, address, strings.NewReader(body))
 	if err != nil {
 		b.Fatal(err)

@@ -108,7 +108,7 @@ func (o Options) findCredentials(toolchains []string) []string {
 		}
 	}
 	for _, dir := range findToolFolders(environ) {
-		out = append(out, o.nested.in(dir)...)
+		out = append(out, o.nested.findIn(dir)...)
 	}
 	for _, dir := range toolchains {
 		for _, name := range tellingNames {

@@ -156,12 +156,12 @@ func TestOwnWorkspaceStaysLent(t *testing.T) {
 		t.Errorf("outside changed: %v, was %v", got, outside)
 	}
 
-	before := p.changed("a/b/ours.txt")
+	before := p.changeTime("a/b/ours.txt")
 	p.write("workspace/restored", "by uwf")
 	if got := p.program("/bin/sh", "-c", "echo more >> restored && echo more >> linked"); got.code != 0 {
 		t.Error(got.text)
 	}
-	if got := p.changed("a/b/ours.txt"); got != before {
+	if got := p.changeTime("a/b/ours.txt"); got != before {
 		t.Errorf("a file that stays the agents' was touched: ctime %v, was %v", got, before)
 	}
 }
@@ -210,8 +210,8 @@ func ownPlace(t *testing.T) *place {
 	return p
 }
 
-// changed is when a file of the workspace was last changed in any way.
-func (p *place) changed(name string) unix.Timespec {
+// changeTime is when a file of the workspace was last changeTime in any way.
+func (p *place) changeTime(name string) unix.Timespec {
 	p.Helper()
 	var st unix.Stat_t
 	p.must(unix.Lstat(filepath.Join(p.workspace, name), &st))

@@ -58,8 +58,8 @@ type nestedFiles struct {
 	found map[string][]string // by folder
 }
 
-// in returns the files of credentials of all versions in the folder of a toolchain.
-func (n *nestedFiles) in(dir string) []string {
+// findIn returns the files of credentials of all versions findIn the folder of a toolchain.
+func (n *nestedFiles) findIn(dir string) []string {
 	if n == nil {
 		return findNestedCredentials(dir, 0)
 	}

@@ -60,14 +60,14 @@ func (a *Ledger) CountUsed(ctx context.Context, refs []string) (moderator.Totals
 		a.noteOnRecord(s.Run)
 		known = append(known, s.PreviousAttempts...)
 	}
-	tries, err := view.TriesOf(known, a.get)
+	tries, err := view.TriesOf(known, a.readRecord)
 	if err != nil {
 		return t, err
 	}
 	for _, s := range tries {
 		a.noteOnRecord(s.Run)
 	}
-	if tries, err = view.TriesOf(a.Failed, a.get); err != nil {
+	if tries, err = view.TriesOf(a.Failed, a.readRecord); err != nil {
 		return t, err
 	}
 	for _, s := range tries {
@@ -78,26 +78,26 @@ func (a *Ledger) CountUsed(ctx context.Context, refs []string) (moderator.Totals
 
 // Count is what the thread's steps took with a further one, and with all that this names.
 func (a *Ledger) Count(s record.Step) (*record.Counts, error) {
-	tries, err := view.TriesOf(s.PreviousAttempts, a.get)
+	tries, err := view.TriesOf(s.PreviousAttempts, a.readRecord)
 	c := a.thread.Chain.Counts.After(s, lists.Map(tries, func(t gitcas.ChainStep) record.Step { return t.Step }))
 	return &c, err
 }
 
 // ReadStep reads the StepNode of an attempt, or of a step that was taken back.
 func (a *Ledger) ReadStep(h node.Hash) (record.Step, error) {
-	return reading.ReadStep(a.in(h), a.thread.ID, h)
+	return reading.ReadStep(a.nodesWith(h), a.thread.ID, h)
 }
 
-// get finds the node of such a step.
-func (a *Ledger) get(h node.Hash) (node.Node, error) {
-	n, err := a.in(h)(gitcas.Place{Thread: a.thread.ID}).Get(h)
+// readRecord finds the node of such a step.
+func (a *Ledger) readRecord(h node.Hash) (node.Node, error) {
+	n, err := a.nodesWith(h)(gitcas.Place{Thread: a.thread.ID}).Get(h)
 	if err != nil {
 		err = fmt.Errorf("read the earlier attempt %s: %w", h, err)
 	}
 	return n, err
 }
 
-func (a *Ledger) in(h node.Hash) func(gitcas.Place) node.Getter {
+func (a *Ledger) nodesWith(h node.Hash) func(gitcas.Place) node.Getter {
 	if a.Nodes[gitcas.Place{Thread: a.thread.ID}][h].Type != "" {
 		return a.Nodes.In
 	}

@@ -28,7 +28,7 @@ func writeChecks(in Input) string {
 	var b strings.Builder
 	b.WriteString("# What the checks said\n\nuwf runs these commands on what a role made. If an agent says something else of them, believe these results.\n\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "- %s (on the work of step %d, %s)\n", r.Describe(), in.skipped()+r.Step, r.Role)
+		fmt.Fprintf(&b, "- %s (on the work of step %d, %s)\n", r.Describe(), in.countSkipped()+r.Step, r.Role)
 	}
 	for _, r := range unproven {
 		if r.Output != "" {

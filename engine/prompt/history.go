@@ -46,7 +46,7 @@ func writeHistory(in Input) string {
 		return ""
 	}
 	title := "# What has happened so far"
-	if in.count().Of(in.Role).Last > 0 {
+	if in.allCounts().Of(in.Role).Last > 0 {
 		title = "# What has happened since your last step"
 	}
 	shown, omitted := writeSteps(in)
@@ -59,7 +59,7 @@ func writeHistory(in Input) string {
 
 // writeSteps shows the steps of a history, and says how many it leaves out for want of room.
 func writeSteps(in Input) (shown []string, omitted int) {
-	left, skipped, from := budgetFor(in.Window), in.skipped(), max(in.count().Of(in.Role).Last, 1)
+	left, skipped, from := budgetFor(in.Window), in.countSkipped(), max(in.allCounts().Of(in.Role).Last, 1)
 	for i, s := range slices.Backward(in.Steps) {
 		number := skipped + i + 1
 		if number < from {
@@ -78,7 +78,7 @@ func writeSteps(in Input) (shown []string, omitted int) {
 // Needs is how many of the newest steps Assemble has to know, as far as Steps tells: with more
 // of these it may say more.
 func Needs(in Input) int {
-	counts, skipped, all := in.count(), in.skipped(), in.count().Done.Steps
+	counts, skipped, all := in.allCounts(), in.countSkipped(), in.allCounts().Done.Steps
 	first := skipped + 1
 	for name, role := range in.Definition.Roles {
 		if last := counts.Of(name).Last; len(role.Checks) > 0 && last > 0 {

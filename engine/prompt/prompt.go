@@ -122,16 +122,16 @@ func writeLeftOut(in Input) string {
 
 // writeProgress is one line: where the thread stands and how far it may go.
 func writeProgress(in Input) string {
-	own := in.count().Of(in.Role).Steps
-	line := "Progress: step " + formatOf(in.skipped()+len(in.Steps)+1, in.Limits.MaxSteps) + ", number " + formatOf(own+1, in.Limits.MaxStepsPerRole) + " for " + in.Role + "."
+	own := in.allCounts().Of(in.Role).Steps
+	line := "Progress: step " + formatOf(in.countSkipped()+len(in.Steps)+1, in.Limits.MaxSteps) + ", number " + formatOf(own+1, in.Limits.MaxStepsPerRole) + " for " + in.Role + "."
 	if len(in.Steps) > 0 {
-		line += " So far: " + formatPath(in.Steps, in.skipped()) + "."
+		line += " So far: " + formatPath(in.Steps, in.countSkipped()) + "."
 	}
 	return line
 }
 
-// count are the counts of all steps.
-func (in Input) count() record.Counts {
+// allCounts are the counts of all steps.
+func (in Input) allCounts() record.Counts {
 	if in.Counts.Done.Steps > 0 {
 		return in.Counts
 	}
@@ -142,8 +142,8 @@ func (in Input) count() record.Counts {
 	return c
 }
 
-// skipped is how many steps there are before Steps.
-func (in Input) skipped() int { return in.count().Done.Steps - len(in.Steps) }
+// countSkipped is how many steps there are before Steps.
+func (in Input) countSkipped() int { return in.allCounts().Done.Steps - len(in.Steps) }
 
 func formatOf(n, limit int) string {
 	if limit <= 0 {

@@ -107,8 +107,8 @@ func (s *Story) AddStep(output map[string]any, result string, step record.Step, 
 	s.steps = append(s.steps, st)
 }
 
-// count is how many steps the thread has.
-func (s Story) count() int { return s.Chain.Skipped() + len(s.steps) }
+// countSteps is how many steps the thread has.
+func (s Story) countSteps() int { return s.Chain.Skipped() + len(s.steps) }
 
 // titleLine heads the pages.
 func (s Story) titleLine() string {
@@ -163,7 +163,7 @@ func (s Story) WriteIndex() []byte {
 	if s.Entry.PR != 0 {
 		fmt.Fprintf(&b, "- Pull request: #%d\n", s.Entry.PR)
 	}
-	fmt.Fprintf(&b, "- %s took %s, %d tokens, %s, with tries that failed before\n", text.Plural(s.count(), "step"), roundTime(s.Took.DurationMs),
+	fmt.Fprintf(&b, "- %s took %s, %d tokens, %s, with tries that failed before\n", text.Plural(s.countSteps(), "step"), roundTime(s.Took.DurationMs),
 		s.Took.Tokens, text.Dollars(s.Took.CostUSD, s.Took.Unpriced))
 	s.writeSteps(&b)
 	return []byte(text.Lines(b.String()))
@@ -188,13 +188,13 @@ func (s Story) writeState(b *strings.Builder) {
 			b.WriteString(":\n\n" + indentText(sus.Reason) + "\n")
 		}
 	case gitcas.StatusEnded:
-		fmt.Fprintf(b, "**Ended** after %s", text.Plural(s.count(), "step"))
+		fmt.Fprintf(b, "**Ended** after %s", text.Plural(s.countSteps(), "step"))
 		if n := len(s.steps); n > 0 && s.steps[n-1].result != "" {
 			b.WriteString(": " + markdown.Escape(text.OneLine(s.steps[n-1].result)))
 		}
 		b.WriteString(".\n")
 	default:
-		fmt.Fprintf(b, "**Under way**: step %d is next", s.count()+1)
+		fmt.Fprintf(b, "**Under way**: step %d is next", s.countSteps()+1)
 		if n := e.Next; n != nil {
 			b.WriteString(", by role " + markdown.Escape(text.OneLine(n.Role)))
 			if n.By != nil {
@@ -217,7 +217,7 @@ func (s Story) writeSteps(b *strings.Builder) {
 		return
 	}
 	skipped := s.Chain.Skipped()
-	first := max(s.count()-maxIndexSteps, skipped)
+	first := max(s.countSteps()-maxIndexSteps, skipped)
 	b.WriteString("\n| step | role | result | what it says | tokens | cost |\n|--:|:--|:--|:--|--:|--:|\n")
 	if first > 0 {
 		fmt.Fprintf(b, "| 1–%d | | | see their pages | | |\n", first)
@@ -228,7 +228,7 @@ func (s Story) writeSteps(b *strings.Builder) {
 		if n <= first {
 			continue
 		}
-		page := layout.PageLink(n, s.count(), st.role)
+		page := layout.PageLink(n, s.countSteps(), st.role)
 		fmt.Fprintf(b, "| [%d](%s) | %s | %s | %s | %d | %s |\n", n, page, markdown.Escape(text.OneLine(st.role)), markdown.Escape(text.OneLine(st.result)),
 			markdown.Escape(text.OneLine(st.says)), st.usage.InputTokens+st.usage.OutputTokens, text.Dollars(st.usage.CostUSD, st.usage.Unpriced))
 		for _, w := range st.words {

@@ -67,10 +67,10 @@ func (c Counts) After(s Step, tries []Step) Counts {
 	c.Roles = slices.Clone(c.Roles)
 	for _, t := range tries {
 		c.Tries.Add(t.Usage)
-		c.at(t.Role).Tries++
+		c.roleCount(t.Role).Tries++
 	}
 	c.Done.Add(s.Usage)
-	own := c.at(s.Role)
+	own := c.roleCount(s.Role)
 	own.Steps++
 	own.Last = c.Done.Steps
 	return c
@@ -78,21 +78,21 @@ func (c Counts) After(s Step, tries []Step) Counts {
 
 // Of is how often a role worked.
 func (c Counts) Of(role string) RoleCount {
-	if i, found := c.find(role); found {
+	if i, found := c.findRole(role); found {
 		return c.Roles[i]
 	}
 	return RoleCount{Role: role}
 }
 
-func (c *Counts) at(role string) *RoleCount {
-	i, found := c.find(role)
+func (c *Counts) roleCount(role string) *RoleCount {
+	i, found := c.findRole(role)
 	if !found {
 		c.Roles = slices.Insert(c.Roles, i, RoleCount{Role: role})
 	}
 	return &c.Roles[i]
 }
 
-func (c *Counts) find(role string) (int, bool) {
+func (c *Counts) findRole(role string) (int, bool) {
 	return slices.BinarySearchFunc(c.Roles, role, func(r RoleCount, name string) int { return cmp.Compare(r.Role, name) })
 }
 

@@ -87,7 +87,7 @@ func (v *View) collectChain(ctx context.Context, id layout.ThreadID, least int) 
 	if err := CheckAttempts(c, path, get); err != nil {
 		return Chain{}, err
 	}
-	if err := c.count(path, get); err != nil {
+	if err := c.takeCounts(path, get); err != nil {
 		return Chain{}, err
 	}
 	if c.Definition, err = (&FolderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
@@ -103,7 +103,7 @@ func (v *View) endsTail(ctx context.Context, d *tree.Dir, c *Chain, least int) (
 	if _, here := d.Find(name); here || d.IDOf(layout.OlderDir).IsZero() {
 		return false, nil
 	}
-	if o, there := v.older.Get(d.Object.ID); there && o.find(name) != nil {
+	if o, there := v.older.Get(d.Object.ID); there && o.folderWith(name) != nil {
 		return false, nil
 	}
 	if len(c.Steps) >= least && c.Steps[0].Counts != nil && c.Steps[len(c.Steps)-1].Counts != nil {
@@ -346,8 +346,8 @@ func (c Chain) Count(where string, get func(node.Hash) (node.Node, error)) (reco
 	return all, nil
 }
 
-// count is Count of a chain that is whole; of another one it takes the head's word.
-func (c *Chain) count(where string, get func(node.Hash) (node.Node, error)) (err error) {
+// takeCounts is Count of a chain that is whole; of another one it takes the head's word.
+func (c *Chain) takeCounts(where string, get func(node.Hash) (node.Node, error)) (err error) {
 	if len(c.Steps) > 0 && c.Steps[0].Prev != nil {
 		c.Counts = *c.Steps[len(c.Steps)-1].Counts
 		if c.Skipped() < 1 {

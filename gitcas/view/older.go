@@ -39,15 +39,15 @@ func (v *View) readOlder(ctx context.Context, d *tree.Dir, n int) (*olderSteps, 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n = min(n, len(o.left))
-	if err := o.read(ctx, v, o.left[len(o.left)-n:]); err != nil {
+	if err := o.readFolders(ctx, v, o.left[len(o.left)-n:]); err != nil {
 		return nil, err
 	}
 	o.left = o.left[:len(o.left)-n]
 	return o, nil
 }
 
-// read reads some of the folders, with their nodes, in one request.
-func (o *olderSteps) read(ctx context.Context, v *View, entries []gitobj.Entry) error {
+// readFolders reads some of the folders, with their nodes, in one request.
+func (o *olderSteps) readFolders(ctx context.Context, v *View, entries []gitobj.Entry) error {
 	ids := make([]wire.ID, len(entries))
 	for i, e := range entries {
 		ids[i] = e.ID
@@ -81,8 +81,8 @@ func (o *olderSteps) read(ctx context.Context, v *View, entries []gitobj.Entry) 
 	return nil
 }
 
-// find returns the folder among those that were read which has a file; nil: none has.
-func (o *olderSteps) find(name string) *tree.Dir {
+// folderWith returns the folder among those that were read which has a file; nil: none has.
+func (o *olderSteps) folderWith(name string) *tree.Dir {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.in[name]
@@ -110,7 +110,7 @@ func (v *View) FolderOf(ctx context.Context, d *tree.Dir, record node.Hash) (*tr
 		return d, nil
 	}
 	if o, there := v.older.Get(d.Object.ID); there {
-		if dir := o.find(layout.FileOf(record)); dir != nil {
+		if dir := o.folderWith(layout.FileOf(record)); dir != nil {
 			return dir, nil
 		}
 	}
@@ -118,7 +118,7 @@ func (v *View) FolderOf(ctx context.Context, d *tree.Dir, record node.Hash) (*tr
 	if err != nil {
 		return nil, err
 	}
-	if dir := o.find(layout.FileOf(record)); dir != nil {
+	if dir := o.folderWith(layout.FileOf(record)); dir != nil {
 		return dir, nil
 	}
 	return d, nil

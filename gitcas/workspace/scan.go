@@ -91,7 +91,7 @@ func (s *scanner) scanFolder(p place) (*memtree.Dir, error) {
 		if err := s.rd.ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := s.known(p, x)
+		e := s.findUnchanged(p, x)
 		if e == nil {
 			if e, err = s.scanPair(p, x); err != nil {
 				return nil, err
@@ -108,9 +108,9 @@ func (s *scanner) scanFolder(p place) (*memtree.Dir, error) {
 	return d, d.CheckSize(s.rd.op, cmp.Or(p.path, "."), s.most.files)
 }
 
-// known returns the entry of a tracked file that looks as it did when it had the base's content: of
+// findUnchanged returns the entry of a tracked file that looks as it did when it had the base's content: of
 // most files nothing else has to be asked. Of all others it returns nil.
-func (s *scanner) known(p place, x pair) *memtree.Entry {
+func (s *scanner) findUnchanged(p place, x pair) *memtree.Entry {
 	if x.disk == nil || x.tree == nil || !memtree.IsFile(x.tree.Mode) || len(s.without) > 0 || x.name == gitDir {
 		return nil
 	}

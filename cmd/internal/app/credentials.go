@@ -105,7 +105,7 @@ func fillCredential(ctx context.Context, f *Factory, u *url.URL) (user, pass str
 	if c.State.CredentialHelper == config.CredentialsOfRepository {
 		in = f.RepoRoot()
 	}
-	if all, err := readSettings(ctx, f); err == nil && !all.mentions("credential.", in != "") {
+	if all, err := readSettings(ctx, f); err == nil && !all.hasKey("credential.", in != "") {
 		return "", "", nil // git would have nobody to ask
 	}
 	out, err := f.Git(ctx, GitCall{Dir: in, Stdin: ask.Bytes(), Args: []string{"credential", "fill"}})

@@ -311,7 +311,7 @@ func (e *GitError) Unwrap() error { return e.Err }
 // localTip looks a branch up in the repository around the working directory. Git is asked unless
 // its files show that there is none.
 func localTip(ctx context.Context, f *Factory, branch string) (wire.ID, bool, error) {
-	if all, err := readSettings(ctx, f); err == nil && !all.mentions("extensions.", true) && f.FindRepo().lacksBranch(branch) {
+	if all, err := readSettings(ctx, f); err == nil && !all.hasKey("extensions.", true) && f.FindRepo().lacksBranch(branch) {
 		return wire.ZeroID, false, nil
 	}
 	id, err := GitHere(ctx, f, "rev-parse", "--quiet", "--verify", "refs/heads/"+branch)

@@ -39,8 +39,8 @@ func readSettings(ctx context.Context, f *Factory) (gitSettings, error) {
 // what that says.
 func (s gitSetting) isPersonal() bool { return s.scope == "global" || s.scope == "system" }
 
-// mentions says whether a key that begins so is set in the person's settings, or in any.
-func (all gitSettings) mentions(key string, anywhere bool) bool {
+// hasKey says whether a key that begins so is set in the person's settings, or in any.
+func (all gitSettings) hasKey(key string, anywhere bool) bool {
 	begins := func(s gitSetting) bool { return strings.HasPrefix(s.key, key) && (anywhere || s.isPersonal()) }
 	return slices.ContainsFunc(all, begins)
 }

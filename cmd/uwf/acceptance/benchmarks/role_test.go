@@ -40,7 +40,7 @@ func BenchmarkRole(b *testing.B) {
 			steppers[0].checkFolder()
 			for b.Loop() {
 				for _, s := range steppers {
-					s.pair()
+					s.comparePair()
 				}
 			}
 
@@ -99,7 +99,7 @@ func newRoleStepper(b *testing.B, program string, files int) *roleStepper {
 	s.check(os.WriteFile(script, []byte(s.read("script.yaml")), 0o644))
 	s.check(os.WriteFile(filepath.Join(s.home, "config.yaml"), fmt.Appendf(nil, "agents:\n  instant: {command: /bin/sh, args: [%q, %q]}\n", agent, script), 0o600))
 	s.git(s.dir, "clone", "-q", "--depth", "1", "--branch", "main", s.url, filepath.Join(s.dir, "native"))
-	s.step() // which restores the folder
+	s.runStep() // which restores the folder
 	return s
 }
 
@@ -107,7 +107,7 @@ func newRoleStepper(b *testing.B, program string, files int) *roleStepper {
 func (s *roleStepper) checkFolder() {
 	s.Helper()
 	was := s.statOf("src/part000/file01.txt")
-	s.step()
+	s.runStep()
 	if is := s.statOf("src/part000/file01.txt"); is != was {
 		s.Errorf("a step without use of a file left it as %+v, it was %+v", is, was)
 	}
@@ -127,16 +127,16 @@ func (s *roleStepper) statOf(name string) stamps.Stat {
 	return stamps.StatOf(info)
 }
 
-// pair is a step, and what native git takes for it.
-func (s *roleStepper) pair() {
+// comparePair is a step, and what native git takes for it.
+func (s *roleStepper) comparePair() {
 	s.Helper()
-	s.ours = append(s.ours, s.step())
+	s.ours = append(s.ours, s.runStep())
 	native := filepath.Join(s.dir, "native")
 	var took time.Duration
 	run := func(name string, args ...string) string {
 		cmd := exec.Command(name, args...)
 		cmd.Dir = native
-		out, used := s.burnt(cmd)
+		out, used := s.runMeasured(cmd)
 		took += used
 		return strings.TrimSpace(out)
 	}
@@ -148,18 +148,18 @@ func (s *roleStepper) pair() {
 	s.natives = append(s.natives, took)
 }
 
-// step returns the processor time that it took.
-func (s *roleStepper) step() time.Duration {
+// runStep returns the processor time that it took.
+func (s *roleStepper) runStep() time.Duration {
 	s.Helper()
 	cmd := exec.Command(s.program, "thread", "step", s.id, "--agent", "instant")
 	cmd.Dir = s.clone
-	_, took := s.burnt(cmd)
+	_, took := s.runMeasured(cmd)
 	return took
 }
 
-// burnt runs a command and returns what it printed, and the processor time that it and those
+// runMeasured runs a command and returns what it printed, and the processor time that it and those
 // that it waited for have used.
-func (s *roleStepper) burnt(cmd *exec.Cmd) (string, time.Duration) {
+func (s *roleStepper) runMeasured(cmd *exec.Cmd) (string, time.Duration) {
 	s.Helper()
 	cmd.Env = append(s.environ(), "TMPDIR="+s.tmp)
 	var out, errs bytes.Buffer

@@ -172,7 +172,7 @@ type longThread struct {
 // traffic is what a server was asked and sent, in bytes.
 type traffic struct{ requests, down, up atomic.Int64 }
 
-func (t *traffic) count(h http.Handler) http.Handler {
+func (t *traffic) countTraffic(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.requests.Add(1)
 		r.Body = &countedBody{r.Body, &t.up}
@@ -213,7 +213,7 @@ func newLongThread(b *testing.B, overHTTP, conditions bool, steps int) *longThre
 	l.check(errors.Join(os.MkdirAll(filepath.Dir(l.repo), 0o700), os.MkdirAll(l.home, 0o700), os.MkdirAll(filepath.Join(l.dir, "tmp"), 0o700)))
 	config := "limits: {maxSteps: 1000000, maxStepsPerRole: 1000000}\n"
 	if overHTTP {
-		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}, Middleware: l.count})
+		srv, err := gitservertest.Serve(filepath.Dir(l.repo), gitserver.Options{Config: map[string]string{"core.fsync": "none"}, Middleware: l.countTraffic})
 		l.check(err)
 		b.Cleanup(func() { l.check(srv.Close()) })
 		l.url, err = srv.Init("r.git")
@@ -390,8 +390,8 @@ func (g *grower) file(path string, data []byte) {
 	fmt.Fprintf(&g.files, "M 100644 :%d %s\n", g.marks, path)
 }
 
-// put writes a file of a thread's step, or a shared one.
-func (g *grower) put(path string, data []byte) {
+// putFile writes a file of a thread's step, or a shared one.
+func (g *grower) putFile(path string, data []byte) {
 	if rest, ok := strings.CutPrefix(path, layout.ThreadPath(g.id)+"/"); ok {
 		path = layout.ThreadPath(g.id) + "/" + g.folder + rest
 	}
@@ -402,7 +402,7 @@ func (g *grower) put(path string, data []byte) {
 func (g *grower) node(at gitcas.Place, n node.Node, h node.Hash, err error) node.Hash {
 	data, eerr := node.EncodeFile(n)
 	if g.err = errors.Join(g.err, err, eerr); g.err == nil {
-		g.put(at.Path(h), data)
+		g.putFile(at.Path(h), data)
 	}
 	return h
 }
@@ -504,7 +504,7 @@ func (g *grower) step(i int, role string, schema, start node.Hash, prev *node.Ha
 	own.Detail = true
 	g.node(own, nodes[prompt], prompt, nil)
 	g.node(own, nodes[detail], detail, nil)
-	g.put(layout.PagePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
+	g.putFile(layout.PagePath(g.id, i+1, role), []byte("# "+role+"\n\n"+body))
 	return h
 }
 

@@ -56,7 +56,7 @@ func (ta *tale) job(e forgetest.Event) {
 		ta.green(j)
 		return
 	}
-	if at := ta.heads(); at != ta.at {
+	if at := ta.headsNow(); at != ta.at {
 		ta.at, ta.inARow = at, 0
 	}
 	ta.inARow++
@@ -71,8 +71,8 @@ func (ta *tale) job(e forgetest.Event) {
 	ta.green(ta.start(ta.forge.Schedule("17 */2 * * *")))
 }
 
-// heads are those of all active threads.
-func (ta *tale) heads() string {
+// headsNow are those of all active threads.
+func (ta *tale) headsNow() string {
 	ta.Helper()
 	var out []string
 	for _, entry := range ta.active() {

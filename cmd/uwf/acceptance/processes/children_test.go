@@ -57,7 +57,7 @@ func TestChildrenOfAStep(t *testing.T) {
 	} {
 		lab.git(l.clone, "remote", "set-url", "origin", c.url)
 		l.write(filepath.Join(l.path("home"), ".gitconfig"), c.settings)
-		git, uwf := l.step(id, mode)
+		git, uwf := l.runStep(id, mode)
 		if !slices.Equal(git, c.want) || !slices.Equal(uwf, helpers) {
 			t.Errorf("over %s: git %v, want %v; uwf %v, want %v", c.name, git, c.want, uwf, helpers)
 		}
@@ -85,9 +85,9 @@ func (l *lab) childrenLab() *childrenLab {
 	return c
 }
 
-// step runs a step, and returns the verbs of the git and uwf that it started. What git does as
+// runStep runs a runStep, and returns the verbs of the git and uwf that it started. What git does as
 // the remote is left out: its calls are counted as requests.
-func (l *childrenLab) step(id, mode string) (git, uwf []string) {
+func (l *childrenLab) runStep(id, mode string) (git, uwf []string) {
 	l.Helper()
 	l.check(os.WriteFile(l.git, nil, 0o600))
 	l.check(os.WriteFile(l.uwf, nil, 0o600))
@@ -97,7 +97,7 @@ func (l *childrenLab) step(id, mode string) (git, uwf []string) {
 		l.Fatalf("%v: %s", err, out)
 	}
 
-	for line := range strings.Lines(l.started(l.git)) {
+	for line := range strings.Lines(l.listStarted(l.git)) {
 		words := strings.Fields(line)
 		for len(words) > 1 && strings.HasPrefix(words[0], "-") { // -c KEY=VALUE, -C FOLDER
 			words = words[2:]
@@ -107,7 +107,7 @@ func (l *childrenLab) step(id, mode string) (git, uwf []string) {
 			git = append(git, words[0])
 		}
 	}
-	for _, verb := range strings.Fields(l.started(l.uwf)) {
+	for _, verb := range strings.Fields(l.listStarted(l.uwf)) {
 		if verb != "agent" {
 			uwf = append(uwf, verb)
 		}
@@ -115,7 +115,7 @@ func (l *childrenLab) step(id, mode string) (git, uwf []string) {
 	return git, uwf
 }
 
-func (l *childrenLab) started(file string) string {
+func (l *childrenLab) listStarted(file string) string {
 	l.Helper()
 	b, err := os.ReadFile(file)
 	l.check(err)
