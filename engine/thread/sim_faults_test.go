@@ -428,7 +428,10 @@ func (w *world) mayTouch(a *actor, was gitcas.Claim, since time.Time) bool {
 		}
 		b = nil
 	}
+	_, over := w.model.ended[a.thread]
 	switch {
+	case over && was.Nonce == forgedNonce: // whoever comes by clears it away, and nobody works under it
+		return true
 	case a.takes, b != nil && (b == a || !w.alive(b)), a.isEarlier(was), was.Head != w.model.heads[a.thread]:
 		return true
 	case w.guesses:
@@ -444,6 +447,9 @@ func (w *world) mayTouch(a *actor, was gitcas.Claim, since time.Time) bool {
 
 // mayLose: the actor did not get at its remote for long enough to lose its claim.
 func (a *actor) mayLose() bool { return a.hurt || a.faulted || a.held > 10*time.Minute }
+
+// forgedNonce tells the claims that no job made.
+const forgedNonce = "forged"
 
 // forge puts a claim on the main thread that no job made.
 func (w *world) forge() {
@@ -465,7 +471,7 @@ func (w *world) forge() {
 	}
 	w.runs++
 	c := gitcas.Claim{
-		Nonce: "forged", Run: fmt.Sprintf("forged%d", w.runs), Attempt: 1, Host: "nowhere", PID: 1, Head: w.model.heads[w.main],
+		Nonce: forgedNonce, Run: fmt.Sprintf("forged%d", w.runs), Attempt: 1, Host: "nowhere", PID: 1, Head: w.model.heads[w.main],
 		Since: since.UnixMilli(), Renewed: since.Add(renewed).UnixMilli(), Until: since.Add(life).UnixMilli(),
 	}
 	upd, objs := view.ClaimUpdate(w.main, nil, &c, time.Now())
@@ -570,6 +576,13 @@ func (w *world) paidTwice(a *actor) {
 	}
 }
 
+// hasDied reports whether nothing that the actor does has an effect any more.
+func (a *actor) hasDied(w *world) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return a.crashed
+}
+
 // rescue looks after a job that is over, as the run's own rescue job does: it brings in what
 // that had sealed, and frees its claim.
 func (w *world) rescue() {
@@ -609,7 +622,7 @@ func (w *world) rescue() {
 			}
 			if left.Claim && a.err == nil {
 				_, a.err = a.eng.FreeClaim(a.ctx, v, a.thread)
-				if held, _ := v.FindClaim(a.thread); a.err == nil && !a.excused() && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[layout.ClaimRef(a.thread)] == held.ID {
+				if held, _ := v.FindClaim(a.thread); a.err == nil && !a.excused() && !a.hasDied(w) && a.signaled.IsZero() && a.isEarlier(held.Claim) && w.mem.Refs()[layout.ClaimRef(a.thread)] == held.ID {
 					w.problem("%s left the claim of %s, which is over", a.name, held.Run)
 				}
 			}
