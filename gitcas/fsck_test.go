@@ -109,6 +109,7 @@ func TestFsckOneDamagedThread(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			lost := change(x, c)
 			for _, kind := range []error{wire.ErrNotFound, wire.ErrNotGiven} {
 				refuse := func(req wire.FetchRequest) error {
@@ -117,6 +118,7 @@ func TestFsckOneDamagedThread(t *testing.T) {
 					}
 					return nil
 				}
+
 				got, _ := fsckCounted(t, mem, refuse)
 				alone, _ := fsckCounted(t, mem, func(req wire.FetchRequest) error {
 					if req.MaxBytes > 0 {
@@ -124,6 +126,7 @@ func TestFsckOneDamagedThread(t *testing.T) {
 					}
 					return refuse(req)
 				})
+
 				if fmt.Sprint(got) != fmt.Sprint(alone) {
 					t.Errorf("%v: together:\n%+v\nalone:\n%+v", kind, got, alone)
 				}

@@ -4,7 +4,6 @@ import (
 	"github.com/united-workforce/uwf/gitcas/gitobj"
 	"github.com/united-workforce/uwf/gitcas/layout"
 	"github.com/united-workforce/uwf/gitcas/node"
-	"github.com/united-workforce/uwf/gitcas/record"
 	"github.com/united-workforce/uwf/gitcas/view"
 )
 
@@ -40,31 +39,4 @@ func (b *builder) moveOlder(id ThreadID) error {
 		steps = steps[:rest]
 	}
 	return nil
-}
-
-// stepsAtHand are the newest steps of a thread, newest first, and the number (from 1) of the last
-// one of these; 0: it is not known.
-func (b *builder) stepsAtHand(id ThreadID) (steps []view.ChainStep, first int) {
-	entry, _ := b.cur.ThreadsFile.Get(id)
-	if set := b.c.Threads[id]; set != nil {
-		entry = *set
-	}
-	for at := &entry.Head; at != nil; {
-		n, err := b.readAtHand(id, *at)
-		if err != nil {
-			break
-		}
-		s, err := record.ParseStep(n)
-		if err != nil {
-			break
-		}
-		steps, at = append(steps, view.ChainStep{Hash: *at, Step: s}), s.Prev
-	}
-	switch n := len(steps); {
-	case n > 0 && steps[n-1].Prev == nil:
-		return steps, 1
-	case n > 0 && steps[0].Counts != nil:
-		return steps, steps[0].Counts.Done.Steps - n + 1
-	}
-	return steps, 0
 }

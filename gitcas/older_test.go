@@ -24,6 +24,7 @@ func TestOlderSteps(t *testing.T) {
 		c := stepChange(t, v, id, []string{"developer", "reviewer"}[n%2], fmt.Sprint("note ", n))
 		c.Readable = map[string][]byte{layout.PagePath(id, n, "developer"): []byte("# page\n"), layout.IndexPath(id): []byte("# index\n")}
 		v = mustPush(t, s, v, c)
+
 		fresh := mustLoad(t, Open(mem, testOptions()), id)
 		d, err := fresh.ThreadFolder(t.Context(), id)
 		if err != nil {
@@ -41,6 +42,7 @@ func TestOlderSteps(t *testing.T) {
 		if records != want+1 {
 			t.Fatalf("after step %d the folder has %d records, want %d and the StartNode", n, records, want)
 		}
+
 		tail, err := fresh.ReadTail(t.Context(), id, 0)
 		if err != nil || len(tail.Steps) != want || tail.Skipped() != n-want {
 			t.Fatalf("after step %d: %d steps are read, %d left out: %v", n, len(tail.Steps), tail.Skipped(), err)
@@ -49,6 +51,7 @@ func TestOlderSteps(t *testing.T) {
 		if err != nil || len(all.Steps) != n || !reflect.DeepEqual(all.Steps[n-want:], tail.Steps) || !tail.Counts.Equal(all.Counts) || tail.Start.Prompt != all.Start.Prompt {
 			t.Fatalf("after step %d the whole chain has %d steps: %v", n, len(all.Steps), err)
 		}
+
 		if u, _ := mustEntry(t, fresh, id).Known(); u != all.Used() {
 			t.Errorf("after step %d the entry says %+v, and the chain %+v", n, u, all.Used())
 		}
@@ -63,6 +66,7 @@ func TestOlderSteps(t *testing.T) {
 	if err != nil || len(more.Steps) < 20 || len(more.Steps) >= 20+layout.KeptSteps {
 		t.Errorf("of at least 20 steps %d are read: %v", len(more.Steps), err)
 	}
+
 	fork := threadID(2)
 	v = mustPush(t, s, v, &Change{Subject: "fork", Forks: map[ThreadID]ThreadID{fork: id}, Threads: map[ThreadID]*Entry{fork: {Head: more.Steps[0].Hash}}})
 	c, err := v.ReadChain(t.Context(), fork)
@@ -71,6 +75,7 @@ func TestOlderSteps(t *testing.T) {
 	}
 	mustPush(t, s, v, stepChange(t, v, fork, "developer", "other"))
 	mustSound(t, s)
+
 	mustPush(t, s, mustLoad(t, s, id), endChange(t, mustLoad(t, s, id), id, "the end"))
 	mustSound(t, s)
 }
@@ -89,6 +94,7 @@ func TestWrongCounts(t *testing.T) {
 		s := Open(wiretest.NewMemory(wiretest.MemoryOptions{Atomic: true}), testOptions())
 		id := threadID(1)
 		threadWithSteps(t, s, id, 2)
+
 		v := mustLoad(t, s, id)
 		c := stepChange(t, v, id, "developer", "more")
 		e := *c.Threads[id]
@@ -113,6 +119,7 @@ func TestWrongCounts(t *testing.T) {
 			c.Nodes[i].Node, c.Nodes[i].Hash, e.Head = node, h, h
 		}
 		c.Threads[id] = &e
+
 		v = mustPush(t, s, v, c)
 		if _, err := v.ReadChain(t.Context(), id); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "its counts are not those") {
 			t.Errorf("%s: %v", name, err)

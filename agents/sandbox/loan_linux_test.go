@@ -130,8 +130,8 @@ func TestDeepWorkspace(t *testing.T) {
 	}
 }
 
-// What is in a workspace of uwf's own stays the agents' user's, so that a second run changes
-// nothing of it; files with another name outside and those behind symlinks are never touched.
+// Files in a workspace of uwf's own stay with the agents' user, so that a second run changes
+// none of them; files with another name outside and those behind symlinks are never touched.
 func TestOwnWorkspaceStaysLent(t *testing.T) {
 	p := ownPlace(t)
 	agent := p.report.UID

@@ -36,8 +36,8 @@ var errTooDeep = fmt.Errorf("folders lie more than %d levels deep", maxLevels)
 // folder's owner or to this process's user. Files with several names are left:
 // another name may lie outside, and stand for a file that only looks like ours.
 //
-// What is in a folder that keeps belongs to the borrower from then on, whomever it belonged to
-// before: only the folder itself is given back.
+// With keeps, the folder's content belongs to the borrower from then on, whoever owned it before: only
+// the folder itself is given back.
 func borrowFolder(dir string, uid, gid int, keeps bool) (*ownershipLoan, error) {
 	from, group, err := ownerOf(dir, uid)
 	if err != nil {
@@ -69,7 +69,7 @@ func (l *ownershipLoan) giveBack() error {
 }
 
 // closeFolder gives the folder itself to its owner and closes it to all others, so that no other
-// process of the borrower gets to what is in it.
+// process of the borrower reaches its content.
 func (l *ownershipLoan) closeFolder() error {
 	fd, err := unix.Open(l.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -161,8 +161,8 @@ func (w *walk) walkFolder(dir *os.File, level int) {
 	}
 }
 
-// walkEntry gives what has one name, if it goes; the folder itself is at level 0. It is opened without reading
-// it, so that a FIFO or a device does nothing.
+// walkEntry gives a file or folder, if it goes and has one name; the loan's folder is at level 0. Nothing is
+// opened for reading, so that a FIFO or a device does nothing.
 func (w *walk) walkEntry(at int, name string, level int) {
 	var st unix.Stat_t
 	if w.few && unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR && !w.goes(&st) {

@@ -148,8 +148,8 @@ func (s *Sandbox) Gaps() []string {
 type Run struct {
 	// Workspace is the folder that the agent may change. Absolute.
 	Workspace string
-	// Own: the workspace is a folder of this process's. What is in it is left to the agents' user,
-	// so that the next run need not take it over; Leave closes the folder to that user.
+	// Own: this process made the workspace. Its content is left to the agents' user, so that the next
+	// run need not take it over; Leave closes the folder to that user.
 	Own bool
 	// Base is a folder that belongs to this run alone and is removed after it. Enter
 	// puts HOME, TMPDIR and, where it has to, a copy of this binary into it. HOME may be

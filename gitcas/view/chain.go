@@ -79,6 +79,7 @@ func (v *View) collectChain(ctx context.Context, id layout.ThreadID, least int) 
 	if err != nil {
 		return Chain{}, err
 	}
+
 	path := layout.ThreadPath(id)
 	c, err := followChain(e.Head, path, get, func(c *Chain) (bool, error) { return v.endsTail(ctx, d, c, least) })
 	if err != nil {
@@ -90,6 +91,7 @@ func (v *View) collectChain(ctx context.Context, id layout.ThreadID, least int) 
 	if err := c.takeCounts(path, get); err != nil {
 		return Chain{}, err
 	}
+
 	if c.Definition, err = (&FolderReader{ctx: ctx, v: v}).readWorkflow(id, c.StartHash); err != nil {
 		return Chain{}, err
 	}
@@ -167,9 +169,31 @@ func FollowChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 
 // followChain is FollowChain to a step, not the first one, after which ends says that it is enough.
 func followChain(head node.Hash, where string, get func(node.Hash) (node.Node, error), ends func(*Chain) (bool, error)) (Chain, error) {
-	var c Chain
-	at := head
-	for c.StartHash == "" {
+	c, err := collectSteps(head, where, get, ends)
+	if err != nil {
+		return Chain{}, err
+	}
+
+	n, err := get(c.StartHash)
+	if err != nil {
+		return Chain{}, err
+	}
+	path := where + "/" + layout.FileOf(c.StartHash)
+	if c.Start, err = record.ParseStart(n); err != nil {
+		return Chain{}, tree.DamagedBy(path, err)
+	}
+	c.StartedAt = n.Timestamp
+	if k := len(c.Steps); k > 0 && c.Start.Digests != nil && c.Steps[k-1].Digests == nil {
+		return Chain{}, newNoDigestsError(where, c.Steps[k-1].Hash)
+	}
+
+	slices.Reverse(c.Steps)
+	return c, c.checkStart(path, n)
+}
+
+// collectSteps reads the steps of a chain, newest first, and the hash of its StartNode.
+func collectSteps(head node.Hash, where string, get func(node.Hash) (node.Node, error), ends func(*Chain) (bool, error)) (c Chain, err error) {
+	for at := head; ; {
 		path := where + "/" + layout.FileOf(at)
 		if len(c.Steps) > maxChain {
 			return Chain{}, tree.Damaged(path, "the chain runs in a circle, or is endless")
@@ -186,8 +210,9 @@ func followChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 				return Chain{}, tree.Damaged(path, "a step names the StartNode as its predecessor")
 			}
 			c.StartHash = at
-			break
+			return c, nil
 		}
+
 		s, err := record.ParseStep(n)
 		if err != nil {
 			return Chain{}, tree.DamagedBy(path, err)
@@ -198,32 +223,17 @@ func followChain(head node.Hash, where string, get func(node.Hash) (node.Node, e
 			}
 		}
 		c.Steps = append(c.Steps, ChainStep{at, n.Timestamp, s})
+
 		enough := s.Prev == nil
 		if !enough {
-			if enough, err = ends(&c); err != nil {
-				return Chain{}, err
-			}
+			enough, err = ends(&c)
 		}
-		if enough {
+		if enough || err != nil {
 			c.StartHash = s.Start
-			break
+			return c, err
 		}
 		at = *s.Prev
 	}
-	n, err := get(c.StartHash)
-	if err != nil {
-		return Chain{}, err
-	}
-	path := where + "/" + layout.FileOf(c.StartHash)
-	if c.Start, err = record.ParseStart(n); err != nil {
-		return Chain{}, tree.DamagedBy(path, err)
-	}
-	c.StartedAt = n.Timestamp
-	if k := len(c.Steps); k > 0 && c.Start.Digests != nil && c.Steps[k-1].Digests == nil {
-		return Chain{}, newNoDigestsError(where, c.Steps[k-1].Hash)
-	}
-	slices.Reverse(c.Steps)
-	return c, c.checkStart(path, n)
 }
 
 // checkStart compares the StartNode with the digests that steps have for it.

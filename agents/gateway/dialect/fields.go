@@ -109,8 +109,8 @@ func joinFields(fields map[string]json.RawMessage, order []string) json.RawMessa
 	return append(out, '}')
 }
 
-// scanner looks through a conversation without keeping it. What is no JSON ends it early, and is
-// the error of the decoder's next call.
+// scanner looks through a conversation without keeping it. Malformed JSON ends it early, and is the
+// error of the decoder's next call.
 type scanner struct {
 	raw     []byte
 	dec     *jsontext.Decoder

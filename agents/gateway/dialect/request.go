@@ -95,7 +95,7 @@ func (r *Request) readOptions() {
 
 func (r *Request) readObject(name string) object { return asObject(readField(r.fields[name])) }
 
-// conversationFields hold what is said, in all dialects.
+// conversationFields are the fields of a conversation's text, in all dialects.
 var conversationFields = []string{"messages", "system", "input", "instructions", "contents", "systemInstruction", "system_instruction"}
 
 // readAsked reads fields as the client sent them.

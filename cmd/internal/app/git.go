@@ -309,7 +309,7 @@ func (e *GitError) Error() string {
 func (e *GitError) Unwrap() error { return e.Err }
 
 // localTip looks a branch up in the repository around the working directory. Git is asked unless
-// its files show that there is none.
+// its files show that it lacks the branch.
 func localTip(ctx context.Context, f *Factory, branch string) (wire.ID, bool, error) {
 	if all, err := readSettings(ctx, f); err == nil && !all.hasKey("extensions.", true) && f.FindRepo().lacksBranch(branch) {
 		return wire.ZeroID, false, nil

@@ -95,6 +95,7 @@ func TestRemoteURLAsGit(t *testing.T) {
 			h := newHostile(t)
 			c.plant(h)
 			f, calls := countedFactory(h, c.dir)
+
 			got, err := f.RemoteURL(t.Context(), "origin")
 			told, terr := GitHere(t.Context(), NewAt(f.Dir, h.environ(), IO{}), "remote", "get-url", "origin")
 			if (err == nil) != (terr == nil) || err == nil && got != addressOf(f, told) {
@@ -108,7 +109,7 @@ func TestRemoteURLAsGit(t *testing.T) {
 }
 
 // TestLocalTipAsGit: the tip of a local branch is what git says, and git isn't asked if its files
-// show that there is none.
+// show that it lacks the branch.
 func TestLocalTipAsGit(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -152,6 +153,7 @@ func TestLocalTipAsGit(t *testing.T) {
 			h := newHostile(t)
 			c.plant(h)
 			f, calls := countedFactory(h, c.dir)
+
 			got, there, err := localTip(t.Context(), f, "uwf-state")
 			want, terr := GitHere(t.Context(), NewAt(f.Dir, h.environ(), IO{}), "rev-parse", "--verify", "refs/heads/uwf-state")
 			if err != nil || there != c.there || there != (terr == nil) || there && got.String() != want {
@@ -190,6 +192,7 @@ func TestRefsThatGitKeepsElsewhere(t *testing.T) {
 				asked = true
 				return []byte(strings.Repeat("12", 20) + "\n"), nil
 			}
+
 			// Read before, as this machine's git may not know the format.
 			if _, err := readSettings(t.Context(), f); err != nil {
 				t.Fatal(err)
@@ -199,6 +202,7 @@ func TestRefsThatGitKeepsElsewhere(t *testing.T) {
 			} else {
 				plant(h)
 			}
+
 			if got, there, err := localTip(t.Context(), f, "uwf-state"); !asked || !there || err != nil || got == wire.ZeroID {
 				t.Errorf("%s, %v, %v; asked: %v", got, there, err, asked)
 			}

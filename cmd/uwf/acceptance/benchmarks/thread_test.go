@@ -169,7 +169,7 @@ type longThread struct {
 	*traffic
 }
 
-// traffic is what a server was asked and sent, in bytes.
+// traffic counts a server's requests, and the bytes that it sent and got.
 type traffic struct{ requests, down, up atomic.Int64 }
 
 func (t *traffic) countTraffic(h http.Handler) http.Handler {
